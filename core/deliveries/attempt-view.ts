@@ -1,6 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { AttemptOutcome, Delivery, DeliveryStatus } from '../delivery-stores/model.ts'
 import { ServiceError } from '../errors.ts'
-import type { AttemptOutcome, Delivery, DeliveryStatus } from './model.ts'
 
 /** An attempt in the form that the API returns (contract, section 5). */
 export interface AttemptView extends Omit<AttemptOutcome, 'responseClass' | 'status' | 'claimId'> {

@@ -1,9 +1,9 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inSpan, SpanKind } from '../../platform/observability/tracing.ts'
+import type { Candidates, DeliveryQueue, TakenDelivery } from '../delivery-stores/delivery-queue-store.ts'
 import { ServiceError } from '../errors.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
-import type { Candidates, DeliveryQueue, TakenDelivery } from './delivery-queue-store.ts'
 import { reserveRequests } from './destination-rate.ts'
 import { createDueDestinations, shuffled } from './due-destinations.ts'
 import {

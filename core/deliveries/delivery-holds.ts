@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import { createPace } from '../concurrency/pace.ts'
+import type { DeliveryHoldStore } from '../delivery-stores/delivery-hold-store.ts'
+import type { PendingFault } from '../delivery-stores/model.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
 import type { LiveSubscriptions } from '../destinations/live-subscriptions.ts'
 import type { DisabledReason, SubscriptionStatus } from '../destinations/model.ts'
 import type { CoreMetrics } from '../metrics.ts'
-import type { DeliveryHoldStore } from './delivery-hold-store.ts'
-import type { PendingFault } from './model.ts'
 
 export interface DeliveryHolds {
   /**

@@ -1,10 +1,10 @@
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../platform/observability/tracing.ts'
+import type { DeliveryStore } from '../delivery-stores/delivery-store.ts'
+import type { NewDelivery } from '../delivery-stores/model.ts'
 import type { KnownSubscription } from '../destinations/live-subscriptions.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { DeliveryDispatch, JoinedWorker } from './delivery-dispatch.ts'
-import type { DeliveryStore } from './delivery-store.ts'
-import type { NewDelivery } from './model.ts'
 import type { ClaimedDelivery, ReadyRequests } from './webhook-requests.ts'
 
 export interface DeliveryIntake {

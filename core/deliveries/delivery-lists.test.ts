@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
+import { createDeliveryHoldStore } from '../delivery-stores/delivery-hold-store.ts'
+import { createDeliveryStore, type DeliveryDocument } from '../delivery-stores/delivery-store.ts'
+import { type DeliveryQuery, type DeliveryStatus, deliveryStatuses } from '../delivery-stores/model.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { openMeasuredClient } from '../test/query-cost.ts'
-import { createDeliveryHoldStore } from './delivery-hold-store.ts'
-import { createDeliveryStore, type DeliveryDocument } from './delivery-store.ts'
-import { type DeliveryQuery, type DeliveryStatus, deliveryStatuses } from './model.ts'
 
 const workspaceId = 'ws_large'
 const firstAt = Date.UTC(2026, 0, 1)

@@ -2,11 +2,11 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { createDeliveryRecoveryStore } from '../delivery-stores/delivery-recovery-store.ts'
+import type { DeliveryDocument } from '../delivery-stores/delivery-store.ts'
+import type { DeliveryStatus as Status } from '../delivery-stores/model.ts'
 import { newId } from '../ids.ts'
 import { testDeliveries } from '../test/deliveries.ts'
-import { createDeliveryRecoveryStore } from './delivery-recovery-store.ts'
-import type { DeliveryDocument } from './delivery-store.ts'
-import type { DeliveryStatus as Status } from './model.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
+import type { DeliveryRecoveryStore, Recovering } from '../delivery-stores/delivery-recovery-store.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
 import { type RecoverableStatus, type RecoveryRange, recoverableStatuses } from '../destinations/recovery-model.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import { whileHeld } from '../mongodb/leases.ts'
 import { field, oneOf, validate } from '../rules.ts'
 import { maxAttempts } from './deliveries.ts'
-import type { DeliveryRecoveryStore, Recovering } from './delivery-recovery-store.ts'
 import type { Requester } from './lead-subscriptions.ts'
 
 interface RecoveryRequest {

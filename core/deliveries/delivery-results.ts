@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { retryDelay } from '../../contract/retry-delay.ts'
 import { byKey, createBatcher } from '../../platform/concurrency/batcher.ts'
+import { classify } from '../delivery-stores/delivery-outcomes.ts'
+import type { DeliveryQueue, QueuedDelivery } from '../delivery-stores/delivery-queue-store.ts'
+import type { AttemptFacts, AttemptOutcome, PendingFault, Settlement } from '../delivery-stores/model.ts'
 import { newId } from '../ids.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { SubscriptionDisabling } from './delivery-holds.ts'
-import { classify } from './delivery-outcomes.ts'
-import type { DeliveryQueue, QueuedDelivery } from './delivery-queue-store.ts'
 import type { DestinationHealth, ResultSettlement } from './destination-health.ts'
-import type { AttemptFacts, AttemptOutcome, PendingFault, Settlement } from './model.ts'
 
 export interface AttemptResult {
   deliveryId: string

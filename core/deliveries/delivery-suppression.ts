@@ -1,9 +1,9 @@
+import type { DeliveryQueue, TakenDelivery } from '../delivery-stores/delivery-queue-store.ts'
+import { type DeliverySuppressionStore, suppressedOutcome } from '../delivery-stores/delivery-suppression-store.ts'
+import type { Settlement } from '../delivery-stores/model.ts'
 import type { LeadStore } from '../leads/lead-store.ts'
 import type { Suppressions } from '../leads/suppressions.ts'
 import type { CoreMetrics } from '../metrics.ts'
-import type { DeliveryQueue, TakenDelivery } from './delivery-queue-store.ts'
-import { type DeliverySuppressionStore, suppressedOutcome } from './delivery-suppression-store.ts'
-import type { Settlement } from './model.ts'
 
 const batch = 500
 

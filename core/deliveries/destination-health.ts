@@ -1,8 +1,8 @@
+import type { Settlement } from '../delivery-stores/model.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
 import type { LiveSubscriptions } from '../destinations/live-subscriptions.ts'
 import type { LeadSubscription } from '../destinations/model.ts'
 import type { SubscriptionDisabling } from './delivery-holds.ts'
-import type { Settlement } from './model.ts'
 
 /** A settlement (an outcome, or a return to the queue) and the subscription of its delivery. */
 export interface ResultSettlement {

@@ -1,4 +1,4 @@
-import type { DeliveryQueue } from './delivery-queue-store.ts'
+import type { DeliveryQueue } from '../delivery-stores/delivery-queue-store.ts'
 import type { WorkerRoom } from './worker-room.ts'
 
 /** Destinations that a claim chose. */

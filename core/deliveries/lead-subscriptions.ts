@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
+import type { DeliveryStore } from '../delivery-stores/delivery-store.ts'
 import { sealedHeaders } from '../destinations/custom-headers.ts'
 import type { IsAllowedDestination } from '../destinations/destination-check.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
@@ -21,7 +22,6 @@ import { isShown } from '../keys/shown-secrets.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
-import type { DeliveryStore } from './delivery-store.ts'
 import {
   activatedSecrets,
   defaultOverlapSeconds,

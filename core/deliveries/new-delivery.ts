@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { type DeliveryEvent, type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
 import { type FieldMapping, sampleFields, sentFields } from '../../contract/lead-fields.ts'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
+import type { Delivery, DeliveryOperation, NewDelivery } from '../delivery-stores/model.ts'
 import type { LeadSubscription } from '../destinations/model.ts'
 import { defaultPolicy, isHook, type Receives } from '../destinations/policy-model.ts'
 import { newId } from '../ids.ts'
 import type { Lead } from '../leads/model.ts'
-import type { Delivery, DeliveryOperation, NewDelivery } from './model.ts'
 
 /** What a delivery sends. */
 export type DeliveryContent = DeliveryEvent &

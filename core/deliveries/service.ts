@@ -1,4 +1,8 @@
 import { createJob, type Job } from '../concurrency/job.ts'
+import type { DeliveryHoldStore } from '../delivery-stores/delivery-hold-store.ts'
+import type { DeliveryQueue } from '../delivery-stores/delivery-queue-store.ts'
+import type { DeliveryRecoveryStore } from '../delivery-stores/delivery-recovery-store.ts'
+import type { DeliveryStore } from '../delivery-stores/delivery-store.ts'
 import type { IsAllowedDestination } from '../destinations/destination-check.ts'
 import type { EventFollowerStore } from '../destinations/event-follower-store.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
@@ -12,7 +16,6 @@ import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
 import { createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
 import { createDeliveryDispatch, type DeliveryDispatch } from './delivery-dispatch.ts'
-import type { DeliveryHoldStore } from './delivery-hold-store.ts'
 import {
   createDeliveryHolds,
   createSubscriptionDisabling,
@@ -20,11 +23,8 @@ import {
   type SubscriptionDisabling,
 } from './delivery-holds.ts'
 import { createDeliveryIntake, type DeliveryIntake } from './delivery-intake.ts'
-import type { DeliveryQueue } from './delivery-queue-store.ts'
 import { createDeliveryRecoveries, type DeliveryRecoveries } from './delivery-recovery.ts'
-import type { DeliveryRecoveryStore } from './delivery-recovery-store.ts'
 import { createDeliveryResults, type DeliveryResults } from './delivery-results.ts'
-import type { DeliveryStore } from './delivery-store.ts'
 import { createSuppressionGate } from './delivery-suppression.ts'
 import { createDestinationHealth } from './destination-health.ts'
 import { createLeadFanOut } from './lead-fan-out.ts'

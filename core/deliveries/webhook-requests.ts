@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { webhookHeaders } from '../../contract/webhook-headers.ts'
+import type { TakenDelivery } from '../delivery-stores/delivery-queue-store.ts'
 import type { LeadSubscription } from '../destinations/model.ts'
 import type { CustomHeader, SealedDestination, WebhookSecret } from '../destinations/secrets-model.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
-import type { TakenDelivery } from './delivery-queue-store.ts'
 
 /** A request that the worker with this claim can send without changes. */
 export interface ClaimedDelivery {

@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb'
-import type { DeliveryDocument } from '../deliveries/delivery-store.ts'
+import type { DeliveryDocument } from '../delivery-stores/delivery-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
 
 export type UnannouncedLead = Pick<LeadDocument, '_id' | 'workspaceId' | 'createdAt'>

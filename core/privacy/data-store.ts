@@ -1,7 +1,7 @@
 import type { Collection, Filter } from 'mongodb'
 import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import type { ConsentStore } from '../consents/consent-store.ts'
-import type { DeliveryDocument } from '../deliveries/delivery-store.ts'
+import type { DeliveryDocument } from '../delivery-stores/delivery-store.ts'
 import type { FeedEntryDocument } from '../feed/feed-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
 import { entriesOf } from '../search/search-entry-store.ts'

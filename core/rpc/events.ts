@@ -13,7 +13,7 @@ import type { FeedEvent } from '../feed/feed-reader.ts'
 import { reasonOf } from '../feed/model.ts'
 import { field, integer, validate } from '../rules.ts'
 import { requiredWorkspace } from '../transport/caller.ts'
-import { toLead } from './lead.ts'
+import { toLead } from './leads/lead.ts'
 import { toMessage } from './messaging-values.ts'
 
 const maxWaitSeconds = 30

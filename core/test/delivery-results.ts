@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
 import { expect } from 'vitest'
-import type { QueuedDelivery } from '../deliveries/delivery-queue-store.ts'
 import { type AttemptResult, createDeliveryResults } from '../deliveries/delivery-results.ts'
 import { createDestinationHealth } from '../deliveries/destination-health.ts'
-import type { AttemptFacts, PendingFault, Settlement } from '../deliveries/model.ts'
+import type { QueuedDelivery } from '../delivery-stores/delivery-queue-store.ts'
+import type { AttemptFacts, PendingFault, Settlement } from '../delivery-stores/model.ts'
 import { createCoreMetrics } from '../metrics.ts'
 
 export const at = Date.UTC(2030, 0, 1)

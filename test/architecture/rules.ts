@@ -61,6 +61,7 @@ const coreLayers = [
   /^core\/commands\//,
   /^core\/leads\//,
   /^core\/destinations\//,
+  /^core\/delivery-stores\//,
   /^core\/deliveries\//,
   /^core\/feed\//,
   /^core\/privacy\//,

@@ -69,7 +69,7 @@ export const structures: Record<string, Record<string, string>> = {
     sockets: '10,000 connections',
   },
   'core/transport/data-scopes.ts': { needed: 'the methods' },
-  'core/rpc/work-deliveries.ts': {
+  'core/rpc/leads/work-deliveries.ts': {
     sent: 'the room of a worker: 21,000 deliveries (peer)',
     unsent: 'as `sent`',
     recorded: '50,000 answers (peer)',

@@ -57,7 +57,7 @@ export const knownBugs: KnownBug[] = [
         to: "return status === 'sending' &&",
       },
       {
-        folder: 'core/deliveries',
+        folder: 'core/delivery-stores',
         from: "const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId }",
         to: "const filter = { _id: deliveryId, status: 'sending' as const }",
       },

@@ -1,5 +1,5 @@
 import type { Db } from 'mongodb'
-import type { DeliveryDocument } from '../../core/deliveries/delivery-store.ts'
+import type { DeliveryDocument } from '../../core/delivery-stores/delivery-store.ts'
 import type { LeadSubscriptionDocument } from '../../core/destinations/lead-subscription-store.ts'
 import type { LeadDocument } from '../../core/leads/lead-store.ts'
 import type { EventDocument } from '../../core/log/event-store.ts'

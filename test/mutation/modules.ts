@@ -5,8 +5,8 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['platform/addresses/*.test.ts'],
   },
   outcomes: {
-    mutate: ['core/deliveries/delivery-outcomes.ts', 'contract/retry-delay.ts'],
-    tests: ['core/deliveries/delivery-outcomes.test.ts'],
+    mutate: ['core/delivery-stores/delivery-outcomes.ts', 'contract/retry-delay.ts'],
+    tests: ['core/delivery-stores/delivery-outcomes.test.ts'],
   },
   encoding: {
     mutate: ['gateway/events/event-stream-encoding.ts'],

@@ -4,11 +4,11 @@ import type { ServiceImpl } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { DeliveryStatus, type RecoverDeliveriesRequest, type RecoverySchema } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
-import type { DeliveryEventType } from '../../contract/event-kinds.ts'
-import type { CoreContext } from '../context.ts'
-import type { DeliveryRecovery, RecoverableStatus } from '../destinations/recovery-model.ts'
-import { ServiceError } from '../errors.ts'
-import { callerOf, operatorWrites } from '../transport/caller.ts'
+import type { DeliveryEventType } from '../../../contract/event-kinds.ts'
+import type { CoreContext } from '../../context.ts'
+import type { DeliveryRecovery, RecoverableStatus } from '../../destinations/recovery-model.ts'
+import { ServiceError } from '../../errors.ts'
+import { callerOf, operatorWrites } from '../../transport/caller.ts'
 
 export function recoveryCalls(core: CoreContext): Pick<ServiceImpl<typeof LeadService>, 'recoverDeliveries'> {
   const { deliveryRecoveries, leadSubscriptions } = core

@@ -11,11 +11,11 @@ import {
   ResponseClass,
 } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
-import type { CoreContext } from '../context.ts'
-import { type AttemptView, viewAttempts } from '../deliveries/attempt-view.ts'
-import type { Delivery, DeliveryStatus as Status } from '../deliveries/model.ts'
-import { ServiceError } from '../errors.ts'
-import { callerOf, requiredWorkspace } from '../transport/caller.ts'
+import type { CoreContext } from '../../context.ts'
+import { type AttemptView, viewAttempts } from '../../deliveries/attempt-view.ts'
+import type { Delivery, DeliveryStatus as Status } from '../../delivery-stores/model.ts'
+import { ServiceError } from '../../errors.ts'
+import { callerOf, requiredWorkspace } from '../../transport/caller.ts'
 import { nameOf } from './attempt-messages.ts'
 
 type Calls = ServiceImpl<typeof LeadService>

@@ -9,11 +9,11 @@ import {
   type WorkDeliveriesResponse,
   WorkDeliveriesResponseSchema,
 } from '#proto/lead/v1/delivery_pb.js'
-import type { CoreContext } from '../context.ts'
-import { bodiesMaxBytes, type ClaimedDelivery } from '../deliveries/webhook-requests.ts'
-import { createWorkerRoom } from '../deliveries/worker-room.ts'
-import { ServiceError } from '../errors.ts'
-import { field, integer, line, validate } from '../rules.ts'
+import type { CoreContext } from '../../context.ts'
+import { bodiesMaxBytes, type ClaimedDelivery } from '../../deliveries/webhook-requests.ts'
+import { createWorkerRoom } from '../../deliveries/worker-room.ts'
+import { ServiceError } from '../../errors.ts'
+import { field, integer, line, validate } from '../../rules.ts'
 import { fromResult, toClaimed } from './attempt-messages.ts'
 
 type ClaimState = MessageInitShape<typeof ClaimStateSchema>

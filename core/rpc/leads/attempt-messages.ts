@@ -5,10 +5,10 @@ import {
   type ClaimedDeliverySchema,
   FailureReason,
 } from '#proto/lead/v1/delivery_pb.js'
-import type { CoreConfig } from '../config.ts'
-import type { AttemptResult } from '../deliveries/delivery-results.ts'
-import type { AttemptFacts, AttemptPhase as Phase, FailureReason as Reason } from '../deliveries/model.ts'
-import type { ClaimedDelivery } from '../deliveries/webhook-requests.ts'
+import type { CoreConfig } from '../../config.ts'
+import type { AttemptResult } from '../../deliveries/delivery-results.ts'
+import type { ClaimedDelivery } from '../../deliveries/webhook-requests.ts'
+import type { AttemptFacts, AttemptPhase as Phase, FailureReason as Reason } from '../../delivery-stores/model.ts'
 
 /** Returns the public name of an enum value: its name in lower case. */
 export function nameOf<T extends string>(names: Record<number, string>, value: number): T | undefined {

@@ -11,19 +11,19 @@ import {
   SubscriptionStatus,
   type Workflow as WorkflowMessage,
 } from '#proto/lead/v1/subscription_pb.js'
-import type { CoreContext } from '../context.ts'
-import type { Requester, SubscriptionView } from '../deliveries/lead-subscriptions.ts'
-import { activeSecret, liveSecrets, maskedSecret } from '../deliveries/webhook-requests.ts'
-import type { HandoffWhen } from '../destinations/handoff-model.ts'
+import type { CoreContext } from '../../context.ts'
+import type { Requester, SubscriptionView } from '../../deliveries/lead-subscriptions.ts'
+import { activeSecret, liveSecrets, maskedSecret } from '../../deliveries/webhook-requests.ts'
+import type { HandoffWhen } from '../../destinations/handoff-model.ts'
 import {
   defaultDisableAfterNotFound,
   type LeadSubscription,
   type SubscriptionAuditEntry,
-} from '../destinations/model.ts'
-import { defaultPolicy, type EventPolicy, isHook, operationalEvents } from '../destinations/policy-model.ts'
-import { maskedDestination } from '../destinations/sealed-destination.ts'
-import { callerOf, operatorWrites, requiredWorkspace } from '../transport/caller.ts'
-import { operatorDeletion } from './policy-changes.ts'
+} from '../../destinations/model.ts'
+import { defaultPolicy, type EventPolicy, isHook, operationalEvents } from '../../destinations/policy-model.ts'
+import { maskedDestination } from '../../destinations/sealed-destination.ts'
+import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
+import { operatorDeletion } from '../policy-changes.ts'
 import { toRecovery } from './recovery-calls.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
