@@ -48,7 +48,7 @@ interface Entry<Reader> extends StreamSubscription {
   availability: string
   /** Time at which the subscription began to wait for a core. */
   waitingSince: number
-  /** Type of the event that ended the stream. */
+  /** Type of the event, or public code of the error, that ended the stream. */
   endedBy?: string
 }
 
@@ -223,7 +223,7 @@ export function createEventHub<Reader>(options: {
   const present = (entries: Map<number, Entry<Reader>>, ids: number[]) => ids.flatMap((id) => entries.get(id) ?? [])
 
   function onOpened(entry: Entry<Reader>, opened: Opened): void {
-    const { sessionId, epoch, sequence, availability } = opened
+    const { sessionId, conversationId, epoch, sequence, availability } = opened
     pending.delete(entry)
     entry.attached = true
     entry.epoch = epoch
@@ -235,7 +235,7 @@ export function createEventHub<Reader>(options: {
     entry.opened = true
     entry.start = undefined
     entry.position = sequence
-    entry.sink.opened(entry.reader, sessionId)
+    entry.sink.opened(entry.reader, sessionId, conversationId)
   }
 
   function forwardEvent(entries: Map<number, Entry<Reader>>, event: Event): void {
@@ -254,7 +254,11 @@ export function createEventHub<Reader>(options: {
   function onClosed(entry: Entry<Reader>, error: ErrorInfo | undefined): void {
     // A retryable error of a core must not end the stream. The next `tick` subscribes again.
     if (entry.opened && !entry.attached && error?.retryable) wait(entry)
-    else finish(entry, error === undefined ? unavailable() : errorFromInfo(error))
+    else {
+      const refusal = error === undefined ? unavailable() : errorFromInfo(error)
+      if (error !== undefined) entry.endedBy ??= refusal.code
+      finish(entry, refusal)
+    }
   }
 
   function tick(): void {

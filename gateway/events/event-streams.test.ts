@@ -19,7 +19,7 @@ describe('a stream that opens', () => {
     raw.on('finish', finished)
     socket.on('data', parse)
     expect(subscribed[0]).toMatchObject({ credentials: { accessGrant: 'g' }, start: { afterSequence: 3 } })
-    sink.opened(reader, 'ses_1')
+    sink.opened(reader, 'ses_1', 'cnv_1')
     expect(await outcome).toBe('begun')
     await nextTick()
     const head = [
@@ -68,7 +68,7 @@ describe('a stream that opens', () => {
     server.on('request', () => {})
     queueRequests(server as Server)
     for (let sent = 0; sent < 2; sent++) server.emit('request', { socket, headers: {} }, new EventEmitter())
-    sink.opened(reader, 'ses_1')
+    sink.opened(reader, 'ses_1', 'cnv_1')
     expect(await outcome).toMatchObject({
       code: 'ValidationFailed',
       details: { issues: [{ path: '', rule: 'pipelining' }], closesConnection: true },
@@ -85,7 +85,7 @@ describe('a stream that opens', () => {
   ])('unsubscribes if its connection %s', async (_, socket) => {
     const scene = newScene()
     const { outcome, sink, reader } = scene.ask(socket)
-    sink.opened(reader, 'ses_1')
+    sink.opened(reader, 'ses_1', 'cnv_1')
     expect(await outcome).toBe('begun')
     expect([scene.unsubscribed, scene.count()]).toEqual([[1], 0])
   })
@@ -195,6 +195,66 @@ describe('an open stream', () => {
     expect(run).toHaveBeenCalledTimes(2)
     sink.whenDrained({ ...reader, socket: undefined }, run)
     expect(run).toHaveBeenCalledTimes(3)
+  })
+})
+
+describe('the log line of an ended stream', () => {
+  const ended = (reason: string, correlationId = 'cor_1') => ({
+    correlationId,
+    sessionId: 'ses_1',
+    conversationId: 'cnv_1',
+    reason,
+  })
+
+  test.each<[string, (scene: ReturnType<typeof newScene>, asked: ReturnType<typeof newScene>['begin']) => void]>([
+    ['client', (_, begin) => void begin().socket.destroy()],
+    ['replaced', (_, begin) => void [begin(), begin(), begin()]],
+    [
+      'age',
+      (scene, begin) => {
+        scene.start()
+        begin()
+        scene.advance(102)
+      },
+    ],
+    [
+      'shutdown',
+      (scene, begin) => {
+        begin()
+        scene.stop()
+      },
+    ],
+    ...['core', 'session.closed', 'session.revoked', 'visitor.banned', 'OriginNotAllowed'].map(
+      (by) =>
+        [
+          by,
+          (_: unknown, begin: ReturnType<typeof newScene>['begin']) => {
+            const { sink, reader } = begin()
+            sink.ended(reader, undefined, by === 'core' ? undefined : by)
+          },
+        ] as [string, (scene: unknown, begin: ReturnType<typeof newScene>['begin']) => void],
+    ),
+  ])('has the ids of its request, session and conversation, and the reason %s', (reason, endOne) => {
+    const scene = newScene()
+    endOne(scene, scene.begin)
+    expect(scene.logged).toEqual([ended(reason)])
+  })
+
+  test('has the reason slow if its reader was disconnected', async () => {
+    const { begin, logged } = newScene()
+    const { socket, sink, reader } = begin()
+    socket.writableLength = UNSENT_MAX_BYTES + 1
+    sink.write(reader, Buffer.from('x'))
+    await nextTurn()
+    expect(logged).toEqual([ended('slow')])
+  })
+
+  test('is not written for a refused stream', () => {
+    const { ask, logged } = newScene()
+    const { sink, reader, outcome } = ask()
+    sink.ended(reader, unavailable())
+    void outcome
+    expect(logged).toEqual([])
   })
 })
 
