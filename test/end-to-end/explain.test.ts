@@ -29,7 +29,7 @@ it('`explain --session` names the log line to search for if nothing stored refus
   expect(text).not.toContain(session.accessGrant)
 })
 
-it('`explain --session` says that the session was revoked, closed or ended by a ban', async () => {
+it('`explain --session` says that the session was revoked or ended by a ban', async () => {
   const { sessions } = stack.operator()
   const [revoked, banned] = [await stack.newVisitor(), await stack.newVisitor()]
   await sessions.revokeSession({ sessionId: revoked.session.sessionId })
