@@ -7,6 +7,7 @@ import { SettingError } from '../platform/settings/settings.ts'
 import { consoleLink } from './commands/console-link.ts'
 import { doctor } from './commands/doctor.ts'
 import { events } from './commands/events.ts'
+import { explain } from './commands/explain.ts'
 import { hooks } from './commands/hooks.ts'
 import { deliveries, subscriptions } from './commands/leads.ts'
 import { suppressions } from './commands/suppressions.ts'
@@ -33,6 +34,7 @@ const groups = {
   suppressions,
   'console-link': consoleLink,
   doctor,
+  explain,
 }
 
 /** What the administration command reads and writes. */

@@ -42,6 +42,12 @@ async function requireReleasable(version: string, current: string) {
   if (!unreleased.includes('- ')) throw new Error('CHANGELOG.md has no unreleased changes')
 }
 
+/** Where documents and examples name the version of images, and the text before it. */
+const imageTags = [
+  ['deploy/kubernetes/overlays/example/kustomization.yaml', 'newTag: '],
+  ['docs/operating.md', 'service-$part:'],
+] as const
+
 async function setVersion(version: string, current: string) {
   for (const path of ['package.json', ...workspaces.map((folder) => `${folder}/package.json`)])
     await edit(path, (text) => text.replace(`"version": "${current}"`, `"version": "${version}"`))
@@ -51,6 +57,8 @@ async function setVersion(version: string, current: string) {
     for (const part of ['', ...workspaces]) lock.packages[part].version = version
     return `${JSON.stringify(lock, null, 2)}\n`
   })
+  for (const [path, before] of imageTags)
+    await edit(path, (text) => text.replaceAll(`${before}${current}`, `${before}${version}`))
   await edit('CHANGELOG.md', (text) => text.replace('## Unreleased\n', `## Unreleased\n\n## ${version} - ${today}\n`))
 }
 

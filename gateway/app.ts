@@ -83,7 +83,7 @@ export function createGateway(deps: {
   })
   const presence = createPresenceRelay()
   const hub = createEventHub({ core, presence, clock, random, logger, metrics })
-  const streams = createEventStreams({ hub, config, clock, random, metrics })
+  const streams = createEventStreams({ hub, config, clock, random, logger, metrics })
   const sharedBuckets =
     config.RATE_LIMIT_REDIS_URL === ''
       ? undefined

@@ -34,7 +34,7 @@ export function createGatewayMetrics() {
     streamsOpen: gauge('service_gateway_streams_open', 'Open event streams.'),
     streamEnds: counter(
       'service_gateway_stream_ends_total',
-      'Ended streams, by reason: the event that ended it, or `client`, `age`, `replaced`, `slow`, `shutdown`, `core`.',
+      'Ended streams, by reason: the event or public error code that ended it, or `client`, `age`, `replaced`, `slow`, `shutdown`, `core`.',
       ['reason'],
     ),
     streamEvents: counter(

@@ -48,7 +48,7 @@ interface Entry<Reader> extends StreamSubscription {
   availability: string
   /** Time at which the subscription began to wait for a core. */
   waitingSince: number
-  /** Type of the event that ended the stream. */
+  /** Type of the event, or public code of the error, that ended the stream. */
   endedBy?: string
 }
 
@@ -155,9 +155,11 @@ export function createEventHub<Reader>(options: {
     presence.ended(entry)
   }
 
+  /** @param refusal why a core ended the subscription; undefined if no core serves it */
   function finish(entry: Entry<Reader>, refusal?: GatewayError): void {
     drop(entry)
-    entry.sink.ended(entry.reader, entry.opened ? undefined : refusal, entry.endedBy)
+    if (entry.opened) entry.sink.ended(entry.reader, undefined, entry.endedBy ?? refusal?.code)
+    else entry.sink.ended(entry.reader, refusal ?? unavailable())
   }
 
   function wait(entry: Entry<Reader>): void {
@@ -169,10 +171,10 @@ export function createEventHub<Reader>(options: {
   function release(entries: Map<number, Entry<Reader>>): void {
     for (const entry of [...entries.values()]) {
       wait(entry)
-      if (!attach(entry) && !entry.opened) finish(entry, unavailable())
+      if (!attach(entry) && !entry.opened) finish(entry)
     }
     for (const entry of [...pending]) {
-      if (!entry.opened && entry.link === undefined && !attach(entry)) finish(entry, unavailable())
+      if (!entry.opened && entry.link === undefined && !attach(entry)) finish(entry)
     }
   }
 
@@ -223,7 +225,7 @@ export function createEventHub<Reader>(options: {
   const present = (entries: Map<number, Entry<Reader>>, ids: number[]) => ids.flatMap((id) => entries.get(id) ?? [])
 
   function onOpened(entry: Entry<Reader>, opened: Opened): void {
-    const { sessionId, epoch, sequence, availability } = opened
+    const { sessionId, conversationId, epoch, sequence, availability } = opened
     pending.delete(entry)
     entry.attached = true
     entry.epoch = epoch
@@ -235,7 +237,7 @@ export function createEventHub<Reader>(options: {
     entry.opened = true
     entry.start = undefined
     entry.position = sequence
-    entry.sink.opened(entry.reader, sessionId)
+    entry.sink.opened(entry.reader, sessionId, conversationId)
   }
 
   function forwardEvent(entries: Map<number, Entry<Reader>>, event: Event): void {
@@ -254,7 +256,7 @@ export function createEventHub<Reader>(options: {
   function onClosed(entry: Entry<Reader>, error: ErrorInfo | undefined): void {
     // A retryable error of a core must not end the stream. The next `tick` subscribes again.
     if (entry.opened && !entry.attached && error?.retryable) wait(entry)
-    else finish(entry, error === undefined ? unavailable() : errorFromInfo(error))
+    else finish(entry, error && errorFromInfo(error))
   }
 
   function tick(): void {
@@ -262,7 +264,7 @@ export function createEventHub<Reader>(options: {
       const waited = clock.now() - entry.waitingSince
       if (waited >= (entry.opened ? ORPHAN_MS : OPEN_DEADLINE_MS)) {
         sendUnsubscribe(entry)
-        finish(entry, unavailable())
+        finish(entry)
       } else if (entry.link === undefined) attach(entry)
     }
   }
@@ -276,7 +278,7 @@ export function createEventHub<Reader>(options: {
       const state = { id: 0, link: undefined, opened: false, attached: false, epoch: '', position: 0, waitingSince: 0 }
       const entry: Entry<Reader> = { ...state, availability: '', ...request }
       wait(entry)
-      if (!attach(entry)) finish(entry, unavailable())
+      if (!attach(entry)) finish(entry)
       return entry
     },
     unsubscribe(subscription) {

@@ -19,7 +19,7 @@ describe('a stream that opens', () => {
     raw.on('finish', finished)
     socket.on('data', parse)
     expect(subscribed[0]).toMatchObject({ credentials: { accessGrant: 'g' }, start: { afterSequence: 3 } })
-    sink.opened(reader, 'ses_1')
+    sink.opened(reader, 'ses_1', 'cnv_1')
     expect(await outcome).toBe('begun')
     await nextTick()
     const head = [
@@ -68,7 +68,7 @@ describe('a stream that opens', () => {
     server.on('request', () => {})
     queueRequests(server as Server)
     for (let sent = 0; sent < 2; sent++) server.emit('request', { socket, headers: {} }, new EventEmitter())
-    sink.opened(reader, 'ses_1')
+    sink.opened(reader, 'ses_1', 'cnv_1')
     expect(await outcome).toMatchObject({
       code: 'ValidationFailed',
       details: { issues: [{ path: '', rule: 'pipelining' }], closesConnection: true },
@@ -85,7 +85,7 @@ describe('a stream that opens', () => {
   ])('unsubscribes if its connection %s', async (_, socket) => {
     const scene = newScene()
     const { outcome, sink, reader } = scene.ask(socket)
-    sink.opened(reader, 'ses_1')
+    sink.opened(reader, 'ses_1', 'cnv_1')
     expect(await outcome).toBe('begun')
     expect([scene.unsubscribed, scene.count()]).toEqual([[1], 0])
   })

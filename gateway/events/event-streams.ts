@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { FastifyReply } from 'fastify'
+import type { FastifyBaseLogger, FastifyReply } from 'fastify'
 import { hasMoreToAnswer } from '../../platform/http/request-queue.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
@@ -18,7 +18,10 @@ export interface EventStreams {
    *
    * @throws GatewayError if the subscription is refused; then nothing was sent
    */
-  open(reply: FastifyReply, request: { credentials: Credentials; start: StartPoint }): Promise<void>
+  open(
+    reply: FastifyReply,
+    request: { credentials: Credentials; start: StartPoint; correlationId: string },
+  ): Promise<void>
   start(): void
   /** Ends every stream; clients reconnect and resume. */
   stop(): void
@@ -32,6 +35,9 @@ export interface Stream {
   subscription: StreamSubscription | undefined
   socket: Socket | undefined
   sessionId: string
+  conversationId: string
+  /** Correlation id of the request that opened the stream. */
+  correlationId: string
   endsAt: number
   /** The set of streams whose heartbeat is due in the same second. */
   wheelSlot: Set<Stream> | undefined
@@ -55,9 +61,10 @@ export function createEventStreams(options: {
   config: Pick<Config, 'HEARTBEAT_SECONDS' | 'STREAM_MAX_AGE_SECONDS' | 'STREAMS_PER_SESSION'>
   clock: Clock
   random: () => number
+  logger: FastifyBaseLogger
   metrics: GatewayMetrics
 }): EventStreams {
-  const { hub, config, clock, random, metrics } = options
+  const { hub, config, clock, random, logger, metrics } = options
   const streams = new Map<Socket, Stream>()
   /** The streams of each session, oldest first. */
   const bySession = new Map<string, Stream[]>()
@@ -72,7 +79,7 @@ export function createEventStreams(options: {
   let stopTicking = () => {}
 
   const sink: EventSink<Stream> = {
-    opened(stream, sessionId) {
+    opened(stream, sessionId, conversationId) {
       const { reply, resolve } = stream.opening!
       if (reply.raw.socket !== null && hasMoreToAnswer(reply.raw.socket)) {
         hub.unsubscribe(stream.subscription!)
@@ -88,6 +95,7 @@ export function createEventStreams(options: {
       else {
         const hint = encodeOpening(RECONNECT_HINT_MS * (0.75 + random() / 2))
         write(socket, Buffer.from(encodeHead(reply.getHeaders(), clock.now()) + hint, 'latin1'))
+        stream.conversationId = conversationId
         add(stream, socket, sessionId)
       }
       resolve()
@@ -138,6 +146,8 @@ export function createEventStreams(options: {
     if (!streams.delete(stream.socket!)) return
     metrics.streamsOpen.dec()
     metrics.streamEnds.inc({ reason })
+    const { correlationId, sessionId, conversationId } = stream
+    logger.info({ correlationId, sessionId, conversationId, reason }, 'event stream ended')
     hub.unsubscribe(stream.subscription!)
     stream.wheelSlot?.delete(stream)
     const ofSession = bySession.get(stream.sessionId)
@@ -180,7 +190,7 @@ export function createEventStreams(options: {
   }
 
   return {
-    open(reply, { credentials, start }) {
+    open(reply, { credentials, start, correlationId }) {
       if (stopped) return Promise.reject(unavailable())
       return new Promise<void>((resolve, reject) => {
         const stream: Stream = {
@@ -188,6 +198,8 @@ export function createEventStreams(options: {
           subscription: undefined,
           socket: undefined,
           sessionId: '',
+          conversationId: '',
+          correlationId,
           endsAt: 0,
           wheelSlot: undefined,
         }

@@ -102,5 +102,12 @@ describe('loss of the connection to a core', () => {
     gateway.core.grants.set('grant-1', 'SessionRevoked')
     gateway.core.links[0]!.break()
     await expect.poll(() => stream.ended).toBe(true)
+    const line = () => gateway.lines.map((each) => JSON.parse(each)).find(({ msg }) => msg === 'event stream ended')
+    await expect.poll(line).toMatchObject({
+      reason: 'SessionRevoked',
+      correlationId: stream.response.headers.get('x-correlation-id'),
+    })
+    // The session of the test core is named after its grant.
+    expect(gateway.lines.join('').replaceAll('ses_grant-1', '')).not.toContain('grant-1')
   })
 })

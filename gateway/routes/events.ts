@@ -24,7 +24,8 @@ export const eventRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { s
     async (request, reply) => {
       const { credentials } = visitorOf(request)
       const afterSequence = toUint32(request.query.afterSequence)
-      await streams.open(reply, { credentials, start: { afterSequence, lastEventId: lastEventId(request.headers) } })
+      const start = { afterSequence, lastEventId: lastEventId(request.headers) }
+      await streams.open(reply, { credentials, start, correlationId: request.id })
       return reply
     },
   )

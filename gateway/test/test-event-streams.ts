@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import type { FastifyReply } from 'fastify'
+import type { FastifyBaseLogger, FastifyReply } from 'fastify'
 import { vi } from 'vitest'
 import type { EventHub } from '../events/event-hub.ts'
 import type { EventSink } from '../events/event-sink.ts'
@@ -64,11 +64,14 @@ export function newScene(random = 0.5) {
     unsubscribe: (subscription) => void unsubscribed.push((subscription as { number?: number }).number),
   } as Partial<EventHub<Stream>> as EventHub<Stream>
   const metrics = createGatewayMetrics()
+  const logged: object[] = []
+  const logger = { info: (line: object) => void logged.push(line) } as Partial<FastifyBaseLogger> as FastifyBaseLogger
   const streams = createEventStreams({
     hub,
     config,
     clock: { now: () => now, every, after: every },
     random: () => random,
+    logger,
     metrics,
   })
 
@@ -82,7 +85,8 @@ export function newScene(random = 0.5) {
       getHeaders: () => headers,
     }
     const credentials = { accessGrant: 'g', origin: 'o' } as never
-    const outcome = streams.open(reply as unknown as FastifyReply, { credentials, start: { afterSequence: 3 } }).then(
+    const request = { credentials, start: { afterSequence: 3 }, correlationId: `cor_${subscribed.length + 1}` }
+    const outcome = streams.open(reply as unknown as FastifyReply, request).then(
       () => 'begun',
       (error) => error,
     )
@@ -95,11 +99,12 @@ export function newScene(random = 0.5) {
     ask,
     subscribed,
     unsubscribed,
+    logged,
     every,
     cancel,
     begin(sessionId = 'ses_1') {
       const asked = ask()
-      asked.sink.opened(asked.reader, sessionId)
+      asked.sink.opened(asked.reader, sessionId, 'cnv_1')
       return asked
     },
     advance(seconds: number) {

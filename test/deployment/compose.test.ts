@@ -21,6 +21,7 @@ interface Service {
   volumes?: string[]
   deploy?: { replicas: number }
   mem_limit?: string
+  logging?: { options: Record<string, string> }
 }
 interface Compose {
   services: Record<string, Service>
@@ -103,6 +104,40 @@ describe('compose.yaml', () => {
       expect(limit).toBe('1g')
       expect(Number(cacheGiB)).toBeLessThanOrEqual(0.5)
     }
+  })
+
+  it('compose.yaml limits the logs of each container and the memory of each part', () => {
+    for (const [name, { logging, build, mem_limit }] of services) {
+      expect(logging?.options, name).toEqual({ 'max-size': '10m', 'max-file': '10' })
+      if (build) expect(mem_limit, name).toMatch(/^\d+[mg]$/)
+    }
+  })
+
+  it('compose.yaml provisions Grafana with the data source and the dashboard, and connects Prometheus to the alert manager', () => {
+    const read = (path: string) => parse(readFileSync(join(root, 'deploy', path), 'utf8'))
+    expect(service('grafana').volumes).toEqual([
+      './deploy/grafana:/dashboards:ro',
+      './deploy/grafana/provisioning:/etc/grafana/provisioning:ro',
+    ])
+    const [{ url, type, jsonData }] = read('grafana/provisioning/datasources/prometheus.yaml').datasources
+    expect([new URL(url).hostname, type]).toEqual(['prometheus', 'prometheus'])
+    expect(read('grafana/provisioning/dashboards/service.yaml').providers[0].options).toEqual({ path: '/dashboards' })
+    const { global, alerting } = read('prometheus/prometheus.yml')
+    expect(jsonData.timeInterval).toBe(global.scrape_interval)
+    const [target] = alerting.alertmanagers[0].static_configs[0].targets
+    expect(compose.services).toHaveProperty(target.split(':')[0])
+    const { route, receivers } = read('alertmanager/alertmanager.yml')
+    expect(receivers.map(({ name }: { name: string }) => name)).toContain(route.receiver)
+  })
+
+  it('Prometheus evaluates the rules at least as often as the shortest wait of an alert', () => {
+    const read = (path: string) => parse(readFileSync(join(root, 'deploy/prometheus', path), 'utf8'))
+    const seconds = (text: string) =>
+      Number.parseInt(text, 10) * { s: 1, m: 60, h: 3600 }[text.at(-1) as 's' | 'm' | 'h']
+    const rules: { for?: string }[] = read('alerts.yaml').groups[0].rules
+    const waits = rules.flatMap(({ for: wait }) => (wait ? seconds(wait) : []))
+    const { evaluation_interval = '1m' } = read('prometheus.yml').global
+    expect(seconds(evaluation_interval)).toBeLessThanOrEqual(Math.min(...waits))
   })
 
   it('deploy/compose/bot.yaml adds a bot that reaches only the cores, with the token of its own file', async () => {

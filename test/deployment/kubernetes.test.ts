@@ -101,7 +101,9 @@ describe('the manifests', () => {
     const named = overlay.images.map(({ name }: { name: string }) => name)
     expect(partNames.map((name) => containerOf(name).image)).toEqual(partNames.map((name) => `service-${name}`))
     expect(named.toSorted()).toEqual([...partNames, 'admin'].map((name) => `service-${name}`).toSorted())
-    for (const { newTag } of overlay.images) expect(newTag).not.toBe('latest')
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    for (const { newTag } of overlay.images) expect(newTag).toBe(version)
+    expect(readFileSync(join(root, 'docs/operating.md'), 'utf8').split(`service-$part:${version} `)).toHaveLength(2)
   })
 })
 

@@ -1,0 +1,68 @@
+import { type DeliveryAttempt, DeliveryStatus, FailureReason, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
+import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import type { Services } from '../services.ts'
+import { timeText } from './time-text.ts'
+
+/** Answers why a delivery did not arrive. Errors: NotFound for an unknown delivery. */
+export async function* explainDelivery(services: Services, deliveryId: string): AsyncIterable<string> {
+  const { attempts } = await services.leads.listDeliveryAttempts({ deliveryId })
+  const latest = attempts.at(-1)
+  if (latest === undefined) return yield `Delivery ${deliveryId} has no attempts.`
+  const { subscriptionId, eventType, leadId } = latest
+  const about = leadId === '' ? '' : ` of lead ${leadId}`
+  yield `Delivery ${deliveryId} sends ${eventType || 'an event'}${about} to ${subscriptionId}. It began at ${timeText(attempts[0]?.createdAt)}.`
+  for (const attempt of attempts) if (attempt.responseClass !== 0) yield resultOf(attempt)
+  yield outcomeOf(latest)
+  yield* await destinationFaults(services, subscriptionId)
+}
+
+function resultOf(attempt: DeliveryAttempt): string {
+  const { attemptNumber, responseClass, responseStatus, failureReason, durationMs, updatedAt, correlationId } = attempt
+  const facts = [
+    ResponseClass[responseClass]?.toLowerCase(),
+    responseStatus === undefined ? '' : `status ${responseStatus}`,
+    failureReason === FailureReason.UNSPECIFIED ? '' : FailureReason[failureReason]?.toLowerCase(),
+    durationMs === undefined ? '' : `${durationMs} ms`,
+  ].filter(Boolean)
+  return `Attempt ${attemptNumber} ended at ${timeText(updatedAt)}: ${facts.join(', ')}; correlation id ${correlationId}.`
+}
+
+function outcomeOf({ attemptId, status, responseClass, nextRetryAt, updatedAt }: DeliveryAttempt): string {
+  const retry = `Mend the destination, then run \`deliveries retry --attempt ${attemptId}\`.`
+  switch (status) {
+    case DeliveryStatus.PENDING:
+      return `It waits for a worker since ${timeText(updatedAt)}. If it waits for long, look at the workers' /readyz and at service_core_longest_queues.`
+    case DeliveryStatus.SENDING:
+      return `A worker has claimed it at ${timeText(updatedAt)}. If the worker died, another one continues when its lease expires.`
+    case DeliveryStatus.RETRY_SCHEDULED:
+      return `The last attempt failed. The next one is due at ${timeText(nextRetryAt)}.`
+    case DeliveryStatus.HELD:
+      return `It is held, because its destination is disabled. It continues when the destination is enabled.`
+    case DeliveryStatus.ACCEPTED:
+      return `The destination accepted it at ${timeText(updatedAt)}.`
+    case DeliveryStatus.FAILED:
+      return responseClass === ResponseClass.SUPPRESSED
+        ? 'Nothing was sent, because the person is on the suppression list of the workspace.'
+        : `It failed for good and is not retried. ${retry}`
+    default:
+      return `Every attempt of the schedule failed. ${retry}`
+  }
+}
+
+async function destinationFaults({ leads, hooks }: Services, id: string): Promise<string[]> {
+  const destination = id.startsWith('hook_')
+    ? (await hooks.getHook({ hookId: id })).hook
+    : (await leads.getSubscription({ subscriptionId: id })).subscription
+  if (!destination) return []
+  const { status, disabledReason, failingSince, droppedHeaders, maxPerSecond } = destination
+  return [
+    ...(status === SubscriptionStatus.DISABLED
+      ? [`Destination ${id} is disabled (${DisabledReason[disabledReason]?.toLowerCase()}). Enable it with \`status\`.`]
+      : []),
+    ...(failingSince ? [`Every attempt to destination ${id} has failed since ${timeText(failingSince)}.`] : []),
+    ...(droppedHeaders.length > 0
+      ? [`Headers were removed when the destination moved, and are not set again: ${droppedHeaders.join(', ')}.`]
+      : []),
+    ...(maxPerSecond === undefined ? [] : [`The destination gets at most ${maxPerSecond} requests a second.`]),
+  ]
+}

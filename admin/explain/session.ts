@@ -1,0 +1,73 @@
+import { ConsentDecision, type Session } from '#proto/session/v1/session_pb.js'
+import { ConnectionStatus, type Installation } from '#proto/workspace/v1/workspace_pb.js'
+import type { Services } from '../services.ts'
+import { timeText } from './time-text.ts'
+
+/** Answers why a visitor is not connected. Errors: NotFound for an unknown session. */
+export async function* explainSession({ sessions, workspaces }: Services, sessionId: string): AsyncIterable<string> {
+  const { session } = await sessions.getSession({ sessionId })
+  if (!session) return
+  const { workspaceId, connectionId, publicSiteKey, conversationId, origin, createdAt } = session
+  yield `Session ${sessionId} began at ${timeText(createdAt)} on ${origin}. It writes to conversation ${conversationId}.`
+  yield stateOf(session)
+  const [{ connections }, { installations }] = await Promise.all([
+    workspaces.listConnections({ workspaceId }),
+    workspaces.listInstallations({ workspaceId }),
+  ])
+  const connection = connections.find((each) => each.connectionId === connectionId)
+  const installation = installations.find((each) => each.publicSiteKey === publicSiteKey)
+  const reasons = [
+    ...bansOf(session),
+    ...(connection?.status === ConnectionStatus.DISABLED
+      ? [`Connection ${connectionId} is disabled. Enable it with \`connections status\`.`]
+      : []),
+    ...(installation ? refusalsOf(session, installation) : [`Installation ${publicSiteKey} does not exist any more.`]),
+  ]
+  yield* reasons
+  if (session.state === 'active' && reasons.length === 0) {
+    yield `Nothing that is stored refuses this session. Search the gateways' logs for ${sessionId}: the line "event stream ended" has the reason. If there is no line, run \`doctor\` for ${origin}.`
+  }
+}
+
+function stateOf({ state, expiresAt }: Session): string {
+  const ended = 'Its grant is refused, and the page begins a new session.'
+  switch (state) {
+    case 'active':
+      return `It is active and expires at ${timeText(expiresAt)} unless the page renews it.`
+    case 'expired':
+      return `It expired at ${timeText(expiresAt)}, because the page did not renew it or its longest lifetime was over. ${ended}`
+    case 'closed':
+      return `It was closed: the visitor signed in or out, closed it, or its connection was disabled. ${ended}`
+    case 'revoked':
+      return `An operator or a service revoked it. ${ended}`
+    default:
+      return `It ended because the visitor was banned. A new session is needed also after the ban is lifted.`
+  }
+}
+
+function bansOf({ sessionId, visitorBanned, addressBannedUntil }: Session): string[] {
+  const unban = `Lift the ban with \`visitors unban --session ${sessionId}\`.`
+  return [
+    ...(visitorBanned ? [`The visitor is banned, so new sessions are refused. ${unban}`] : []),
+    ...(addressBannedUntil
+      ? [`The visitor's network address is banned until ${timeText(addressBannedUntil)}. ${unban}`]
+      : []),
+  ]
+}
+
+function refusalsOf({ origin, consent }: Session, installation: Installation): string[] {
+  const { publicSiteKey, enabled, origins, consent: policy } = installation
+  const isListed = origins.includes(origin)
+  const agreed = consent?.decision === ConsentDecision.GRANTED && consent.policyVersion === policy?.policyVersion
+  return [
+    ...(enabled ? [] : [`Installation ${publicSiteKey} is disabled.`]),
+    ...(isListed || origins.some((each) => each.includes('*'))
+      ? []
+      : [`Installation ${publicSiteKey} allows ${origins.join(', ') || 'no origin'} only. Add ${origin} to it.`]),
+    ...(policy?.required && !agreed
+      ? [
+          `Messages are refused until the visitor agrees to version ${policy.policyVersion} of the consent policy. ${consent ? `The latest decision is about version ${consent.policyVersion}, at ${timeText(consent.decidedAt)}.` : 'There is no decision yet.'}`,
+        ]
+      : []),
+  ]
+}

@@ -1,0 +1,107 @@
+import { beforeAll, expect, it } from 'vitest'
+import { adminHere } from '../support/admin.ts'
+import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { startLocalWorker } from '../support/local-worker.ts'
+import { startReceiver } from '../support/receiver.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+
+const database = testDatabase()
+let stack: LocalStack
+beforeAll(async () => {
+  stack = await startLocalStack({ database, coreEnv: { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' } })
+})
+
+const explain = (...args: string[]) => adminHere(['explain', ...args], { DATA_DIR: stack.dataDir })
+
+async function sessionText(sessionId: string): Promise<string> {
+  const { code, stdout, stderr } = await explain('--session', sessionId)
+  expect([code, stderr]).toEqual([0, ''])
+  return stdout
+}
+
+it('`explain --session` names the log line to search for if nothing stored refuses the session', async () => {
+  const { session } = await stack.newVisitor()
+  const text = await sessionText(session.sessionId)
+  expect(text).toContain(`It writes to conversation ${session.conversationId}.`)
+  expect(text).toMatch(/It is active and expires at \d{4}-/)
+  expect(text).toContain('"event stream ended"')
+  expect(text).not.toContain(session.accessGrant)
+})
+
+it('`explain --session` says that the session was revoked or ended by a ban', async () => {
+  const { sessions } = stack.operator()
+  const [revoked, banned] = [await stack.newVisitor(), await stack.newVisitor()]
+  await sessions.revokeSession({ sessionId: revoked.session.sessionId })
+  expect(await sessionText(revoked.session.sessionId)).toContain('An operator or a service revoked it.')
+  const { sessionId } = banned.session
+  await sessions.banVisitor({ sessionId, reason: 'a private reason' })
+  const text = await sessionText(sessionId)
+  expect(text).toContain('ended because the visitor was banned')
+  expect(text).toContain(`visitors unban --session ${sessionId}`)
+  expect(text).not.toContain('a private reason')
+})
+
+it('`explain --session` names a missing consent, a removed origin and a disabled installation', async () => {
+  const { workspaces } = stack.operator()
+  const { session } = await stack.newVisitor()
+  const publicSiteKey = stack.demo.siteKey
+  const consent = { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: '7' }
+  await workspaces.updateInstallation({
+    siteKey: publicSiteKey,
+    origins: ['https://other.example'],
+    enabled: false,
+    consent,
+  })
+  const text = await sessionText(session.sessionId)
+  expect(text).toContain('allows https://other.example only')
+  expect(text).toContain(`Installation ${publicSiteKey} is disabled.`)
+  expect(text).toContain('agrees to version 7 of the consent policy. There is no decision yet.')
+})
+
+it('`explain --delivery` says whether the delivery waits, is held, was accepted or failed, with the facts of its attempts', async () => {
+  const receiver = await startReceiver()
+  const { leads } = stack.operator()
+  const { workspaceId } = stack.demo
+  const deliver = async (path: string) => {
+    const { subscription } = await leads.createSubscription({
+      workspaceId,
+      destinationUrl: `${receiver.http}${path}?secret=s3cret`,
+      mappedFields: ['email'],
+    })
+    const { subscriptionId } = subscription!
+    const { leadId } = await leads.captureLead({ workspaceId, source: 'api', fields: { email: 'zoe@example.com' } })
+    const { attempt } = await leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: subscriptionId })
+    return { subscriptionId, deliveryId: attempt!.deliveryId }
+  }
+  const textOf = async (deliveryId: string) => {
+    const { code, stdout, stderr } = await explain('--delivery', deliveryId)
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).not.toMatch(/zoe|s3cret/)
+    return stdout
+  }
+  const [accepted, refused, held] = [await deliver('/200'), await deliver('/400'), await deliver('/held')]
+  expect(await textOf(accepted.deliveryId)).toContain('It waits for a worker since')
+  await leads.updateSubscription({ subscriptionId: held.subscriptionId, status: 2 })
+  await until('the delivery is held', async () => (await textOf(held.deliveryId)).includes('It is held'))
+  expect(await textOf(held.deliveryId)).toContain(`Destination ${held.subscriptionId} is disabled (operator).`)
+  await startLocalWorker(stack)
+  await until('the accepted delivery', async () => (await textOf(accepted.deliveryId)).includes('accepted it at'))
+  expect(await textOf(accepted.deliveryId)).toMatch(
+    /Attempt 1 ended at .*: accepted, status 200, \d+ ms; correlation id /,
+  )
+  await until('the failed delivery', async () => (await textOf(refused.deliveryId)).includes('It failed for good'))
+  expect(await textOf(refused.deliveryId)).toMatch(/status 400[\s\S]*deliveries retry --attempt att_/)
+})
+
+it('`explain` refuses an unknown id with exit code 1, and no or two ids with 2', async () => {
+  for (const args of [
+    ['--session', 'ses_unknown'],
+    ['--delivery', 'dlv_unknown'],
+  ]) {
+    expect(await explain(...args)).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('NotFound') })
+  }
+  for (const args of [[], ['--session', 'ses_1', '--delivery', 'dlv_1']]) {
+    expect(await explain(...args)).toMatchObject({ code: 2, stderr: 'admin: give --session or --delivery\n' })
+  }
+})
