@@ -5,6 +5,8 @@ import { createAnnouncedChanges } from './announced-changes.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import { type Conversation, queuePlaceOf } from './model.ts'
+import type { Ratings } from './ratings.ts'
+import type { RequireSiteCapability } from './site-capabilities.ts'
 
 type Scope = string | undefined
 
@@ -16,8 +18,12 @@ export interface Assignments {
   assign(conversationId: string, agent: Agent, scope: Scope): Promise<Conversation>
   /** Removes the assigned agent. Errors: NotFound if the conversation does not exist. */
   unassign(conversationId: string, scope: Scope): Promise<Conversation>
-  /** Closes a conversation. Errors: NotFound if the conversation does not exist. */
-  close(conversationId: string, scope: Scope): Promise<Conversation>
+  /**
+   * Closes a conversation. With `requestRating`, asks its visitor for a rating, also if it is closed
+   * already. Errors: NotFound if the conversation does not exist, RouteNotAdvertised if no
+   * installation of the conversation supports ratings.
+   */
+  close(conversationId: string, scope: Scope, requestRating?: boolean): Promise<Conversation>
   /**
    * Reopens a conversation. Does nothing if it is open. Errors: NotFound if the conversation does
    * not exist.
@@ -39,8 +45,10 @@ export function createAssignments(dependencies: {
   store: ConversationStore
   log: EventLog
   conversationAccess: ConversationAccess
+  ratings: Pick<Ratings, 'request'>
+  requireSiteCapability: RequireSiteCapability
 }): Assignments {
-  const { store, log, conversationAccess } = dependencies
+  const { store, log, conversationAccess, ratings, requireSiteCapability } = dependencies
 
   const changes = createAnnouncedChanges({
     field: 'assignment',
@@ -73,10 +81,12 @@ export function createAssignments(dependencies: {
 
     unassign: (conversationId, scope) => change(conversationId, undefined, scope),
 
-    async close(conversationId, scope) {
+    async close(conversationId, scope, requestRating = false) {
       await conversationAccess.find(conversationId, scope)
+      if (requestRating) await requireSiteCapability(conversationId, 'rating')
       const { event } = await log.append({ conversationId, type: 'conversation.closed' })
       await store.recordStatus([{ conversationId, queue: queuePlaceOf(event) }])
+      if (requestRating) await ratings.request(conversationId)
       return conversationAccess.find(conversationId, scope)
     },
 

@@ -162,10 +162,9 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
       return { message: toMessage(await redactions.redact(request, caller)) }
     },
 
-    async closeConversation({ conversationId }, context) {
-      return {
-        conversation: toConversation(await assignments.close(conversationId, callerOf(context).workspaceId)),
-      }
+    async closeConversation({ conversationId, requestRating }, context) {
+      const { workspaceId } = callerOf(context)
+      return { conversation: toConversation(await assignments.close(conversationId, workspaceId, requestRating)) }
     },
 
     async reopenConversation({ conversationId }, context) {

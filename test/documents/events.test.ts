@@ -73,6 +73,8 @@ describe('the events that a core can write', () => {
       'agent.assigned': { data: { agent } },
       'agent.unassigned': { data: { agent } },
       'conversation.closed': {},
+      'rating.requested': {},
+      'rating.given': { data: { score: 4, comment: 'Quick' } },
       'conversation.reopened': {},
       'navigation.requested': { data: { commandId: 'cmd_1', url: 'https://shop.example/', expiresAt } },
       'navigation.cancelled': { data: { commandId: 'cmd_1' } },
