@@ -239,7 +239,7 @@ export function conversationRules(suite: () => Suite): void {
       const { conversationId } = visitor.session
       const headers = { ...bearer(visitor), 'idempotency-key': 'rating' }
       const body = { score: 5, comment: 'Quick and friendly' }
-      const stateOf = async () => (await visitor.get('/messages')).body.rating
+      const stateOf = async () => (await client.call('GET', '/messages', { headers: bearer(visitor) })).body.rating
       await visitor.send('hello')
       await client.fails('RatingNotRequested', 'POST', '/ratings', { headers, body })
       await operator.messaging.closeConversation({ conversationId, requestRating: true })

@@ -16,6 +16,7 @@ import { createOutbox, type OutboxEntry } from '../messages/outbox.ts'
 import { createReceipts } from '../messages/receipts.ts'
 import type { Api } from '../transport/api.ts'
 import { createEventStream, positionIn } from '../transport/event-stream.ts'
+import type { HistoryPage } from '../transport/wire.ts'
 import { createSession, type GivenSession } from './session.ts'
 import type { SessionRecords, StreamPosition } from './session-record.ts'
 import { surfaceUnknown } from './unknown-events.ts'
@@ -41,6 +42,8 @@ interface VisitDeps {
    * event.
    */
   onEvent(event: StreamEvent): void
+  /** Called with each page of the history that belongs to the conversation. */
+  onPage(page: HistoryPage): void
   onConnection(state: ConnectionState): void
   /**
    * Called when this anonymous session was closed, for example because another tab identified the
@@ -118,6 +121,7 @@ export function createVisit(deps: VisitDeps) {
     messages: conversation.messages,
     async fetchPage(range) {
       const page = await withGrant((grant) => api.history(range, grant))
+      if (!closed) deps.onPage(page)
       const messages = page.messages.filter(({ sequence }) => sequence > (session.notes().hiddenTo ?? 0))
       return { ...page, messages, hasMore: page.hasMore && messages.length === page.messages.length }
     },

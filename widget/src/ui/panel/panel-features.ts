@@ -3,6 +3,7 @@ import type { ServiceClient } from '../../client/client.ts'
 import type { FormKind, MessageAuthor, WidgetMessage } from '../../client/types.ts'
 import { element } from '../elements/elements.ts'
 import type { FormView } from '../forms/form-view.ts'
+import type { RatingCard } from '../forms/rating-card.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/texts.ts'
 import { withActivity } from '../messages/activity-lines.ts'
@@ -36,7 +37,8 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   const place = element('div', { class: 'form-place', tabindex: '-1', hidden: true })
   const cards = element('div', { class: 'requests', hidden: true })
   const offer = element('button', { class: 'quiet offer', type: 'button', hidden: true }, texts.leaveDetails)
-  const aboveComposer = element('div', { class: 'above-composer' }, cards, offer)
+  const afterwards = element('div', { hidden: true })
+  const aboveComposer = element('div', { class: 'above-composer' }, afterwards, cards, offer)
   const views = new Map<FormKind, FormView>()
   const skipped = new Set<FormKind>()
   let requestCard: Parts['requests'] | undefined
@@ -47,6 +49,8 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   /** True if the visitor has asked for the offline form during the conversation. */
   let wantsOffline = false
   let card: RequestCard | undefined
+  let ratingCard: RatingCard | undefined
+  let isLoadingRating = false
   let lines = client.activity()
   let typingName: string | undefined
   let visitorOf = client.session()?.sessionId
@@ -76,7 +80,10 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     client.on('message.retry.exhausted', ({ message }) =>
       announce(texts.notSentAnnouncement(message.body.slice(0, 80))),
     ),
-    client.on('config.loaded', showForm),
+    client.on('config.loaded', () => {
+      showForm()
+      showRating()
+    }),
     client.on('form.changed', ({ form, state }) => {
       views.get(form)?.show(state)
       showForm()
@@ -148,6 +155,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       typingName = name
       log.setTyping(name)
     }
+    showRating()
     if (client.activity() !== lines) {
       lines = client.activity()
       onLines()
@@ -165,6 +173,28 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     cards.hidden = !card
     if (request) card?.update(request)
     if (hadFocus) composer.focus()
+  }
+
+  /** Shows the rating and the transcript while the conversation is closed. */
+  function showRating() {
+    const isClosed = client.presence().isClosed && !client.ended()
+    if (isClosed && !ratingCard && !isLoadingRating) void loadRating()
+    const hadFocus = afterwards.contains((afterwards.getRootNode() as ShadowRoot).activeElement)
+    afterwards.hidden = !isClosed || !ratingCard
+    if (hadFocus && !isClosed) composer.focus()
+    ratingCard?.update()
+  }
+
+  async function loadRating() {
+    isLoadingRating = true
+    // If the import fails, the next event tries again.
+    const part = await deps.loadPart('rating').catch(() => undefined)
+    isLoadingRating = false
+    if (!part) return
+    deps.addStyles(part.ratingStyles)
+    ratingCard = part.createRatingCard({ client, texts, dates: deps.dates, announce })
+    afterwards.replaceChildren(ratingCard.element)
+    showRating()
   }
 
   /** Deletes the forms' views, including the entered values, when the visitor changes. */
