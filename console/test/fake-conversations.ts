@@ -197,11 +197,11 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       return { conversation: shown(entry) }
     },
 
-    async closeConversation({ conversationId }) {
+    async closeConversation({ conversationId, requestRating }) {
       const entry = found(conversationId)
       entry.conversation.status = ConversationStatus.CLOSED
       entry.sequence += 1
-      changed(entry, { sequence: entry.sequence, type: 'conversation.closed' })
+      changed(entry, { sequence: entry.sequence, type: requestRating ? 'rating.requested' : 'conversation.closed' })
       return { conversation: shown(entry) }
     },
 

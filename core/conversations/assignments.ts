@@ -1,3 +1,5 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { type Agent, operationKeys } from '../log-event.ts'
 import { agentIssues, validate } from '../rules.ts'
@@ -6,7 +8,7 @@ import type { ConversationAccess } from './conversation-access.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import { type Conversation, queuePlaceOf } from './model.ts'
 import type { Ratings } from './ratings.ts'
-import type { RequireSiteCapability } from './site-capabilities.ts'
+import type { HasSiteCapability } from './site-capabilities.ts'
 
 type Scope = string | undefined
 
@@ -46,9 +48,9 @@ export function createAssignments(dependencies: {
   log: EventLog
   conversationAccess: ConversationAccess
   ratings: Pick<Ratings, 'request'>
-  requireSiteCapability: RequireSiteCapability
+  hasSiteCapability: HasSiteCapability
 }): Assignments {
-  const { store, log, conversationAccess, ratings, requireSiteCapability } = dependencies
+  const { store, log, conversationAccess, ratings, hasSiteCapability } = dependencies
 
   const changes = createAnnouncedChanges({
     field: 'assignment',
@@ -83,7 +85,8 @@ export function createAssignments(dependencies: {
 
     async close(conversationId, scope, requestRating = false) {
       await conversationAccess.find(conversationId, scope)
-      if (requestRating) await requireSiteCapability(conversationId, 'rating')
+      if (requestRating && !(await hasSiteCapability(conversationId, 'rating')))
+        throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
       const { event } = await log.append({ conversationId, type: 'conversation.closed' })
       await store.recordStatus([{ conversationId, queue: queuePlaceOf(event) }])
       if (requestRating) await ratings.request(conversationId)

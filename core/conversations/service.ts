@@ -30,7 +30,7 @@ import { type ContactsOf, conversationFactsMs } from './model.ts'
 import { createNotes, type Notes } from './notes.ts'
 import { createRatings, type Ratings } from './ratings.ts'
 import { createRedactions, type Redactions } from './redactions.ts'
-import { createSiteCapabilities } from './site-capabilities.ts'
+import { createSiteCapabilities, type HasSiteCapability } from './site-capabilities.ts'
 import { createTyping, type Typing } from './typing.ts'
 import type { TypingStore } from './typing-store.ts'
 import { createVisitorPresence, type VisitorPresence } from './visitor-presence.ts'
@@ -53,6 +53,7 @@ export interface ConversationService {
   notes: Notes
   redactions: Redactions
   ratings: Ratings
+  hasSiteCapability: HasSiteCapability
   conversationEvents: ConversationEvents
   conversationAccess: ConversationAccess
   conversationSummaries: ConversationSummaries
@@ -104,7 +105,7 @@ export function createConversationService(
     }),
   )
   const guardedAppends = createGuardedAppends({ log, events })
-  const requireSiteCapability = createSiteCapabilities({ sessions: stores.sessions, installations })
+  const hasSiteCapability = createSiteCapabilities({ sessions: stores.sessions, installations })
   const ratings = createRatings({
     access,
     consents,
@@ -119,7 +120,7 @@ export function createConversationService(
     log,
     conversationAccess,
     ratings,
-    requireSiteCapability,
+    hasSiteCapability,
   })
   const inbox = createInbox({ conversations, events, bus, logger, now })
   const inboxWatch = createInboxWatch({ events, conversations, bus, logger, now })
@@ -128,7 +129,7 @@ export function createConversationService(
     log,
     observations,
     conversationAccess,
-    requireSiteCapability,
+    hasSiteCapability,
     logger,
     now,
     settings: { lastsMs: config.TYPING_SECONDS * 1000 },
@@ -201,6 +202,7 @@ export function createConversationService(
     notes,
     redactions,
     ratings,
+    hasSiteCapability,
     conversationEvents: createConversationEvents({ events, conversationAccess }),
     conversationAccess,
     conversationSummaries: createConversationSummaries({ sessions: stores.sessions, events, contactsOf }),

@@ -10,7 +10,7 @@ import { agentIssues, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { TypingTurn } from './model.ts'
-import type { RequireSiteCapability } from './site-capabilities.ts'
+import type { HasSiteCapability } from './site-capabilities.ts'
 import type { TypingStore } from './typing-store.ts'
 
 export type TypingState = 'started' | 'stopped'
@@ -72,12 +72,12 @@ export function createTyping(dependencies: {
   log: EventLog
   observations: Pick<Observations, 'authorize' | 'panelUsed'>
   conversationAccess: ConversationAccess
-  requireSiteCapability: RequireSiteCapability
+  hasSiteCapability: HasSiteCapability
   logger: Logger
   now: () => number
   settings: TypingSettings
 }): Typing {
-  const { store, log, observations, conversationAccess, requireSiteCapability, logger, now, settings } = dependencies
+  const { store, log, observations, conversationAccess, hasSiteCapability, logger, now, settings } = dependencies
   let ended = new Map<string, Date>()
 
   function write({ conversationId, turnId, author }: TypingTurn, type: TypingType, step: string) {
@@ -165,7 +165,7 @@ export function createTyping(dependencies: {
       const conversation = await conversationAccess.find(conversationId, workspaceId)
       const named = agent ?? conversation.assignment?.agent
       validate(...agentIssues(named ?? { displayName: '' }))
-      await requireSiteCapability(conversationId, 'typing')
+      if (!(await hasSiteCapability(conversationId, 'typing'))) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
       await set(conversationId, { kind: 'agent', ...named }, state)
     },
 
@@ -173,7 +173,7 @@ export function createTyping(dependencies: {
       const { bots } = await conversationAccess.find(conversationId, workspaceId)
       validate(...agentIssues(bot, '/bot'))
       if (bots?.isStopped && state === 'started') throw new ServiceError(ErrorCode.BOT_STOPPED)
-      await requireSiteCapability(conversationId, 'typing')
+      if (!(await hasSiteCapability(conversationId, 'typing'))) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
       await set(conversationId, { kind: 'bot', ...bot }, state)
     },
 

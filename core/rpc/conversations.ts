@@ -96,8 +96,11 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
       // accepted.
       await inbox.noted()
       const conversation = await conversationAccess.find(conversationId, callerOf(context).workspaceId)
-      const [summary] = await conversationSummaries.of([conversation], shown(context))
-      return { conversation: toConversation(conversation, summary) }
+      const [[summary], canRequestRating] = await Promise.all([
+        conversationSummaries.of([conversation], shown(context)),
+        core.hasSiteCapability(conversationId, 'rating'),
+      ])
+      return { conversation: { ...toConversation(conversation, summary), canRequestRating } }
     },
 
     async listConversationEvents({ conversationId, ...range }, context) {

@@ -1206,6 +1206,13 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
    * @generated from field: optional uint32 rating = 16;
    */
   rating?: number | undefined;
+
+  /**
+   * True if CloseConversation can ask for a rating. Set only by GetConversation.
+   *
+   * @generated from field: bool can_request_rating = 17;
+   */
+  canRequestRating: boolean;
 };
 
 /**
