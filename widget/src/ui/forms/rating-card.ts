@@ -84,7 +84,7 @@ export function createRatingCard({ client, texts, dates, announce }: RatingCardD
     shown = state
     comment.value = problem.textContent = ''
     title.textContent = isOpen ? texts.ratingTitle : texts.ratingThanks
-    if (state) announce(title.textContent)
+    if (state && card.getClientRects().length > 0) announce(title.textContent)
     if (hadFocus) (state ? title : transcript).focus()
   }
 
