@@ -1,10 +1,9 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError, unavailable } from '../errors.ts'
 import type { EventDraft } from '../log/event-draft.ts'
-import type { EventLog } from '../log/event-log.ts'
+import type { Appended, EventLog } from '../log/event-log.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent, OperationKey } from '../log-event.ts'
-import type { Sent } from './messages.ts'
 
 export interface Operation {
   conversationId: string
@@ -23,7 +22,7 @@ export interface GuardedAppends {
   append(
     draft: EventDraft & Operation,
     check: () => Promise<{ end: number; refusal?: ErrorCode | undefined }>,
-  ): Promise<Sent>
+  ): Promise<Appended>
 }
 
 /** Tries to append an event while other events of the conversation are appended. */

@@ -3,7 +3,7 @@ import { contractLimits } from '../../contract/limits.ts'
 import type { Consents } from '../consents/consents.ts'
 import { unavailable } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
-import type { EventLog } from '../log/event-log.ts'
+import type { Appended, EventLog } from '../log/event-log.ts'
 import type { EventStore } from '../log/event-store.ts'
 import { type EventType, type LogEnd, operationKeys, type Rating } from '../log-event.ts'
 import { field, integer, line, validate } from '../rules.ts'
@@ -12,7 +12,6 @@ import type { VisitorAccess } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import { type GuardedAppends, maxTries } from './guarded-appends.ts'
-import type { Sent } from './messages.ts'
 import { type RatingState, ratingOf } from './model.ts'
 
 export interface Ratings {
@@ -26,7 +25,7 @@ export interface Ratings {
    * ValidationFailed, ConsentRequired, RatingNotRequested, RatingAlreadyGiven, IdempotencyConflict,
    * ServiceUnavailable.
    */
-  give(request: { credentials: VisitorCredentials; idempotencyKey: string } & Rating): Promise<Sent>
+  give(request: { credentials: VisitorCredentials; idempotencyKey: string } & Rating): Promise<Appended>
   /** Returns the state of a closed conversation's rating after the event `through`. */
   stateAt(conversationId: string, through: number): Promise<RatingState | undefined>
 }

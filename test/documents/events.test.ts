@@ -11,7 +11,7 @@ import { isKnownCommand, isKnownSecurity } from '../../widget/src/client/errors.
 import { validatorOf } from '../support/json-schema.ts'
 
 const root = join(import.meta.dirname, '../..')
-const families = 'message|typing|agent|session|visitor|connection|navigation|screenshot|conversation|replay'
+const families = 'message|typing|agent|session|visitor|connection|navigation|screenshot|conversation|rating|replay'
 const names = Object.keys(eventDefinitions) as EventName[]
 
 // This line does not compile if an event type of the core's event log has no definition.

@@ -16,7 +16,6 @@ import { createOutbox, type OutboxEntry } from '../messages/outbox.ts'
 import { createReceipts } from '../messages/receipts.ts'
 import type { Api } from '../transport/api.ts'
 import { createEventStream, positionIn } from '../transport/event-stream.ts'
-import type { HistoryPage } from '../transport/wire.ts'
 import { createSession, type GivenSession } from './session.ts'
 import type { SessionRecords, StreamPosition } from './session-record.ts'
 import { surfaceUnknown } from './unknown-events.ts'
@@ -37,13 +36,10 @@ interface VisitDeps {
   config(): WidgetConfig | undefined
   /** Waits for the visitor's consent if it is required, then makes the call. */
   consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
-  /**
-   * Called once with each event of the stream, in order, after the conversation has handled the
-   * event.
-   */
+  /** Called once with each event of the stream, in order, after the conversation has handled it. */
   onEvent(event: StreamEvent): void
   /** Called with each page of the history that belongs to the conversation. */
-  onPage(page: HistoryPage): void
+  onPage(page: Awaited<ReturnType<Api['history']>>): void
   onConnection(state: ConnectionState): void
   /**
    * Called when this anonymous session was closed, for example because another tab identified the

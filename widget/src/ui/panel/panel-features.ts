@@ -3,7 +3,6 @@ import type { ServiceClient } from '../../client/client.ts'
 import type { FormKind, MessageAuthor, WidgetMessage } from '../../client/types.ts'
 import { element } from '../elements/elements.ts'
 import type { FormView } from '../forms/form-view.ts'
-import type { RatingCard } from '../forms/rating-card.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/texts.ts'
 import { withActivity } from '../messages/activity-lines.ts'
@@ -12,6 +11,7 @@ import type { LoadPart, Parts } from '../parts.ts'
 import type { RequestCard } from '../requests/request-card.ts'
 import type { Composer } from './composer.ts'
 import type { Header } from './header.ts'
+import { createRatingPlace } from './rating-place.ts'
 
 interface PanelFeaturesDeps {
   client: ServiceClient
@@ -37,8 +37,8 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   const place = element('div', { class: 'form-place', tabindex: '-1', hidden: true })
   const cards = element('div', { class: 'requests', hidden: true })
   const offer = element('button', { class: 'quiet offer', type: 'button', hidden: true }, texts.leaveDetails)
-  const afterwards = element('div', { hidden: true })
-  const aboveComposer = element('div', { class: 'above-composer' }, afterwards, cards, offer)
+  const aboveComposer = element('div', { class: 'above-composer' }, cards, offer)
+  const showRating = createRatingPlace({ ...deps, place: aboveComposer })
   const views = new Map<FormKind, FormView>()
   const skipped = new Set<FormKind>()
   let requestCard: Parts['requests'] | undefined
@@ -49,8 +49,6 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   /** True if the visitor has asked for the offline form during the conversation. */
   let wantsOffline = false
   let card: RequestCard | undefined
-  let ratingCard: RatingCard | undefined
-  let isLoadingRating = false
   let lines = client.activity()
   let typingName: string | undefined
   let visitorOf = client.session()?.sessionId
@@ -173,28 +171,6 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     cards.hidden = !card
     if (request) card?.update(request)
     if (hadFocus) composer.focus()
-  }
-
-  /** Shows the rating and the transcript while the conversation is closed. */
-  function showRating() {
-    const isClosed = client.presence().isClosed && !client.ended()
-    if (isClosed && !ratingCard && !isLoadingRating) void loadRating()
-    const hadFocus = afterwards.contains((afterwards.getRootNode() as ShadowRoot).activeElement)
-    afterwards.hidden = !isClosed || !ratingCard
-    if (hadFocus && !isClosed) composer.focus()
-    ratingCard?.update()
-  }
-
-  async function loadRating() {
-    isLoadingRating = true
-    // If the import fails, the next event tries again.
-    const part = await deps.loadPart('rating').catch(() => undefined)
-    isLoadingRating = false
-    if (!part) return
-    deps.addStyles(part.ratingStyles)
-    ratingCard = part.createRatingCard({ client, texts, dates: deps.dates, announce })
-    afterwards.replaceChildren(ratingCard.element)
-    showRating()
   }
 
   /** Deletes the forms' views, including the entered values, when the visitor changes. */
