@@ -41,6 +41,12 @@ export function fakeConversations(publish: (frame: Frame) => void) {
     publish({ case: 'changed', value: { conversation, events } })
   }
 
+  /** Reports an event with the next sequence. */
+  function append(entry: StoredConversation, event: EventInit) {
+    entry.sequence += 1
+    changed(entry, { sequence: entry.sequence, ...event })
+  }
+
   function put(
     entry: StoredConversation,
     kind: string,
@@ -100,7 +106,7 @@ export function fakeConversations(publish: (frame: Frame) => void) {
     },
 
     async getConversation({ conversationId }) {
-      return { conversation: shown(found(conversationId)) }
+      return { conversation: { ...shown(found(conversationId)), canRequestRating: true } }
     },
 
     async listConversationEvents({ conversationId, afterSequence, beforeSequence = Number.POSITIVE_INFINITY }) {
@@ -165,8 +171,7 @@ export function fakeConversations(publish: (frame: Frame) => void) {
     async assignAgent({ conversationId, agent }) {
       const entry = found(conversationId)
       entry.conversation.agent = agent
-      entry.sequence += 1
-      changed(entry, { sequence: entry.sequence, type: 'agent.assigned', agent })
+      append(entry, { type: 'agent.assigned', agent })
       return { conversation: shown(entry) }
     },
 
@@ -192,24 +197,21 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       const entry = found(conversationId)
       const { agent } = entry.conversation
       entry.conversation.agent = undefined
-      entry.sequence += 1
-      changed(entry, { sequence: entry.sequence, type: 'agent.unassigned', agent })
+      append(entry, { type: 'agent.unassigned', agent })
       return { conversation: shown(entry) }
     },
 
     async closeConversation({ conversationId, requestRating }) {
       const entry = found(conversationId)
       entry.conversation.status = ConversationStatus.CLOSED
-      entry.sequence += 1
-      changed(entry, { sequence: entry.sequence, type: requestRating ? 'rating.requested' : 'conversation.closed' })
+      append(entry, { type: requestRating ? 'rating.requested' : 'conversation.closed' })
       return { conversation: shown(entry) }
     },
 
     async reopenConversation({ conversationId }) {
       const entry = found(conversationId)
       entry.conversation.status = ConversationStatus.OPEN
-      entry.sequence += 1
-      changed(entry, { sequence: entry.sequence, type: 'conversation.reopened' })
+      append(entry, { type: 'conversation.reopened' })
       return { conversation: shown(entry) }
     },
 
@@ -269,13 +271,15 @@ export function fakeConversations(publish: (frame: Frame) => void) {
 
     visitorTypes(conversationId: string, types: boolean) {
       const entry = found(conversationId)
+      append(entry, { type: types ? 'typing.started' : 'typing.stopped', author: { kind: 'visitor' } })
+    },
+
+    /** Adds the visitor's rating and sends it to all watchers. */
+    rate(conversationId: string, score: number, comment: string) {
+      const entry = found(conversationId)
       entry.sequence += 1
-      changed(entry, {
-        sequence: entry.sequence,
-        type: types ? 'typing.started' : 'typing.stopped',
-        occurredAt: timestampFromMs(Date.now()),
-        author: { kind: 'visitor' },
-      })
+      entry.conversation.rating = score
+      changed(entry, { sequence: entry.sequence, type: 'rating.given', rating: { score, comment } })
     },
 
     setPresence(conversationId: string, presence: Presence) {
