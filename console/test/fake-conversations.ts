@@ -140,9 +140,8 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       const redactedAt = timestampFromMs(Date.now())
       entry.messages = entry.messages.map((one) => (one.sequence === sequence ? { ...one, body: '', redactedAt } : one))
       const message = entry.messages.find((one) => one.sequence === sequence)!
-      entry.sequence += 1
       const { messageId } = message
-      changed(entry, { sequence: entry.sequence, type: 'message.redacted', messageId, occurredAt: redactedAt })
+      append(entry, { type: 'message.redacted', messageId, occurredAt: redactedAt })
       return { message }
     },
 
@@ -160,9 +159,8 @@ export function fakeConversations(publish: (frame: Frame) => void) {
           ranks.indexOf(message.state) < ranks.indexOf(state)
         if (!counts) return message
         count += 1
-        entry.sequence += 1
         const { messageId } = message
-        changed(entry, { sequence: entry.sequence, type: 'message.state.changed', messageId, state })
+        append(entry, { type: 'message.state.changed', messageId, state })
         return { ...message, state }
       })
       return { changed: count, remaining: 0 }
@@ -270,16 +268,14 @@ export function fakeConversations(publish: (frame: Frame) => void) {
     },
 
     visitorTypes(conversationId: string, types: boolean) {
-      const entry = found(conversationId)
-      append(entry, { type: types ? 'typing.started' : 'typing.stopped', author: { kind: 'visitor' } })
+      append(found(conversationId), { type: types ? 'typing.started' : 'typing.stopped', author: { kind: 'visitor' } })
     },
 
     /** Adds the visitor's rating and sends it to all watchers. */
     rate(conversationId: string, score: number, comment: string) {
       const entry = found(conversationId)
-      entry.sequence += 1
       entry.conversation.rating = score
-      changed(entry, { sequence: entry.sequence, type: 'rating.given', rating: { score, comment } })
+      append(entry, { type: 'rating.given', rating: { score, comment } })
     },
 
     setPresence(conversationId: string, presence: Presence) {
