@@ -16,6 +16,8 @@ export const eventCategories = {
   'agent.unassigned': 'informational',
   'conversation.closed': 'informational',
   'conversation.reopened': 'informational',
+  'rating.requested': 'informational',
+  'rating.given': 'informational',
   'availability.changed': 'informational',
   'session.identified': 'security',
   'session.closed': 'security',

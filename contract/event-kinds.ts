@@ -130,6 +130,18 @@ export const deliveryEvents = {
   'conversation.unassigned': conversation('the assigned agent was removed'),
   'conversation.closed': conversation('an operator closed the conversation'),
   'conversation.reopened': conversation('an operator or a new message reopened it'),
+  'rating.given': kind({
+    version: '1.0',
+    category: 'conversation',
+    scope: 'messages:read',
+    when: 'the visitor rated the closed conversation',
+    data: Type.Object({
+      ...Conversation.properties,
+      score: Type.Integer({ description: '1 to 5; 5 is the best' }),
+      comment: Type.Optional(Type.String()),
+    }),
+    example: { reference: 'cnv_test', conversationId: 'cnv_test', score: 5 },
+  }),
   'message.visitor': message('a message of the visitor was accepted'),
   'message.agent': message('a message of an agent was accepted'),
   'message.bot': message('a message of a bot was accepted'),

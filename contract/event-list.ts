@@ -12,6 +12,7 @@ export const eventList: Record<string, string> = {
   'conversation.unassigned': 'the assigned agent was removed',
   'conversation.closed': 'an operator closed the conversation',
   'conversation.reopened': 'an operator or a new message reopened it',
+  'rating.given': 'the visitor rated the closed conversation',
   'message.visitor': 'a message of the visitor was accepted',
   'message.agent': 'a message of an agent was accepted',
   'message.bot': 'a message of a bot was accepted',

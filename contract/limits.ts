@@ -4,6 +4,8 @@
 export const contractLimits = {
   /** Maximum number of code points in the text of a visitor's message. */
   bodyMaxLength: 4_000,
+  /** Maximum number of code points in the comment of a rating. */
+  ratingCommentMaxLength: 500,
   /** Maximum number of messages in a page of the history. */
   historyPageMax: 100,
   /** Maximum size of a page context in a request, as JSON. */

@@ -1,5 +1,9 @@
 /** Events of a conversation's log, and the keys of their operations (specification, section 6). */
-import type { Author as AuthorOfProto, Message as MessageOfProto } from '#proto/messaging/v1/messaging_pb.js'
+import type {
+  Author as AuthorOfProto,
+  Message as MessageOfProto,
+  Rating as RatingOfProto,
+} from '#proto/messaging/v1/messaging_pb.js'
 import type { ProtoFields } from '../contract/proto-fields.ts'
 
 export type MessageState = 'queued' | 'sent' | 'delivered' | 'read' | 'failed'
@@ -62,6 +66,8 @@ export type EventType =
   | 'agent.unassigned'
   | 'conversation.closed'
   | 'conversation.reopened'
+  | 'rating.requested'
+  | 'rating.given'
   | TypingType
   | BotEventType
   | CommandEventType
@@ -120,8 +126,11 @@ export interface Agent {
   avatarUrl?: string
 }
 
+/** A visitor's rating of a conversation. */
+export type Rating = ProtoFields<RatingOfProto>
+
 /** Data of an event that has no message (contract, section 4). */
-interface EventData {
+interface EventData extends Partial<Rating> {
   author?: Author
   agent?: Agent
   messageId?: string
@@ -185,6 +194,8 @@ export const operationKeys = {
   /** Key of an event about a session: its end or its identification. */
   session: (sessionId: string, type: EventType) => keyOf('session', sessionId, type),
   messageState: (messageId: string, state: MessageState) => keyOf('state', messageId, state),
+  /** Key of a visitor's rating. */
+  rating: (sessionId: string, idempotencyKey: string) => keyOf('rating', sessionId, idempotencyKey),
   redaction: (messageId: string) => keyOf('redaction', messageId),
   assignment: (version: number) => keyOf('assignment', String(version)),
   /** Key of the event by which an operator undoes the closing at this sequence. */

@@ -18,7 +18,7 @@ describe('the built widget', () => {
 
   it('the built widget does not exceed any size limit', () => {
     const sizes = measureSizes(files)
-    expect(sizes).toHaveLength(9)
+    expect(sizes).toHaveLength(10)
     for (const { name, bytes, limit } of sizes) {
       expect(bytes, name).toBeGreaterThan(500)
       expect(bytes, name).toBeLessThanOrEqual(limit)
@@ -63,6 +63,7 @@ describe('the built widget', () => {
       'forms',
       'fr',
       'ja',
+      'rating',
       'requests',
     ])
     const chat = code(/\/chat\.js$/)[0]!
@@ -72,7 +73,7 @@ describe('the built widget', () => {
 
   it('the files for browsers have a Brotli and a gzip file beside them', () => {
     const served = files.filter(({ name }) => /^widget(\.js|\/.+\.js)$/.test(name))
-    expect(served).toHaveLength(12)
+    expect(served).toHaveLength(13)
     for (const { name, content } of served) {
       const compressed = (extension: string) => files.find((file) => file.name === `${name}.${extension}`)!.content
       expect(brotliDecompressSync(compressed('br'))).toEqual(content)

@@ -86,6 +86,7 @@ export const parts: Record<string, string> = {
   forms: 'src/ui/forms/form-view.ts',
   answer: 'src/ui/outside/answer-card.ts',
   consent: 'src/ui/forms/consent-card.ts',
+  rating: 'src/ui/forms/rating-card.ts',
   ...Object.fromEntries(['de', 'es', 'fr', 'ar', 'ja'].map((tag) => [tag, `src/ui/languages/${tag}.ts`])),
 }
 

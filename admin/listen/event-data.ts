@@ -18,6 +18,10 @@ export function dataOf({ type, conversationId, sequence, leadId, ...event }: Eve
     const messageId = event.redactedMessageId
     return { reference: messageId, messageId, conversationId }
   }
+  if (event.rating) {
+    const { score, comment } = event.rating
+    return { reference: conversationId, conversationId, score, ...(comment !== undefined && { comment }) }
+  }
   if (delivery) {
     const { subscriptionId, deliveryId, outcome } = delivery
     if (type === 'subscription.failing') return { reference: subscriptionId, subscriptionId, deliveryId }

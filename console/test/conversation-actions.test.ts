@@ -25,6 +25,23 @@ describe('actions of operators in a conversation', () => {
     await close()
   })
 
+  it('after a closing, the operator can ask for a rating, which the conversation and the list show', async () => {
+    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    await page.getByRole('button', { name: 'Close', exact: true }).click()
+    const ask = page.getByRole('button', { name: 'Ask for a rating' })
+    await ask.waitFor()
+    expect(await accessibilityFindings(page)).toEqual([])
+    await ask.click()
+    await page.getByText('The visitor was asked for a rating', { exact: true }).waitFor()
+    await ask.waitFor({ state: 'detached' })
+    expect(core.calls('CloseConversation').map(({ requestRating }) => requestRating)).toEqual([false, true])
+    core.conversations.rate('cnv_maria', 4, 'Quick')
+    await page.getByText('The visitor rated 4 of 5: \u2068Quick\u2069').waitFor()
+    await page.getByRole('radio', { name: /Closed/ }).check({ force: true })
+    await page.locator('.row', { hasText: 'Rated 4/5' }).waitFor()
+    await close()
+  })
+
   it('an operator can withdraw an own message, and is told what stays beyond reach; inbox and conversation show no text', async () => {
     const { page, close } = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('textbox', { name: 'Reply' }).fill('A slip of the tongue')

@@ -41,6 +41,12 @@ export function fakeConversations(publish: (frame: Frame) => void) {
     publish({ case: 'changed', value: { conversation, events } })
   }
 
+  /** Reports an event with the next sequence. */
+  function append(entry: StoredConversation, event: EventInit) {
+    entry.sequence += 1
+    changed(entry, { sequence: entry.sequence, ...event })
+  }
+
   function put(
     entry: StoredConversation,
     kind: string,
@@ -100,7 +106,7 @@ export function fakeConversations(publish: (frame: Frame) => void) {
     },
 
     async getConversation({ conversationId }) {
-      return { conversation: shown(found(conversationId)) }
+      return { conversation: { ...shown(found(conversationId)), canRequestRating: true } }
     },
 
     async listConversationEvents({ conversationId, afterSequence, beforeSequence = Number.POSITIVE_INFINITY }) {
@@ -134,9 +140,8 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       const redactedAt = timestampFromMs(Date.now())
       entry.messages = entry.messages.map((one) => (one.sequence === sequence ? { ...one, body: '', redactedAt } : one))
       const message = entry.messages.find((one) => one.sequence === sequence)!
-      entry.sequence += 1
       const { messageId } = message
-      changed(entry, { sequence: entry.sequence, type: 'message.redacted', messageId, occurredAt: redactedAt })
+      append(entry, { type: 'message.redacted', messageId, occurredAt: redactedAt })
       return { message }
     },
 
@@ -154,9 +159,8 @@ export function fakeConversations(publish: (frame: Frame) => void) {
           ranks.indexOf(message.state) < ranks.indexOf(state)
         if (!counts) return message
         count += 1
-        entry.sequence += 1
         const { messageId } = message
-        changed(entry, { sequence: entry.sequence, type: 'message.state.changed', messageId, state })
+        append(entry, { type: 'message.state.changed', messageId, state })
         return { ...message, state }
       })
       return { changed: count, remaining: 0 }
@@ -165,8 +169,7 @@ export function fakeConversations(publish: (frame: Frame) => void) {
     async assignAgent({ conversationId, agent }) {
       const entry = found(conversationId)
       entry.conversation.agent = agent
-      entry.sequence += 1
-      changed(entry, { sequence: entry.sequence, type: 'agent.assigned', agent })
+      append(entry, { type: 'agent.assigned', agent })
       return { conversation: shown(entry) }
     },
 
@@ -192,24 +195,21 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       const entry = found(conversationId)
       const { agent } = entry.conversation
       entry.conversation.agent = undefined
-      entry.sequence += 1
-      changed(entry, { sequence: entry.sequence, type: 'agent.unassigned', agent })
+      append(entry, { type: 'agent.unassigned', agent })
       return { conversation: shown(entry) }
     },
 
-    async closeConversation({ conversationId }) {
+    async closeConversation({ conversationId, requestRating }) {
       const entry = found(conversationId)
       entry.conversation.status = ConversationStatus.CLOSED
-      entry.sequence += 1
-      changed(entry, { sequence: entry.sequence, type: 'conversation.closed' })
+      append(entry, { type: requestRating ? 'rating.requested' : 'conversation.closed' })
       return { conversation: shown(entry) }
     },
 
     async reopenConversation({ conversationId }) {
       const entry = found(conversationId)
       entry.conversation.status = ConversationStatus.OPEN
-      entry.sequence += 1
-      changed(entry, { sequence: entry.sequence, type: 'conversation.reopened' })
+      append(entry, { type: 'conversation.reopened' })
       return { conversation: shown(entry) }
     },
 
@@ -268,14 +268,14 @@ export function fakeConversations(publish: (frame: Frame) => void) {
     },
 
     visitorTypes(conversationId: string, types: boolean) {
+      append(found(conversationId), { type: types ? 'typing.started' : 'typing.stopped', author: { kind: 'visitor' } })
+    },
+
+    /** Adds the visitor's rating and sends it to all watchers. */
+    rate(conversationId: string, score: number, comment: string) {
       const entry = found(conversationId)
-      entry.sequence += 1
-      changed(entry, {
-        sequence: entry.sequence,
-        type: types ? 'typing.started' : 'typing.stopped',
-        occurredAt: timestampFromMs(Date.now()),
-        author: { kind: 'visitor' },
-      })
+      entry.conversation.rating = score
+      append(entry, { type: 'rating.given', rating: { score, comment } })
     },
 
     setPresence(conversationId: string, presence: Presence) {

@@ -1,3 +1,5 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError } from '../errors.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { type Agent, operationKeys } from '../log-event.ts'
 import { agentIssues, validate } from '../rules.ts'
@@ -5,6 +7,8 @@ import { createAnnouncedChanges } from './announced-changes.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import { type Conversation, queuePlaceOf } from './model.ts'
+import type { Ratings } from './ratings.ts'
+import type { HasSiteCapability } from './site-capabilities.ts'
 
 type Scope = string | undefined
 
@@ -16,8 +20,12 @@ export interface Assignments {
   assign(conversationId: string, agent: Agent, scope: Scope): Promise<Conversation>
   /** Removes the assigned agent. Errors: NotFound if the conversation does not exist. */
   unassign(conversationId: string, scope: Scope): Promise<Conversation>
-  /** Closes a conversation. Errors: NotFound if the conversation does not exist. */
-  close(conversationId: string, scope: Scope): Promise<Conversation>
+  /**
+   * Closes a conversation. With `requestRating`, asks its visitor for a rating, also if it is closed
+   * already. Errors: NotFound if the conversation does not exist, RouteNotAdvertised if no
+   * installation of the conversation supports ratings.
+   */
+  close(conversationId: string, scope: Scope, requestRating?: boolean): Promise<Conversation>
   /**
    * Reopens a conversation. Does nothing if it is open. Errors: NotFound if the conversation does
    * not exist.
@@ -39,8 +47,10 @@ export function createAssignments(dependencies: {
   store: ConversationStore
   log: EventLog
   conversationAccess: ConversationAccess
+  ratings: Pick<Ratings, 'request'>
+  hasSiteCapability: HasSiteCapability
 }): Assignments {
-  const { store, log, conversationAccess } = dependencies
+  const { store, log, conversationAccess, ratings, hasSiteCapability } = dependencies
 
   const changes = createAnnouncedChanges({
     field: 'assignment',
@@ -73,10 +83,13 @@ export function createAssignments(dependencies: {
 
     unassign: (conversationId, scope) => change(conversationId, undefined, scope),
 
-    async close(conversationId, scope) {
+    async close(conversationId, scope, requestRating = false) {
       await conversationAccess.find(conversationId, scope)
+      if (requestRating && !(await hasSiteCapability(conversationId, 'rating')))
+        throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
       const { event } = await log.append({ conversationId, type: 'conversation.closed' })
       await store.recordStatus([{ conversationId, queue: queuePlaceOf(event) }])
+      if (requestRating) await ratings.request(conversationId)
       return conversationAccess.find(conversationId, scope)
     },
 

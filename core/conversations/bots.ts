@@ -1,18 +1,18 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { FieldIssue } from '../../contract/errors.ts'
-import { ServiceError, unavailable } from '../errors.ts'
+import { ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { EventDraft } from '../log/event-draft.ts'
 import type { EventLog } from '../log/event-log.ts'
-import type { EventStore } from '../log/event-store.ts'
-import { type Agent, type OperationKey, operationKeys } from '../log-event.ts'
+import { type Agent, operationKeys } from '../log-event.ts'
 import { useLineFeeds } from '../repairs.ts'
 import { agentIssues, field, line, messageBody, operationId, validate } from '../rules.ts'
 import { createAnnouncedChanges } from './announced-changes.ts'
 import type { Assignments } from './assignments.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { ConversationStore } from './conversation-store.ts'
+import type { GuardedAppends, Operation } from './guarded-appends.ts'
 import type { Sent } from './messages.ts'
 import type { Conversation } from './model.ts'
 import type { Notes } from './notes.ts'
@@ -56,8 +56,6 @@ export interface Bots {
 
 const maxQuickReplies = 5
 const maxQuickReplyLength = 80
-/** Tries to append a message while other events of the conversation are appended. */
-const maxTries = 100
 
 /**
  * Messages of bots, and whether bots are stopped in a conversation.
@@ -67,8 +65,8 @@ const maxTries = 100
  * message of a bot is between the event that stopped it and the event that resumed it.
  */
 export function createBots(dependencies: {
-  log: Pick<EventLog, 'append' | 'appendAfter' | 'endOf'>
-  events: Pick<EventStore, 'findOperations'>
+  log: Pick<EventLog, 'append' | 'endOf'>
+  guardedAppends: GuardedAppends
   store: Pick<ConversationStore, 'change' | 'markAnnounced' | 'unannounced' | 'recordStatus'>
   conversationAccess: Pick<ConversationAccess, 'find'>
   assignments: Pick<Assignments, 'reopen' | 'unassign'>
@@ -78,7 +76,8 @@ export function createBots(dependencies: {
   bodyMaxLength: number
   now: () => number
 }): Bots {
-  const { log, events, store, conversationAccess, assignments, notes, follow, bodyMaxLength, now } = dependencies
+  const { log, guardedAppends, store, conversationAccess, assignments, notes, follow, bodyMaxLength, now } =
+    dependencies
 
   const changes = createAnnouncedChanges({
     field: 'bots',
@@ -95,32 +94,13 @@ export function createBots(dependencies: {
     conversationAccess,
   })
 
-  /** Returns the event of an operation. Errors: IdempotencyConflict if its input was different. */
-  async function eventOf(conversationId: string, operationKey: OperationKey, inputHash: string) {
-    const [event] = await events.findOperations([{ conversationId, operationKey }])
-    if (event && event.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-    return event
-  }
-
   /** Appends an event, unless bots are stopped. A repeat returns the first event in any case. */
-  async function appendUnlessStopped(
-    draft: EventDraft & { operationKey: OperationKey; inputHash: string },
-    scope: Scope,
-  ): Promise<Sent> {
-    const { conversationId, operationKey, inputHash } = draft
-    for (let tries = 0; tries < maxTries; tries += 1) {
-      const end = await log.endOf(conversationId)
-      const { bots } = await changes.settled(conversationId, scope)
-      if (bots?.isStopped) {
-        const event = await eventOf(conversationId, operationKey, inputHash)
-        if (event) return { event, replayed: true }
-        throw new ServiceError(ErrorCode.BOT_STOPPED)
-      }
-      const sent = await log.appendAfter(end, draft)
-      if (sent) return sent
-    }
-    throw unavailable()
-  }
+  const appendUnlessStopped = (draft: EventDraft & Operation, scope: Scope) =>
+    guardedAppends.append(draft, async () => {
+      const end = await log.endOf(draft.conversationId)
+      const { bots } = await changes.settled(draft.conversationId, scope)
+      return { end, refusal: bots?.isStopped ? ErrorCode.BOT_STOPPED : undefined }
+    })
 
   return {
     async send({ conversationId, ...send }, scope) {
@@ -161,7 +141,8 @@ export function createBots(dependencies: {
         ...agentIssues(bot, '/bot'),
       )
       const inputHash = hashInput({ summary, bot })
-      if (await eventOf(conversationId, operationKeys.humanRequest(clientOperationId), inputHash)) {
+      const operationKey = operationKeys.humanRequest(clientOperationId)
+      if (await guardedAppends.eventOf({ conversationId, operationKey, inputHash })) {
         // The first call may have written its event, and then failed before it put the conversation in the queue.
         await changes.settled(conversationId, scope)
         return false

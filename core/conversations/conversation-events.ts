@@ -31,6 +31,8 @@ const listed: EventType[] = [
   'agent.unassigned',
   'conversation.closed',
   'conversation.reopened',
+  'rating.requested',
+  'rating.given',
   'human.requested',
   'bot.stopped',
   'bot.resumed',

@@ -11,6 +11,7 @@ import {
   type Note,
   type QueueCounts,
   type QueuePlace,
+  type StoredRating,
 } from './model.ts'
 
 export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSessionId' | 'status'> & {
@@ -61,8 +62,8 @@ export interface ConversationStore {
    * the position of the takeover event in the log. Changes nothing if a higher sequence is stored.
    */
   setLastSession(conversationId: string, lastSession: { sequence: number; sessionId: string }): Promise<void>
-  /** Records that conversations were closed or reopened. The log already has the events. */
-  recordStatus(changes: { conversationId: string; queue: QueuePlace }[]): Promise<void>
+  /** Records that conversations were closed, reopened or rated. The log already has the events. */
+  recordStatus(changes: StatusChange[]): Promise<void>
   /**
    * Adds a note. Returns false and changes nothing if the conversation has a note of the same
    * operation, has `max` notes, or does not exist.
@@ -99,6 +100,8 @@ export interface ConversationStore {
   /** Counts the open conversations of a workspace in the queues of an agent. */
   count(workspaceId: string, agentName: string): Promise<QueueCounts>
 }
+
+export type StatusChange = { conversationId: string } & ({ queue: QueuePlace } | { rating: StoredRating })
 
 export interface ListQuery {
   workspaceId?: string
@@ -168,12 +171,11 @@ export function createConversationStore({
 
     async recordStatus(changes) {
       await conversations.bulkWrite(
-        changes.map(({ conversationId, queue }) => ({
-          updateOne: {
-            filter: { _id: conversationId },
-            update: { $max: queue.open ? { queue } : { queue, closedSequence: queue.sequence } },
-          },
-        })),
+        changes.map(({ conversationId, ...change }) => {
+          const isClosing = 'queue' in change && !change.queue.open
+          const update = { $max: isClosing ? { ...change, closedSequence: change.queue.sequence } : change }
+          return { updateOne: { filter: { _id: conversationId }, update } }
+        }),
         { ordered: false },
       )
     },

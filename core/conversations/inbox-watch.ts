@@ -6,7 +6,7 @@ import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import type { ConversationStore } from './conversation-store.ts'
-import { botAuthorOf, type Conversation, queuePlaceOf } from './model.ts'
+import { botAuthorOf, type Conversation, isRating, queuePlaceOf, ratingOf } from './model.ts'
 
 /** A changed conversation: its current state and the new events, in order. */
 interface ConversationChange {
@@ -195,6 +195,7 @@ function withEvents(conversation: Conversation, newEvents: LogEvent[]): Conversa
   const last = newEvents.at(-1)!
   const message = newEvents.findLast((event) => event.message)
   const botAuthor = newEvents.map(botAuthorOf).findLast(Boolean)
+  const rated = newEvents.findLast(isRating)
   const ahead = message && message.sequence > (conversation.lastSequence ?? 0)
   return {
     ...conversation,
@@ -204,6 +205,7 @@ function withEvents(conversation: Conversation, newEvents: LogEvent[]): Conversa
       lastSessionId: message.message?.sessionId ?? conversation.lastSessionId,
     }),
     ...(botAuthor && { botAuthor }),
+    ...(rated && { rating: ratingOf(rated) }),
     status: last.closed ? 'closed' : 'open',
     queue: queuePlaceOf(last),
   }

@@ -5,14 +5,15 @@ import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { cutPage, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
-import type { ConversationStore, ListQuery } from './conversation-store.ts'
+import type { ConversationStore, ListQuery, StatusChange } from './conversation-store.ts'
 import {
   type Activity,
   botAuthorOf,
   type Conversation,
+  isRating,
   type QueueCounts,
-  type QueuePlace,
   queuePlaceOf,
+  ratingOf,
 } from './model.ts'
 
 interface ConversationPage {
@@ -106,10 +107,12 @@ export function createInbox(dependencies: {
   )
 
   async function reconcile() {
-    const changes: { conversationId: string; queue: QueuePlace }[] = []
+    const changes: StatusChange[] = []
     for await (const event of events.activitySince(new Date(now() - reconcileMs))) {
+      const { conversationId } = event
       if (event.message) note(event)
-      else changes.push({ conversationId: event.conversationId, queue: queuePlaceOf(event) })
+      else if (isRating(event)) changes.push({ conversationId, rating: ratingOf(event) })
+      else changes.push({ conversationId, queue: queuePlaceOf(event) })
     }
     await writing.run()
     for (let start = 0; start < changes.length; start += 1000) {

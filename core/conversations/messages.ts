@@ -25,7 +25,8 @@ import { requireCapability } from '../workspaces/capabilities.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { Inbox } from './inbox.ts'
 import type { MessageStates } from './message-states.ts'
-import { withChanges } from './model.ts'
+import { type RatingState, withChanges } from './model.ts'
+import type { Ratings } from './ratings.ts'
 import type { Typing } from './typing.ts'
 
 export interface VisitorSend extends Omit<ProtoFields<VisitorMessage>, 'credentials' | 'pageContext' | 'retryRoute'> {
@@ -64,6 +65,11 @@ export interface MessagePage {
   oldestSequence: number
 }
 
+export interface VisitorPage extends MessagePage {
+  /** State of the closed conversation's rating after the event `lastSequence`. */
+  rating?: RatingState | undefined
+}
+
 interface MessageSettings {
   bodyMaxLength: number
   historyPageMax: number
@@ -87,7 +93,7 @@ export interface Messages {
    * Returns a page of the visitor's messages. Errors: those of VisitorAccess.authorize,
    * ValidationFailed.
    */
-  listForVisitor(credentials: VisitorCredentials, query: PageQuery): Promise<MessagePage>
+  listForVisitor(credentials: VisitorCredentials, query: PageQuery): Promise<VisitorPage>
   /**
    * Returns a page of a conversation's messages. Errors: NotFound if the conversation does not
    * exist, ValidationFailed.
@@ -106,6 +112,7 @@ interface MessagesDependencies {
   inbox: Inbox
   typing: Pick<Typing, 'endAfterMessage'>
   states: Pick<MessageStates, 'markSent'>
+  ratings: Pick<Ratings, 'stateAt'>
   settings: MessageSettings
 }
 
@@ -125,6 +132,7 @@ export function createMessages({
   inbox,
   typing,
   states,
+  ratings,
   settings,
 }: MessagesDependencies): Messages {
   /**
@@ -175,7 +183,7 @@ export function createMessages({
   async function pageOf(
     conversationId: string,
     { afterSequence, beforeSequence, limit = settings.historyPageDefault }: PageQuery,
-  ): Promise<MessagePage> {
+  ): Promise<MessagePage & { closed: boolean }> {
     validate(
       field('/limit', limit, integer(1, settings.historyPageMax)),
       afterSequence !== undefined && beforeSequence !== undefined
@@ -269,12 +277,13 @@ export function createMessages({
 
     async listForVisitor(credentials, query) {
       const { session } = await access.authorize(credentials)
-      return pageOf(session.conversationId, query)
+      const { closed, ...page } = await pageOf(session.conversationId, query)
+      return { ...page, rating: closed ? await ratings.stateAt(session.conversationId, page.lastSequence) : undefined }
     },
 
     async list(conversationId, query, workspaceId) {
       await conversationAccess.find(conversationId, workspaceId)
-      const page = await pageOf(conversationId, query)
+      const { closed: _, ...page } = await pageOf(conversationId, query)
       states.markSent(page.messages)
       return page
     },

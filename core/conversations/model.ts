@@ -23,6 +23,8 @@ export interface Conversation {
   queue?: QueuePlace
   assignment?: Assignment
   bots?: BotState
+  /** The visitor's latest rating, with the sequence of its event. The comment is in the event only. */
+  rating?: StoredRating
   /** The bot that last wrote, with the sequence of its message. */
   botAuthor?: { sequence: number; bot: Agent }
 }
@@ -74,6 +76,19 @@ export interface BotState extends Announced {
   /** The request for a person that stopped the bot. */
   request?: { operationId: string; inputHash: string; bot: Agent; at: Date }
 }
+
+export interface StoredRating {
+  sequence: number
+  score: number
+}
+
+/** Whether the visitor of a closed conversation may rate it, or has rated it. */
+export type RatingState = 'requested' | 'given'
+
+/** Returns the rating of an event `rating.given`. */
+export const ratingOf = ({ sequence, data }: LogEvent): StoredRating => ({ sequence, score: data?.score ?? 0 })
+
+export const isRating = ({ type }: LogEvent) => type === 'rating.given'
 
 /** Returns the author of a message of a bot, with its sequence; undefined for any other event. */
 export function botAuthorOf({ sequence, message }: LogEvent): Conversation['botAuthor'] {

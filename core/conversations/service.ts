@@ -20,6 +20,7 @@ import {
 } from './conversation-access.ts'
 import { type ConversationEvents, createConversationEvents } from './conversation-events.ts'
 import type { ConversationStore } from './conversation-store.ts'
+import { createGuardedAppends } from './guarded-appends.ts'
 import { createInbox, type Inbox } from './inbox.ts'
 import { createInboxWatch, type InboxWatch } from './inbox-watch.ts'
 import type { MessageStateStore } from './message-state-store.ts'
@@ -27,7 +28,9 @@ import { createMessageStates, type MessageStates } from './message-states.ts'
 import { createMessages, type Messages } from './messages.ts'
 import { type ContactsOf, conversationFactsMs } from './model.ts'
 import { createNotes, type Notes } from './notes.ts'
+import { createRatings, type Ratings } from './ratings.ts'
 import { createRedactions, type Redactions } from './redactions.ts'
+import { createSiteCapabilities, type HasSiteCapability } from './site-capabilities.ts'
 import { createTyping, type Typing } from './typing.ts'
 import type { TypingStore } from './typing-store.ts'
 import { createVisitorPresence, type VisitorPresence } from './visitor-presence.ts'
@@ -49,6 +52,8 @@ export interface ConversationService {
   bots: Bots
   notes: Notes
   redactions: Redactions
+  ratings: Ratings
+  hasSiteCapability: HasSiteCapability
   conversationEvents: ConversationEvents
   conversationAccess: ConversationAccess
   conversationSummaries: ConversationSummaries
@@ -76,7 +81,7 @@ const historyPageDefault = 50
 export function createConversationService(
   { config, bus, metrics, logger, now }: CoreKit,
   stores: ConversationStores,
-  { log, wakeups }: LogService & WakeupService,
+  { log, logHeads, wakeups }: LogService & WakeupService,
   { siteDirectory: { installations } }: WorkspaceService,
   { visitorAccess: access, consents, observations }: VisitorService,
   { searchIndex }: SearchService,
@@ -99,7 +104,24 @@ export function createConversationService(
         ),
     }),
   )
-  const assignments = createAssignments({ store: conversations, log, conversationAccess })
+  const guardedAppends = createGuardedAppends({ log, events })
+  const hasSiteCapability = createSiteCapabilities({ sessions: stores.sessions, installations })
+  const ratings = createRatings({
+    access,
+    consents,
+    log,
+    events,
+    guardedAppends,
+    readEnds: (ids) => logHeads.learn(ids, (each) => events.ends(each, { committed: true })),
+    store: conversations,
+  })
+  const assignments = createAssignments({
+    store: conversations,
+    log,
+    conversationAccess,
+    ratings,
+    hasSiteCapability,
+  })
   const inbox = createInbox({ conversations, events, bus, logger, now })
   const inboxWatch = createInboxWatch({ events, conversations, bus, logger, now })
   const typing = createTyping({
@@ -107,8 +129,7 @@ export function createConversationService(
     log,
     observations,
     conversationAccess,
-    sessions: stores.sessions,
-    installations,
+    hasSiteCapability,
     logger,
     now,
     settings: { lastsMs: config.TYPING_SECONDS * 1000 },
@@ -125,6 +146,7 @@ export function createConversationService(
     inbox,
     typing,
     states,
+    ratings,
     settings: {
       bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
       historyPageMax: contractLimits.historyPageMax,
@@ -144,7 +166,7 @@ export function createConversationService(
   const redactions = createRedactions({ log, events, store: stores.messageStates, searchIndex, conversationAccess })
   const bots = createBots({
     log,
-    events,
+    guardedAppends,
     store: conversations,
     conversationAccess,
     assignments,
@@ -179,6 +201,8 @@ export function createConversationService(
     bots,
     notes,
     redactions,
+    ratings,
+    hasSiteCapability,
     conversationEvents: createConversationEvents({ events, conversationAccess }),
     conversationAccess,
     conversationSummaries: createConversationSummaries({ sessions: stores.sessions, events, contactsOf }),

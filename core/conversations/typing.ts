@@ -8,10 +8,9 @@ import type { EventLog } from '../log/event-log.ts'
 import { type Agent, type Author, type LogEvent, operationKeys, type TypingType } from '../log-event.ts'
 import { agentIssues, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
-import type { SessionStore } from '../sessions/session-store.ts'
-import type { SiteDirectory } from '../workspaces/workspaces.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { TypingTurn } from './model.ts'
+import type { HasSiteCapability } from './site-capabilities.ts'
 import type { TypingStore } from './typing-store.ts'
 
 export type TypingState = 'started' | 'stopped'
@@ -73,25 +72,13 @@ export function createTyping(dependencies: {
   log: EventLog
   observations: Pick<Observations, 'authorize' | 'panelUsed'>
   conversationAccess: ConversationAccess
-  sessions: Pick<SessionStore, 'sitesOf'>
-  installations: Pick<SiteDirectory['installations'], 'get'>
+  hasSiteCapability: HasSiteCapability
   logger: Logger
   now: () => number
   settings: TypingSettings
 }): Typing {
-  const { store, log, observations, conversationAccess, sessions, installations, logger, now, settings } = dependencies
+  const { store, log, observations, conversationAccess, hasSiteCapability, logger, now, settings } = dependencies
   let ended = new Map<string, Date>()
-
-  /**
-   * Returns whether an installation of the conversation supports typing. Also returns true if the
-   * conversation has no installation. A visitor may use several installations in the same
-   * conversation.
-   */
-  async function hasTyping(conversationId: string): Promise<boolean> {
-    const keys = await sessions.sitesOf(conversationId)
-    const found = await Promise.all(keys.map((key) => installations.get(key)))
-    return found.length === 0 || found.some((installation) => installation?.capabilities.typing)
-  }
 
   function write({ conversationId, turnId, author }: TypingTurn, type: TypingType, step: string) {
     const operationKey = operationKeys.typing(turnId, step)
@@ -178,7 +165,7 @@ export function createTyping(dependencies: {
       const conversation = await conversationAccess.find(conversationId, workspaceId)
       const named = agent ?? conversation.assignment?.agent
       validate(...agentIssues(named ?? { displayName: '' }))
-      if (!(await hasTyping(conversationId))) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+      if (!(await hasSiteCapability(conversationId, 'typing'))) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
       await set(conversationId, { kind: 'agent', ...named }, state)
     },
 
@@ -186,7 +173,7 @@ export function createTyping(dependencies: {
       const { bots } = await conversationAccess.find(conversationId, workspaceId)
       validate(...agentIssues(bot, '/bot'))
       if (bots?.isStopped && state === 'started') throw new ServiceError(ErrorCode.BOT_STOPPED)
-      if (!(await hasTyping(conversationId))) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+      if (!(await hasSiteCapability(conversationId, 'typing'))) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
       await set(conversationId, { kind: 'bot', ...bot }, state)
     },
 

@@ -50,6 +50,10 @@ const data: { [Type in FeedEventType]: (event: FeedEvent) => EventData<Type> } =
   'conversation.unassigned': ofConversation,
   'conversation.closed': ofConversation,
   'conversation.reopened': ofConversation,
+  'rating.given': (event) => {
+    const { score = 0, comment } = event.event?.data ?? {}
+    return { ...ofConversation(event), score, ...(comment !== undefined && { comment }) }
+  },
   'message.visitor': ofMessage,
   'message.agent': ofMessage,
   'message.bot': ofMessage,

@@ -44,6 +44,7 @@ const types: Partial<Record<EventType, FeedEventType>> = {
   'agent.unassigned': 'conversation.unassigned',
   'conversation.closed': 'conversation.closed',
   'conversation.reopened': 'conversation.reopened',
+  'rating.given': 'rating.given',
   'human.requested': 'human.requested',
   'bot.stopped': 'bot.stopped',
   'bot.resumed': 'bot.resumed',

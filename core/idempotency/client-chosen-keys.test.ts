@@ -66,6 +66,13 @@ const choosers: Record<string, Chooser> = {
   form: async ({ session }, idempotencyKey) =>
     (await cores.core.leads.submitForm({ ...credentialsOf(session), form: 'offline', fields: {}, idempotencyKey }))
       .replayed,
+  async rating({ session, used }, idempotencyKey) {
+    if (!used.has(`rating ${idempotencyKey}`)) {
+      await cores.send(session, 'x')
+      await cores.core.assignments.close(session.conversationId, undefined, true)
+    }
+    return (await cores.core.ratings.give({ ...credentialsOf(session), score: 5, idempotencyKey })).replayed
+  },
   page: async ({ session }, idempotencyKey) =>
     (await cores.core.sessions.reportPage({ ...credentialsOf(session), pageContext: { url: site }, idempotencyKey }))
       .replayed,

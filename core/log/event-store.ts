@@ -47,6 +47,8 @@ export interface EventStore {
   historyPage(query: HistoryPageQuery): Promise<HistoryPage>
   /** Returns the events of these types in a range, in order. */
   ofTypes(types: EventType[], range: Range & { before?: number }, limit: number): Promise<LogEvent[]>
+  /** Returns the newest event of these types up to a sequence. */
+  newestOf(types: EventType[], range: { conversationId: string; through: number }): Promise<LogEvent | undefined>
   firstMessage(conversationId: string): Promise<LogEvent | undefined>
   /** Returns the oldest stored event of each conversation. */
   starts(conversationIds: string[]): Promise<Map<string, LogStart>>
@@ -65,7 +67,7 @@ export interface EventStore {
    * `removableAt` of the event at `end`, so that `dueTransient` does not return that event again.
    */
   removeTransient(conversationId: string, end: number, before: Date): Promise<number>
-  /** Returns the messages and closings that all processes wrote since a time, in any order. */
+  /** Returns the messages, closings and ratings that all processes wrote since a time, in any order. */
   activitySince(time: Date): AsyncIterable<LogEvent>
 }
 
@@ -168,6 +170,12 @@ export function createEventStore({
       return (await found.sort({ sequence: 1 }).limit(limit).toArray()).map(toEvent)
     },
 
+    async newestOf(types, { conversationId, through }) {
+      const found = events.find({ conversationId, sequence: { $lte: through }, type: { $in: types } }, committed)
+      const [newest] = await found.sort({ sequence: -1 }).limit(1).toArray()
+      return newest && toEvent(newest)
+    },
+
     async firstMessage(conversationId) {
       const [first] = await events
         .find({ conversationId, ...isMessage }, committed)
@@ -227,7 +235,9 @@ export function createEventStore({
       const activity = {
         $or: [
           isMessage,
-          { type: { $in: ['conversation.closed', 'conversation.reopened', 'human.requested'] as const } },
+          {
+            type: { $in: ['conversation.closed', 'conversation.reopened', 'human.requested', 'rating.given'] as const },
+          },
         ],
       }
       for await (const document of events.find({ _id: { $gte: from }, ...activity })) yield toEvent(document)

@@ -30,6 +30,8 @@ export interface HistoryPage {
   changes: LogEvent[]
   /** Sequence of the log's last event; 0 when it is empty. */
   lastSequence: number
+  /** Whether the conversation is closed after the event `lastSequence`. */
+  closed: boolean
   /** Sequence of the conversation's first message; 0 when it has no message. */
   oldestSequence: number
 }
@@ -56,8 +58,8 @@ export function createHistoryPages(
 
   return async ({ conversationId, after = 0, before, limit }) => {
     const end = await endOf(conversationId)
-    if (!end) return { messages: [], hasMore: false, changes: [], lastSequence: 0, oldestSequence: 0 }
-    const lastSequence = end.sequence
+    if (!end) return { messages: [], hasMore: false, changes: [], lastSequence: 0, closed: false, oldestSequence: 0 }
+    const { sequence: lastSequence, closed } = end
     const upToEnd = ({ sequence }: LogEvent) => sequence <= lastSequence
     const changes = ((await changesOf(conversationId)) ?? []).filter(upToEnd)
 
@@ -69,12 +71,13 @@ export function createHistoryPages(
     const messages = isAscending ? found : found.reverse()
 
     const hasFirst = isAscending ? after === 0 : messages.length > 0 && !hasMore
-    if (hasFirst) return { messages, hasMore, changes, lastSequence, oldestSequence: messages[0]?.sequence ?? 0 }
+    const page = { messages, hasMore, changes, lastSequence, closed }
+    if (hasFirst) return { ...page, oldestSequence: messages[0]?.sequence ?? 0 }
     const first = await events.findOne(
       { ...isMessage, sequence: { $lte: lastSequence } },
       { ...options, sort: { sequence: 1 }, projection: { _id: 0, sequence: 1 } },
     )
-    return { messages, hasMore, changes, lastSequence, oldestSequence: first?.sequence ?? 0 }
+    return { ...page, oldestSequence: first?.sequence ?? 0 }
   }
 }
 

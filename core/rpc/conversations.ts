@@ -96,8 +96,11 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
       // accepted.
       await inbox.noted()
       const conversation = await conversationAccess.find(conversationId, callerOf(context).workspaceId)
-      const [summary] = await conversationSummaries.of([conversation], shown(context))
-      return { conversation: toConversation(conversation, summary) }
+      const [[summary], canRequestRating] = await Promise.all([
+        conversationSummaries.of([conversation], shown(context)),
+        core.hasSiteCapability(conversationId, 'rating'),
+      ])
+      return { conversation: { ...toConversation(conversation, summary), canRequestRating } }
     },
 
     async listConversationEvents({ conversationId, ...range }, context) {
@@ -162,10 +165,9 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
       return { message: toMessage(await redactions.redact(request, caller)) }
     },
 
-    async closeConversation({ conversationId }, context) {
-      return {
-        conversation: toConversation(await assignments.close(conversationId, callerOf(context).workspaceId)),
-      }
+    async closeConversation({ conversationId, requestRating }, context) {
+      const { workspaceId } = callerOf(context)
+      return { conversation: toConversation(await assignments.close(conversationId, workspaceId, requestRating)) }
     },
 
     async reopenConversation({ conversationId }, context) {

@@ -14,7 +14,7 @@ import { reasonOf } from '../feed/model.ts'
 import { field, integer, validate } from '../rules.ts'
 import { requiredWorkspace } from '../transport/caller.ts'
 import { toLead } from './leads/lead.ts'
-import { toMessage } from './messaging-values.ts'
+import { toMessage, toRating } from './messaging-values.ts'
 
 const maxWaitSeconds = 30
 /** Pause between the responses of a stream without events. */
@@ -73,6 +73,7 @@ function toEvent({ cursor, entry, event, lead }: FeedEvent): MessageInitShape<ty
     delivery,
     workflowId,
     subscriptionDisabled: disabled,
+    rating: event && toRating(event),
     redactedMessageId: type === 'message.redacted' ? event?.data?.messageId : undefined,
   }
 }

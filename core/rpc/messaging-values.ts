@@ -10,6 +10,7 @@ import {
   type Message,
   MessageSchema,
   type NoteSchema,
+  type RatingSchema,
   type SearchResultSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { ProtoFields } from '../../contract/proto-fields.ts'
@@ -56,6 +57,7 @@ export function toConversation(
     lastMessage: lastMessage && toMessage(lastMessage),
     contact,
     bot: toBot(conversation),
+    rating: conversation.rating?.score,
   }
 }
 
@@ -107,7 +109,13 @@ export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEven
     commandId: data?.commandId ?? data?.requestId,
     url: data?.url,
     label: data?.label ?? data?.purpose,
+    rating: toRating(event),
   } satisfies Record<keyof ProtoFields<InboxEvent>, unknown>
+}
+
+/** Returns the rating of an event `rating.given`; undefined for other events. */
+export function toRating({ data }: LogEvent): MessageInitShape<typeof RatingSchema> | undefined {
+  return data?.score === undefined ? undefined : { score: data.score, comment: data.comment }
 }
 
 export function fromAgent(message: AgentMessage | undefined): Agent | undefined {

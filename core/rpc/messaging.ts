@@ -54,6 +54,12 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
       return toPage(await messages.listForVisitor(fromCredentials(credentials), fromQuery(query)))
     },
 
+    async rateConversation({ credentials, ...rating }) {
+      const { event, replayed } = await core.ratings.give({ credentials: fromCredentials(credentials), ...rating })
+      const { sequence, occurredAt, data } = event
+      return { sequence, score: data?.score ?? 0, ratedAt: timestampFromDate(occurredAt), replayed }
+    },
+
     async sendAgentMessage({ conversationId, clientOperationId, body, agent }, context) {
       const named = fromAgent(agent)
       const send = { conversationId, clientOperationId, body, agent: named }

@@ -82,6 +82,8 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
     })(),
   )
   await core.commands.requestNavigation({ sessionId, url: `${site}/${mark('target')}` }, desk)
+  await core.assignments.close(conversationId, undefined, true)
+  await core.ratings.give({ credentials, score: 4, comment: mark('comment'), idempotencyKey: mark('ratingkey') })
   return { session, created, externalSubject, marks }
 }
 

@@ -163,6 +163,7 @@ export const defaultCapabilities: Capabilities = {
   messageRetryRoute: false,
   presence: true,
   receipts: true,
+  rating: true,
 }
 
 const hostLabel = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/

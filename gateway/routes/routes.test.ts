@@ -36,6 +36,7 @@ describe('configuration', () => {
         messageRetryRoute: false,
         presence: false,
         receipts: false,
+        rating: false,
       },
       forms: {},
       consent: { required: false },

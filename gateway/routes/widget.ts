@@ -23,6 +23,7 @@ import { formRoutes } from './forms.ts'
 import { identityRoutes } from './identity.ts'
 import { messageRoutes } from './messages.ts'
 import { presenceRoutes } from './presence.ts'
+import { ratingRoutes } from './ratings.ts'
 import { sessionRoutes } from './sessions.ts'
 
 interface WidgetDeps extends Omit<RouteDeps, 'heartbeatSeconds'> {
@@ -76,6 +77,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
     messageRoutes,
     eventRoutes,
     presenceRoutes,
+    ratingRoutes,
     formRoutes,
   ]) {
     await app.register(routes, { core, grants, batcher, streams, presence, refusals, now, heartbeatSeconds })

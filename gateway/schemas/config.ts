@@ -71,6 +71,7 @@ export const WidgetConfigAnswer = Strict(
       messageRetryRoute: Capability,
       presence: Capability,
       receipts: Capability,
+      rating: Capability,
     } satisfies SchemasOf<Capabilities>),
     forms: Strict({ preChat: Type.Optional(Form), offline: Type.Optional(Form) } satisfies SchemasOf<Forms>),
     consent: Strict({
@@ -126,6 +127,7 @@ export const WidgetConfigAnswer = Strict(
           messageRetryRoute: false,
           presence: true,
           receipts: true,
+          rating: true,
         },
         forms: {
           preChat: {

@@ -1,6 +1,6 @@
 import { type TSchema, Type } from 'typebox'
 import { type EventName, eventCategories } from '../../contract/event-categories.ts'
-import { OneOf, Sequence, Strict, Time } from './fields.ts'
+import { OneOf, Score, Sequence, Strict, Time } from './fields.ts'
 import { AuthorAnswer, MessageAnswer } from './messages.ts'
 
 /**
@@ -92,6 +92,11 @@ export const eventDefinitions = {
   'screenshot.cancelled': event(Strict({ requestId: Line }), 'The request was withdrawn.', toSession),
   'conversation.closed': event(Empty, 'The other side is done. The next message opens the conversation again.'),
   'conversation.reopened': event(Empty, 'The conversation is open again. The message that reopened it follows.'),
+  'rating.requested': event(Empty, 'The visitor may rate the closed conversation, until it is reopened.'),
+  'rating.given': event(
+    Strict({ score: Score, comment: Type.Optional(Line) }),
+    'The visitor rated the closed conversation, maybe in another tab.',
+  ),
   'availability.changed': event(
     Strict({ online: Type.Boolean(), nextChangeAt: Type.Optional(Time) }),
     'The installation became online or away, or its next change is at another time. Offer the offline form while `online` is false.',

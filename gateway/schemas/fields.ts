@@ -76,6 +76,8 @@ export type PageContext = Static<typeof PageContext>
 
 /** A time in RFC 3339 format, in UTC with milliseconds. */
 export const Time = Type.String({ format: 'date-time' })
+/** Score of a rating. 5 is the best. */
+export const Score = Type.Integer({ minimum: 1, maximum: 5 })
 export const Sequence = Type.Integer({ minimum: 0 })
 export const OneOf = <const Names extends readonly string[]>(names: Names) =>
   Type.Unsafe<Names[number]>({ type: 'string', enum: names })

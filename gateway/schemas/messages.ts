@@ -1,5 +1,11 @@
 import { type Static, Type } from 'typebox'
-import type { AcceptedMessage, Author, Message, VisitorMessage } from '#proto/messaging/v1/messaging_pb.js'
+import type {
+  AcceptedMessage,
+  Author,
+  ListVisitorMessagesResponse,
+  Message,
+  VisitorMessage,
+} from '#proto/messaging/v1/messaging_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
 import {
   Locale,
@@ -103,7 +109,11 @@ export const HistoryAnswer = Strict(
     hasMore: Type.Boolean(),
     lastSequence: Sequence,
     oldestSequence: Sequence,
-  },
+    rating: Type.Optional({
+      ...Named('requested', 'given'),
+      description: 'Whether the visitor may rate the closed conversation, or has rated it.',
+    }),
+  } satisfies SchemasOf<ListVisitorMessagesResponse>,
   {
     description: 'A page of the history.',
     examples: [

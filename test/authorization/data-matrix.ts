@@ -25,7 +25,7 @@ interface DataSource {
  * kind of data needs an entry here.
  */
 export const dataSources: Record<string, DataSource> = {
-  messages: { scope: 'messages:read', marks: /^(body|answer|elsewhere|operation|agentoperation|watched)/ },
+  messages: { scope: 'messages:read', marks: /^(body|answer|elsewhere|operation|agentoperation|watched|comment)/ },
   notes: { scope: 'messages:read', marks: /^internal/ },
   'the assigned agent': { scope: 'messages:read', marks: /^agentname/ },
   'saved replies': { scope: 'messages:read', marks: /^reply/ },

@@ -40,6 +40,7 @@ export const routeRequests: Record<string, (resources: VisitorResources) => Rout
     return { path: `/messages/${body.clientOperationId}/retry`, body }
   },
   'GET /events': () => ({ path: '/events' }),
+  'POST /ratings': () => ({ path: '/ratings', body: { score: 5 } }),
   'POST /messages/receipts': () => ({ path: '/messages/receipts', body: { upToSequence: 1, state: 'read' } }),
   'POST /presence': () => ({ path: '/presence', body: { tab: 'tab-1', state: 'away' } }),
   'POST /typing': () => ({ path: '/typing', body: { state: 'stopped' } }),

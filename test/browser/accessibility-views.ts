@@ -83,6 +83,19 @@ export const viewsOf = ({
       await inWidget(page, '.typing').waitFor()
     },
   },
+  'rating and transcript': {
+    config: { capabilities: { rating: true } },
+    async show(page) {
+      await open(page)
+      await say(page, 'Do you ship to Graz?')
+      const talk = gateway().conversation('pk_friendly')
+      talk.agentSays('We do.')
+      talk.emit('conversation.closed')
+      talk.emit('rating.requested')
+      await page.getByRole('button', { name: 'Good', exact: true }).click()
+      await page.getByRole('button', { name: 'Send rating' }).waitFor()
+    },
+  },
   'failed message': {
     siteKey: 'pk_rate_limited_long',
     async show(page) {

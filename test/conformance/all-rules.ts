@@ -20,6 +20,7 @@ import { lifetimeRules } from './lifetimes.ts'
 import { pageContextRules } from './page-context.ts'
 import { policyRules } from './policies.ts'
 import { rateRules } from './rate-limits.ts'
+import { ratingRules } from './ratings.ts'
 import { rejectionRules } from './rejections.ts'
 import { replayRules } from './replay.ts'
 import { requestRules } from './requests.ts'
@@ -82,6 +83,7 @@ export function quickRules(suite: () => Suite, database: TestDatabase, restarted
     uploadRules(suite, database)
     pageContextRules(suite)
     conversationRules(suite)
+    ratingRules(suite)
   })
   describe('rate limits', () => rateRules(suite))
   describe('origins of own pages, and costs', () => costRules(suite))

@@ -245,7 +245,8 @@ export function conversationRules(suite: () => Suite): void {
         await messaging.setTyping({ conversationId, state, agent: ada })
       await messaging.assignAgent({ conversationId, agent: ada })
       await messaging.unassignAgent({ conversationId })
-      await messaging.closeConversation({ conversationId })
+      await messaging.closeConversation({ conversationId, requestRating: true })
+      await client.call('POST', '/ratings', { headers: bearer(visitor), body: { score: 4, comment: 'Quick' } })
       const { body } = await visitor.send('one')
       await messaging.updateMessageState({ conversationId, upToSequence: body.sequence, state: 'read' })
       const reply = { conversationId, clientOperationId: 'slip', body: 'A slip', agent: ada }
@@ -263,8 +264,8 @@ export function conversationRules(suite: () => Suite): void {
       expect([...new Set(data.map(({ type }) => type))].sort()).toEqual(
         (
           'agent.assigned agent.unassigned conversation.closed conversation.reopened message.accepted ' +
-          'message.received message.redacted message.state.changed navigation.cancelled navigation.requested screenshot.cancelled screenshot.requested ' +
-          'session.closed session.identified typing.started typing.stopped'
+          'message.received message.redacted message.state.changed navigation.cancelled navigation.requested rating.given rating.requested ' +
+          'screenshot.cancelled screenshot.requested session.closed session.identified typing.started typing.stopped'
         ).split(' '),
       )
       for (const event of data) expect(document.eventProblems(event)).toEqual([])

@@ -30,6 +30,8 @@ export const failures: Record<string, [status: number, retryable: boolean, termi
   MethodNotAllowed: [405, false, false],
   IdempotencyConflict: [409, false, false],
   CommandAlreadyResolved: [409, false, false],
+  RatingNotRequested: [409, false, false],
+  RatingAlreadyGiven: [409, false, false],
   OperationInProgress: [409, true, false],
   CommandExpired: [410, false, false],
   PayloadTooLarge: [413, false, false],

@@ -11,7 +11,7 @@ import { isKnownCommand, isKnownSecurity } from '../../widget/src/client/errors.
 import { validatorOf } from '../support/json-schema.ts'
 
 const root = join(import.meta.dirname, '../..')
-const families = 'message|typing|agent|session|visitor|connection|navigation|screenshot|conversation|replay'
+const families = 'message|typing|agent|session|visitor|connection|navigation|screenshot|conversation|rating|replay'
 const names = Object.keys(eventDefinitions) as EventName[]
 
 // This line does not compile if an event type of the core's event log has no definition.
@@ -73,6 +73,8 @@ describe('the events that a core can write', () => {
       'agent.assigned': { data: { agent } },
       'agent.unassigned': { data: { agent } },
       'conversation.closed': {},
+      'rating.requested': {},
+      'rating.given': { data: { score: 4, comment: 'Quick' } },
       'conversation.reopened': {},
       'navigation.requested': { data: { commandId: 'cmd_1', url: 'https://shop.example/', expiresAt } },
       'navigation.cancelled': { data: { commandId: 'cmd_1' } },

@@ -61,6 +61,13 @@ export interface EventData {
     /** The conversation. */ reference: string
     conversationId: string
   }
+  /** Sent when the visitor rated the closed conversation. */
+  'rating.given': {
+    /** The conversation. */ reference: string
+    conversationId: string
+    /** 1 to 5; 5 is the best. */ score: number
+    comment?: string
+  }
   /** Sent when a message of the visitor was accepted. */
   'message.visitor': {
     /** The message. */ reference: string
@@ -148,6 +155,7 @@ export const knownVersions: Record<keyof EventData, string> = {
   'conversation.unassigned': '1.0',
   'conversation.closed': '1.0',
   'conversation.reopened': '1.0',
+  'rating.given': '1.0',
   'message.visitor': '1.0',
   'message.agent': '1.0',
   'message.bot': '1.0',

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { RatingState } from '../src/client/types.ts'
 import type { AcceptedMessage, ServiceMessage } from '../src/transport/wire.ts'
 import type { Scenario } from './scenarios.ts'
 
@@ -14,6 +15,8 @@ export interface LoggedEvent {
   sessionId?: string
 }
 
+const ratings: Record<string, RatingState> = { 'rating.requested': 'requested', 'rating.given': 'given' }
+
 export type ScenarioConversation = ReturnType<typeof createScenarioConversation>
 
 /** Creates a conversation of the scenario server: its event log and its streams. */
@@ -24,6 +27,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
   const streams = new Map<ServerResponse, { silent: boolean; written: number; sessionId?: string }>()
   const left: Scenario = { ...scenario }
   let sequence = 0
+  let rating: RatingState | undefined
 
   return {
     id,
@@ -31,6 +35,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
     answers,
     streams,
     lastSequence: () => sequence,
+    rating: () => rating,
 
     /** Sets further violations of the contract for this conversation. */
     set: (change: Scenario) => void Object.assign(left, change),
@@ -59,6 +64,7 @@ export function createScenarioConversation(id: string, scenario: Scenario, now: 
     /** Emits an event. `atMs` is the event's time in the service's clock. */
     emit(type: string, data: Record<string, unknown> = {}, atMs?: number, sessionId?: string, category?: string) {
       sequence += 1
+      if (/^(conversation|rating)\./.test(type)) rating = ratings[type]
       publish({ sequence, type, data, atMs, sessionId, category })
     },
 

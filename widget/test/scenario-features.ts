@@ -25,6 +25,7 @@ export function createScenarioFeatures(now: () => number) {
   const failures = new Map<string, (Refusal | 'lost')[]>()
   const leads: Record<string, string>[] = []
   const consents: string[] = []
+  const ratings: Record<string, unknown>[] = []
   const uploads = new Map<string, Buffer>()
   const held = new Map<string, Promise<void>>()
   let counter = 0
@@ -34,6 +35,8 @@ export function createScenarioFeatures(now: () => number) {
     leads,
     /** Decisions on the consent policy. */
     consents,
+    /** Bodies of the accepted ratings. */
+    ratings,
     /** Uploaded bytes, by `requestId`. */
     uploads,
     commandState: (id: string) => commands.get(id)?.state,
@@ -117,6 +120,10 @@ export function createScenarioFeatures(now: () => number) {
       consents.push(String(body?.decision))
       const decidedAt = new Date(now()).toISOString()
       return { status: 200, body: { decision: body?.decision, policyVersion: body?.policyVersion, decidedAt } }
+    }
+    if (path === '/ratings') {
+      ratings.push(body ?? {})
+      return { status: 201, body: { score: body?.score, sequence: 0, ratedAt: new Date(now()).toISOString() } }
     }
     if (path.startsWith('/forms/')) {
       leads.push(body?.fields as Record<string, string>)

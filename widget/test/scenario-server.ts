@@ -264,7 +264,8 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
     )
     const messages = before === undefined ? fits.slice(0, limit) : fits.slice(-limit)
     const lastSequence = conversation.lastSequence()
-    answer(response, 200, { messages, hasMore: fits.length > messages.length, lastSequence, oldestSequence: 0 })
+    const hasMore = fits.length > messages.length
+    answer(response, 200, { messages, hasMore, lastSequence, oldestSequence: 0, rating: conversation.rating() })
   }
 
   function events(

@@ -71,8 +71,16 @@ export function ConversationView({ conversationId, details, message }: Conversat
     run(async () => {
       await thread.close()
       setUndo('resting')
+      setIsAsked(false)
       setTimeout(() => setUndo((now) => now && 'offered'), restMs)
       announcer.say('Conversation closed. To undo, choose Undo.')
+    })
+  const [isAsked, setIsAsked] = useState(false)
+  const requestRating = () =>
+    run(async () => {
+      await thread.requestRating()
+      setIsAsked(true)
+      announcer.say('The visitor was asked for a rating.')
     })
   const reopen = () =>
     run(async () => {
@@ -182,9 +190,16 @@ export function ConversationView({ conversationId, details, message }: Conversat
           <Notice
             tone="info"
             action={
-              <Button kind="small" disabled={busy} onClick={reopen}>
-                Undo
-              </Button>
+              <>
+                {conversation?.canRequestRating && !isAsked && (
+                  <Button kind="small" disabled={busy} onClick={requestRating}>
+                    Ask for a rating
+                  </Button>
+                )}
+                <Button kind="small" disabled={busy} onClick={reopen}>
+                  Undo
+                </Button>
+              </>
             }
           >
             Conversation closed.

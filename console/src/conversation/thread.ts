@@ -251,6 +251,9 @@ export function createThread(deps: ThreadDeps) {
 
     close: () => applyResponse(messaging.closeConversation({ conversationId })),
 
+    /** Asks the visitor of the closed conversation for a rating. */
+    requestRating: () => applyResponse(messaging.closeConversation({ conversationId, requestRating: true })),
+
     stopBot: () => applyResponse(messaging.stopBot({ conversationId })),
 
     resumeBot: () => applyResponse(messaging.resumeBot({ conversationId })),

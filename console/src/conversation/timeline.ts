@@ -1,5 +1,5 @@
 import { type Command, CommandKind } from '#proto/command/v1/command_pb.js'
-import type { InboxEvent, Message, Note } from '#proto/messaging/v1/messaging_pb.js'
+import type { InboxEvent, Message, Note, Rating } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type ConsentRecord } from '#proto/session/v1/session_pb.js'
 import { dateOf } from '../time.ts'
 
@@ -70,6 +70,7 @@ const eventItem = (key: string, time: Message['createdAt'], text: string): Timel
 const fixedTexts: Record<string, string> = {
   'conversation.closed': 'Conversation closed',
   'conversation.reopened': 'Conversation reopened',
+  'rating.requested': 'The visitor was asked for a rating',
   'bot.stopped': 'The bot was stopped',
   'bot.resumed': 'Given back to the bot',
   'session.identified': 'The site verified the visitor',
@@ -84,14 +85,19 @@ const fixedTexts: Record<string, string> = {
 }
 
 /** Returns the text of an event, or undefined if the timeline does not show events of this type. */
-export function eventText({ type, agent, label, url }: InboxEvent, me: string): string | undefined {
+export function eventText({ type, agent, label, url, rating }: InboxEvent, me: string): string | undefined {
   const name = agent?.displayName
   if (type === 'agent.assigned') return `Assigned to ${name === me ? 'you' : name}`
   if (type === 'agent.unassigned') return name === me ? 'You were unassigned' : `${name} was unassigned`
   if (type === 'human.requested') return `${name} (bot) asked for a person`
+  if (type === 'rating.given') return ratingText(rating)
   if (type === 'navigation.requested') return `Page suggested: ${label || url}`
   return fixedTexts[type]
 }
+
+/** Isolates the comment, so that its direction does not change the rest of the line. */
+const ratingText = ({ score = 0, comment }: Partial<Rating> = {}) =>
+  `The visitor rated ${score} of 5${comment ? `: \u2068${comment}\u2069` : ''}`
 
 const answerTexts: Record<string, string> = {
   accepted: 'accepted by the visitor',

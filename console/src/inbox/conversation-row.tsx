@@ -9,7 +9,7 @@ import { type InboxEntry, isUnread, isWaiting, visitorName } from './inbox-merge
 export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: boolean; me: string }) {
   const { inbox, outbox } = useConsole()
   const { conversation, typingSince } = entry
-  const { conversationId, lastMessage, lastMessageAt, waitingSince, visitor, agent, status } = conversation
+  const { conversationId, lastMessage, lastMessageAt, waitingSince, visitor, agent, status, rating } = conversation
   const name = visitorName(conversation)
   const unread = isUnread(entry)
   const unsent = outbox.markOf(conversationId)
@@ -47,6 +47,7 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
             {unsent && <span class="tag warn">{unsent === 'sending' ? 'Sending…' : 'Not sent'}</span>}
             {isWaiting(entry) && <span class="tag warn">Wants a person</span>}
             {status === ConversationStatus.CLOSED && <span class="tag">Closed</span>}
+            {status === ConversationStatus.CLOSED && rating && <span class="tag">Rated {rating}/5</span>}
             {agent && <span class="tag">{agent.displayName === me ? 'Mine' : agent.displayName}</span>}
             {unread && (
               <span class="unread-mark">

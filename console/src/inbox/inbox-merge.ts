@@ -50,6 +50,7 @@ function mergeListed(known: InboxEntry, listed: Conversation, listRevision: numb
     conversation: {
       ...base,
       visitor: listed.visitor ?? known.conversation.visitor,
+      canRequestRating: listed.canRequestRating || known.conversation.canRequestRating,
       contact: listed.contact ?? known.conversation.contact,
       lastMessage: latest(known.conversation.lastMessage, listed.lastMessage),
     },
@@ -83,7 +84,8 @@ export function mergeChange(
  * answers to other calls lack these fields, so a merge must keep the known values.
  */
 export function summaryOf(known: Conversation | undefined): Partial<Conversation> {
-  return { visitor: known?.visitor, contact: known?.contact, lastMessage: known?.lastMessage }
+  const { visitor, contact, lastMessage, canRequestRating = false } = known ?? {}
+  return { visitor, contact, lastMessage, canRequestRating }
 }
 
 function applyEvent(entry: InboxEntry, event: InboxEvent): InboxEntry {

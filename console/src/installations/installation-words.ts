@@ -14,6 +14,7 @@ export const capabilities: Record<CapabilityName, { label: string; hint: string 
   offlineForm: { label: 'Offline form', hint: 'Shown while the chat is away. Creates a lead.' },
   presence: { label: 'Presence', hint: 'You see whether the visitor has the chat open.' },
   receipts: { label: 'Read receipts', hint: 'You see whether the visitor has received and read your messages.' },
+  rating: { label: 'Rating', hint: 'You can ask visitors for a rating when you close a conversation.' },
   messageRetryRoute: { label: 'Retry route', hint: 'For custom clients; the widget does not need it.' },
 }
 

@@ -254,6 +254,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
           void identity.followClosed(current, closed)
         }),
       onEvent: features.handleEvent,
+      onPage: features.takePage,
     })
     visit = current
     await Promise.all([configured, current.session.start()])

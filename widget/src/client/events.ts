@@ -4,6 +4,7 @@ import type {
   ConnectionState,
   FormKind,
   MessageAuthor,
+  Rating,
   ReplayReset,
   SessionView,
   StoredMessage,
@@ -46,6 +47,10 @@ export interface WidgetEventMap {
   'form.changed': { form: FormKind; state: FormState }
   'conversation.closed': Record<string, never>
   'conversation.reopened': Record<string, never>
+  /** The operator asks for a rating of the closed conversation. */
+  'rating.requested': Record<string, never>
+  /** The visitor has rated the closed conversation, maybe in another tab. */
+  'rating.given': Rating
   'config.loaded': { config: WidgetConfig }
   /** The installation became online or away. The event `config.loaded` follows. */
   'availability.changed': Availability

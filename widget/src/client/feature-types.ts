@@ -1,4 +1,4 @@
-import type { MessageAuthor, WidgetErrorDetail } from './types.ts'
+import type { MessageAuthor, RatingState, WidgetErrorDetail } from './types.ts'
 
 /**
  * A rejected field: the JSON pointer to the field and the rule that its value violates. Never
@@ -75,6 +75,8 @@ export interface Presence {
   /** The agents who are typing now. */
   typing: readonly MessageAuthor[]
   isClosed: boolean
+  /** State of the closed conversation's rating. Undefined if no rating is asked for. */
+  rating?: RatingState
 }
 
 export type NavigationOutcome = 'accepted' | 'declined' | 'completed' | 'failed' | 'unsupported'

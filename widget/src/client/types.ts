@@ -135,6 +135,16 @@ export interface Availability {
   nextChangeAt?: string
 }
 
+export interface Rating {
+  /** 1 to 5; 5 is the best. */
+  score: number
+  /** One line of at most 500 characters. */
+  comment?: string
+}
+
+/** Whether the visitor may rate the closed conversation, or has rated it. */
+export type RatingState = 'requested' | 'given'
+
 /**
  * One event of the stream. Its JSON was parsed, but its fields were not all validated. An event that
  * is not in the log has an undefined id and sequence.

@@ -1,7 +1,7 @@
 import type { Platform } from '../../../browser/platform.ts'
 import { WidgetError } from '../client/errors.ts'
 import type { NavigationOutcome, ScreenshotConsent, UploadedScreenshot, UploadTerms } from '../client/feature-types.ts'
-import type { FormKind, PageContext } from '../client/types.ts'
+import type { FormKind, PageContext, Rating } from '../client/types.ts'
 import type { Api, RequestParts } from '../transport/api.ts'
 
 export interface UploadOptions {
@@ -48,6 +48,9 @@ export function createFeatureApi({ call, post, exchange }: FeatureCalls, upload:
         idempotencyKey,
         grant,
       ),
+
+    rate: (rating: Rating, grant: string, idempotencyKey: string) =>
+      post<{ ratedAt: string }>('/ratings', 'ratedAt', rating, idempotencyKey, grant),
 
     acknowledgeNavigation: (commandId: string, outcome: NavigationOutcome, grant: string) =>
       acknowledge<{ commandId: string; state: string }>('navigation', commandId, { outcome }, outcome, grant),

@@ -1,5 +1,5 @@
 import type { Activity, AgentRequest, Presence } from '../client/feature-types.ts'
-import type { PageContext } from '../client/types.ts'
+import type { PageContext, Rating } from '../client/types.ts'
 import type { AgentRequests } from './agent-requests.ts'
 import type { Forms } from './forms.ts'
 
@@ -47,4 +47,11 @@ export interface FeatureOperations {
   isOfflineFormOffered: Forms['isOffered']
   formState: Forms['state']
   submitForm: Forms['submit']
+  /**
+   * Rates the closed conversation. `presence().rating` is `given` afterwards, also if the visitor has
+   * rated it in another tab. A repeat after a failure with the same rating has an effect once.
+   *
+   * @throws WidgetError for example `network_error`
+   */
+  rate(rating: Rating): Promise<void>
 }

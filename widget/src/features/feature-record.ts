@@ -1,6 +1,6 @@
 import type { KeyValueStorage } from '../../../browser/storage.ts'
 import type { Activity, Agent, AgentRequest } from '../client/feature-types.ts'
-import type { FormKind } from '../client/types.ts'
+import type { FormKind, RatingState } from '../client/types.ts'
 import { featureRecordKey, isToken } from '../session/session-record.ts'
 
 /**
@@ -13,6 +13,7 @@ interface FeatureRecord {
   hasBegun: boolean
   agent?: Agent
   isClosed: boolean
+  rating?: RatingState
   activity: Activity[]
   /**
    * The submission of each form: its fields and the idempotency key of all its attempts. After the

@@ -2,7 +2,7 @@ import type { Platform, TimerId } from '../../../browser/platform.ts'
 import { createConfigRefresh } from '../client/config-refresh.ts'
 import { toWidgetError } from '../client/errors.ts'
 import type { Emitter } from '../client/events.ts'
-import type { PageContext, SessionView, StreamEvent, WidgetConfig, WidgetMessage } from '../client/types.ts'
+import type { PageContext, Rating, SessionView, StreamEvent, WidgetConfig, WidgetMessage } from '../client/types.ts'
 import type { Grants } from '../session/session.ts'
 import type { Api } from '../transport/api.ts'
 import { createAgentRequests, type SupportedRequests } from './agent-requests.ts'
@@ -81,6 +81,8 @@ export function createFeatures(deps: FeaturesDeps) {
     isAllowed: () => mayReport('presence') && platform.lifecycle.isOnline(),
     report: (state) => grants()((grant) => api.reportPresence(tab, state, grant)),
   })
+  /** The last rating that was sent, and its idempotency key. */
+  let rated: { input: string; key: string } | undefined
   let hasSession = false
   let isChatShown = false
   /** Upper bound of the browser's time minus the service's time, in milliseconds. */
@@ -177,6 +179,9 @@ export function createFeatures(deps: FeaturesDeps) {
       requests.handleEvent(event)
     },
 
+    /** Takes over the state of the rating from a page of the history. */
+    takePage: presence.takePage,
+
     operations: {
       startTyping: typing.writes,
       stopTyping: typing.stops,
@@ -200,7 +205,23 @@ export function createFeatures(deps: FeaturesDeps) {
       isOfflineFormOffered: forms.isOffered,
       formState: forms.state,
       submitForm: forms.submit,
+      rate,
     } satisfies FeatureOperations,
+  }
+
+  async function rate(rating: Rating) {
+    const input = JSON.stringify(rating)
+    if (rated?.input !== input) rated = { input, key: platform.newId() }
+    const { key } = rated
+    const withGrant = grants()
+    try {
+      await consented(() => withGrant((grant) => api.rate(rating, grant, key)))
+      presence.setRating('given')
+    } catch (error) {
+      const { code } = toWidgetError(error)
+      if (!code.startsWith('Rating')) throw error
+      presence.setRating(code === 'RatingAlreadyGiven' ? 'given' : undefined)
+    }
   }
 
   function refresh() {

@@ -2,7 +2,8 @@ import type { Clock, TimerId } from '../../../browser/platform.ts'
 import { isTeam } from '../../../browser/team.ts'
 import type { Emitter } from '../client/events.ts'
 import type { Activity, Agent, Presence } from '../client/feature-types.ts'
-import type { MessageAuthor, StreamEvent } from '../client/types.ts'
+import type { MessageAuthor, RatingState, StreamEvent } from '../client/types.ts'
+import type { HistoryPage } from '../transport/wire.ts'
 import type { FeatureRecords } from './feature-record.ts'
 
 /** Time after which an agent's typing indicator is removed. */
@@ -61,9 +62,18 @@ export function createPresence({ clock, emitter, records }: PresenceDeps) {
         else if (records.current().agent?.displayName === agent.displayName) records.change({ agent: undefined })
         add(type, { agentName: agent.displayName, sequence, at: occurredAt })
       } else if (type === 'conversation.closed' || type === 'conversation.reopened') {
-        records.change({ isClosed: type === 'conversation.closed' })
+        records.change({ isClosed: type === 'conversation.closed', rating: undefined })
         add(type, { sequence, at: occurredAt })
+      } else if (type === 'rating.requested' || type === 'rating.given') {
+        setRating(type === 'rating.given' ? 'given' : 'requested')
       }
+    },
+
+    setRating,
+
+    takePage({ rating, lastSequence: end }: Pick<HistoryPage, 'rating' | 'lastSequence'>) {
+      // An event after this page may have changed the state.
+      if (end >= lastSequence) setRating(rating)
     },
 
     reset() {
@@ -75,8 +85,15 @@ export function createPresence({ clock, emitter, records }: PresenceDeps) {
   }
 
   function presence(): Presence {
-    const { agent, isClosed } = records.current()
-    return { agent, isClosed, typing: [...typing.values()].map(({ author }) => author) }
+    const { agent, isClosed, rating } = records.current()
+    return { agent, isClosed, rating, typing: [...typing.values()].map(({ author }) => author) }
+  }
+
+  function setRating(rating: RatingState | undefined) {
+    const { isClosed, rating: before } = records.current()
+    if (rating === before) return
+    records.change({ rating, isClosed: isClosed || rating !== undefined })
+    emitChanged()
   }
 
   function add(type: Activity['type'], about: Partial<Omit<Activity, 'type'>> = {}) {

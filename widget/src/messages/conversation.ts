@@ -5,7 +5,7 @@ import { createMessageList } from './message-list.ts'
 import type { OutboxEntry } from './outbox.ts'
 
 /** Types of the events that are forwarded to the application unchanged. */
-const forwardedTypes = /^(typing|agent|conv|session\.i)/
+const forwardedTypes = /^(typing|agent|conv|rating|session\.i)/
 
 /**
  * Stores the loaded messages of the conversation. Emits one event per message, even if the stream,

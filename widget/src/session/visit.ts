@@ -36,11 +36,10 @@ interface VisitDeps {
   config(): WidgetConfig | undefined
   /** Waits for the visitor's consent if it is required, then makes the call. */
   consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
-  /**
-   * Called once with each event of the stream, in order, after the conversation has handled the
-   * event.
-   */
+  /** Called once with each event of the stream, in order, after the conversation has handled it. */
   onEvent(event: StreamEvent): void
+  /** Called with each page of the history that belongs to the conversation. */
+  onPage(page: Awaited<ReturnType<Api['history']>>): void
   onConnection(state: ConnectionState): void
   /**
    * Called when this anonymous session was closed, for example because another tab identified the
@@ -118,6 +117,7 @@ export function createVisit(deps: VisitDeps) {
     messages: conversation.messages,
     async fetchPage(range) {
       const page = await withGrant((grant) => api.history(range, grant))
+      if (!closed) deps.onPage(page)
       const messages = page.messages.filter(({ sequence }) => sequence > (session.notes().hiddenTo ?? 0))
       return { ...page, messages, hasMore: page.hasMore && messages.length === page.messages.length }
     },

@@ -1,5 +1,5 @@
 import type { FieldIssue } from '../client/feature-types.ts'
-import type { DeliveryStatus, WidgetMessage } from '../client/types.ts'
+import type { DeliveryStatus, RatingState, WidgetMessage } from '../client/types.ts'
 
 /**
  * A message in history pages and events (section 2.3 of the specification). The service's field
@@ -18,6 +18,8 @@ export interface HistoryPage {
   hasMore: boolean
   lastSequence: number
   oldestSequence: number
+  /** Whether the visitor may rate the closed conversation, or has rated it. */
+  rating?: RatingState
 }
 
 /** Response body of POST /messages. */

@@ -9,6 +9,7 @@ const parts: { [Name in keyof Parts]: () => Promise<Parts[Name]> } = {
   forms: () => import('./forms/form-view.ts'),
   answer: () => import('./outside/answer-card.ts'),
   consent: () => import('./forms/consent-card.ts'),
+  rating: () => import('./forms/rating-card.ts'),
   de: () => import('./languages/de.ts'),
   es: () => import('./languages/es.ts'),
   fr: () => import('./languages/fr.ts'),

@@ -24,6 +24,8 @@ const names = {
   'presence.changed': true,
   'conversation.closed': true,
   'conversation.reopened': true,
+  'rating.requested': true,
+  'rating.given': true,
   'consent.changed': true,
   'form.changed': true,
   'navigation.requested': true,

@@ -26,6 +26,12 @@ export function createDates(locale: string | undefined, { today, yesterday }: Wi
     weekday: (at: string) =>
       new Date(at).toLocaleString(locale, { weekday: 'long', hour: 'numeric', minute: '2-digit' }),
     /**
+     * Returns the date and the time as a text.
+     *
+     * @param at time in RFC 3339 format
+     */
+    moment: (at: string) => new Date(at).toLocaleString(locale, { dateStyle: 'medium', timeStyle: 'short' }),
+    /**
      * Returns the day as a text.
      *
      * @param at time in RFC 3339 format

@@ -69,6 +69,21 @@ export interface WidgetTexts {
   /** Says from when operators answer. `when` has the day of the week and the time. */
   answersFrom: (when: string) => string
   leaveDetails: string
+
+  // Texts of the rating and the transcript after the conversation was closed.
+  ratingTitle: string
+  /** Names of the five faces, from the worst to the best. */
+  ratingScores: readonly string[]
+  /** Label of the optional line of text. */
+  ratingComment: string
+  ratingSend: string
+  ratingThanks: string
+  ratingFailed: string
+  /** Label of the button that saves the conversation as a text file. */
+  transcriptSave: string
+  transcriptSaving: string
+  transcriptFailed: string
+
   navigationTitle: (name: string) => string
   screenshotTitle: (name: string) => string
   requestResolved: string

@@ -11,6 +11,7 @@ import type { LoadPart, Parts } from '../parts.ts'
 import type { RequestCard } from '../requests/request-card.ts'
 import type { Composer } from './composer.ts'
 import type { Header } from './header.ts'
+import { createRatingPlace } from './rating-place.ts'
 
 interface PanelFeaturesDeps {
   client: ServiceClient
@@ -37,6 +38,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   const cards = element('div', { class: 'requests', hidden: true })
   const offer = element('button', { class: 'quiet offer', type: 'button', hidden: true }, texts.leaveDetails)
   const aboveComposer = element('div', { class: 'above-composer' }, cards, offer)
+  const showRating = createRatingPlace({ ...deps, place: aboveComposer })
   const views = new Map<FormKind, FormView>()
   const skipped = new Set<FormKind>()
   let requestCard: Parts['requests'] | undefined
@@ -76,7 +78,10 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     client.on('message.retry.exhausted', ({ message }) =>
       announce(texts.notSentAnnouncement(message.body.slice(0, 80))),
     ),
-    client.on('config.loaded', showForm),
+    client.on('config.loaded', () => {
+      showForm()
+      showRating()
+    }),
     client.on('form.changed', ({ form, state }) => {
       views.get(form)?.show(state)
       showForm()
@@ -148,6 +153,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       typingName = name
       log.setTyping(name)
     }
+    showRating()
     if (client.activity() !== lines) {
       lines = client.activity()
       onLines()

@@ -334,6 +334,16 @@ export enum ErrorCode {
   BOT_STOPPED = 42,
 
   /**
+   * @generated from enum value: ERROR_CODE_RATING_NOT_REQUESTED = 43;
+   */
+  RATING_NOT_REQUESTED = 43,
+
+  /**
+   * @generated from enum value: ERROR_CODE_RATING_ALREADY_GIVEN = 44;
+   */
+  RATING_ALREADY_GIVEN = 44,
+
+  /**
    * @generated from enum value: ERROR_CODE_COMMAND_EXPIRED = 34;
    */
   COMMAND_EXPIRED = 34,

@@ -13,7 +13,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Lead } from "../../lead/v1/lead_pb.js";
-import type { Agent, Message as Message$1 } from "../../messaging/v1/messaging_pb.js";
+import type { Agent, Message as Message$1, Rating } from "../../messaging/v1/messaging_pb.js";
 
 /**
  * Describes the file service/events/v1/events.proto.
@@ -268,6 +268,13 @@ export declare type Event = Message<"service.events.v1.Event"> & {
    * @generated from field: service.events.v1.BotRequest bot_request = 15;
    */
   botRequest?: BotRequest | undefined;
+
+  /**
+   * Set in `rating.given`.
+   *
+   * @generated from field: service.messaging.v1.Rating rating = 17;
+   */
+  rating?: Rating | undefined;
 };
 
 /**

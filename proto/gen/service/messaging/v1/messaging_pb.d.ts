@@ -254,6 +254,14 @@ export declare type ListVisitorMessagesResponse = Message$1<"service.messaging.v
    * @generated from field: uint32 oldest_sequence = 4;
    */
   oldestSequence: number;
+
+  /**
+   * "requested" if the visitor may rate the closed conversation, "given" if the visitor has rated it.
+   * It is the state after the event `last_sequence`.
+   *
+   * @generated from field: optional string rating = 5;
+   */
+  rating?: string | undefined;
 };
 
 /**
@@ -261,6 +269,103 @@ export declare type ListVisitorMessagesResponse = Message$1<"service.messaging.v
  * Use `create(ListVisitorMessagesResponseSchema)` to create a new message.
  */
 export declare const ListVisitorMessagesResponseSchema: GenMessage<ListVisitorMessagesResponse>;
+
+/**
+ * @generated from message service.messaging.v1.RateConversationRequest
+ */
+export declare type RateConversationRequest = Message$1<"service.messaging.v1.RateConversationRequest"> & {
+  /**
+   * @generated from field: service.session.v1.VisitorCredentials credentials = 1;
+   */
+  credentials?: VisitorCredentials | undefined;
+
+  /**
+   * 1 to 5; 5 is the best.
+   *
+   * @generated from field: uint32 score = 2;
+   */
+  score: number;
+
+  /**
+   * One line of 1 to 500 characters.
+   *
+   * @generated from field: optional string comment = 3;
+   */
+  comment?: string | undefined;
+
+  /**
+   * Identifies the operation in the session.
+   *
+   * @generated from field: string idempotency_key = 4;
+   */
+  idempotencyKey: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.RateConversationRequest.
+ * Use `create(RateConversationRequestSchema)` to create a new message.
+ */
+export declare const RateConversationRequestSchema: GenMessage<RateConversationRequest>;
+
+/**
+ * @generated from message service.messaging.v1.RateConversationResponse
+ */
+export declare type RateConversationResponse = Message$1<"service.messaging.v1.RateConversationResponse"> & {
+  /**
+   * Sequence of the event `rating.given`.
+   *
+   * @generated from field: uint32 sequence = 1;
+   */
+  sequence: number;
+
+  /**
+   * @generated from field: uint32 score = 2;
+   */
+  score: number;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp rated_at = 3;
+   */
+  ratedAt?: Timestamp | undefined;
+
+  /**
+   * True if the operation was accepted before. The other fields are its stored result.
+   *
+   * @generated from field: bool replayed = 4;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message service.messaging.v1.RateConversationResponse.
+ * Use `create(RateConversationResponseSchema)` to create a new message.
+ */
+export declare const RateConversationResponseSchema: GenMessage<RateConversationResponse>;
+
+/**
+ * A visitor's rating of a conversation.
+ *
+ * @generated from message service.messaging.v1.Rating
+ */
+export declare type Rating = Message$1<"service.messaging.v1.Rating"> & {
+  /**
+   * 1 to 5; 5 is the best.
+   *
+   * @generated from field: uint32 score = 1;
+   */
+  score: number;
+
+  /**
+   * @generated from field: optional string comment = 2;
+   */
+  comment?: string | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.Rating.
+ * Use `create(RatingSchema)` to create a new message.
+ */
+export declare const RatingSchema: GenMessage<Rating>;
 
 /**
  * @generated from message service.messaging.v1.ListMessagesRequest
@@ -1094,6 +1199,20 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
    * @generated from field: optional service.messaging.v1.ConversationBot bot = 14;
    */
   bot?: ConversationBot | undefined;
+
+  /**
+   * Score of the visitor's latest rating. Unset if there is none.
+   *
+   * @generated from field: optional uint32 rating = 16;
+   */
+  rating?: number | undefined;
+
+  /**
+   * True if CloseConversation can ask for a rating. Set only by GetConversation.
+   *
+   * @generated from field: bool can_request_rating = 17;
+   */
+  canRequestRating: boolean;
 };
 
 /**
@@ -1644,6 +1763,13 @@ export declare type CloseConversationRequest = Message$1<"service.messaging.v1.C
    * @generated from field: string conversation_id = 1;
    */
   conversationId: string;
+
+  /**
+   * Asks the visitor for a rating, also if the conversation is closed already.
+   *
+   * @generated from field: bool request_rating = 2;
+   */
+  requestRating: boolean;
 };
 
 /**
@@ -2148,6 +2274,13 @@ export declare type InboxEvent = Message$1<"service.messaging.v1.InboxEvent"> & 
    * @generated from field: optional string label = 12;
    */
   label?: string | undefined;
+
+  /**
+   * Set on `rating.given` only.
+   *
+   * @generated from field: optional service.messaging.v1.Rating rating = 14;
+   */
+  rating?: Rating | undefined;
 };
 
 /**
@@ -2881,6 +3014,18 @@ export declare const MessagingService: GenService<{
     output: typeof WatchEventsResponseSchema;
   },
   /**
+   * Rates the visitor's closed conversation (POST /ratings), once after each closing that asked for a
+   * rating. Errors: as SessionService.AuthorizeGrant, ValidationFailed, RouteNotAdvertised,
+   * ConsentRequired, RatingNotRequested, RatingAlreadyGiven, IdempotencyConflict.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.RateConversation
+   */
+  rateConversation: {
+    methodKind: "unary";
+    input: typeof RateConversationRequestSchema;
+    output: typeof RateConversationResponseSchema;
+  },
+  /**
    * Sends an agent's message to a conversation. Calls with the same client operation id send one
    * message. Errors: NotFound for an unknown conversation, ValidationFailed, IdempotencyConflict.
    *
@@ -2904,7 +3049,7 @@ export declare const MessagingService: GenService<{
   },
   /**
    * Lists what happened in a conversation besides its messages, in order: assignments, closings,
-   * stops of bots, and with the scope `sessions:read` changes of the visitor's session, and with `commands:read`
+   * ratings, stops of bots, and with the scope `sessions:read` changes of the visitor's session, and with `commands:read`
    * requests to the visitor's page. Errors: NotFound for an unknown conversation, ValidationFailed.
    *
    * @generated from rpc service.messaging.v1.MessagingService.ListConversationEvents
@@ -3078,7 +3223,8 @@ export declare const MessagingService: GenService<{
   },
   /**
    * Closes a conversation. Idempotent. The next message of either side reopens it. Errors: NotFound
-   * for an unknown conversation.
+   * for an unknown conversation. With `request_rating` also RouteNotAdvertised, if no installation of
+   * the conversation has the capability `rating`; the conversation then stays open.
    *
    * @generated from rpc service.messaging.v1.MessagingService.CloseConversation
    */

@@ -379,6 +379,13 @@ export declare type Capabilities = Message<"service.session.v1.Capabilities"> & 
    * @generated from field: optional bool receipts = 10;
    */
   receipts?: boolean | undefined;
+
+  /**
+   * Whether operators can ask visitors for a rating when they close a conversation.
+   *
+   * @generated from field: optional bool rating = 11;
+   */
+  rating?: boolean | undefined;
 };
 
 /**

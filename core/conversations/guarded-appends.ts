@@ -1,0 +1,61 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { ServiceError, unavailable } from '../errors.ts'
+import type { EventDraft } from '../log/event-draft.ts'
+import type { Appended, EventLog } from '../log/event-log.ts'
+import type { EventStore } from '../log/event-store.ts'
+import type { LogEvent, OperationKey } from '../log-event.ts'
+
+export interface Operation {
+  conversationId: string
+  operationKey: OperationKey
+  inputHash: string
+}
+
+export interface GuardedAppends {
+  /** Returns the event of an operation. Errors: IdempotencyConflict if its input was different. */
+  eventOf(operation: Operation): Promise<LogEvent | undefined>
+  /**
+   * Appends an event if `check` refuses nothing. `check` first finds the end of the log, then reads
+   * the state on which it decides. A repeat returns the first event in any case. Errors:
+   * the refusal, IdempotencyConflict, ServiceUnavailable.
+   */
+  append(
+    draft: EventDraft & Operation,
+    check: () => Promise<{ end: number; refusal?: ErrorCode | undefined }>,
+  ): Promise<Appended>
+}
+
+/** Tries to append an event while other events of the conversation are appended. */
+export const maxTries = 100
+
+/** Appends events that depend on a state. The log has no event between the state and the new event. */
+export function createGuardedAppends(dependencies: {
+  log: Pick<EventLog, 'appendAfter'>
+  events: Pick<EventStore, 'findOperations'>
+}): GuardedAppends {
+  const { log, events } = dependencies
+
+  async function eventOf({ conversationId, operationKey, inputHash }: Operation) {
+    const [event] = await events.findOperations([{ conversationId, operationKey }])
+    if (event && event.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+    return event
+  }
+
+  return {
+    eventOf,
+
+    async append(draft, check) {
+      for (let tries = 0; tries < maxTries; tries += 1) {
+        const { end, refusal } = await check()
+        if (refusal !== undefined) {
+          const event = await eventOf(draft)
+          if (event) return { event, replayed: true }
+          throw new ServiceError(refusal)
+        }
+        const sent = await log.appendAfter(end, draft)
+        if (sent) return sent
+      }
+      throw unavailable()
+    },
+  }
+}

@@ -1,0 +1,117 @@
+import type { ServiceClient } from '../../client/client.ts'
+import { element, icon, setAttributes } from '../elements/elements.ts'
+import type { Dates } from '../languages/dates.ts'
+import type { WidgetTexts } from '../languages/texts.ts'
+import ratingCss from './rating.css?inline'
+import { saveText, transcriptOf } from './transcript.ts'
+
+/** Styles of the rating. */
+export const ratingStyles: string = ratingCss
+
+interface RatingCardDeps {
+  client: Pick<ServiceClient, 'presence' | 'config' | 'rate' | 'messages' | 'hasOlder' | 'loadOlder'>
+  texts: WidgetTexts
+  dates: Dates
+  announce(text: string): void
+}
+
+export type RatingCard = ReturnType<typeof createRatingCard>
+
+/** Depths of the five mouths, from the worst to the best. */
+const mouths = [12, 14.2, 16, 17.8, 20]
+const commentMaxLength = 500
+
+/** Creates the card below a closed conversation: five faces with a line of text, and the transcript. */
+export function createRatingCard({ client, texts, dates, announce }: RatingCardDeps) {
+  let score = 0
+  let isSending = false
+  let shown: string | undefined
+
+  const title = element('h3', { id: 'rating-title', tabindex: '-1' })
+  const faces = mouths.map(createFace)
+  const group = element('div', { class: 'faces', role: 'group', 'aria-labelledby': 'rating-title' }, ...faces)
+  const comment = element('input', {
+    class: 'rating-comment',
+    dir: 'auto',
+    type: 'text',
+    autocomplete: 'off',
+    'aria-label': `${texts.ratingComment} (${texts.optional})`,
+    placeholder: texts.ratingComment,
+  })
+  const send = element('button', { class: 'primary', type: 'submit' }, texts.ratingSend)
+  const more = element('form', { class: 'rating-more', novalidate: true }, comment, send)
+  const problem = element('p', { class: 'field-problem', role: 'alert' })
+  const transcript = element('button', { class: 'quiet', type: 'button' }, texts.transcriptSave)
+  const rating = element('section', { 'aria-labelledby': 'rating-title' }, title, group, more)
+  const card = element('div', { class: 'rating' }, rating, problem, transcript)
+  more.addEventListener('submit', (event) => {
+    event.preventDefault()
+    void submit()
+  })
+  transcript.addEventListener('click', () => void save())
+  update()
+
+  return { element: card, update }
+
+  function createFace(depth: number, index: number): HTMLButtonElement {
+    const name = texts.ratingScores[index]!
+    const path = `M12 2.5a9.5 9.5 0 1 0 0 19 9.5 9.5 0 1 0 0-19M8.7 9.2v.9M15.3 9.2v.9M8 16Q12 ${depth} 16 16`
+    const face = element('button', { class: 'face', type: 'button', title: name, 'aria-label': name }, icon(path))
+    face.addEventListener('click', () => {
+      if (isSending) return
+      score = index + 1
+      update()
+      comment.focus()
+    })
+    return face
+  }
+
+  /** Shows the state of the rating. */
+  function update() {
+    const state = client.config()?.capabilities.rating ? client.presence().rating : undefined
+    const isOpen = state === 'requested'
+    const hadFocus = rating.contains((card.getRootNode() as ShadowRoot).activeElement)
+    if (!isOpen) score = 0
+    rating.hidden = !state
+    group.hidden = !isOpen
+    more.hidden = score === 0
+    for (const [index, face] of faces.entries())
+      setAttributes(face, { 'aria-pressed': String(index + 1 === score), 'aria-disabled': String(isSending) })
+    setAttributes(send, { 'aria-disabled': String(isSending) })
+    send.textContent = isSending ? texts.submitting : texts.ratingSend
+    comment.readOnly = isSending
+    if (state === shown) return
+    shown = state
+    comment.value = problem.textContent = ''
+    title.textContent = isOpen ? texts.ratingTitle : texts.ratingThanks
+    if (state && card.getClientRects().length > 0) announce(title.textContent)
+    if (hadFocus) (state ? title : transcript).focus()
+  }
+
+  async function submit() {
+    if (isSending) return
+    const text = [...comment.value.trim()].slice(0, commentMaxLength).join('')
+    isSending = true
+    problem.textContent = ''
+    update()
+    await client.rate({ score, ...(text && { comment: text }) }).catch(() => {
+      problem.textContent = texts.ratingFailed
+    })
+    isSending = false
+    update()
+  }
+
+  async function save() {
+    if (transcript.getAttribute('aria-disabled') === 'true') return
+    setAttributes(transcript, { 'aria-disabled': 'true' })
+    transcript.textContent = texts.transcriptSaving
+    problem.textContent = ''
+    try {
+      saveText('chat.txt', await transcriptOf(client, texts, dates))
+    } catch {
+      problem.textContent = texts.transcriptFailed
+    }
+    setAttributes(transcript, { 'aria-disabled': undefined })
+    transcript.textContent = texts.transcriptSave
+  }
+}

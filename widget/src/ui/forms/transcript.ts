@@ -1,0 +1,36 @@
+import type { ServiceClient } from '../../client/client.ts'
+import type { WidgetMessage } from '../../client/types.ts'
+import type { Dates } from '../languages/dates.ts'
+import type { WidgetTexts } from '../languages/texts.ts'
+
+type HistoryClient = Pick<ServiceClient, 'messages' | 'hasOlder' | 'loadOlder'>
+
+/**
+ * Loads the whole history and returns it as a text. Lines after the first one of a message are
+ * indented, so that no message looks like several. Rejects if the history cannot be loaded.
+ */
+export async function transcriptOf(client: HistoryClient, texts: WidgetTexts, dates: Dates): Promise<string> {
+  while (client.hasOlder()) {
+    const loaded = client.messages().length
+    await client.loadOlder()
+    if (client.hasOlder() && client.messages().length === loaded) throw new Error('the history is incomplete')
+  }
+  const stored = client.messages().filter(({ messageId }) => messageId !== undefined)
+  const lines = stored.map((message) => `[${dates.moment(message.createdAt)}] ${said(message, texts)}`)
+  return `${lines.join('\n')}\n`
+}
+
+function said({ author: { kind, displayName }, body, redactedAt }: WidgetMessage, texts: WidgetTexts): string {
+  const name = kind === 'visitor' ? texts.you : displayName || texts.agent
+  return `${name}: ${redactedAt ? texts.withdrawn : body.replaceAll('\n', '\n    ')}`
+}
+
+/** Saves a text as a file. The mark at its start makes editors read it as UTF-8. */
+export function saveText(name: string, text: string) {
+  const url = URL.createObjectURL(new Blob(['\ufeff', text], { type: 'text/plain;charset=utf-8' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 60_000)
+}
