@@ -1,4 +1,6 @@
+import type { FieldIssue } from '../../contract/errors.ts'
 import type { Agent, Author, LogEvent, MessageState } from '../log-event.ts'
+import { field, line } from '../rules.ts'
 
 /**
  * Maximum age in milliseconds of a cached conversation's immutable fields. A wake-up drops them
@@ -23,6 +25,7 @@ export interface Conversation {
   queue?: QueuePlace
   assignment?: Assignment
   bots?: BotState
+  tags?: Tags
   /** The bot that last wrote, with the sequence of its message. */
   botAuthor?: { sequence: number; bot: Agent }
 }
@@ -52,7 +55,7 @@ export interface QueueCounts {
 export const maxCounted = 1000
 
 /** Fields of a conversation whose changes are events of its log. */
-export type AnnouncedField = 'assignment' | 'bots'
+export type AnnouncedField = 'assignment' | 'bots' | 'tags'
 
 /** State of a conversation whose changes are events of its log. */
 export interface Announced {
@@ -74,6 +77,21 @@ export interface BotState extends Announced {
   /** The request for a person that stopped the bot. */
   request?: { operationId: string; inputHash: string; bot: Agent; at: Date }
 }
+
+/** Tags of a conversation. Absent if it never had one. */
+export interface Tags extends Announced {
+  /** In the order in which they were added. */
+  names: string[]
+  /** The last change. */
+  tag: string
+  isAdded: boolean
+  at: Date
+}
+
+/** Returns a tag as it is stored and compared: without case and without superfluous spaces. */
+export const tagOf = (sent: string) => sent.trim().replaceAll(/\s+/g, ' ').toLowerCase().normalize('NFC')
+
+export const tagIssue = (tag: string | undefined): FieldIssue | undefined => field('/tag', tag, line(1, 40))
 
 /** Returns the author of a message of a bot, with its sequence; undefined for any other event. */
 export function botAuthorOf({ sequence, message }: LogEvent): Conversation['botAuthor'] {

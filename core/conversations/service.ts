@@ -28,6 +28,8 @@ import { createMessages, type Messages } from './messages.ts'
 import { type ContactsOf, conversationFactsMs } from './model.ts'
 import { createNotes, type Notes } from './notes.ts'
 import { createRedactions, type Redactions } from './redactions.ts'
+import { type ConversationTags, createTags } from './tags.ts'
+import type { TagStore } from './tag-store.ts'
 import { createTyping, type Typing } from './typing.ts'
 import type { TypingStore } from './typing-store.ts'
 import { createVisitorPresence, type VisitorPresence } from './visitor-presence.ts'
@@ -35,6 +37,7 @@ import { createVisitorPresence, type VisitorPresence } from './visitor-presence.
 interface ConversationStores {
   conversations: ConversationStore
   messageStates: MessageStateStore
+  tags: TagStore
   typing: TypingStore
   sessions: SessionStore
   events: EventStore
@@ -47,6 +50,7 @@ export interface ConversationService {
   states: MessageStates
   assignments: Assignments
   bots: Bots
+  tags: ConversationTags
   notes: Notes
   redactions: Redactions
   conversationEvents: ConversationEvents
@@ -154,12 +158,15 @@ export function createConversationService(
     now,
   })
 
+  const tags = createTags({ store: conversations, tagStore: stores.tags, log, conversationAccess, now })
+
   const visitorPresence = createVisitorPresence({ now })
 
   async function reconcile() {
     await redactions.reconcile(await states.reconcile())
     await assignments.reconcile()
     await bots.reconcile()
+    await tags.reconcile()
   }
 
   async function measureWaiting() {
@@ -177,6 +184,7 @@ export function createConversationService(
     states,
     assignments,
     bots,
+    tags,
     notes,
     redactions,
     conversationEvents: createConversationEvents({ events, conversationAccess }),

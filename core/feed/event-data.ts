@@ -27,6 +27,8 @@ function ofSession({ entry: { conversationId = none }, event }: FeedEvent) {
   return { reference: sessionId, sessionId, conversationId }
 }
 
+const ofTag = (event: FeedEvent) => ({ ...ofConversation(event), tag: event.event?.data?.tag ?? '' })
+
 const noDelivery: FeedDelivery = { subscriptionId: none, deliveryId: none, attemptId: none, outcome: 'failed' }
 
 function ofDelivery({ entry: { delivery: { subscriptionId, deliveryId } = noDelivery, leadId } }: FeedEvent) {
@@ -50,6 +52,8 @@ const data: { [Type in FeedEventType]: (event: FeedEvent) => EventData<Type> } =
   'conversation.unassigned': ofConversation,
   'conversation.closed': ofConversation,
   'conversation.reopened': ofConversation,
+  'conversation.tagged': ofTag,
+  'conversation.untagged': ofTag,
   'message.visitor': ofMessage,
   'message.agent': ofMessage,
   'message.bot': ofMessage,

@@ -44,6 +44,8 @@ const types: Partial<Record<EventType, FeedEventType>> = {
   'agent.unassigned': 'conversation.unassigned',
   'conversation.closed': 'conversation.closed',
   'conversation.reopened': 'conversation.reopened',
+  'conversation.tagged': 'conversation.tagged',
+  'conversation.untagged': 'conversation.untagged',
   'human.requested': 'human.requested',
   'bot.stopped': 'bot.stopped',
   'bot.resumed': 'bot.resumed',

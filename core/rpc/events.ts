@@ -73,6 +73,7 @@ function toEvent({ cursor, entry, event, lead }: FeedEvent): MessageInitShape<ty
     delivery,
     workflowId,
     subscriptionDisabled: disabled,
+    tagChange: event?.data?.tag ? { tag: event.data.tag } : undefined,
     redactedMessageId: type === 'message.redacted' ? event?.data?.messageId : undefined,
   }
 }

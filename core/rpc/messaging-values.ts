@@ -56,6 +56,7 @@ export function toConversation(
     lastMessage: lastMessage && toMessage(lastMessage),
     contact,
     bot: toBot(conversation),
+    tags: conversation.tags?.names,
   }
 }
 
@@ -107,6 +108,7 @@ export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEven
     commandId: data?.commandId ?? data?.requestId,
     url: data?.url,
     label: data?.label ?? data?.purpose,
+    tag: data?.tag,
   } satisfies Record<keyof ProtoFields<InboxEvent>, unknown>
 }
 

@@ -61,6 +61,18 @@ export interface EventData {
     /** The conversation. */ reference: string
     conversationId: string
   }
+  /** Sent when an operator added a tag. */
+  'conversation.tagged': {
+    /** The conversation. */ reference: string
+    conversationId: string
+    tag: string
+  }
+  /** Sent when an operator removed a tag. */
+  'conversation.untagged': {
+    /** The conversation. */ reference: string
+    conversationId: string
+    tag: string
+  }
   /** Sent when a message of the visitor was accepted. */
   'message.visitor': {
     /** The message. */ reference: string
@@ -148,6 +160,8 @@ export const knownVersions: Record<keyof EventData, string> = {
   'conversation.unassigned': '1.0',
   'conversation.closed': '1.0',
   'conversation.reopened': '1.0',
+  'conversation.tagged': '1.0',
+  'conversation.untagged': '1.0',
   'message.visitor': '1.0',
   'message.agent': '1.0',
   'message.bot': '1.0',

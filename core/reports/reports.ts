@@ -1,0 +1,157 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Temporal } from 'temporal-polyfill'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { createSlots, NoSlotError } from '../../platform/concurrency/slots.ts'
+import { createPace } from '../concurrency/pace.ts'
+import { ServiceError, unavailable } from '../errors.ts'
+import { field, integer, validate } from '../rules.ts'
+import { isDate, isTimeZone } from '../workspaces/opening-hours.ts'
+import { createTally, type Report, type ReportedConversation, type Tally } from './model.ts'
+import type { ReportStore } from './report-store.ts'
+
+interface ReportQuery {
+  workspaceId: string
+  firstDay?: string
+  days?: number
+  timeZone?: string
+}
+
+/** A part of the answer: the number of conversations that were read so far, or the report. */
+export type ReportPart = { conversations: number } | Report
+
+export interface Reports {
+  /**
+   * Reports on the conversations that began in some days. Errors: ValidationFailed, also if too many
+   * conversations were active since the first day; ServiceUnavailable.
+   */
+  read(query: ReportQuery, signal: AbortSignal): AsyncIterable<ReportPart>
+}
+
+const maxDays = 35
+const partSize = 200
+/** Maximum number of conversations that one report reads. */
+const maxConversations = 250_000
+/** Time after which a report gives up. */
+const maxMs = 120_000
+const maxListedTags = 100
+/** Maximum number of different tags that one report counts. */
+const maxCountedTags = 1000
+const quarterMs = 15 * 60_000
+
+/**
+ * Computes reports from the log, in small parts with pauses, so that a report of 100,000 conversations
+ * delays no other call. A core runs two reports at once, and one for each workspace.
+ */
+export function createReports({ store, now }: { store: ReportStore; now: () => number }): Reports {
+  const slots = createSlots({ max: 2, waitingMax: 20 })
+  const pace = createPace({ share: 0.5 })
+
+  async function* conversationsIn(workspaceId: string, range: { since: Date; before: Date }, signal: AbortSignal) {
+    const endsAt = performance.now() + maxMs
+    const seen = new Set<string>()
+    let after: Awaited<ReturnType<ReportStore['active']>>[number] | undefined
+    do {
+      signal.throwIfAborted()
+      if (performance.now() > endsAt) throw unavailable()
+      const found = await pace(() => store.active(workspaceId, { ...range, after }, partSize), { signal })
+      after = found.length === partSize ? found.at(-1) : undefined
+      // A conversation with a new message comes again.
+      const unread = found.filter(({ conversationId }) => !seen.has(conversationId))
+      for (const { conversationId } of unread) seen.add(conversationId)
+      if (seen.size > maxConversations)
+        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/days', rule: 'maxItems' }] })
+      const tagsOf = new Map(unread.map(({ conversationId, tags }) => [conversationId, tags]))
+      const read = await pace(() => store.read([...tagsOf.keys()]), { signal })
+      yield { read: read.map((one) => ({ ...one, tags: tagsOf.get(one.conversationId) ?? [] })), count: seen.size }
+    } while (after)
+  }
+
+  return {
+    async *read({ workspaceId, days = 7, timeZone = 'UTC', firstDay }, signal) {
+      validate(
+        field('/days', days, integer(1, maxDays)),
+        field('/timeZone', timeZone, (value) => (isTimeZone(value) ? undefined : 'timeZone')),
+        field('/firstDay', firstDay, (value) => (isDate(value) ? undefined : 'date')),
+      )
+      const first = firstDay
+        ? Temporal.PlainDate.from(firstDay)
+        : localTime(now(), timeZone).toPlainDate().subtract({ days: days - 1 })
+      yield { conversations: 0 }
+      const slot = await slots.enter([{ key: workspaceId, max: 1, waitingMax: 4 }], signal).catch((error) => {
+        throw error instanceof NoSlotError ? unavailable(error) : error
+      })
+      try {
+        const tallies = createTallies(first, days, timeZone)
+        const startOf = (day: Temporal.PlainDate) => new Date(day.toZonedDateTime(timeZone).epochMilliseconds)
+        const range = { since: startOf(first), before: startOf(first.add({ days })) }
+        for await (const { read, count } of conversationsIn(workspaceId, range, signal)) {
+          for (const conversation of read) tallies.add(conversation)
+          yield { conversations: count }
+        }
+        yield { firstDay: first.toString(), ...(await tallies.rows()) }
+      } finally {
+        slot.leave()
+      }
+    },
+  }
+}
+
+const localTime = (at: number, timeZone: string) =>
+  Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(timeZone)
+
+function createTallies(first: Temporal.PlainDate, days: number, timeZone: string) {
+  const named = (names: string[]) => new Map(names.map((name) => [name, createTally(name)]))
+  const total = createTally('')
+  const byDay = named(Array.from({ length: days }, (_, index) => first.add({ days: index }).toString()))
+  const byHour = named(Array.from({ length: 24 }, (_, hour) => String(hour).padStart(2, '0')))
+  const byTag = new Map<string, Tally>()
+  /** Day and hour of each quarter of an hour, because a conversion is slow. */
+  const quarters = new Map<number, { day: string; hour: string }>()
+
+  function placeOf(at: Date) {
+    const quarter = Math.floor(at.getTime() / quarterMs)
+    const known = quarters.get(quarter)
+    if (known) return known
+    const local = localTime(quarter * quarterMs, timeZone)
+    const place = { day: local.toPlainDate().toString(), hour: String(local.hour).padStart(2, '0') }
+    quarters.set(quarter, place)
+    return place
+  }
+
+  function tallyOf(tag: string): Tally | undefined {
+    const known = byTag.get(tag)
+    if (known || byTag.size >= maxCountedTags) return known
+    const tally = createTally(tag)
+    byTag.set(tag, tally)
+    return tally
+  }
+
+  /** Makes one row in a turn of the event loop, because sorting the times of many answers takes long. */
+  async function rowsOf(tallies: Iterable<Tally>) {
+    const rows = []
+    for (const tally of tallies) {
+      rows.push(tally.row())
+      await nextTurn()
+    }
+    return rows
+  }
+
+  return {
+    add(conversation: ReportedConversation) {
+      const { day, hour } = placeOf(conversation.begunAt)
+      const ofDay = byDay.get(day)
+      if (!ofDay) return
+      for (const tally of [total, ofDay, byHour.get(hour), ...conversation.tags.map(tallyOf)]) tally?.add(conversation)
+    },
+
+    async rows() {
+      const tags = [...byTag.values()].sort((one, other) => other.conversations - one.conversations)
+      return {
+        total: total.row(),
+        byDay: await rowsOf(byDay.values()),
+        byHour: await rowsOf(byHour.values()),
+        byTag: await rowsOf(tags.slice(0, maxListedTags)),
+      }
+    },
+  }
+}
