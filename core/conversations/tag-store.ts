@@ -6,11 +6,7 @@ export interface TagStore {
   latest(workspaceId: string, limit: number): Promise<string[][]>
 }
 
-export const createTagStore = ({
-  conversations,
-}: {
-  conversations: Collection<ConversationDocument>
-}): TagStore => ({
+export const createTagStore = ({ conversations }: { conversations: Collection<ConversationDocument> }): TagStore => ({
   async latest(workspaceId, limit) {
     const found = await conversations
       .find(

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { Temporal } from 'temporal-polyfill'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createSlots, NoSlotError } from '../../platform/concurrency/slots.ts'
@@ -11,9 +11,8 @@ import type { ReportStore } from './report-store.ts'
 
 interface ReportQuery {
   workspaceId: string
-  firstDay?: string
-  days?: number
-  timeZone?: string
+  days: number
+  timeZone: string
 }
 
 /** A part of the answer: the number of conversations that were read so far, or the report. */
@@ -24,7 +23,10 @@ export interface Reports {
    * Reports on the conversations that began in some days. Errors: ValidationFailed, also if too many
    * conversations were active since the first day; ServiceUnavailable.
    */
-  read(query: ReportQuery, signal: AbortSignal): AsyncIterable<ReportPart>
+  read(
+    query: Pick<ReportQuery, 'workspaceId'> & Partial<ReportQuery> & { firstDay?: string },
+    signal: AbortSignal,
+  ): AsyncIterable<ReportPart>
 }
 
 const maxDays = 35
@@ -33,6 +35,7 @@ const partSize = 200
 const maxConversations = 250_000
 /** Time after which a report gives up. */
 const maxMs = 120_000
+const progressEveryMs = 500
 const maxListedTags = 100
 /** Maximum number of different tags that one report counts. */
 const maxCountedTags = 1000
@@ -46,7 +49,8 @@ export function createReports({ store, now }: { store: ReportStore; now: () => n
   const slots = createSlots({ max: 2, waitingMax: 20 })
   const pace = createPace({ share: 0.5 })
 
-  async function* conversationsIn(workspaceId: string, range: { since: Date; before: Date }, signal: AbortSignal) {
+  /** Yields the conversations that were active in a range, in parts. */
+  async function* partsIn(workspaceId: string, range: { since: Date; before: Date }, signal: AbortSignal) {
     const endsAt = performance.now() + maxMs
     const seen = new Set<string>()
     let after: Awaited<ReturnType<ReportStore['active']>>[number] | undefined
@@ -56,14 +60,38 @@ export function createReports({ store, now }: { store: ReportStore; now: () => n
       const found = await pace(() => store.active(workspaceId, { ...range, after }, partSize), { signal })
       after = found.length === partSize ? found.at(-1) : undefined
       // A conversation with a new message comes again.
-      const unread = found.filter(({ conversationId }) => !seen.has(conversationId))
-      for (const { conversationId } of unread) seen.add(conversationId)
+      const tagsOf = new Map(
+        found.flatMap(({ conversationId, tags }) => (seen.has(conversationId) ? [] : [[conversationId, tags]])),
+      )
+      for (const conversationId of tagsOf.keys()) seen.add(conversationId)
       if (seen.size > maxConversations)
         throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/days', rule: 'maxItems' }] })
-      const tagsOf = new Map(unread.map(({ conversationId, tags }) => [conversationId, tags]))
       const read = await pace(() => store.read([...tagsOf.keys()]), { signal })
-      yield { read: read.map((one) => ({ ...one, tags: tagsOf.get(one.conversationId) ?? [] })), count: seen.size }
+      yield read.map((one) => ({ ...one, tags: tagsOf.get(one.conversationId) ?? [] }))
     } while (after)
+  }
+
+  /** Computes a report when the core has room for it. */
+  async function compute(
+    { workspaceId, first, days, timeZone }: ReportQuery & { first: Temporal.PlainDate },
+    onPart: (conversations: number) => void,
+    signal: AbortSignal,
+  ): Promise<Report> {
+    const slot = await slots.enter([{ key: workspaceId, max: 1, waitingMax: 4 }], signal).catch((error) => {
+      throw error instanceof NoSlotError ? unavailable(error) : error
+    })
+    try {
+      const tallies = createTallies(first, days, timeZone)
+      const startOf = (day: Temporal.PlainDate) => new Date(day.toZonedDateTime(timeZone).epochMilliseconds)
+      const range = { since: startOf(first), before: startOf(first.add({ days })) }
+      for await (const part of partsIn(workspaceId, range, signal)) {
+        for (const conversation of part) tallies.add(conversation)
+        onPart(part.length)
+      }
+      return { firstDay: first.toString(), ...(await tallies.rows()) }
+    } finally {
+      slot.leave()
+    }
   }
 
   return {
@@ -73,24 +101,26 @@ export function createReports({ store, now }: { store: ReportStore; now: () => n
         field('/timeZone', timeZone, (value) => (isTimeZone(value) ? undefined : 'timeZone')),
         field('/firstDay', firstDay, (value) => (isDate(value) ? undefined : 'date')),
       )
-      const first = firstDay
-        ? Temporal.PlainDate.from(firstDay)
-        : localTime(now(), timeZone).toPlainDate().subtract({ days: days - 1 })
-      yield { conversations: 0 }
-      const slot = await slots.enter([{ key: workspaceId, max: 1, waitingMax: 4 }], signal).catch((error) => {
-        throw error instanceof NoSlotError ? unavailable(error) : error
-      })
+      const today = localTime(now(), timeZone).toPlainDate()
+      const first = firstDay ? Temporal.PlainDate.from(firstDay) : today.subtract({ days: days - 1 })
+      let conversations = 0
+      const onPart = (count: number) => {
+        conversations += count
+      }
+      const left = new AbortController()
+      // The work does not wait for the caller, who may read slowly and would hold the slot.
+      const computing = compute({ workspaceId, first, days, timeZone }, onPart, AbortSignal.any([signal, left.signal]))
+      computing.catch(() => {})
       try {
-        const tallies = createTallies(first, days, timeZone)
-        const startOf = (day: Temporal.PlainDate) => new Date(day.toZonedDateTime(timeZone).epochMilliseconds)
-        const range = { since: startOf(first), before: startOf(first.add({ days })) }
-        for await (const { read, count } of conversationsIn(workspaceId, range, signal)) {
-          for (const conversation of read) tallies.add(conversation)
-          yield { conversations: count }
+        for (;;) {
+          yield { conversations }
+          const report = await Promise.race([computing, delay(progressEveryMs, undefined, { ref: false })])
+          if (!report) continue
+          yield report
+          return
         }
-        yield { firstDay: first.toString(), ...(await tallies.rows()) }
       } finally {
-        slot.leave()
+        left.abort()
       }
     },
   }
