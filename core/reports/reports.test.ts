@@ -70,7 +70,7 @@ async function tell(
     _id: conversationId,
     workspaceId,
     connectionId: 'con_1',
-    epoch: newId('ep'),
+    epoch: newId('cnv'),
     createdAt: at(-60),
     lastMessageAt: told.at(-1)!.occurredAt,
     ...(tags && { tags: { names: tags, tag: tags[0]!, isAdded: true, at: at(0), version: 1, announced: true } }),
