@@ -85,7 +85,10 @@ export function createReports({ store, now }: { store: ReportStore; now: () => n
       const startOf = (day: Temporal.PlainDate) => new Date(day.toZonedDateTime(timeZone).epochMilliseconds)
       const range = { since: startOf(first), before: startOf(first.add({ days })) }
       for await (const part of partsIn(workspaceId, range, signal)) {
-        for (const conversation of part) tallies.add(conversation)
+        for (const conversation of part) {
+          const { begunAt } = conversation
+          if (begunAt >= range.since && begunAt < range.before) tallies.add(conversation)
+        }
         onPart(part.length)
       }
       return { firstDay: first.toString(), ...(await tallies.rows()) }
@@ -169,9 +172,8 @@ function createTallies(first: Temporal.PlainDate, days: number, timeZone: string
   return {
     add(conversation: ReportedConversation) {
       const { day, hour } = placeOf(conversation.begunAt)
-      const ofDay = byDay.get(day)
-      if (!ofDay) return
-      for (const tally of [total, ofDay, byHour.get(hour), ...conversation.tags.map(tallyOf)]) tally?.add(conversation)
+      const tallies = [total, byDay.get(day), byHour.get(hour), ...conversation.tags.map(tallyOf)]
+      for (const tally of tallies) tally?.add(conversation)
     },
 
     async rows() {
