@@ -3,24 +3,20 @@ import type { ConversationDocument } from '../conversations/conversation-store.t
 import type { EventDocument } from '../log/event-store.ts'
 import type { ReportedConversation } from './model.ts'
 
-interface Place {
-  lastMessageAt: Date
-  conversationId: string
-}
-
 export interface ReportStore {
   /**
-   * Returns conversations that were created before `before` and had a message since `since`, ordered by
-   * their last message, after a place in this order.
+   * Yields the conversations that were created before `before` and had a message since `since`, in
+   * parts. A conversation that gets a message meanwhile may come again.
    */
   active(
     workspaceId: string,
-    range: { since: Date; before: Date; after: Place | undefined },
-    limit: number,
-  ): Promise<(Place & { tags: string[] })[]>
+    range: { since: Date; before: Date },
+  ): AsyncIterable<{ conversationId: string; tags: string[] }[]>
   /** Returns what the logs say about conversations with a message of the visitor. */
   read(conversationIds: string[]): Promise<(Omit<ReportedConversation, 'tags'> & { conversationId: string })[]>
 }
+
+const partSize = 200
 
 /** Ratings are events of the log with a score from 1 to 5. Logs of earlier versions have none. */
 const ratingType = 'rating.given'
@@ -37,31 +33,22 @@ export function createReportStore({
   events: Collection<EventDocument>
 }): ReportStore {
   return {
-    async active(workspaceId, { since, before, after }, limit) {
-      const found = await conversations
+    async *active(workspaceId, { since, before }) {
+      const active = { lastMessageAt: { $gte: since }, createdAt: { $lt: before } }
+      const cursor = conversations
         .find(
-          {
-            workspaceId,
-            lastMessageAt: { $gte: after?.lastMessageAt ?? since },
-            createdAt: { $lt: before },
-            erasing: { $exists: false },
-            ...(after && {
-              $or: [
-                { lastMessageAt: { $gt: after.lastMessageAt } },
-                { lastMessageAt: after.lastMessageAt, _id: { $gt: after.conversationId } },
-              ],
-            }),
-          },
-          { projection: { lastMessageAt: 1, 'tags.names': 1 }, hint: 'by_activity' },
+          { workspaceId, ...active, erasing: { $exists: false } },
+          { projection: { 'tags.names': 1 }, hint: 'by_activity', batchSize: partSize },
         )
-        .sort({ lastMessageAt: 1, _id: 1 })
-        .limit(limit)
-        .toArray()
-      return found.map(({ _id, lastMessageAt, tags }) => ({
-        conversationId: _id,
-        lastMessageAt: lastMessageAt!,
-        tags: tags?.names ?? [],
-      }))
+        .sort({ lastMessageAt: 1 })
+      try {
+        while (await cursor.hasNext())
+          yield cursor
+            .readBufferedDocuments()
+            .map(({ _id, tags }) => ({ conversationId: _id, tags: tags?.names ?? [] }))
+      } finally {
+        await cursor.close()
+      }
     },
 
     async read(conversationIds) {

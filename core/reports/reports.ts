@@ -15,26 +15,23 @@ interface ReportQuery {
   timeZone: string
 }
 
-/** A part of the answer: the number of conversations that were read so far, or the report. */
-export type ReportPart = { conversations: number } | Report
-
 export interface Reports {
   /**
-   * Reports on the conversations that began in some days. Errors: ValidationFailed, also if too many
-   * conversations were active since the first day; ServiceUnavailable.
+   * Reports on the conversations that began in some days. Yields the number of conversations that were
+   * read so far, then the report. Errors: ValidationFailed, also if too many conversations were active
+   * since the first day; ServiceUnavailable.
    */
   read(
     query: Pick<ReportQuery, 'workspaceId'> & Partial<ReportQuery> & { firstDay?: string },
     signal: AbortSignal,
-  ): AsyncIterable<ReportPart>
+  ): AsyncIterable<{ conversations: number } | Report>
 }
 
 const maxDays = 35
-const partSize = 200
 /** Maximum number of conversations that one report reads. */
 const maxConversations = 250_000
 /** Time after which a report gives up. */
-const maxMs = 120_000
+const maxMs = 300_000
 const progressEveryMs = 500
 const maxListedTags = 100
 /** Maximum number of different tags that one report counts. */
@@ -52,23 +49,17 @@ export function createReports({ store, now }: { store: ReportStore; now: () => n
   /** Yields the conversations that were active in a range, in parts. */
   async function* partsIn(workspaceId: string, range: { since: Date; before: Date }, signal: AbortSignal) {
     const endsAt = performance.now() + maxMs
-    const seen = new Set<string>()
-    let after: Awaited<ReturnType<ReportStore['active']>>[number] | undefined
-    do {
+    const tagsOf = new Map<string, string[]>()
+    for await (const found of store.active(workspaceId, range)) {
       signal.throwIfAborted()
       if (performance.now() > endsAt) throw unavailable()
-      const found = await pace(() => store.active(workspaceId, { ...range, after }, partSize), { signal })
-      after = found.length === partSize ? found.at(-1) : undefined
-      // A conversation with a new message comes again.
-      const tagsOf = new Map(
-        found.flatMap(({ conversationId, tags }) => (seen.has(conversationId) ? [] : [[conversationId, tags]])),
-      )
-      for (const conversationId of tagsOf.keys()) seen.add(conversationId)
-      if (seen.size > maxConversations)
+      const unread = found.filter(({ conversationId }) => !tagsOf.has(conversationId))
+      for (const { conversationId, tags } of unread) tagsOf.set(conversationId, tags)
+      if (tagsOf.size > maxConversations)
         throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/days', rule: 'maxItems' }] })
-      const read = await pace(() => store.read([...tagsOf.keys()]), { signal })
+      const read = await pace(() => store.read(unread.map(({ conversationId }) => conversationId)), { signal })
       yield read.map((one) => ({ ...one, tags: tagsOf.get(one.conversationId) ?? [] }))
-    } while (after)
+    }
   }
 
   /** Computes a report when the core has room for it. */
@@ -85,10 +76,8 @@ export function createReports({ store, now }: { store: ReportStore; now: () => n
       const startOf = (day: Temporal.PlainDate) => new Date(day.toZonedDateTime(timeZone).epochMilliseconds)
       const range = { since: startOf(first), before: startOf(first.add({ days })) }
       for await (const part of partsIn(workspaceId, range, signal)) {
-        for (const conversation of part) {
-          const { begunAt } = conversation
-          if (begunAt >= range.since && begunAt < range.before) tallies.add(conversation)
-        }
+        const begun = part.filter(({ begunAt }) => begunAt >= range.since && begunAt < range.before)
+        for (const conversation of begun) tallies.add(conversation)
         onPart(part.length)
       }
       return { firstDay: first.toString(), ...(await tallies.rows()) }
