@@ -28,39 +28,21 @@ export interface Report {
   byTag: ReportRow[]
 }
 
-/** Counts the conversations of one row. */
-export function createTally(name: string) {
-  const answerMs: number[] = []
-  let conversations = 0
-  let ratings = 0
-  let sum = 0
-
+/** Returns the figures of some conversations. Percentiles are times that occurred (nearest rank). */
+export function rowOf(name: string, conversations: ReportedConversation[]): ReportRow {
+  // Clocks of cores may differ, so an answer may seem to be older than the question.
+  const answerMs = conversations.flatMap(({ begunAt, answeredAt }) =>
+    answeredAt ? [Math.max(0, answeredAt.getTime() - begunAt.getTime())] : [],
+  )
+  const sorted = Float64Array.from(answerMs).sort()
+  const within = (share: number) => sorted[Math.ceil(share * sorted.length) - 1]! / 1000
+  const scores = conversations.flatMap((conversation) => conversation.scores)
   return {
-    add({ begunAt, answeredAt, scores }: ReportedConversation) {
-      conversations += 1
-      // Clocks of cores may differ, so an answer may seem to be older than the question.
-      if (answeredAt) answerMs.push(Math.max(0, answeredAt.getTime() - begunAt.getTime()))
-      for (const score of scores) {
-        ratings += 1
-        sum += score
-      }
-    },
-    get conversations() {
-      return conversations
-    },
-    row(): ReportRow {
-      const sorted = Float64Array.from(answerMs).sort()
-      const within = (share: number) => sorted[Math.ceil(share * sorted.length) - 1]! / 1000
-      return {
-        name,
-        conversations,
-        answered: sorted.length,
-        ...(sorted.length > 0 && { medianAnswerSeconds: within(0.5), p90AnswerSeconds: within(0.9) }),
-        ratings,
-        ...(ratings > 0 && { meanRating: sum / ratings }),
-      }
-    },
+    name,
+    conversations: conversations.length,
+    answered: sorted.length,
+    ...(sorted.length > 0 && { medianAnswerSeconds: within(0.5), p90AnswerSeconds: within(0.9) }),
+    ratings: scores.length,
+    ...(scores.length > 0 && { meanRating: scores.reduce((sum, score) => sum + score, 0) / scores.length }),
   }
 }
-
-export type Tally = ReturnType<typeof createTally>

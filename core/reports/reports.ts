@@ -6,7 +6,7 @@ import { createPace } from '../concurrency/pace.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { field, integer, validate } from '../rules.ts'
 import { isDate, isTimeZone } from '../workspaces/opening-hours.ts'
-import { createTally, type Report, type ReportedConversation, type Tally } from './model.ts'
+import { type Report, type ReportedConversation, type ReportRow, rowOf } from './model.ts'
 import type { ReportStore } from './report-store.ts'
 
 interface ReportQuery {
@@ -34,8 +34,6 @@ const maxConversations = 250_000
 const maxMs = 300_000
 const progressEveryMs = 500
 const maxListedTags = 100
-/** Maximum number of different tags that one report counts. */
-const maxCountedTags = 1000
 const quarterMs = 15 * 60_000
 
 /**
@@ -72,15 +70,14 @@ export function createReports({ store, now }: { store: ReportStore; now: () => n
       throw error instanceof NoSlotError ? unavailable(error) : error
     })
     try {
-      const tallies = createTallies(first, days, timeZone)
       const startOf = (day: Temporal.PlainDate) => new Date(day.toZonedDateTime(timeZone).epochMilliseconds)
       const range = { since: startOf(first), before: startOf(first.add({ days })) }
+      const { add, report } = createGroups(first, days, timeZone)
       for await (const part of partsIn(workspaceId, range, signal)) {
-        const begun = part.filter(({ begunAt }) => begunAt >= range.since && begunAt < range.before)
-        for (const conversation of begun) tallies.add(conversation)
+        part.filter(({ begunAt }) => begunAt >= range.since && begunAt < range.before).forEach(add)
         onPart(part.length)
       }
-      return { firstDay: first.toString(), ...(await tallies.rows()) }
+      return await report()
     } finally {
       slot.leave()
     }
@@ -121,38 +118,34 @@ export function createReports({ store, now }: { store: ReportStore; now: () => n
 const localTime = (at: number, timeZone: string) =>
   Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(timeZone)
 
-function createTallies(first: Temporal.PlainDate, days: number, timeZone: string) {
-  const named = (names: string[]) => new Map(names.map((name) => [name, createTally(name)]))
-  const total = createTally('')
-  const byDay = named(Array.from({ length: days }, (_, index) => first.add({ days: index }).toString()))
-  const byHour = named(Array.from({ length: 24 }, (_, hour) => String(hour).padStart(2, '0')))
-  const byTag = new Map<string, Tally>()
-  /** Day and hour of each quarter of an hour, because a conversion is slow. */
-  const quarters = new Map<number, { day: string; hour: string }>()
+type Group = ReportedConversation[]
 
-  function placeOf(at: Date) {
-    const quarter = Math.floor(at.getTime() / quarterMs)
+/** Sorts conversations into the rows of a report. */
+function createGroups(first: Temporal.PlainDate, days: number, timeZone: string) {
+  const total: Group = []
+  const byDay = new Map<string, Group>()
+  const byHour = new Map<string, Group>()
+  const byTag = new Map<string, Group>()
+  for (let day = 0; day < days; day += 1) byDay.set(first.add({ days: day }).toString(), [])
+  for (let hour = 0; hour < 24; hour += 1) byHour.set(hourName(hour), [])
+  /** Rows of each quarter of an hour, because a conversion to local time is slow. */
+  const quarters = new Map<number, (Group | undefined)[]>()
+
+  function rowsAt(time: number) {
+    const quarter = Math.floor(time / quarterMs)
     const known = quarters.get(quarter)
     if (known) return known
     const local = localTime(quarter * quarterMs, timeZone)
-    const place = { day: local.toPlainDate().toString(), hour: String(local.hour).padStart(2, '0') }
-    quarters.set(quarter, place)
-    return place
-  }
-
-  function tallyOf(tag: string): Tally | undefined {
-    const known = byTag.get(tag)
-    if (known || byTag.size >= maxCountedTags) return known
-    const tally = createTally(tag)
-    byTag.set(tag, tally)
-    return tally
+    const rows = [byDay.get(local.toPlainDate().toString()), byHour.get(hourName(local.hour))]
+    quarters.set(quarter, rows)
+    return rows
   }
 
   /** Makes one row in a turn of the event loop, because sorting the times of many answers takes long. */
-  async function rowsOf(tallies: Iterable<Tally>) {
-    const rows = []
-    for (const tally of tallies) {
-      rows.push(tally.row())
+  async function rowsOf(groups: Iterable<[string, Group]>) {
+    const rows: ReportRow[] = []
+    for (const [name, group] of groups) {
+      rows.push(rowOf(name, group))
       await nextTurn()
     }
     return rows
@@ -160,19 +153,17 @@ function createTallies(first: Temporal.PlainDate, days: number, timeZone: string
 
   return {
     add(conversation: ReportedConversation) {
-      const { day, hour } = placeOf(conversation.begunAt)
-      const tallies = [total, byDay.get(day), byHour.get(hour), ...conversation.tags.map(tallyOf)]
-      for (const tally of tallies) tally?.add(conversation)
+      for (const tag of conversation.tags) if (!byTag.has(tag)) byTag.set(tag, [])
+      const tagged = conversation.tags.map((tag) => byTag.get(tag))
+      for (const group of [total, ...rowsAt(conversation.begunAt.getTime()), ...tagged]) group?.push(conversation)
     },
 
-    async rows() {
-      const tags = [...byTag.values()].sort((one, other) => other.conversations - one.conversations)
-      return {
-        total: total.row(),
-        byDay: await rowsOf(byDay.values()),
-        byHour: await rowsOf(byHour.values()),
-        byTag: await rowsOf(tags.slice(0, maxListedTags)),
-      }
+    async report(): Promise<Report> {
+      const tags = [...byTag].sort(([, one], [, other]) => other.length - one.length).slice(0, maxListedTags)
+      const [byDays, byHours, byTags] = [await rowsOf(byDay), await rowsOf(byHour), await rowsOf(tags)]
+      return { firstDay: first.toString(), total: rowOf('', total), byDay: byDays, byHour: byHours, byTag: byTags }
     },
   }
 }
+
+const hourName = (hour: number) => String(hour).padStart(2, '0')
