@@ -36,6 +36,16 @@ const conversation = (when: string) =>
     example: { reference: 'cnv_test', conversationId: 'cnv_test' },
   })
 
+const tag = (when: string) =>
+  kind({
+    version: '1.0',
+    category: 'conversation',
+    scope: 'messages:read',
+    when,
+    data: Type.Object({ ...Conversation.properties, tag: Type.String() }),
+    example: { reference: 'cnv_test', conversationId: 'cnv_test', tag: 'test' },
+  })
+
 const message = (when: string) =>
   kind({
     version: '1.0',
@@ -142,6 +152,8 @@ export const deliveryEvents = {
     }),
     example: { reference: 'cnv_test', conversationId: 'cnv_test', score: 5 },
   }),
+  'conversation.tagged': tag('an operator added a tag'),
+  'conversation.untagged': tag('an operator removed a tag'),
   'message.visitor': message('a message of the visitor was accepted'),
   'message.agent': message('a message of an agent was accepted'),
   'message.bot': message('a message of a bot was accepted'),

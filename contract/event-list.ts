@@ -13,6 +13,8 @@ export const eventList: Record<string, string> = {
   'conversation.closed': 'an operator closed the conversation',
   'conversation.reopened': 'an operator or a new message reopened it',
   'rating.given': 'the visitor rated the closed conversation',
+  'conversation.tagged': 'an operator added a tag',
+  'conversation.untagged': 'an operator removed a tag',
   'message.visitor': 'a message of the visitor was accepted',
   'message.agent': 'a message of an agent was accepted',
   'message.bot': 'a message of a bot was accepted',

@@ -28,6 +28,7 @@ import { createLogService, type LogService } from './log/service.ts'
 import { createCoreMetrics, observeJobs } from './metrics.ts'
 import { createOperatorService, type OperatorService } from './operators/service.ts'
 import { createPrivacyService, type PrivacyService } from './privacy/service.ts'
+import { createReports, type Reports } from './reports/reports.ts'
 import { createSearch, type Search } from './search/search.ts'
 import { createSearchService, type SearchService } from './search/service.ts'
 import { createSourceTexts } from './search/source-texts.ts'
@@ -58,6 +59,7 @@ export interface CoreContext
   database: Database
   stores: Stores
   search: Search<Conversation>
+  reports: Reports
   access: Access
   /** Memory of the frames that gateways and operators have not read yet. */
   unreadFrames: SharedBytes
@@ -218,6 +220,7 @@ export function createCoreContext({
       conversationsOf: stores.conversations.find,
       textsOf: createSourceTexts(stores),
     }),
+    reports: createReports({ store: stores.reports, now }),
     access: createAccess(keyring, now, {
       workspaceSessions: workspaces.workspaceSessions,
       consoleCallers: operators.consoleSessions,

@@ -50,11 +50,16 @@ export type CommandEventType =
  */
 export type TypingType = 'typing.started' | 'typing.stopped'
 
-/** Types of events about bots. No stream of a visitor sends them. */
-export type BotEventType = 'human.requested' | 'bot.stopped' | 'bot.resumed'
+/** Types of events for operators. No stream of a visitor sends them. */
+export type OperatorEventType =
+  | 'human.requested'
+  | 'bot.stopped'
+  | 'bot.resumed'
+  | 'conversation.tagged'
+  | 'conversation.untagged'
 
 /** Types of events that a visitor's stream may send. */
-export type VisibleType = Exclude<EventType, BotEventType>
+export type VisibleType = Exclude<EventType, OperatorEventType>
 
 export type EventType =
   | 'message.accepted'
@@ -69,7 +74,7 @@ export type EventType =
   | 'rating.requested'
   | 'rating.given'
   | TypingType
-  | BotEventType
+  | OperatorEventType
   | CommandEventType
   | SessionEndType
 
@@ -141,6 +146,8 @@ interface EventData extends Partial<Rating> {
   url?: string
   label?: string
   purpose?: string
+  /** Only in `conversation.tagged` and `conversation.untagged`. */
+  tag?: string
   expiresAt?: string
 }
 
@@ -152,9 +159,15 @@ const sessionEnds: ReadonlySet<EventType> = new Set<SessionEndType>([
   'session.closed',
 ])
 
-const ofBots: ReadonlySet<EventType> = new Set<BotEventType>(['human.requested', 'bot.stopped', 'bot.resumed'])
+const ofOperators: ReadonlySet<EventType> = new Set<OperatorEventType>([
+  'human.requested',
+  'bot.stopped',
+  'bot.resumed',
+  'conversation.tagged',
+  'conversation.untagged',
+])
 
-export const isVisible = (type: EventType): type is VisibleType => !ofBots.has(type)
+export const isVisible = (type: EventType): type is VisibleType => !ofOperators.has(type)
 
 /** Whether an event of this type ends the streams of its session. */
 export function endsSession(type: EventType): type is SessionEndType {
@@ -198,6 +211,7 @@ export const operationKeys = {
   rating: (sessionId: string, idempotencyKey: string) => keyOf('rating', sessionId, idempotencyKey),
   redaction: (messageId: string) => keyOf('redaction', messageId),
   assignment: (version: number) => keyOf('assignment', String(version)),
+  tagChange: (version: number) => keyOf('tags', String(version)),
   /** Key of the event by which an operator undoes the closing at this sequence. */
   reopening: (closedSequence: number) => keyOf('reopening', String(closedSequence)),
   typing: (turnId: string, step: string) => keyOf('typing', turnId, step),

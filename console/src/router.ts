@@ -20,6 +20,7 @@ export type Route =
   | { view: 'workspace' }
   | { view: 'replies' }
   | { view: 'people' }
+  | { view: 'report' }
   | { view: 'unknown' }
 
 const base = '/console'
@@ -66,6 +67,7 @@ export function parseRoute(address: string): Route {
     case 'workspace':
     case 'replies':
     case 'people':
+    case 'report':
       return { view: id === undefined ? area : 'unknown' }
     default:
       return { view: 'unknown' }

@@ -12,6 +12,7 @@ import { InstallationsView } from './installations/installations-view.tsx'
 import { LeadView } from './leads/lead-view.tsx'
 import { LeadsView } from './leads/leads-view.tsx'
 import { PeopleView } from './people/people-view.tsx'
+import { ReportView } from './report/report-view.tsx'
 import { pathOf, type Route } from './router.ts'
 import { ShortcutHelp } from './shortcut-help.tsx'
 import { SignOutDialog } from './sign-out-dialog.tsx'
@@ -33,6 +34,7 @@ import { WorkspaceView } from './workspace/workspace-view.tsx'
 type AreaView =
   | 'inbox'
   | 'replies'
+  | 'report'
   | 'leads'
   | 'deliveries'
   | 'subscriptions'
@@ -57,6 +59,7 @@ const groups: { title: string; areas: Area[] }[] = [
     areas: [
       { name: 'Inbox', view: 'inbox', icon: 'inbox', key: 'g i', views: ['conversation'] },
       { name: 'Saved replies', view: 'replies', icon: 'reply', key: 'g r', views: [] },
+      { name: 'Report', view: 'report', icon: 'report', key: 'g e', views: [] },
     ],
   },
   {
@@ -244,6 +247,8 @@ function View({ route }: { route: Route }) {
       return <SavedRepliesView />
     case 'people':
       return <PeopleView />
+    case 'report':
+      return <ReportView />
     case 'unknown':
       return (
         <Page title="Not found">

@@ -8,6 +8,7 @@ const groups: { title: string; keys: [string[], string][] }[] = [
     keys: [
       [['?'], 'Keyboard shortcuts'],
       [['g', 'i'], 'Inbox'],
+      [['g', 'e'], 'Report'],
       [['g', 'l'], 'Leads'],
       [['g', 'd'], 'Deliveries'],
       [['g', 's'], 'Destinations'],

@@ -6,9 +6,11 @@ import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import { at, type FakeCore } from './fake-core.ts'
 
 /** Fills the fake core with typical conversations, leads and deliveries of a shop. */
-export async function addDemoData({ conversations, visitors, workspace, leads }: FakeCore) {
+export async function addDemoData({ conversations, visitors, workspace, leads, report }: FakeCore) {
+  report.add()
   const maria = { identityState: 'verified', displayName: 'Maria Huber', externalSubject: 'customer-4711' }
-  conversations.add({ conversationId: 'cnv_maria', sessionId: 'ses_maria', visitor: maria })
+  const tags = ['vip', 'exchange']
+  conversations.add({ conversationId: 'cnv_maria', sessionId: 'ses_maria', visitor: maria, tags })
   conversations.past('cnv_maria', 'visitor', 'Hello! I ordered the blue jacket last week.', 90_400, 'read')
   conversations.past('cnv_maria', 'agent', 'Good morning, Maria. I see it: it left our store yesterday.', 90_200)
   conversations.past('cnv_maria', 'visitor', 'Wonderful. Do you ship to Graz as well, for a friend?', 540, 'read')

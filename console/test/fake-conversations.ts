@@ -21,10 +21,6 @@ type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
 export function fakeConversations(publish: (frame: Frame) => void) {
   const stored = new Map<string, StoredConversation>()
   const operations = new Map<string, Message>()
-  const replies = new Map([
-    ['hours', 'We are open from 9 to 17.'],
-    ['shipping', 'We ship within two days.'],
-  ])
   const presences = new Map<string, Presence>()
   const ranks = ['queued', 'sent', 'delivered', 'read']
 
@@ -69,15 +65,24 @@ export function fakeConversations(publish: (frame: Frame) => void) {
     return message
   }
 
+  function changeTags(conversationId: string, type: string, tag: string) {
+    const entry = found(conversationId)
+    const others = entry.conversation.tags.filter((one) => one !== tag)
+    entry.conversation.tags = type === 'conversation.tagged' ? [...others, tag] : others
+    entry.sequence += 1
+    changed(entry, { sequence: entry.sequence, type, tag })
+    return { conversation: shown(entry) }
+  }
+
   const methods = {
-    async listConversations({ status, limit = 50, pageToken, assignee, unanswered, countFor }) {
+    async listConversations({ status, limit = 50, pageToken, assignee, unanswered, countFor, tag }) {
       const listed = [...stored.values()].map(shown).filter((one) => one.lastSequence > 0)
       const isOf = ({ agent }: Conversation, { case: name, value }: typeof assignee) =>
         name === undefined || (name === 'unassigned' ? agent === undefined : agent?.displayName === value)
       const open = listed.filter((one) => one.status !== ConversationStatus.CLOSED)
       const waits = open.filter(({ waitingSince }) => waitingSince)
       const all = (unanswered ? waits : listed)
-        .filter((one) => (!status || one.status === status) && isOf(one, assignee))
+        .filter((one) => (!status || one.status === status) && isOf(one, assignee) && (!tag || one.tags.includes(tag)))
         .sort((one, other) =>
           unanswered
             ? Number(one.waitingSince!.seconds - other.waitingSince!.seconds)
@@ -173,22 +178,16 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       return { conversation: shown(entry) }
     },
 
-    async listSavedReplies() {
-      return { replies: [...replies].map(([shortcut, body]) => ({ shortcut, body })) }
+    async addTag({ conversationId, tag }) {
+      return changeTags(conversationId, 'conversation.tagged', tag.toLowerCase())
     },
 
-    async saveReply({ shortcut, body }) {
-      replies.set(shortcut, body)
-      return { reply: { shortcut, body } }
+    async removeTag({ conversationId, tag }) {
+      return changeTags(conversationId, 'conversation.untagged', tag)
     },
 
-    async deleteSavedReply({ shortcut }) {
-      replies.delete(shortcut)
-      return {}
-    },
-
-    async listAgents() {
-      return { agents: [{ displayName: 'Ada' }, { displayName: 'Jonas' }] }
+    async listTags() {
+      return { tags: [...new Set([...stored.values()].flatMap(({ conversation }) => conversation.tags))] }
     },
 
     async unassignAgent({ conversationId }) {

@@ -11,7 +11,9 @@ import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { MessagingService, WatchConversationsResponseSchema } from '#proto/messaging/v1/messaging_pb.js'
 import { consoleDist } from '../build.ts'
 import { fakeConversations } from './fake-conversations.ts'
+import { fakeDesk } from './fake-desk.ts'
 import { fakeLeads } from './fake-leads.ts'
+import { fakeReport } from './fake-report.ts'
 import { fakeSession } from './fake-session.ts'
 import { fakeVisitors } from './fake-visitors.ts'
 import { fakeWorkspace } from './fake-workspace.ts'
@@ -36,7 +38,12 @@ export const pagePolicy = [
  * A fault that a test injects into one call. With `afterwards`, the core executes the call and then
  * returns an error.
  */
-export type Fault = { code: Code; info?: string; afterwards?: boolean }
+export type Fault = {
+  code: Code
+  info?: string
+  afterwards?: boolean
+  issues?: { path: string; rule: string }[]
+}
 
 /**
  * Starts a core with data in memory, served at the gateway's paths for the console. Tests can
@@ -55,6 +62,7 @@ export async function startFakeCore() {
   const visitors = fakeVisitors()
   const workspace = fakeWorkspace()
   const leads = fakeLeads()
+  const report = fakeReport()
 
   const watch: Interceptor = (next) => async (request) => {
     const method = request.method.name
@@ -92,7 +100,12 @@ export async function startFakeCore() {
   }
 
   const routes = (router: ConnectRouter) => {
-    router.service(MessagingService, { ...conversations.methods, watchConversations })
+    router.service(MessagingService, {
+      ...conversations.methods,
+      ...fakeDesk(),
+      ...report.methods,
+      watchConversations,
+    })
     visitors.routes(router)
     workspace.routes(router)
     leads.routes(router)
@@ -116,6 +129,7 @@ export async function startFakeCore() {
     visitors,
     workspace,
     leads,
+    report,
     calls: (method: string) => calls.filter((call) => call.method === method).map(({ message }) => message as never),
     /** Injects faults into the next calls of a method. */
     fault: (method: string, ...more: Fault[]) => void faults.set(method, [...(faults.get(method) ?? []), ...more]),
@@ -134,9 +148,9 @@ export async function startFakeCore() {
 
 export type FakeCore = Awaited<ReturnType<typeof startFakeCore>>
 
-export function failure({ code, info }: Fault): ConnectError {
+export function failure({ code, info, issues = [] }: Fault): ConnectError {
   if (info === undefined) return new ConnectError('fault', code)
-  return new ConnectError(info, code, undefined, [{ desc: ErrorInfoSchema, value: { code: info } }])
+  return new ConnectError(info, code, undefined, [{ desc: ErrorInfoSchema, value: { code: info, issues } }])
 }
 
 export const at = (secondsAgo: number) => timestampFromMs(Date.now() - secondsAgo * 1000)

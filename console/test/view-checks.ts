@@ -27,6 +27,7 @@ export const views: [path: string, shows: string | RegExp][] = [
   ['installations/pk_shop/keys', 'key_demo'],
   ['replies', 'We ship within two days.'],
   ['people', 'Find a person'],
+  ['report', 'Mean rating'],
   ['workspace', 'Sessions without a message'],
 ]
 export const emptyViews: [path: string, shows: string | RegExp][] = [
@@ -37,6 +38,7 @@ export const emptyViews: [path: string, shows: string | RegExp][] = [
   ['subscriptions', 'No subscriptions yet'],
   ['suppressions', 'Nobody is on the list'],
   ['changes', 'No changes yet'],
+  ['report', 'No visitor began'],
   ['installations', 'No connections yet'],
   ['nowhere', 'Page not found'],
 ]

@@ -36,6 +36,8 @@ const listed: EventType[] = [
   'human.requested',
   'bot.stopped',
   'bot.resumed',
+  'conversation.tagged',
+  'conversation.untagged',
   'session.identified',
   'session.closed',
   'session.expired',

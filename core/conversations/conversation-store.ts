@@ -12,6 +12,7 @@ import {
   type QueueCounts,
   type QueuePlace,
   type StoredRating,
+  type Tags,
 } from './model.ts'
 
 export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSessionId' | 'status'> & {
@@ -79,7 +80,7 @@ export interface ConversationStore {
     conversationId: string,
     field: AnnouncedField,
     from: Announced | undefined,
-    to: Assignment | BotState,
+    to: Assignment | BotState | Tags,
     activeAt?: Date,
   ): Promise<boolean>
   markAnnounced(conversationId: string, field: AnnouncedField, version: number): Promise<void>
@@ -110,6 +111,8 @@ export interface ListQuery {
   assignee?: string | null
   /** True for open conversations whose visitor waits for an answer. */
   unanswered?: boolean
+  /** A tag of the conversations. */
+  tag?: string
 }
 
 export function createConversationStore({
@@ -231,19 +234,20 @@ export function createConversationStore({
       return (await found.sort({ lastMessageAt: -1 }).limit(limit).toArray()).map(toConversation)
     },
 
-    async listActive({ workspaceId, status, assignee, unanswered, after, limit }) {
+    async listActive({ workspaceId, status, assignee, unanswered, tag, after, limit }) {
       const time = unanswered ? 'queue.waitingSince' : 'lastMessageAt'
       const order = unanswered ? 1 : -1
       const later = order === 1 ? '$gt' : '$lt'
       // The open conversations of an agent are few, so they are sorted in memory.
       const isShort = status === 'open' && assignee !== undefined && !unanswered
-      const hint = unanswered ? 'by_waiting' : isShort ? 'by_openness' : undefined
+      const hint = unanswered ? 'by_waiting' : isShort ? 'by_openness' : tag ? 'by_tag' : undefined
       const found = conversations.find(
         {
           workspaceId,
           $expr: status && (status === 'closed' ? isClosed : { $not: [isClosed] }),
           ...(assignee !== undefined && { 'assignment.agent.displayName': assignee }),
           ...(isShort && { 'queue.open': true as const }),
+          ...(tag !== undefined && { 'tags.names': tag }),
           [time]: { $exists: true },
           ...notErasing,
           $or: after && [{ [time]: { [later]: after.at } }, { [time]: after.at, _id: { [later]: after.id } }],

@@ -14,6 +14,7 @@ import {
   type QueueCounts,
   queuePlaceOf,
   ratingOf,
+  tagIssue,
 } from './model.ts'
 
 interface ConversationPage {
@@ -134,7 +135,7 @@ export function createInbox(dependencies: {
     },
 
     async list({ limit = defaultPage, pageToken, ...query }) {
-      validate(field('/limit', limit, integer(1, maxPage)))
+      validate(field('/limit', limit, integer(1, maxPage)), tagIssue(query.tag))
       const after = pageToken === undefined ? undefined : readPageToken(pageToken)
       // The list must include each message that this process accepted before this call.
       await writing.caughtUp()

@@ -1,4 +1,6 @@
+import type { FieldIssue } from '../../contract/errors.ts'
 import type { Agent, Author, LogEvent, MessageState } from '../log-event.ts'
+import { field, line } from '../rules.ts'
 
 /**
  * Maximum age in milliseconds of a cached conversation's immutable fields. A wake-up drops them
@@ -25,6 +27,7 @@ export interface Conversation {
   bots?: BotState
   /** The visitor's latest rating, with the sequence of its event. The comment is in the event only. */
   rating?: StoredRating
+  tags?: Tags
   /** The bot that last wrote, with the sequence of its message. */
   botAuthor?: { sequence: number; bot: Agent }
 }
@@ -54,7 +57,7 @@ export interface QueueCounts {
 export const maxCounted = 1000
 
 /** Fields of a conversation whose changes are events of its log. */
-export type AnnouncedField = 'assignment' | 'bots'
+export type AnnouncedField = 'assignment' | 'bots' | 'tags'
 
 /** State of a conversation whose changes are events of its log. */
 export interface Announced {
@@ -89,6 +92,21 @@ export type RatingState = 'requested' | 'given'
 export const ratingOf = ({ sequence, data }: LogEvent): StoredRating => ({ sequence, score: data?.score ?? 0 })
 
 export const isRating = ({ type }: LogEvent) => type === 'rating.given'
+
+/** Tags of a conversation. Absent if it never had one. */
+export interface Tags extends Announced {
+  /** In the order in which they were added. */
+  names: string[]
+  /** The last change. */
+  tag: string
+  isAdded: boolean
+  at: Date
+}
+
+/** Returns a tag as it is stored and compared: without case and without superfluous spaces. */
+export const tagOf = (sent: string) => sent.trim().replaceAll(/\s+/g, ' ').toLowerCase().normalize('NFC')
+
+export const tagIssue = (tag: string | undefined): FieldIssue | undefined => field('/tag', tag, line(1, 40))
 
 /** Returns the author of a message of a bot, with its sequence; undefined for any other event. */
 export function botAuthorOf({ sequence, message }: LogEvent): Conversation['botAuthor'] {

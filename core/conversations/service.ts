@@ -31,6 +31,8 @@ import { createNotes, type Notes } from './notes.ts'
 import { createRatings, type Ratings } from './ratings.ts'
 import { createRedactions, type Redactions } from './redactions.ts'
 import { createSiteCapabilities, type HasSiteCapability } from './site-capabilities.ts'
+import type { TagStore } from './tag-store.ts'
+import { type ConversationTags, createTags } from './tags.ts'
 import { createTyping, type Typing } from './typing.ts'
 import type { TypingStore } from './typing-store.ts'
 import { createVisitorPresence, type VisitorPresence } from './visitor-presence.ts'
@@ -38,6 +40,7 @@ import { createVisitorPresence, type VisitorPresence } from './visitor-presence.
 interface ConversationStores {
   conversations: ConversationStore
   messageStates: MessageStateStore
+  tags: TagStore
   typing: TypingStore
   sessions: SessionStore
   events: EventStore
@@ -50,6 +53,7 @@ export interface ConversationService {
   states: MessageStates
   assignments: Assignments
   bots: Bots
+  tags: ConversationTags
   notes: Notes
   redactions: Redactions
   ratings: Ratings
@@ -176,12 +180,15 @@ export function createConversationService(
     now,
   })
 
+  const tags = createTags({ store: conversations, tagStore: stores.tags, log, conversationAccess, now })
+
   const visitorPresence = createVisitorPresence({ now })
 
   async function reconcile() {
     await redactions.reconcile(await states.reconcile())
     await assignments.reconcile()
     await bots.reconcile()
+    await tags.reconcile()
   }
 
   async function measureWaiting() {
@@ -199,6 +206,7 @@ export function createConversationService(
     states,
     assignments,
     bots,
+    tags,
     notes,
     redactions,
     ratings,

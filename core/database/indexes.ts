@@ -40,6 +40,21 @@ export const indexes: IndexPlan[] = [
   ],
   [
     'conversations',
+    { workspaceId: 1, 'tags.names': 1, lastMessageAt: -1, _id: -1 },
+    { name: 'by_tag', partialFilterExpression: { 'tags.names': { $exists: true } } },
+  ],
+  [
+    'conversations',
+    { workspaceId: 1, 'tags.at': -1 },
+    { name: 'by_tag_change', partialFilterExpression: { 'tags.at': { $exists: true } } },
+  ],
+  [
+    'conversations',
+    { 'tags.announced': 1 },
+    { name: 'unannounced_tags', partialFilterExpression: { 'tags.announced': false } },
+  ],
+  [
+    'conversations',
     { 'assignment.announced': 1 },
     { name: 'unannounced', partialFilterExpression: { 'assignment.announced': false } },
   ],

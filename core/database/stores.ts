@@ -5,6 +5,7 @@ import { createScreenshotStore } from '../commands/screenshot-store.ts'
 import { createConsentStore } from '../consents/consent-store.ts'
 import { createConversationStore } from '../conversations/conversation-store.ts'
 import { createMessageStateStore } from '../conversations/message-state-store.ts'
+import { createTagStore } from '../conversations/tag-store.ts'
 import { createTypingStore } from '../conversations/typing-store.ts'
 import { createDeliveryHoldStore } from '../delivery-stores/delivery-hold-store.ts'
 import { createDeliveryQueue } from '../delivery-stores/delivery-queue-store.ts'
@@ -31,6 +32,7 @@ import { createRemovalStore } from '../privacy/removal-store.ts'
 import { createRetentionStore } from '../privacy/retention-store.ts'
 import { createVisitorDataStore } from '../privacy/visitor-data-store.ts'
 import { createVisitorTraceStore } from '../privacy/visitor-trace-store.ts'
+import { createReportStore } from '../reports/report-store.ts'
 import { createSearchEntryStore } from '../search/search-entry-store.ts'
 import { createSessionStore } from '../sessions/session-store.ts'
 import { createEpochStore } from '../streams/epoch-store.ts'
@@ -81,12 +83,14 @@ export function createStores({ collections, screenshots, history, isSharded }: D
     policyChanges: createPolicyChangeStore(collections),
     operatorPresence: createOperatorPresenceStore(collections),
     removals: createRemovalStore(collections),
+    reports: createReportStore(collections),
     retention,
     savedReplies: createSavedReplyStore(collections),
     screenshots: files,
     searchEntries: createSearchEntryStore(collections),
     sessions: createSessionStore(collections),
     subjects: createSubjectStore(collections),
+    tags: createTagStore(collections),
     typing: createTypingStore(collections),
     visitorData: createVisitorDataStore(collections),
     visitorTraces: createVisitorTraceStore(collections),

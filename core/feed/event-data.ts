@@ -27,6 +27,8 @@ function ofSession({ entry: { conversationId = none }, event }: FeedEvent) {
   return { reference: sessionId, sessionId, conversationId }
 }
 
+const ofTag = (event: FeedEvent) => ({ ...ofConversation(event), tag: event.event?.data?.tag ?? '' })
+
 const noDelivery: FeedDelivery = { subscriptionId: none, deliveryId: none, attemptId: none, outcome: 'failed' }
 
 function ofDelivery({ entry: { delivery: { subscriptionId, deliveryId } = noDelivery, leadId } }: FeedEvent) {
@@ -54,6 +56,8 @@ const data: { [Type in FeedEventType]: (event: FeedEvent) => EventData<Type> } =
     const { score = 0, comment } = event.event?.data ?? {}
     return { ...ofConversation(event), score, ...(comment !== undefined && { comment }) }
   },
+  'conversation.tagged': ofTag,
+  'conversation.untagged': ofTag,
   'message.visitor': ofMessage,
   'message.agent': ofMessage,
   'message.bot': ofMessage,

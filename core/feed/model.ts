@@ -45,6 +45,8 @@ const types: Partial<Record<EventType, FeedEventType>> = {
   'conversation.closed': 'conversation.closed',
   'conversation.reopened': 'conversation.reopened',
   'rating.given': 'rating.given',
+  'conversation.tagged': 'conversation.tagged',
+  'conversation.untagged': 'conversation.untagged',
   'human.requested': 'human.requested',
   'bot.stopped': 'bot.stopped',
   'bot.resumed': 'bot.resumed',

@@ -8,6 +8,7 @@ import {
   TypingState as TypingStateMessage,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
+import { tagOf } from '../conversations/model.ts'
 import type { TypingState } from '../conversations/typing.ts'
 import { ServiceError } from '../errors.ts'
 import { countFitting } from '../page-token.ts'
@@ -38,6 +39,9 @@ type ConversationMethods = Pick<
   | 'reopenConversation'
   | 'stopBot'
   | 'resumeBot'
+  | 'addTag'
+  | 'removeTag'
+  | 'listTags'
   | 'addNote'
   | 'listNotes'
   | 'watchConversations'
@@ -45,15 +49,16 @@ type ConversationMethods = Pick<
 
 /** The methods of `service.messaging.v1.MessagingService` for conversations and typing. */
 export function conversationMethods(core: CoreContext): ConversationMethods {
-  const { inbox, search, typing, states, assignments, bots, notes, redactions } = core
+  const { inbox, search, typing, states, assignments, bots, tags, notes, redactions } = core
   const { conversationEvents, conversationAccess, conversationSummaries } = core
   return {
-    async listConversations({ limit, pageToken, countFor, ...request }, context) {
+    async listConversations({ limit, pageToken, countFor, tag, ...request }, context) {
       const query = {
         workspaceId: (countFor === undefined ? workspaceOf : requiredWorkspace)(context, request.workspaceId),
         status: request.unanswered ? 'open' : statusNames[request.status],
         assignee: fromAssignee(request.assignee),
         unanswered: request.unanswered,
+        tag: tag === undefined ? undefined : tagOf(tag),
       } as const
       const [{ conversations, nextPageToken }, counts] = await Promise.all([
         inbox.list({ ...query, limit, pageToken }),
@@ -182,6 +187,18 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
 
     async resumeBot({ conversationId }, context) {
       return { conversation: toConversation(await bots.resume(conversationId, callerOf(context).workspaceId)) }
+    },
+
+    async addTag({ conversationId, tag }, context) {
+      return { conversation: toConversation(await tags.add(conversationId, tag, callerOf(context).workspaceId)) }
+    },
+
+    async removeTag({ conversationId, tag }, context) {
+      return { conversation: toConversation(await tags.remove(conversationId, tag, callerOf(context).workspaceId)) }
+    },
+
+    async listTags({ workspaceId }, context) {
+      return { tags: await tags.list(requiredWorkspace(context, workspaceId)) }
     },
 
     async addNote({ conversationId, clientOperationId, body, agent }, context) {

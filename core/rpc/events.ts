@@ -74,6 +74,7 @@ function toEvent({ cursor, entry, event, lead }: FeedEvent): MessageInitShape<ty
     workflowId,
     subscriptionDisabled: disabled,
     rating: event && toRating(event),
+    tagChange: event?.data?.tag ? { tag: event.data.tag } : undefined,
     redactedMessageId: type === 'message.redacted' ? event?.data?.messageId : undefined,
   }
 }

@@ -58,6 +58,7 @@ export function toConversation(
     contact,
     bot: toBot(conversation),
     rating: conversation.rating?.score,
+    tags: conversation.tags?.names,
   }
 }
 
@@ -110,6 +111,7 @@ export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEven
     url: data?.url,
     label: data?.label ?? data?.purpose,
     rating: toRating(event),
+    tag: data?.tag,
   } satisfies Record<keyof ProtoFields<InboxEvent>, unknown>
 }
 

@@ -17,6 +17,7 @@ import { callerOf } from '../transport/caller.ts'
 import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 import { conversationMethods } from './conversations.ts'
 import { fromAgent, toMessage, toPage } from './messaging-values.ts'
+import { reportMethods } from './report.ts'
 import { fromCredentials, fromPageContext } from './visitor.ts'
 import { watchEvents } from './watch-events.ts'
 
@@ -72,6 +73,7 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
     },
 
     ...conversationMethods(core),
+    ...reportMethods(core),
 
     watchEvents: (commands, { signal }) => watchEvents(core, commands, signal),
   })

@@ -63,6 +63,10 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'MessagingService.ReopenConversation': ({ conversationId }) => ({ conversationId }),
   'MessagingService.StopBot': ({ conversationId }) => ({ conversationId }),
   'MessagingService.ResumeBot': ({ conversationId }) => ({ conversationId }),
+  'MessagingService.AddTag': ({ conversationId }) => ({ conversationId, tag: 'vip' }),
+  'MessagingService.RemoveTag': ({ conversationId }) => ({ conversationId, tag: 'vip' }),
+  'MessagingService.ListTags': ({ workspaceId }) => ({ workspaceId }),
+  'MessagingService.GetReport': ({ workspaceId }) => ({ workspaceId }),
   'MessagingService.AddNote': ({ conversationId }) => ({
     conversationId,
     clientOperationId: randomUUID(),

@@ -63,6 +63,7 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
     pageContext: page('message'),
   })
   await core.messages.sendAsAgent({ conversationId, clientOperationId: mark('agentoperation'), body: mark('answer') })
+  await core.tags.add(conversationId, mark('tag'), undefined)
   await core.sessions.reportPage({ credentials, pageContext: page('report'), idempotencyKey: mark('pagekey') })
   await core.typing.setByVisitor(credentials, 'started')
   for (const form of ['preChat', 'offline'] as const)

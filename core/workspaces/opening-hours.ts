@@ -154,7 +154,7 @@ function spanIssues<S extends Span>(
 }
 
 /** Whether a text is the name of a time zone. Fixed offsets such as `+02:00` are not accepted. */
-function isTimeZone(name: string): boolean {
+export function isTimeZone(name: string): boolean {
   if (!zoneName.test(name)) return false
   try {
     new Intl.DateTimeFormat('en', { timeZone: name })
@@ -164,7 +164,7 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-function isDate(text: string): boolean {
+export function isDate(text: string): boolean {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false
   try {
     return Temporal.PlainDate.from(text, { overflow: 'reject' }).toString() === text

@@ -58,6 +58,7 @@ const coreLayers = [
   /^core\/visitors\//,
   /^core\/search\//,
   /^core\/conversations\//,
+  /^core\/reports\//,
   /^core\/commands\//,
   /^core\/leads\//,
   /^core\/destinations\//,

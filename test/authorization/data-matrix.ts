@@ -26,6 +26,7 @@ interface DataSource {
  */
 export const dataSources: Record<string, DataSource> = {
   messages: { scope: 'messages:read', marks: /^(body|answer|elsewhere|operation|agentoperation|watched|comment)/ },
+  tags: { scope: 'messages:read', marks: /^tag/ },
   notes: { scope: 'messages:read', marks: /^internal/ },
   'the assigned agent': { scope: 'messages:read', marks: /^agentname/ },
   'saved replies': { scope: 'messages:read', marks: /^reply/ },

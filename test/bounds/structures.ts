@@ -88,6 +88,13 @@ export const structures: Record<string, Record<string, string>> = {
     published: 'as `watchers`',
   },
   'core/workspaces/access.ts': { known: 'LRU of maxCached' },
+  'core/reports/reports.ts': {
+    total: '250,000 conversations of one report',
+    byDay: '35 days of 250,000 conversations',
+    byHour: '24 hours of 250,000 conversations',
+    byTag: '10 tags of 250,000 conversations',
+    quarters: 'quarters of an hour of 35 days',
+  },
   'core/conversations/message-states.ts': { waiting: '10,000 messages' },
   'core/conversations/visitor-presence.ts': {
     visitors: '200,000 by streams and 200,000 by reports (peer)',

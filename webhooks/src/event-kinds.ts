@@ -68,6 +68,18 @@ export interface EventData {
     /** 1 to 5; 5 is the best. */ score: number
     comment?: string
   }
+  /** Sent when an operator added a tag. */
+  'conversation.tagged': {
+    /** The conversation. */ reference: string
+    conversationId: string
+    tag: string
+  }
+  /** Sent when an operator removed a tag. */
+  'conversation.untagged': {
+    /** The conversation. */ reference: string
+    conversationId: string
+    tag: string
+  }
   /** Sent when a message of the visitor was accepted. */
   'message.visitor': {
     /** The message. */ reference: string
@@ -156,6 +168,8 @@ export const knownVersions: Record<keyof EventData, string> = {
   'conversation.closed': '1.0',
   'conversation.reopened': '1.0',
   'rating.given': '1.0',
+  'conversation.tagged': '1.0',
+  'conversation.untagged': '1.0',
   'message.visitor': '1.0',
   'message.agent': '1.0',
   'message.bot': '1.0',

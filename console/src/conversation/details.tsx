@@ -13,6 +13,7 @@ import { Fact, Facts } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import { CommandsPanel } from './commands-panel.tsx'
 import { Moderation } from './moderation.tsx'
+import { TagSection } from './tag-section.tsx'
 import type { Thread } from './thread.ts'
 
 const refreshMs = 20_000
@@ -42,6 +43,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
         <div class="details-body">
           <HiddenData />
           <AssignmentSection thread={thread} />
+          <TagSection thread={thread} />
           <PageSection session={session} />
           <IdentitySection session={session} />
           <ContactSection contact={thread.conversation.value?.contact} />
@@ -58,6 +60,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
         <div class="details-body">
           <HiddenData />
           <AssignmentSection thread={thread} />
+          <TagSection thread={thread} />
           <ContactSection contact={thread.conversation.value?.contact} />
         </div>
       )}

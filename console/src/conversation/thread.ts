@@ -258,6 +258,10 @@ export function createThread(deps: ThreadDeps) {
 
     resumeBot: () => applyResponse(messaging.resumeBot({ conversationId })),
 
+    addTag: (tag: string) => applyResponse(messaging.addTag({ conversationId, tag })),
+
+    removeTag: (tag: string) => applyResponse(messaging.removeTag({ conversationId, tag })),
+
     reopen: () => applyResponse(messaging.reopenConversation({ conversationId })),
 
     /** Adds a note. A repeat with the same operation ID adds no second note. */

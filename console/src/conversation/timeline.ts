@@ -85,13 +85,15 @@ const fixedTexts: Record<string, string> = {
 }
 
 /** Returns the text of an event, or undefined if the timeline does not show events of this type. */
-export function eventText({ type, agent, label, url, rating }: InboxEvent, me: string): string | undefined {
+export function eventText({ type, agent, label, url, rating, tag }: InboxEvent, me: string): string | undefined {
   const name = agent?.displayName
   if (type === 'agent.assigned') return `Assigned to ${name === me ? 'you' : name}`
   if (type === 'agent.unassigned') return name === me ? 'You were unassigned' : `${name} was unassigned`
   if (type === 'human.requested') return `${name} (bot) asked for a person`
   if (type === 'rating.given') return ratingText(rating)
   if (type === 'navigation.requested') return `Page suggested: ${label || url}`
+  if (type === 'conversation.tagged') return `Tagged ${tag}`
+  if (type === 'conversation.untagged') return `Tag ${tag} removed`
   return fixedTexts[type]
 }
 

@@ -9,7 +9,8 @@ import { type InboxEntry, isUnread, isWaiting, visitorName } from './inbox-merge
 export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: boolean; me: string }) {
   const { inbox, outbox } = useConsole()
   const { conversation, typingSince } = entry
-  const { conversationId, lastMessage, lastMessageAt, waitingSince, visitor, agent, status, rating } = conversation
+  const { conversationId, lastMessage, lastMessageAt, waitingSince, visitor, agent, status, rating, tags } =
+    conversation
   const name = visitorName(conversation)
   const unread = isUnread(entry)
   const unsent = outbox.markOf(conversationId)
@@ -55,6 +56,12 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
               </span>
             )}
           </span>
+          {tags.length > 0 && (
+            <span class="row-labels ellipsis" dir="auto">
+              <span class="visually-hidden">Tags: </span>
+              {tags.join(' · ')}
+            </span>
+          )}
         </span>
       </a>
     </li>

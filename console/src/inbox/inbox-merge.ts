@@ -150,12 +150,13 @@ export function isWaiting({ conversation: { bot, agent, lastMessage, status } }:
 export type Queue = 'unanswered' | 'mine' | 'unassigned' | 'open' | 'closed'
 
 /** Returns the entries of a queue: the longest waiting first if unanswered, else the latest message first. */
-export function selectEntries(entries: Entries, queue: Queue, me: string): InboxEntry[] {
+export function selectEntries(entries: Entries, queue: Queue, me: string, tag = ''): InboxEntry[] {
   const order = queue === 'unanswered' ? 1 : -1
   const place = ({ conversation: { waitingSince, lastMessageAt, conversationId } }: InboxEntry) =>
     [millisecondsOf(queue === 'unanswered' ? waitingSince : lastMessageAt), conversationId] as const
   return [...entries.values()]
-    .filter(({ conversation: { status, waitingSince, agent } }) => {
+    .filter(({ conversation: { status, waitingSince, agent, tags } }) => {
+      if (tag !== '' && !tags.includes(tag)) return false
       if ((status === ConversationStatus.CLOSED) !== (queue === 'closed')) return false
       if (queue === 'unanswered') return waitingSince !== undefined
       if (queue === 'mine') return agent?.displayName === me

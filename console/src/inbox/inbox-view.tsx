@@ -4,6 +4,7 @@ import { ConversationView } from '../conversation/conversation-view.tsx'
 import { conversationPath, pathOf } from '../router.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
+import { useLoad } from '../ui/load.ts'
 import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
 import { useRowKeys } from '../ui/row-keys.ts'
 import { ConversationRow } from './conversation-row.tsx'
@@ -137,7 +138,10 @@ function ConversationList({ openId, openMessage }: ConversationListProps) {
             <SearchFilters />
           </>
         ) : (
-          <Queues />
+          <>
+            <Queues />
+            <TagFilter />
+          </>
         )}
       </header>
       {searches ? <SearchResults openId={openId} openMessage={openMessage} /> : <LoadedConversations openId={openId} />}
@@ -174,6 +178,33 @@ function Queues() {
   )
 }
 
+/** Limits the list to a tag. Hidden if the workspace has no tags. */
+function TagFilter() {
+  const { inbox, api } = useConsole()
+  const known = useLoad(async () => (await api.messaging.listTags({})).tags, [])
+  const chosen = inbox.tag.value
+  const tags = new Set([...(chosen ? [chosen] : []), ...(known.value ?? [])])
+  if (tags.size === 0) return null
+  return (
+    <select
+      class="input"
+      aria-label="Tag"
+      value={chosen}
+      onFocus={() => void known.reload()}
+      onChange={(event) => {
+        inbox.tag.value = event.currentTarget.value
+      }}
+    >
+      <option value="">All tags</option>
+      {[...tags].map((tag) => (
+        <option key={tag} value={tag}>
+          {tag}
+        </option>
+      ))}
+    </select>
+  )
+}
+
 /** The loaded conversations of the queue. */
 function LoadedConversations({ openId }: { openId: string | undefined }) {
   const { inbox, session, announcer } = useConsole()
@@ -197,7 +228,7 @@ function LoadedConversations({ openId }: { openId: string | undefined }) {
         (inbox.loading.value ? (
           <Loading label="Loading conversations" />
         ) : (
-          !inbox.failure.value && <NothingToShow queue={inbox.queue.value} />
+          !inbox.failure.value && <NothingToShow queue={inbox.queue.value} tag={inbox.tag.value} />
         ))}
       {inbox.hasMore.value && (
         <Button
@@ -212,7 +243,13 @@ function LoadedConversations({ openId }: { openId: string | undefined }) {
   )
 }
 
-function NothingToShow({ queue }: { queue: Queue }) {
+function NothingToShow({ queue, tag }: { queue: Queue; tag: string }) {
+  if (tag !== '')
+    return (
+      <Empty icon="tag" title="No conversations with this tag">
+        <p>Choose another queue, or all tags.</p>
+      </Empty>
+    )
   const texts = {
     unanswered: ['Nobody is waiting', 'Every open conversation has an answer.'],
     mine: ['No conversations assigned to you', 'Press a in a conversation to assign it to yourself.'],

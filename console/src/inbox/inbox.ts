@@ -40,7 +40,8 @@ const pageSize = 50
 /** Time between a change and the next count of the queues. */
 const countPauseMs = 500
 
-const requestOf = (queue: Queue, me: string) => ({
+const requestOf = (queue: Queue, me: string, tag = '') => ({
+  tag: tag || undefined,
   status: queue === 'closed' ? ConversationStatus.CLOSED : ConversationStatus.OPEN,
   unanswered: queue === 'unanswered',
   assignee:
@@ -56,6 +57,8 @@ const requestOf = (queue: Queue, me: string) => ({
  */
 export function createInbox({ api: { messaging }, me, platform, now, random, browserEvents }: InboxDeps) {
   const queue = signal<Queue>('open')
+  /** Tag of the listed conversations. Empty: all conversations. */
+  const tag = signal('')
   /** Numbers of conversations in the queues, counted by the service. */
   const counts = signal<QueueCounts | undefined>(undefined)
   const entries = signal<Entries>(new Map())
@@ -63,8 +66,9 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
   const loading = signal(true)
   const failure = signal<Failure | undefined>(undefined)
   const isListed = signal(false)
-  /** Token of the next page for each queue. Null after the last page. */
-  const next = signal<Partial<Record<Queue, string | null>>>({})
+  /** Token of the next page for each list. Null after the last page. */
+  const next = signal<Partial<Record<string, string | null>>>({})
+  const listKey = () => `${queue.value} ${tag.value}`
   /** Presence of visitors who are not gone, by conversation. */
   const presence = signal<ReadonlyMap<string, Presence>>(new Map())
   const followers = new Map<string, Set<ConversationFollower>>()
@@ -74,12 +78,13 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
   let stopQueue = () => {}
   let counting: ReturnType<typeof setTimeout> | undefined
 
-  async function list(listed: Queue, pageToken?: string) {
+  async function list(pageToken?: string) {
+    const listed = listKey()
     const listRevision = revision
     loading.value = true
     try {
       const page = await messaging.listConversations({
-        ...requestOf(listed, me()),
+        ...requestOf(queue.value, me(), tag.value),
         limit: pageSize,
         pageToken,
         countFor: me(),
@@ -133,7 +138,7 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
   }
 
   function ready() {
-    void list(queue.value)
+    void list()
     for (const group of followers.values()) for (const follower of group) follower.onGap()
   }
 
@@ -169,6 +174,7 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
   return {
     search: createSearch({ messaging, me }),
     queue,
+    tag,
     counts,
     entries,
     link,
@@ -176,7 +182,7 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
     failure,
     /** True after the first list of conversations has loaded. */
     isListed,
-    shown: computed(() => selectEntries(entries.value, queue.value, me())),
+    shown: computed(() => selectEntries(entries.value, queue.value, me(), tag.value)),
     unanswered: computed(() => counts.value?.unanswered ?? 0),
     /** Returns the conversation that waits longest, except for the given one. */
     async nextUnanswered(openId: string | undefined): Promise<string | undefined> {
@@ -185,12 +191,12 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
       return found.find(({ conversationId }) => conversationId !== openId)?.conversationId
     },
     /** True if more conversations can be loaded. */
-    hasMore: computed(() => typeof next.value[queue.value] === 'string'),
+    hasMore: computed(() => typeof next.value[listKey()] === 'string'),
     async loadMore() {
-      const token = next.value[queue.value]
-      if (typeof token === 'string' && !loading.value) await list(queue.value, token)
+      const token = next.value[listKey()]
+      if (typeof token === 'string' && !loading.value) await list(token)
     },
-    reload: () => list(queue.value),
+    reload: () => list(),
     /** Returns the presence of the visitor, or `UNSPECIFIED` while the stream is not live. */
     presenceOf: (conversationId: string): Presence =>
       link.value.name === 'live' ? (presence.value.get(conversationId) ?? Presence.GONE) : Presence.UNSPECIFIED,
@@ -213,9 +219,9 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
     },
     start() {
       tab.start()
-      // A queue is loaded when it is first selected.
-      stopQueue = queue.subscribe((selected) => {
-        if (link.peek().name === 'live' && next.peek()[selected] === undefined) void list(selected)
+      // A list is loaded when it is first selected.
+      stopQueue = computed(listKey).subscribe((selected) => {
+        if (link.peek().name === 'live' && next.peek()[selected] === undefined) void list()
       })
     },
     stop() {

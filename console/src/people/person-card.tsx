@@ -5,6 +5,7 @@ import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
 import { ActionDialog } from '../ui/dialog.tsx'
+import { download } from '../ui/download.ts'
 import { type Loaded, useLoad, usePolling } from '../ui/load.ts'
 import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Fact, Facts } from '../ui/page.tsx'
@@ -44,7 +45,7 @@ export function PersonCard({ person: { name, by } }: { person: Person }) {
       actions={
         !erasure && (
           <>
-            <Button disabled={!held.value?.length} onClick={() => download(held.value!)}>
+            <Button disabled={!held.value?.length} onClick={() => save(held.value!)}>
               Export
             </Button>
             <Button kind="danger-quiet" disabled={!held.value?.length} onClick={() => setAsking(true)}>
@@ -136,11 +137,4 @@ function Progress({ first }: { first: Erasure }) {
 }
 
 /** Saves the data as a file with one JSON object in each line. */
-function download(lines: string[]) {
-  const url = URL.createObjectURL(new Blob([`${lines.join('\n')}\n`], { type: 'application/x-ndjson' }))
-  const link = document.createElement('a')
-  link.href = url
-  link.download = 'personal-data.jsonl'
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(url), 60_000)
-}
+const save = (lines: string[]) => download('personal-data.jsonl', 'application/x-ndjson', `${lines.join('\n')}\n`)

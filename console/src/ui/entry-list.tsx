@@ -16,6 +16,8 @@ interface EntryListProps {
    */
   onChange: (entries: string[]) => unknown
   suggestions?: readonly string[]
+  /** False if a typed entry is dropped when the field loses the focus. */
+  addsOnBlur?: boolean
 }
 
 /** An editable list of short entries. */
@@ -27,6 +29,7 @@ export function EntryList({
   problemOf,
   onChange,
   suggestions = [],
+  addsOnBlur = true,
 }: EntryListProps) {
   const listId = useId()
   const input = useRef<HTMLInputElement>(null)
@@ -66,7 +69,9 @@ export function EntryList({
             <ul class="entries">
               {entries.map((entry) => (
                 <li key={entry}>
-                  <span class="mono breakable">{entry}</span>
+                  <span class="mono breakable" dir="auto">
+                    {entry}
+                  </span>
                   <IconButton icon="close" label={`Remove ${entry}`} onClick={() => remove(entry)} />
                 </li>
               ))}
@@ -82,7 +87,7 @@ export function EntryList({
               autocomplete="off"
               spellcheck={false}
               // A typed entry is added when the field loses the focus, so that saving does not drop it.
-              onBlur={() => afterPress(() => void add())}
+              onBlur={addsOnBlur ? () => afterPress(() => void add()) : undefined}
               onKeyDown={(event) => {
                 if (event.key !== 'Enter') return
                 event.preventDefault()

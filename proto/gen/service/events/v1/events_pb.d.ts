@@ -275,6 +275,13 @@ export declare type Event = Message<"service.events.v1.Event"> & {
    * @generated from field: service.messaging.v1.Rating rating = 17;
    */
   rating?: Rating | undefined;
+
+  /**
+   * Set in `conversation.tagged` and `conversation.untagged`.
+   *
+   * @generated from field: service.events.v1.TagChange tag_change = 16;
+   */
+  tagChange?: TagChange | undefined;
 };
 
 /**
@@ -332,6 +339,22 @@ export declare type BotRequest = Message<"service.events.v1.BotRequest"> & {
  * Use `create(BotRequestSchema)` to create a new message.
  */
 export declare const BotRequestSchema: GenMessage<BotRequest>;
+
+/**
+ * @generated from message service.events.v1.TagChange
+ */
+export declare type TagChange = Message<"service.events.v1.TagChange"> & {
+  /**
+   * @generated from field: string tag = 1;
+   */
+  tag: string;
+};
+
+/**
+ * Describes the message service.events.v1.TagChange.
+ * Use `create(TagChangeSchema)` to create a new message.
+ */
+export declare const TagChangeSchema: GenMessage<TagChange>;
 
 /**
  * @generated from message service.events.v1.VisitorSession

@@ -820,6 +820,13 @@ export declare type ListConversationsRequest = Message$1<"service.messaging.v1.L
    * @generated from field: optional string count_for = 8;
    */
   countFor?: string | undefined;
+
+  /**
+   * Lists only conversations with this tag. Case is ignored.
+   *
+   * @generated from field: optional string tag = 9;
+   */
+  tag?: string | undefined;
 };
 
 /**
@@ -1213,6 +1220,13 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
    * @generated from field: bool can_request_rating = 17;
    */
   canRequestRating: boolean;
+
+  /**
+   * In the order in which they were added: at most 10.
+   *
+   * @generated from field: repeated string tags = 15;
+   */
+  tags: string[];
 };
 
 /**
@@ -1756,6 +1770,300 @@ export declare type UnassignAgentResponse = Message$1<"service.messaging.v1.Unas
 export declare const UnassignAgentResponseSchema: GenMessage<UnassignAgentResponse>;
 
 /**
+ * @generated from message service.messaging.v1.AddTagRequest
+ */
+export declare type AddTagRequest = Message$1<"service.messaging.v1.AddTagRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * 1 to 40 characters without control characters.
+   *
+   * @generated from field: string tag = 2;
+   */
+  tag: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.AddTagRequest.
+ * Use `create(AddTagRequestSchema)` to create a new message.
+ */
+export declare const AddTagRequestSchema: GenMessage<AddTagRequest>;
+
+/**
+ * @generated from message service.messaging.v1.AddTagResponse
+ */
+export declare type AddTagResponse = Message$1<"service.messaging.v1.AddTagResponse"> & {
+  /**
+   * @generated from field: service.messaging.v1.Conversation conversation = 1;
+   */
+  conversation?: Conversation | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.AddTagResponse.
+ * Use `create(AddTagResponseSchema)` to create a new message.
+ */
+export declare const AddTagResponseSchema: GenMessage<AddTagResponse>;
+
+/**
+ * @generated from message service.messaging.v1.RemoveTagRequest
+ */
+export declare type RemoveTagRequest = Message$1<"service.messaging.v1.RemoveTagRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * @generated from field: string tag = 2;
+   */
+  tag: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.RemoveTagRequest.
+ * Use `create(RemoveTagRequestSchema)` to create a new message.
+ */
+export declare const RemoveTagRequestSchema: GenMessage<RemoveTagRequest>;
+
+/**
+ * @generated from message service.messaging.v1.RemoveTagResponse
+ */
+export declare type RemoveTagResponse = Message$1<"service.messaging.v1.RemoveTagResponse"> & {
+  /**
+   * @generated from field: service.messaging.v1.Conversation conversation = 1;
+   */
+  conversation?: Conversation | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.RemoveTagResponse.
+ * Use `create(RemoveTagResponseSchema)` to create a new message.
+ */
+export declare const RemoveTagResponseSchema: GenMessage<RemoveTagResponse>;
+
+/**
+ * @generated from message service.messaging.v1.ListTagsRequest
+ */
+export declare type ListTagsRequest = Message$1<"service.messaging.v1.ListTagsRequest"> & {
+  /**
+   * Id of the workspace. If unset, the token's workspace is used.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.ListTagsRequest.
+ * Use `create(ListTagsRequestSchema)` to create a new message.
+ */
+export declare const ListTagsRequestSchema: GenMessage<ListTagsRequest>;
+
+/**
+ * @generated from message service.messaging.v1.ListTagsResponse
+ */
+export declare type ListTagsResponse = Message$1<"service.messaging.v1.ListTagsResponse"> & {
+  /**
+   * @generated from field: repeated string tags = 1;
+   */
+  tags: string[];
+};
+
+/**
+ * Describes the message service.messaging.v1.ListTagsResponse.
+ * Use `create(ListTagsResponseSchema)` to create a new message.
+ */
+export declare const ListTagsResponseSchema: GenMessage<ListTagsResponse>;
+
+/**
+ * @generated from message service.messaging.v1.GetReportRequest
+ */
+export declare type GetReportRequest = Message$1<"service.messaging.v1.GetReportRequest"> & {
+  /**
+   * Id of the workspace. If unset, the token's workspace is used.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+
+  /**
+   * First day, for example "2026-11-23". Default: the last `days` days, with today.
+   *
+   * @generated from field: optional string first_day = 2;
+   */
+  firstDay?: string | undefined;
+
+  /**
+   * Number of days: 1 to 35. Default: 7.
+   *
+   * @generated from field: optional uint32 days = 3;
+   */
+  days?: number | undefined;
+
+  /**
+   * IANA name of the time zone of days and hours. Default: "UTC".
+   *
+   * @generated from field: optional string time_zone = 4;
+   */
+  timeZone?: string | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.GetReportRequest.
+ * Use `create(GetReportRequestSchema)` to create a new message.
+ */
+export declare const GetReportRequestSchema: GenMessage<GetReportRequest>;
+
+/**
+ * @generated from message service.messaging.v1.GetReportResponse
+ */
+export declare type GetReportResponse = Message$1<"service.messaging.v1.GetReportResponse"> & {
+  /**
+   * @generated from oneof service.messaging.v1.GetReportResponse.frame
+   */
+  frame: {
+    /**
+     * @generated from field: service.messaging.v1.ReportProgress progress = 1;
+     */
+    value: ReportProgress;
+    case: "progress";
+  } | {
+    /**
+     * @generated from field: service.messaging.v1.Report report = 2;
+     */
+    value: Report;
+    case: "report";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message service.messaging.v1.GetReportResponse.
+ * Use `create(GetReportResponseSchema)` to create a new message.
+ */
+export declare const GetReportResponseSchema: GenMessage<GetReportResponse>;
+
+/**
+ * @generated from message service.messaging.v1.ReportProgress
+ */
+export declare type ReportProgress = Message$1<"service.messaging.v1.ReportProgress"> & {
+  /**
+   * Conversations that were read so far.
+   *
+   * @generated from field: uint32 conversations = 1;
+   */
+  conversations: number;
+};
+
+/**
+ * Describes the message service.messaging.v1.ReportProgress.
+ * Use `create(ReportProgressSchema)` to create a new message.
+ */
+export declare const ReportProgressSchema: GenMessage<ReportProgress>;
+
+/**
+ * Figures of conversations that began in the days of the report. A conversation begins with its first
+ * message of the visitor. Answers and ratings count where their conversation began.
+ *
+ * @generated from message service.messaging.v1.Report
+ */
+export declare type Report = Message$1<"service.messaging.v1.Report"> & {
+  /**
+   * @generated from field: string first_day = 1;
+   */
+  firstDay: string;
+
+  /**
+   * @generated from field: service.messaging.v1.ReportRow total = 2;
+   */
+  total?: ReportRow | undefined;
+
+  /**
+   * One row for each day, named as "2026-11-23".
+   *
+   * @generated from field: repeated service.messaging.v1.ReportRow by_day = 3;
+   */
+  byDay: ReportRow[];
+
+  /**
+   * 24 rows, named "00" to "23".
+   *
+   * @generated from field: repeated service.messaging.v1.ReportRow by_hour = 4;
+   */
+  byHour: ReportRow[];
+
+  /**
+   * At most 100 rows, the tag with most conversations first. A conversation with two tags counts in both.
+   *
+   * @generated from field: repeated service.messaging.v1.ReportRow by_tag = 5;
+   */
+  byTag: ReportRow[];
+};
+
+/**
+ * Describes the message service.messaging.v1.Report.
+ * Use `create(ReportSchema)` to create a new message.
+ */
+export declare const ReportSchema: GenMessage<Report>;
+
+/**
+ * @generated from message service.messaging.v1.ReportRow
+ */
+export declare type ReportRow = Message$1<"service.messaging.v1.ReportRow"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: uint32 conversations = 2;
+   */
+  conversations: number;
+
+  /**
+   * Conversations that an agent has answered. Messages of bots are no answers.
+   *
+   * @generated from field: uint32 answered = 3;
+   */
+  answered: number;
+
+  /**
+   * Seconds from the first message of the visitor to the first answer. Set if there is an answer.
+   *
+   * @generated from field: optional double median_answer_seconds = 4;
+   */
+  medianAnswerSeconds?: number | undefined;
+
+  /**
+   * 90 % of the answers came within this time.
+   *
+   * @generated from field: optional double p90_answer_seconds = 5;
+   */
+  p90AnswerSeconds?: number | undefined;
+
+  /**
+   * @generated from field: uint32 ratings = 6;
+   */
+  ratings: number;
+
+  /**
+   * Mean score. Set if there is a rating.
+   *
+   * @generated from field: optional double mean_rating = 7;
+   */
+  meanRating?: number | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.ReportRow.
+ * Use `create(ReportRowSchema)` to create a new message.
+ */
+export declare const ReportRowSchema: GenMessage<ReportRow>;
+
+/**
  * @generated from message service.messaging.v1.CloseConversationRequest
  */
 export declare type CloseConversationRequest = Message$1<"service.messaging.v1.CloseConversationRequest"> & {
@@ -2281,6 +2589,13 @@ export declare type InboxEvent = Message$1<"service.messaging.v1.InboxEvent"> & 
    * @generated from field: optional service.messaging.v1.Rating rating = 14;
    */
   rating?: Rating | undefined;
+
+  /**
+   * Set on `conversation.tagged` and `conversation.untagged` only.
+   *
+   * @generated from field: optional string tag = 13;
+   */
+  tag?: string | undefined;
 };
 
 /**
@@ -3207,6 +3522,55 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof UnassignAgentRequestSchema;
     output: typeof UnassignAgentResponseSchema;
+  },
+  /**
+   * Adds a tag to a conversation. Idempotent. Case and spaces around the tag are ignored. Visitors never
+   * see tags. Errors: NotFound for an unknown conversation, ValidationFailed, also if the conversation
+   * has 10 tags.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.AddTag
+   */
+  addTag: {
+    methodKind: "unary";
+    input: typeof AddTagRequestSchema;
+    output: typeof AddTagResponseSchema;
+  },
+  /**
+   * Removes a tag from a conversation. Idempotent. Errors: NotFound for an unknown conversation,
+   * ValidationFailed.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.RemoveTag
+   */
+  removeTag: {
+    methodKind: "unary";
+    input: typeof RemoveTagRequestSchema;
+    output: typeof RemoveTagResponseSchema;
+  },
+  /**
+   * Lists tags of a workspace for suggestions, the most used first: at most 100, from the 500
+   * conversations whose tags changed last. Errors: NotFound for a workspace that the token may not
+   * access, ValidationFailed if neither the request nor the token names a workspace.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.ListTags
+   */
+  listTags: {
+    methodKind: "unary";
+    input: typeof ListTagsRequestSchema;
+    output: typeof ListTagsResponseSchema;
+  },
+  /**
+   * Reports on the conversations that began in some days: their number, the time to the first answer
+   * and their ratings. Streams its progress; the last frame has the report. It is read from the log when
+   * it is asked for. Errors: NotFound for a workspace that the token may not access, ValidationFailed;
+   * with the rule `maxItems` of `/days` if more than 250,000 conversations were active since the first
+   * day, ServiceUnavailable if other reports are running or the database is too slow.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.GetReport
+   */
+  getReport: {
+    methodKind: "server_streaming";
+    input: typeof GetReportRequestSchema;
+    output: typeof GetReportResponseSchema;
   },
   /**
    * Withdraws a message: removes its text from the log, history, search and export, and sends

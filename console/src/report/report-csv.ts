@@ -1,0 +1,40 @@
+import type { Report } from '#proto/messaging/v1/messaging_pb.js'
+
+const columns = [
+  'group',
+  'name',
+  'conversations',
+  'answered',
+  'median_answer_seconds',
+  'p90_answer_seconds',
+  'ratings',
+  'mean_rating',
+]
+
+/** Spreadsheets read a text that begins so as a formula, also in wide characters. */
+const formula = /^[=+\-@\t\r＝＋－＠]/
+
+/** Returns a value as a field of CSV that no spreadsheet runs. */
+export function csvField(value: string | number | undefined): string {
+  if (typeof value !== 'string') return value === undefined ? '' : String(value)
+  const harmless = formula.test(value) ? `'${value}` : value
+  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
+}
+
+/** Returns a report as CSV: the total, then the days, hours and tags. */
+export function toCsv({ total, byDay, byHour, byTag }: Report): string {
+  const groups = { total: total ? [total] : [], day: byDay, hour: byHour, tag: byTag }
+  const lines = Object.entries(groups).flatMap(([group, rows]) =>
+    rows.map((row) => [
+      group,
+      row.name,
+      row.conversations,
+      row.answered,
+      row.medianAnswerSeconds,
+      row.p90AnswerSeconds,
+      row.ratings,
+      row.meanRating,
+    ]),
+  )
+  return [columns, ...lines].map((fields) => `${fields.map(csvField).join(',')}\r\n`).join('')
+}

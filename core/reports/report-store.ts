@@ -1,0 +1,91 @@
+import type { Collection } from 'mongodb'
+import type { ConversationDocument } from '../conversations/conversation-store.ts'
+import type { EventDocument } from '../log/event-store.ts'
+import type { ReportedConversation } from './model.ts'
+
+export interface ReportStore {
+  /**
+   * Yields the conversations that were created before `before` and had a message since `since`, in
+   * parts. A conversation that gets a message meanwhile may come again.
+   */
+  active(
+    workspaceId: string,
+    range: { since: Date; before: Date },
+  ): AsyncIterable<{ conversationId: string; tags: string[] }[]>
+  /** Returns what the logs say about conversations with a message of the visitor. */
+  read(conversationIds: string[]): Promise<(Omit<ReportedConversation, 'tags'> & { conversationId: string })[]>
+}
+
+const partSize = 200
+
+/** Ratings are events of the log with a score from 1 to 5. Logs of earlier versions have none. */
+const ratingType = 'rating.given'
+const score = { $cond: [{ $in: ['$data.score', [1, 2, 3, 4, 5]] }, '$data.score', '$$REMOVE'] }
+
+const place = { sequence: '$sequence', at: '$occurredAt' }
+const placeIf = (condition: object) => ({ $cond: [condition, place, '$$REMOVE'] })
+
+export function createReportStore({
+  conversations,
+  events,
+}: {
+  conversations: Collection<ConversationDocument>
+  events: Collection<EventDocument>
+}): ReportStore {
+  return {
+    async *active(workspaceId, { since, before }) {
+      const active = { lastMessageAt: { $gte: since }, createdAt: { $lt: before } }
+      const cursor = conversations
+        .find(
+          { workspaceId, ...active, erasing: { $exists: false } },
+          { projection: { 'tags.names': 1 }, hint: 'by_activity', batchSize: partSize },
+        )
+        .sort({ lastMessageAt: 1 })
+      try {
+        while (await cursor.hasNext())
+          yield cursor
+            .readBufferedDocuments()
+            .map(({ _id, tags }) => ({ conversationId: _id, tags: tags?.names ?? [] }))
+      } finally {
+        await cursor.close()
+      }
+    },
+
+    async read(conversationIds) {
+      const found = await events
+        .aggregate<{ _id: string; begun: { at: Date }; answer?: { at: Date } | null; scores: number[] }>([
+          {
+            $match: {
+              conversationId: { $in: conversationIds },
+              type: { $in: ['message.accepted', 'message.received', ratingType] },
+            },
+          },
+          {
+            $group: {
+              _id: '$conversationId',
+              begun: { $min: placeIf({ $eq: ['$type', 'message.accepted'] }) },
+              answers: { $push: placeIf({ $eq: ['$message.author.kind', 'agent'] }) },
+              scores: { $push: score },
+            },
+          },
+          { $match: { 'begun.at': { $exists: true } } },
+          {
+            $project: {
+              begun: 1,
+              scores: 1,
+              answer: {
+                $min: { $filter: { input: '$answers', cond: { $gt: ['$$this.sequence', '$begun.sequence'] } } },
+              },
+            },
+          },
+        ])
+        .toArray()
+      return found.map(({ _id, begun, answer, scores }) => ({
+        conversationId: _id,
+        begunAt: begun.at,
+        ...(answer && { answeredAt: answer.at }),
+        scores,
+      }))
+    },
+  }
+}

@@ -1,0 +1,169 @@
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import { Temporal } from 'temporal-polyfill'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { createSlots, NoSlotError } from '../../platform/concurrency/slots.ts'
+import { createPace } from '../concurrency/pace.ts'
+import { ServiceError, unavailable } from '../errors.ts'
+import { field, integer, validate } from '../rules.ts'
+import { isDate, isTimeZone } from '../workspaces/opening-hours.ts'
+import { type Report, type ReportedConversation, type ReportRow, rowOf } from './model.ts'
+import type { ReportStore } from './report-store.ts'
+
+interface ReportQuery {
+  workspaceId: string
+  days: number
+  timeZone: string
+}
+
+export interface Reports {
+  /**
+   * Reports on the conversations that began in some days. Yields the number of conversations that were
+   * read so far, then the report. Errors: ValidationFailed, also if too many conversations were active
+   * since the first day; ServiceUnavailable.
+   */
+  read(
+    query: Pick<ReportQuery, 'workspaceId'> & Partial<ReportQuery> & { firstDay?: string },
+    signal: AbortSignal,
+  ): AsyncIterable<{ conversations: number } | Report>
+}
+
+const maxDays = 35
+/** Maximum number of conversations that one report reads. */
+const maxConversations = 250_000
+/** Time after which a report gives up. */
+const maxMs = 300_000
+const progressEveryMs = 500
+const maxListedTags = 100
+const quarterMs = 15 * 60_000
+
+/**
+ * Computes reports from the log, in small parts with pauses, so that a report of 100,000 conversations
+ * delays no other call. A core runs two reports at once, and one for each workspace.
+ */
+export function createReports({ store, now }: { store: ReportStore; now: () => number }): Reports {
+  const slots = createSlots({ max: 2, waitingMax: 20 })
+  const pace = createPace({ share: 0.5 })
+
+  /** Yields the conversations that were active in a range, in parts. */
+  async function* partsIn(workspaceId: string, range: { since: Date; before: Date }, signal: AbortSignal) {
+    const endsAt = performance.now() + maxMs
+    const tagsOf = new Map<string, string[]>()
+    for await (const found of store.active(workspaceId, range)) {
+      signal.throwIfAborted()
+      if (performance.now() > endsAt) throw unavailable()
+      const unread = found.filter(({ conversationId }) => !tagsOf.has(conversationId))
+      for (const { conversationId, tags } of unread) tagsOf.set(conversationId, tags)
+      if (tagsOf.size > maxConversations)
+        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/days', rule: 'maxItems' }] })
+      const read = await pace(() => store.read(unread.map(({ conversationId }) => conversationId)), { signal })
+      yield read.map((one) => ({ ...one, tags: tagsOf.get(one.conversationId) ?? [] }))
+    }
+  }
+
+  /** Computes a report when the core has room for it. */
+  async function compute(
+    { workspaceId, first, days, timeZone }: ReportQuery & { first: Temporal.PlainDate },
+    onPart: (conversations: number) => void,
+    signal: AbortSignal,
+  ): Promise<Report> {
+    const slot = await slots.enter([{ key: workspaceId, max: 1, waitingMax: 4 }], signal).catch((error) => {
+      throw error instanceof NoSlotError ? unavailable(error) : error
+    })
+    try {
+      const startOf = (day: Temporal.PlainDate) => new Date(day.toZonedDateTime(timeZone).epochMilliseconds)
+      const range = { since: startOf(first), before: startOf(first.add({ days })) }
+      const { add, report } = createGroups(first, days, timeZone)
+      for await (const part of partsIn(workspaceId, range, signal)) {
+        part.filter(({ begunAt }) => begunAt >= range.since && begunAt < range.before).forEach(add)
+        onPart(part.length)
+      }
+      return await report()
+    } finally {
+      slot.leave()
+    }
+  }
+
+  return {
+    async *read({ workspaceId, days = 7, timeZone = 'UTC', firstDay }, signal) {
+      validate(
+        field('/days', days, integer(1, maxDays)),
+        field('/timeZone', timeZone, (value) => (isTimeZone(value) ? undefined : 'timeZone')),
+        field('/firstDay', firstDay, (value) => (isDate(value) ? undefined : 'date')),
+      )
+      const today = localTime(now(), timeZone).toPlainDate()
+      const first = firstDay ? Temporal.PlainDate.from(firstDay) : today.subtract({ days: days - 1 })
+      let conversations = 0
+      const onPart = (count: number) => {
+        conversations += count
+      }
+      const left = new AbortController()
+      // The work does not wait for the caller, who may read slowly and would hold the slot.
+      const computing = compute({ workspaceId, first, days, timeZone }, onPart, AbortSignal.any([signal, left.signal]))
+      computing.catch(() => {})
+      try {
+        for (;;) {
+          yield { conversations }
+          const report = await Promise.race([computing, delay(progressEveryMs, undefined, { ref: false })])
+          if (!report) continue
+          yield report
+          return
+        }
+      } finally {
+        left.abort()
+      }
+    },
+  }
+}
+
+const localTime = (at: number, timeZone: string) =>
+  Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(timeZone)
+
+type Group = ReportedConversation[]
+
+/** Sorts conversations into the rows of a report. */
+function createGroups(first: Temporal.PlainDate, days: number, timeZone: string) {
+  const total: Group = []
+  const byDay = new Map<string, Group>()
+  const byHour = new Map<string, Group>()
+  const byTag = new Map<string, Group>()
+  for (let day = 0; day < days; day += 1) byDay.set(first.add({ days: day }).toString(), [])
+  for (let hour = 0; hour < 24; hour += 1) byHour.set(hourName(hour), [])
+  /** Rows of each quarter of an hour, because a conversion to local time is slow. */
+  const quarters = new Map<number, (Group | undefined)[]>()
+
+  function rowsAt(time: number) {
+    const quarter = Math.floor(time / quarterMs)
+    const known = quarters.get(quarter)
+    if (known) return known
+    const local = localTime(quarter * quarterMs, timeZone)
+    const rows = [byDay.get(local.toPlainDate().toString()), byHour.get(hourName(local.hour))]
+    quarters.set(quarter, rows)
+    return rows
+  }
+
+  /** Makes one row in a turn of the event loop, because sorting the times of many answers takes long. */
+  async function rowsOf(groups: Iterable<[string, Group]>) {
+    const rows: ReportRow[] = []
+    for (const [name, group] of groups) {
+      rows.push(rowOf(name, group))
+      await nextTurn()
+    }
+    return rows
+  }
+
+  return {
+    add(conversation: ReportedConversation) {
+      for (const tag of conversation.tags) if (!byTag.has(tag)) byTag.set(tag, [])
+      const tagged = conversation.tags.map((tag) => byTag.get(tag))
+      for (const group of [total, ...rowsAt(conversation.begunAt.getTime()), ...tagged]) group?.push(conversation)
+    },
+
+    async report(): Promise<Report> {
+      const tags = [...byTag].sort(([, one], [, other]) => other.length - one.length).slice(0, maxListedTags)
+      const [byDays, byHours, byTags] = [await rowsOf(byDay), await rowsOf(byHour), await rowsOf(tags)]
+      return { firstDay: first.toString(), total: rowOf('', total), byDay: byDays, byHour: byHours, byTag: byTags }
+    },
+  }
+}
+
+const hourName = (hour: number) => String(hour).padStart(2, '0')
