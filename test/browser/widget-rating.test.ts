@@ -23,11 +23,10 @@ describe('after the conversation was closed', () => {
     await page.keyboard.press('Enter')
     await page.keyboard.type('  Quick and friendly ')
     await page.keyboard.press('Enter')
-    await page.getByText('Thank you for your rating.').waitFor()
+    await page.getByRole('heading', { name: 'Thank you for your rating.' }).waitFor()
     expect(gateway().features.ratings).toEqual([{ score: 5, comment: 'Quick and friendly' }])
     expect(await inWidget(page, '.face').filter({ visible: true }).count()).toBe(0)
     await page.reload()
-    await open(page)
     await page.getByRole('button', { name: 'Save transcript' }).waitFor()
     talk().emit('conversation.reopened')
     await page.getByRole('button', { name: 'Save transcript' }).waitFor({ state: 'hidden' })
@@ -43,7 +42,7 @@ describe('after the conversation was closed', () => {
     await page.getByRole('button', { name: 'Send rating' }).click()
     await page.getByText('Your rating was not sent.').waitFor()
     await page.getByRole('button', { name: 'Send rating' }).click()
-    await page.getByText('Thank you for your rating.').waitFor()
+    await page.getByRole('heading', { name: 'Thank you for your rating.' }).waitFor()
     expect(gateway().features.ratings).toEqual([{ score: 2, comment: 'Slow' }])
   })
 
@@ -52,7 +51,7 @@ describe('after the conversation was closed', () => {
     talk().emit('rating.requested')
     await page.getByRole('button', { name: 'Good', exact: true }).waitFor()
     talk().emit('rating.given', { score: 4 })
-    await page.getByText('Thank you for your rating.').waitFor()
+    await page.getByRole('heading', { name: 'Thank you for your rating.' }).waitFor()
   })
 
   it('the transcript is a text file with each message, also without a rating', async () => {

@@ -7,8 +7,6 @@ import { SelectField, TextField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
 import { FailureNotice, Loading } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
-import { Figures } from './figures.tsx'
-import { toCsv } from './report-csv.ts'
 
 const periods = [
   ['7', '7 days'],
@@ -30,6 +28,8 @@ export function ReportView() {
     current.current.abort()
     current.current = new AbortController()
     setRead(0)
+    const later = Promise.all([import('./figures.tsx'), import('./report-csv.ts')])
+    later.catch(() => {})
     let report: Report | undefined
     const query = { days, firstDay: firstDay || undefined, timeZone }
     for await (const { frame } of api.messaging.getReport(query, { signal: current.current.signal })) {
@@ -37,11 +37,13 @@ export function ReportView() {
       else report = frame.value
     }
     announcer.say(`${report?.total?.conversations ?? 0} conversations in the report.`)
-    return report
+    const [{ Figures }, { toCsv }] = await later
+    return { report, Figures, toCsv }
   }, [days, firstDay])
   useEffect(() => () => current.current.abort(), [])
 
-  const { value: report, failure, loading } = loaded
+  const { value, failure, loading } = loaded
+  const report = value?.report
   const isTooLarge = failure?.issues.some(({ path }) => path === '/days')
   const text = 'Too many conversations. Choose fewer days or a later first day.'
   return (
@@ -51,7 +53,7 @@ export function ReportView() {
       actions={
         <Button
           disabled={!report}
-          onClick={() => report && download(`report-${report.firstDay}.csv`, 'text/csv', toCsv(report))}
+          onClick={() => report && download(`report-${report.firstDay}.csv`, 'text/csv', value.toCsv(report))}
         >
           Download CSV
         </Button>
@@ -76,7 +78,7 @@ export function ReportView() {
           {read > 0 && <p class="hint">{read.toLocaleString('en-GB')} conversations read</p>}
         </>
       )}
-      {report && <Figures report={report} />}
+      {report && <value.Figures report={report} />}
     </Page>
   )
 }
