@@ -30,7 +30,7 @@ export async function* explainSession({ sessions, workspaces }: Services, sessio
 }
 
 function stateOf({ state, expiresAt }: Session): string {
-  const ended = 'Its grant is refused, and the page begins a new session.'
+  const ended = 'Its grant is refused. The widget offers the visitor a new chat.'
   switch (state) {
     case 'active':
       return `It is active and expires at ${timeText(expiresAt)} unless the page renews it.`
