@@ -60,6 +60,7 @@ const arabic = [
 ]
 const talk = (page: Page, gateway: ScenarioServer) => converse(page, gateway, english)
 const requests = { capabilities: { typing: true, navigation: true, screenshots: true } }
+const withRating = { capabilities: { rating: true } }
 const preChat = {
   fields: [
     { name: 'name', label: 'Your name', type: 'text', required: false, maxLength: 100 },
@@ -139,11 +140,31 @@ const views: Record<string, View> = {
       await inWidget(page, '.request').waitFor()
     },
   },
+  rating: { config: withRating, arrange: rate },
+  'rating-dark': { config: withRating, colorScheme: 'dark', arrange: rate },
+  'rating-phone-arabic': {
+    config: withRating,
+    viewport: phone,
+    page: { lang: 'ar', dir: 'rtl' },
+    arrange: askForRating,
+  },
   failed: { siteKey: 'pk_rate_limited_long', arrange: failToSend },
   'failed-dark': { siteKey: 'pk_rate_limited_long', colorScheme: 'dark', arrange: failToSend },
   offline: { arrange: goOffline },
   'offline-dark': { colorScheme: 'dark', arrange: goOffline },
   'offline-phone-arabic': { viewport: phone, page: { lang: 'ar', dir: 'rtl' }, arrange: goOffline },
+}
+
+async function askForRating(page: Page, gateway: ScenarioServer) {
+  await converse(page, gateway, english.slice(0, 2))
+  for (const event of ['conversation.closed', 'rating.requested']) gateway.conversation('pk_friendly').emit(event)
+  await inWidget(page, '.face').first().waitFor()
+}
+
+async function rate(page: Page, gateway: ScenarioServer) {
+  await askForRating(page, gateway)
+  await page.getByRole('button', { name: 'Good', exact: true }).click()
+  await page.getByRole('button', { name: 'Send rating' }).waitFor()
 }
 
 async function failToSend(page: Page) {
