@@ -18,6 +18,7 @@ export function dataOf({ type, conversationId, sequence, leadId, ...event }: Eve
     const messageId = event.redactedMessageId
     return { reference: messageId, messageId, conversationId }
   }
+  if (event.tagChange) return { reference: conversationId, conversationId, tag: event.tagChange.tag }
   if (event.rating) {
     const { score, comment } = event.rating
     return { reference: conversationId, conversationId, score, ...(comment !== undefined && { comment }) }

@@ -93,6 +93,27 @@ it('events listen sends new events with valid signatures, also after a restart o
   expect(again.events.map(({ id }) => id)).toEqual([ids[1], ids[2], second.events[0]!.id])
 })
 
+it('events listen sends tags and ratings with their content', async () => {
+  const listening = await listen()
+  await listening.ready()
+  const visitor = await stack.newVisitor()
+  await visitor.send('hello')
+  const { messaging } = stack.operator()
+  const { conversationId } = visitor.session
+  await messaging.addTag({ conversationId, tag: 'refund' })
+  await messaging.removeTag({ conversationId, tag: 'refund' })
+  await messaging.closeConversation({ conversationId, requestRating: true })
+  const headers = { 'Idempotency-Key': 'rating-1' }
+  await visitor.call('POST', '/ratings', { body: { score: 4, comment: 'Quick' }, headers })
+  await until('the rating', () => typesOf(listening.events).includes('rating.given'))
+  const dataOf = (type: string) =>
+    listening.events.filter(({ eventType }) => eventType === type).map(({ data }) => data)
+  const about = { reference: conversationId, conversationId }
+  expect(dataOf('conversation.tagged')).toEqual([{ ...about, tag: 'refund' }])
+  expect(dataOf('conversation.untagged')).toEqual([{ ...about, tag: 'refund' }])
+  expect(dataOf('rating.given')).toEqual([{ ...about, score: 4, comment: 'Quick' }])
+})
+
 it('events listen with a subscription sends its deliveries with their ids and mapped fields', async () => {
   const { leads } = stack.operator()
   const { workspaceId } = stack.demo
