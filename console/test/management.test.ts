@@ -50,6 +50,7 @@ describe('websites in the console', () => {
     await origins.fill('https://new.example')
     await page.keyboard.press('Enter')
     await until('the origin', () => core.workspace.installation('pk_shop').origins.includes('https://new.example'))
+    await page.getByRole('button', { name: 'Remove https://new.example' }).waitFor()
     await page.getByRole('button', { name: 'Remove https://*.shop.example' }).click()
     await until('it is gone', () => core.workspace.installation('pk_shop').origins.length === 2)
     await openTab(page, 'Look')
