@@ -50,13 +50,16 @@ export type CommandEventType =
  */
 export type TypingType = 'typing.started' | 'typing.stopped'
 
+const operatorEventTypes = [
+  'human.requested',
+  'bot.stopped',
+  'bot.resumed',
+  'conversation.tagged',
+  'conversation.untagged',
+] as const
+
 /** Types of events for operators. No stream of a visitor sends them. */
-export type OperatorEventType =
-  | 'human.requested'
-  | 'bot.stopped'
-  | 'bot.resumed'
-  | 'conversation.tagged'
-  | 'conversation.untagged'
+export type OperatorEventType = (typeof operatorEventTypes)[number]
 
 /** Types of events that a visitor's stream may send. */
 export type VisibleType = Exclude<EventType, OperatorEventType>
@@ -159,13 +162,7 @@ const sessionEnds: ReadonlySet<EventType> = new Set<SessionEndType>([
   'session.closed',
 ])
 
-const ofOperators: ReadonlySet<EventType> = new Set<OperatorEventType>([
-  'human.requested',
-  'bot.stopped',
-  'bot.resumed',
-  'conversation.tagged',
-  'conversation.untagged',
-])
+const ofOperators: ReadonlySet<EventType> = new Set(operatorEventTypes)
 
 export const isVisible = (type: EventType): type is VisibleType => !ofOperators.has(type)
 

@@ -1,7 +1,7 @@
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 
-/** What the operators of a workspace share: colleagues and saved replies. */
+/** Fake calls for colleagues and saved replies, which all operators of a workspace share. */
 export function fakeDesk() {
   const replies = new Map([
     ['hours', 'We are open from 9 to 17.'],

@@ -8,7 +8,7 @@ import {
 
 type Row = MessageInitShape<typeof ReportRowSchema>
 
-/** A fake report with the same figures for all calls. Without `add`, nobody has written. */
+/** A fake report. It is empty until `add` is called; then each call returns the same figures. */
 export function fakeReport() {
   let isFilled = false
   const figures = (name: string, conversations: number): Row => ({

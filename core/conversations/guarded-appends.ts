@@ -15,9 +15,9 @@ export interface GuardedAppends {
   /** Returns the event of an operation. Errors: IdempotencyConflict if its input was different. */
   eventOf(operation: Operation): Promise<LogEvent | undefined>
   /**
-   * Appends an event if `check` refuses nothing. `check` first finds the end of the log, then reads
-   * the state on which it decides. A repeat returns the first event in any case. Errors:
-   * the refusal, IdempotencyConflict, ServiceUnavailable.
+   * Appends an event, unless `check` returns a refusal. `check` must read the end of the log before
+   * it reads the state that it checks. A repeat of the operation returns its first event, even if
+   * `check` refuses now. Errors: the refusal, IdempotencyConflict, ServiceUnavailable.
    */
   append(
     draft: EventDraft & Operation,
@@ -25,7 +25,7 @@ export interface GuardedAppends {
   ): Promise<Appended>
 }
 
-/** Tries to append an event while other events of the conversation are appended. */
+/** How often an append is tried if other events of the conversation come first. */
 export const maxTries = 100
 
 /** Appends events that depend on a state. The log has no event between the state and the new event. */

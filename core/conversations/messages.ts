@@ -66,7 +66,7 @@ export interface MessagePage {
 }
 
 export interface VisitorPage extends MessagePage {
-  /** State of the closed conversation's rating after the event `lastSequence`. */
+  /** Whether the closed conversation waits for a rating or has one, after the event `lastSequence`. */
   rating?: RatingState | undefined
 }
 

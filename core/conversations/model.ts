@@ -93,7 +93,7 @@ export const ratingOf = ({ sequence, data }: LogEvent): StoredRating => ({ seque
 
 export const isRating = ({ type }: LogEvent) => type === 'rating.given'
 
-/** Tags of a conversation. Absent if it never had one. */
+/** Tags of a conversation. A conversation that never had a tag has no such object. */
 export interface Tags extends Announced {
   /** In the order in which they were added. */
   names: string[]

@@ -31,7 +31,7 @@ const stateOf = async ({ credentials }: TestVisitor, core = cores.other) =>
 
 const failsWith = (code: ErrorCode, rating: Promise<unknown>) => expect(rating).rejects.toMatchObject({ code })
 
-it('a rating is asked for and given once for each closing, and readers see its state on each core', async () => {
+it('each closing can have one request and one rating, and both cores show the state', async () => {
   const visitor = await cores.newVisitor(await cores.newSite())
   await send(cores.core, visitor, 'hello')
   await failsWith(ErrorCode.RATING_NOT_REQUESTED, rate(visitor))
@@ -55,7 +55,7 @@ it('a rating is asked for and given once for each closing, and readers see its s
   expect(JSON.stringify(await cores.core.database.collections.conversations.find().toArray())).not.toContain(comment)
 })
 
-it('concurrent ratings at two cores: one is stored, repeats get it, and others are refused', async () => {
+it('of concurrent ratings at two cores, one is stored; its repeats return it, and the others are refused', async () => {
   const visitor = await askedVisitor()
   const keys = ['a', 'b', 'a', 'b', 'a', 'b', 'c', 'c']
   const results = await Promise.allSettled(
@@ -137,7 +137,7 @@ it('if the core dies at any write, a repeat at another core closes, asks and rat
   })
 })
 
-it('a rating whose process died before it updated the conversation is recorded by another process', async () => {
+it('if a process dies after it stored a rating, another process updates the conversation', async () => {
   const visitor = await askedVisitor()
   const { conversationId } = visitor
   await cores.core.log.append({ conversationId, type: 'rating.given', data: { score: 2 } })

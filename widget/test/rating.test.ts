@@ -44,7 +44,7 @@ it.each([
   client.stop()
 })
 
-it('a new page shows a rating that another tab gave, and no rating after a reopening', async () => {
+it('a page that is opened later shows that another tab has rated, and shows no rating after the conversation is reopened', async () => {
   const { client, talk, storage } = await asked()
   client.stop()
   talk.emit('rating.given', { score: 5 })

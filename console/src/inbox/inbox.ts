@@ -57,7 +57,7 @@ const requestOf = (queue: Queue, me: string, tag = '') => ({
  */
 export function createInbox({ api: { messaging }, me, platform, now, random, browserEvents }: InboxDeps) {
   const queue = signal<Queue>('open')
-  /** Tag of the listed conversations. Empty: all conversations. */
+  /** The list has only conversations with this tag. If it is empty, the list has all conversations. */
   const tag = signal('')
   /** Numbers of conversations in the queues, counted by the service. */
   const counts = signal<QueueCounts | undefined>(undefined)

@@ -14,7 +14,7 @@ const top = 18
 const bottom = 24
 const room = height - top - bottom
 const lineHeight = 40
-/** Maximum number of names below the columns that do not overlap on a phone. */
+/** So many names fit below the columns on a phone. */
 const maxNames = 7
 const maxLines = 12
 
@@ -23,7 +23,7 @@ const titleOf = ({ nameOf, figureOf, textOf }: ChartProps, row: ReportRow) => {
   return `${nameOf(row)}: ${value === undefined ? 'none' : textOf(value)}`
 }
 
-/** A chart with one column for each row. The table below has the same figures. */
+/** A chart with one column for each row. Each figure is also in the table below the chart. */
 export function ColumnChart(chart: ChartProps) {
   const { label, rows, nameOf, figureOf, textOf } = chart
   const highest = Math.max(...rows.map((row) => figureOf(row) ?? 0))

@@ -28,8 +28,6 @@ export function ReportView() {
     current.current.abort()
     current.current = new AbortController()
     setRead(0)
-    const later = Promise.all([import('./figures.tsx'), import('./report-csv.ts')])
-    later.catch(() => {})
     let report: Report | undefined
     const query = { days, firstDay: firstDay || undefined, timeZone }
     for await (const { frame } of api.messaging.getReport(query, { signal: current.current.signal })) {
@@ -37,7 +35,7 @@ export function ReportView() {
       else report = frame.value
     }
     announcer.say(`${report?.total?.conversations ?? 0} conversations in the report.`)
-    const [{ Figures }, { toCsv }] = await later
+    const [{ Figures }, { toCsv }] = await Promise.all([import('./figures.tsx'), import('./report-csv.ts')])
     return { report, Figures, toCsv }
   }, [days, firstDay])
   useEffect(() => () => current.current.abort(), [])

@@ -16,7 +16,7 @@ interface EntryListProps {
    */
   onChange: (entries: string[]) => unknown
   suggestions?: readonly string[]
-  /** False if a typed entry is dropped when the field loses the focus. */
+  /** Whether a typed entry is added when the field loses the focus. If false, it is dropped. */
   addsOnBlur?: boolean
 }
 
