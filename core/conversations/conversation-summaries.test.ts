@@ -2,8 +2,8 @@ import { createClient } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
-import { inMemoryTransport } from '../server.ts'
 import { answer, send, testCores } from '../test/cores.ts'
+import { transportTo } from '../test/transports.ts'
 
 const cores = testCores({ started: false })
 let headers: (workspaceId?: string) => Promise<{ headers: { authorization: string } }>
@@ -11,7 +11,7 @@ let messaging: ReturnType<typeof createClient<typeof MessagingService>>
 let workspaces: ReturnType<typeof createClient<typeof WorkspaceService>>
 
 beforeAll(async () => {
-  const transport = inMemoryTransport(cores.core)
+  const transport = transportTo(cores.core)
   messaging = createClient(MessagingService, transport)
   workspaces = createClient(WorkspaceService, transport)
   headers = async (workspaceId) => {

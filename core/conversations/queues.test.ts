@@ -1,16 +1,16 @@
 import { createClient } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ConversationStatus, MessagingService } from '#proto/messaging/v1/messaging_pb.js'
-import { inMemoryTransport } from '../server.ts'
 import { request, say } from '../test/bots.ts'
 import { answer, hasFailed, send, type TestVisitor, testCores } from '../test/cores.ts'
+import { transportTo } from '../test/transports.ts'
 
 const cores = testCores({ count: 2, started: false, frozen: true })
 let messaging: ReturnType<typeof createClient<typeof MessagingService>>
 let options: (workspaceId?: string) => Promise<{ headers: { authorization: string } }>
 
 beforeAll(() => {
-  messaging = createClient(MessagingService, inMemoryTransport(cores.core))
+  messaging = createClient(MessagingService, transportTo(cores.core))
   options = async (workspaceId) => {
     const token = await cores.core.access.issue({
       subject: 'test',

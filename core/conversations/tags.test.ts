@@ -1,10 +1,10 @@
 import { createClient } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ConversationStatus, MessagingService } from '#proto/messaging/v1/messaging_pb.js'
-import { inMemoryTransport } from '../server.ts'
 import { encodeFor, toStreamEvent } from '../streams/model.ts'
 import { hasFailed, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { openMeasuredClient } from '../test/query-cost.ts'
+import { transportTo } from '../test/transports.ts'
 import { createConversationStore } from './conversation-store.ts'
 import { createTagStore } from './tag-store.ts'
 
@@ -12,7 +12,7 @@ const cores = testCores({ count: 2, started: false })
 let clients: ReturnType<typeof createClient<typeof MessagingService>>[]
 
 beforeAll(() => {
-  clients = cores.cores.map((core) => createClient(MessagingService, inMemoryTransport(core)))
+  clients = cores.cores.map((core) => createClient(MessagingService, transportTo(core)))
 })
 
 const optionsFor = async (workspaceId: string, scopes = ['messages:read', 'messages:write']) => ({

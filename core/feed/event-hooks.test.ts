@@ -7,10 +7,10 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { type DeliveryEventType, deliveryEvents, feedEventTypes } from '../../contract/event-kinds.ts'
 import { standardSignature } from '../../contract/webhook-headers.ts'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
-import { inMemoryTransport } from '../server.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { codeOf, issuesOf } from '../test/deliveries.ts'
 import { sendFromDyingCores } from '../test/dying-cores.ts'
+import { transportTo } from '../test/transports.ts'
 import { finishErasures, visitorOf } from '../test/visitor-marks.ts'
 
 const cores = testCores({ count: 2, started: false })
@@ -21,7 +21,7 @@ const destinationUrl = 'https://1.1.1.1/hooks?key=secret'
 
 async function transport(scopes: string[], workspaceId?: string) {
   const token = await cores.core.access.issue({ subject: 'ada', scopes, ...(workspaceId ? { workspaceId } : {}) })
-  return createAuthorizedTransport(inMemoryTransport(cores.core), token)
+  return createAuthorizedTransport(transportTo(cores.core), token)
 }
 
 /** A site, and a hook that sends events of these types. */

@@ -7,16 +7,16 @@ import { type Event, EventsService } from '#proto/events/v1/events_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
-import { inMemoryTransport } from '../server.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { sendFromDyingCores } from '../test/dying-cores.ts'
+import { transportTo } from '../test/transports.ts'
 
 const cores = testCores({ count: 2, started: false })
 const everything = ['events:read', 'messages:read', 'sessions:read', 'leads:read']
 
 /** Returns a reader of a workspace's feed on a core, as an internal service calls it. */
 async function reader(workspaceId: string, core: CoreContext = cores.core, scopes = everything) {
-  const client = createClient(EventsService, inMemoryTransport(core))
+  const client = createClient(EventsService, transportTo(core))
   const token = await core.access.issue({ subject: 'crm', scopes, workspaceId })
   const headers = { authorization: `Bearer ${token}` }
   async function all(cursor = '', types: string[] = []): Promise<Event[]> {
@@ -161,7 +161,7 @@ it('the events of an erased visitor are no longer read, and others keep their cu
     scopes: ['visitors:erase'],
     workspaceId: site.workspaceId,
   })
-  const privacy = createClient(PrivacyService, inMemoryTransport(cores.core))
+  const privacy = createClient(PrivacyService, transportTo(cores.core))
   const visitor = { by: { case: 'sessionId' as const, value: gone.sessionId } }
   await privacy.eraseVisitor({ visitor }, { headers: { authorization: `Bearer ${token}` } })
   expect(bodiesOf(await all())).toEqual(['stays'])

@@ -1,8 +1,8 @@
 import { createClient } from '@connectrpc/connect'
 import { beforeAll, expect, it } from 'vitest'
 import { EventsService } from '#proto/events/v1/events_pb.js'
-import { inMemoryTransport } from '../server.ts'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
+import { transportTo } from '../test/transports.ts'
 
 const deliveries = testDeliveries()
 beforeAll(async () => {
@@ -15,7 +15,7 @@ type Scene = Awaited<ReturnType<typeof deliveries.newScene>>
 async function feedOf({ workspaceId }: Scene) {
   const [core] = deliveries.cores
   await core!.flushFeed()
-  const client = createClient(EventsService, inMemoryTransport(core!))
+  const client = createClient(EventsService, transportTo(core!))
   const token = await core!.access.issue({ subject: 'flow', scopes: ['events:read'], workspaceId })
   const { events } = await client.listEvents({ limit: 100 }, { headers: { authorization: `Bearer ${token}` } })
   return events.map(({ type, workflowId, leadId, delivery }) => ({ type, workflowId, leadId, delivery }))

@@ -137,7 +137,7 @@ describe('identifications, sends, closes and process deaths in any order', () =>
           expect(alive).toBe(1)
         },
       ),
-      runs(300),
+      runs(60, 10),
     )
   })
 })

@@ -7,8 +7,8 @@ import { credentialsOf, site } from '../test/visitor-credentials.ts'
 
 const cores = testCores()
 
-/** A short run lets the other operation begin at one of nine calls of the database, other ones each day. */
-const everyCall = isLong ? 1 : 9
+/** A run lets the other operation begin at one of several calls of the database, other ones each day. */
+const everyCall = isLong ? 3 : 13
 
 type Attempt = (session: SessionContent, sub: string, core: TestCores['core']) => Promise<SessionContent>
 const identify: Attempt = (session, sub, core) => cores.identify(session, cores.sign({ sub, name: 'Ada L.' }), { core })

@@ -6,15 +6,15 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { until } from '../../test/support/until.ts'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
 import type { CoreContext } from '../context.ts'
-import { inMemoryTransport } from '../server.ts'
 import { testCores } from '../test/cores.ts'
+import { transportTo } from '../test/transports.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 
 const cores = testCores({ count: 2 })
 
 /** Creates clients of a core whose calls have this `Authorization` header. */
 function clientsOf(core: CoreContext, authorization: string) {
-  const inMemory = inMemoryTransport(core)
+  const inMemory = transportTo(core)
   const transport: Transport = {
     unary: (method, signal, timeoutMs, _header, input) =>
       inMemory.unary(method, signal, timeoutMs, { authorization }, input),

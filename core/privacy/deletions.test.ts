@@ -116,7 +116,7 @@ describe.each(kinds)('the deletion of a %s', (kind) => {
           if (places.length > 0) left.push([writes, places])
           return died
         },
-        { every: 83, everyInLong: 3 },
+        { every: 167, everyInLong: 7 },
       )
       expect(left).toEqual([])
     },

@@ -132,7 +132,7 @@ describe('a person who returns during an erasure', () => {
         if (places.length > 0) left.push([writes, places])
         return died
       },
-      { every: 61 },
+      { every: 121, everyInLong: 7 },
     )
     expect(left).toEqual([])
   })
@@ -151,7 +151,7 @@ describe('a person who returns during an erasure', () => {
           for (const text of person.old) writesOf.set(text, writes)
           return died
         },
-        { every: 61 },
+        { every: 121, everyInLong: 7 },
       )
       const places = await placesOf([...writesOf.keys()])
       expect(places.map((place) => [place, writesOf.get(place.split(': ')[1]!)])).toEqual([])
@@ -224,7 +224,7 @@ describe('an erasure process that lost its lease', () => {
         }
         expect(await placesOf(person.old)).toEqual([])
       }),
-      runs(100),
+      runs(40, 20),
     )
   })
 })
@@ -273,7 +273,7 @@ describe('erasures, returns, bans and ends of sessions in any order', () => {
           expect(await placesOf(person.old)).toEqual([])
         },
       ),
-      runs(200),
+      runs(60, 20),
     )
   })
 })

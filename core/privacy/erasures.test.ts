@@ -60,7 +60,7 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
         expect([writes, await placesOf(traces)]).toEqual([writes, []])
         return died
       },
-      { every: 83 },
+      { every: 167, everyInLong: 7 },
     )
   })
 })

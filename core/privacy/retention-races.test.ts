@@ -78,7 +78,7 @@ describe('a message that is acknowledged during a sweep', () => {
           await keep({ conversations: 30 })
         },
       ),
-      runs(150),
+      runs(60, 20),
     )
   })
 
@@ -127,7 +127,7 @@ describe('a sweep', () => {
         if (gone.length > 0) lost.push([writes, gone])
         return died
       },
-      { every: 127, everyInLong: 3 },
+      { every: 251, everyInLong: 7 },
     )
     expect(lost).toEqual([])
     expect(await findOverdue(cores)).toEqual([])

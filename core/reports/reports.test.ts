@@ -8,17 +8,17 @@ import {
 } from '#proto/messaging/v1/messaging_pb.js'
 import { newId } from '../ids.ts'
 import type { LogEvent } from '../log-event.ts'
-import { inMemoryTransport } from '../server.ts'
 import { say } from '../test/bots.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { openMeasuredClient } from '../test/query-cost.ts'
+import { transportTo } from '../test/transports.ts'
 import { createReportStore } from './report-store.ts'
 import { createReports } from './reports.ts'
 
 const cores = testCores({ count: 2, started: false })
 let messaging: ReturnType<typeof createClient<typeof MessagingService>>
 beforeAll(() => {
-  messaging = createClient(MessagingService, inMemoryTransport(cores.other))
+  messaging = createClient(MessagingService, transportTo(cores.other))
 })
 
 type Query = Partial<Pick<GetReportRequest, 'workspaceId' | 'firstDay' | 'days' | 'timeZone'>>

@@ -68,7 +68,7 @@ describe.each(someOf(lasting, 5))(
           }
           await runScheduled(scheduler, Promise.all(both.map((core) => core.stop())))
         }),
-        runs(100, 100),
+        runs(20, 20),
       )
     })
   },

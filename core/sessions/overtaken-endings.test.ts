@@ -29,7 +29,7 @@ beforeAll(async () => {
 })
 afterAll(() => late.stop())
 
-const rounds = isLong ? 20 : 1
+const rounds = isLong ? 8 : 1
 
 async function openScene(way: Pick<Way, 'verified'>) {
   const scene = await createScene(cores, way)

@@ -2,8 +2,8 @@ import { createClient } from '@connectrpc/connect'
 import { BotService } from '#proto/bot/v1/bot_pb.js'
 import { EventsService } from '#proto/events/v1/events_pb.js'
 import type { CoreContext } from '../context.ts'
-import { inMemoryTransport } from '../server.ts'
 import type { SessionContent } from '../sessions/model.ts'
+import { transportTo } from './transports.ts'
 
 export const bot = { displayName: 'Robo', avatarUrl: 'https://shop.example/robo.png' }
 
@@ -25,7 +25,7 @@ export const request = (
 /** Returns the clients of a bot, with the headers of its token. */
 export async function botOf(core: CoreContext, workspaceId: string) {
   const token = await core.access.issue({ subject: 'robo', scopes: ['bots:act'], workspaceId })
-  const transport = inMemoryTransport(core)
+  const transport = transportTo(core)
   const headers = { authorization: `Bearer ${token}` }
   return { headers, bots: createClient(BotService, transport), events: createClient(EventsService, transport) }
 }

@@ -1,4 +1,4 @@
-import { ConnectError, createClient, type Transport } from '@connectrpc/connect'
+import { ConnectError, createClient } from '@connectrpc/connect'
 import { pino } from 'pino'
 import { afterAll, afterEach } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
@@ -12,9 +12,9 @@ import { type CoreContext, createCoreContext } from '../context.ts'
 import type { Collections } from '../database/collections.ts'
 import type { Database } from '../database/database.ts'
 import { parseSecretKeys } from '../keys/keyring.ts'
-import { inMemoryTransport } from '../server.ts'
 import { openStream } from './delivery-stream.ts'
 import { openTestDatabase } from './open-test-database.ts'
+import { transportTo } from './transports.ts'
 
 export const operatorScopes = [
   'leads:read',
@@ -66,17 +66,9 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       isAllowedDestination: async ({ hostname }) => !hostname.endsWith('.internal.example'),
     })
 
-  /** Transport of each core. Cached, because creating a transport registers every service. */
-  const transports = new Map<CoreContext, Transport>()
-  function transportOf(core: CoreContext): Transport {
-    const transport = transports.get(core) ?? inMemoryTransport(core)
-    transports.set(core, transport)
-    return transport
-  }
-
   async function authorized(core: CoreContext, scopes: string[], workspaceId?: string, subject = 'ada') {
     const token = await core.access.issue({ subject, scopes, ...(workspaceId === undefined ? {} : { workspaceId }) })
-    return createAuthorizedTransport(transportOf(core), token)
+    return createAuthorizedTransport(transportTo(core), token)
   }
   const client = async (...caller: Parameters<typeof authorized>) =>
     createClient(LeadService, await authorized(...caller))

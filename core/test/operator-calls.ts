@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { DescMethod, DescMethodStreaming, DescMethodUnary } from '@bufbuild/protobuf'
-import { Code, ConnectError, createConnectRouter, createContextValues, type Transport } from '@connectrpc/connect'
+import { Code, ConnectError, createConnectRouter, createContextValues } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { readCoreConfig } from '../config.ts'
 import { defaultPolicy } from '../destinations/policy-model.ts'
 import { newId } from '../ids.ts'
 import { createCoreServices } from '../rpc/router.ts'
-import { inMemoryTransport } from '../server.ts'
 import type { TestCores } from './cores.ts'
+import { transportTo } from './transports.ts'
 import { site } from './visitor-credentials.ts'
 
 /** Ids of one object of each kind in a workspace. */
@@ -183,16 +183,13 @@ async function finishedErasure({ core }: TestCores, workspaceId: string) {
   return { erasureId }
 }
 
-/** One transport per core, because creating a transport also creates all services of the core. */
-const transports = new WeakMap<TestCores['core'], Transport>()
-
 /** Calls the core and returns the Connect code and the public code. */
 export async function call(
   { core }: Pick<TestCores, 'core'>,
   method: DescMethod,
   request: Record<string, unknown>,
   authorization?: string,
-  transport = transports.get(core) ?? inMemoryTransport(core),
+  transport = transportTo(core),
 ): Promise<string> {
   const headers = new Headers(authorization === undefined ? {} : { authorization })
   const stop = new AbortController()

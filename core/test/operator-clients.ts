@@ -6,14 +6,14 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
-import { inMemoryTransport } from '../server.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
+import { transportTo } from './transports.ts'
 
 /** Creates clients that call the core as an operator of the workspace. */
 export async function clientsOf(core: CoreContext, workspaceId: string | undefined) {
   const scopes = [...operatorScopes]
   const token = await core.access.issue({ subject: 'ada', scopes, workspaceId })
-  const inMemory = inMemoryTransport(core)
+  const inMemory = transportTo(core)
   const transport: Transport = {
     ...inMemory,
     unary: (method, signal, timeoutMs, _header, input) =>

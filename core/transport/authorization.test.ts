@@ -7,9 +7,9 @@ import { scope } from '#proto/access/v1/access_pb.js'
 import { until } from '../../test/support/until.ts'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
 import type { Collections } from '../database/collections.ts'
-import { inMemoryTransport } from '../server.ts'
 import { testCores } from '../test/cores.ts'
 import { call, requests, servedMethods, type Things, thingsOf } from '../test/operator-calls.ts'
+import { transportTo } from '../test/transports.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 
@@ -160,7 +160,7 @@ describe('an operator whose request names no workspace', () => {
       const [, method] = methods.find(([named]) => named.endsWith(`.${name}`))!
       const listed = async (wid: string) => {
         const headers = new Headers({ authorization: await session({ wid }) })
-        const transport = inMemoryTransport(cores.core)
+        const transport = transportTo(cores.core)
         const values = createContextValues()
         const { message } = await transport.unary(method as DescMethodUnary, undefined, 20_000, headers, {}, values)
         return Object.values(message).find(Array.isArray)?.length
@@ -221,7 +221,7 @@ describe('a stream of an operator', () => {
     const input = (async function* () {
       yield {}
     })()
-    const { message } = await inMemoryTransport(cores.core).stream(
+    const { message } = await transportTo(cores.core).stream(
       method as never,
       undefined,
       undefined,

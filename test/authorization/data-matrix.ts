@@ -8,9 +8,9 @@ import {
 } from '@bufbuild/protobuf'
 import { createContextValues, type Transport } from '@connectrpc/connect'
 import { scope } from '#proto/access/v1/access_pb.js'
-import { inMemoryTransport } from '../../core/server.ts'
 import type { TestCores } from '../../core/test/cores.ts'
 import { requests, servedMethods, type Things, thingsOf } from '../../core/test/operator-calls.ts'
+import { transportTo } from '../../core/test/transports.ts'
 import { acceptForms, flushAll, plantMarks } from '../../core/test/visitor-marks.ts'
 import { operatorScopes } from '../../core/workspaces/workspace-sessions.ts'
 
@@ -60,7 +60,7 @@ export interface ShownData {
  */
 export async function walkData(cores: TestCores): Promise<ShownData> {
   const { things, marks, visitor } = await plantData(cores)
-  const transport = inMemoryTransport(cores.core)
+  const transport = transportTo(cores.core)
   const scopes = [...new Set(Object.values(dataSources).map((source) => source.scope))]
   const shown = new Map<string, string[]>()
   const leaks: string[] = []

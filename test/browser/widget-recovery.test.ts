@@ -91,6 +91,19 @@ describe('a failure of the service', () => {
     await open(page)
   })
 
+  it('if the visitor returns to the tab before a refusal arrives, the page asks again', async () => {
+    const { page } = await visitRefused()
+    let asked = 0
+    await page.route('**/config/**', async (route) => {
+      asked += 1
+      if (asked === 1) await returnToTab(page)
+      else gateway().refuseOrigin(false)
+      await route.continue()
+    })
+    await page.reload()
+    await open(page)
+  })
+
   it('if the installation is unknown, no chat is shown', async () => {
     const { page, complaints } = await visitRefused({ siteKey: 'pk_unknown' })
     gateway().refuseOrigin(false)

@@ -132,16 +132,22 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps) {
    */
   async function showLauncher() {
     for (;;) {
+      let askAgain!: () => void
+      const due = new Promise<void>((resolve) => {
+        askAgain = resolve
+      })
+      // Listens before the request: its answer may be older than a return to this tab.
+      document.addEventListener('visibilitychange', askAgain)
       const answer = await fetchConfig().catch((): ConfigAnswer => ({}))
       // A mounted chat controls the launcher itself.
       if (isMounted || isRemoved) return
       if (answer.terminal) host.logRefusal(answer.code!, siteKey)
-      else show(answer)
-      if (answer.capabilities) return
-      await new Promise((resolve) => {
-        if (!answer.terminal) setTimeout(resolve, retryWithinMs * Math.random())
-        document.addEventListener('visibilitychange', resolve)
-      })
+      else {
+        show(answer)
+        if (answer.capabilities) return
+        setTimeout(askAgain, retryWithinMs * Math.random())
+      }
+      await due
     }
   }
 
