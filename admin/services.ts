@@ -3,6 +3,7 @@ import { ConsoleService } from '#proto/console/v1/console_pb.js'
 import { EventsService } from '#proto/events/v1/events_pb.js'
 import { HookService } from '#proto/hook/v1/hook_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
@@ -14,6 +15,7 @@ export interface Services {
   leads: Client<typeof LeadService>
   events: Client<typeof EventsService>
   hooks: Client<typeof HookService>
+  messaging: Client<typeof MessagingService>
   privacy: Client<typeof PrivacyService>
   console: Client<typeof ConsoleService>
 }
@@ -25,6 +27,7 @@ export function createServices(transport: Transport): Services {
     leads: createClient(LeadService, transport),
     events: createClient(EventsService, transport),
     hooks: createClient(HookService, transport),
+    messaging: createClient(MessagingService, transport),
     privacy: createClient(PrivacyService, transport),
     console: createClient(ConsoleService, transport),
   }

@@ -29,10 +29,12 @@ import { type RatingState, withChanges } from './model.ts'
 import type { Ratings } from './ratings.ts'
 import type { Typing } from './typing.ts'
 
-export interface VisitorSend extends Omit<ProtoFields<VisitorMessage>, 'credentials' | 'pageContext' | 'retryRoute'> {
+export interface VisitorSend
+  extends Omit<ProtoFields<VisitorMessage>, 'credentials' | 'pageContext' | 'retryRoute' | 'correlationId'> {
   credentials: VisitorCredentials
   pageContext?: PageContext
   retryRoute?: boolean
+  correlationId?: string | undefined
 }
 
 interface AgentSend {
@@ -41,6 +43,7 @@ interface AgentSend {
   body: string
   /** The agent who wrote the message. Default: the assigned agent, if there is one. */
   agent?: Agent
+  correlationId?: string | undefined
 }
 
 export interface Sent {
@@ -200,7 +203,7 @@ export function createMessages({
   }
 
   return {
-    async sendAsVisitor({ credentials, retryRoute, ...send }) {
+    async sendAsVisitor({ credentials, retryRoute, correlationId, ...send }) {
       const input = { ...send, body: useLineFeeds(send.body) }
       const visitor = await access.authorize(credentials)
       const { session, installation } = visitor
@@ -235,6 +238,7 @@ export function createMessages({
           redactedAt: undefined,
           state: 'queued',
           quickReplies: undefined,
+          correlationId,
         } satisfies AllFields<Message>,
       })
       follow(sent)
@@ -242,7 +246,7 @@ export function createMessages({
       return sent
     },
 
-    async sendAsAgent({ conversationId, ...send }, workspaceId) {
+    async sendAsAgent({ conversationId, correlationId, ...send }, workspaceId) {
       const input = { ...send, body: useLineFeeds(send.body) }
       const named = await agentOf({ conversationId, ...input }, workspaceId)
       validate(
@@ -267,6 +271,7 @@ export function createMessages({
           body: input.body,
           contentType: 'text',
           state: 'sent',
+          correlationId,
         },
       })
       follow(sent)

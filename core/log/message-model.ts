@@ -27,5 +27,5 @@ export function publicMessage(
     createdAt: occurredAt,
     redactedAt,
     quickReplies,
-  } satisfies Record<keyof ProtoFields<MessageOfProto>, unknown>
+  } satisfies Record<keyof Omit<ProtoFields<MessageOfProto>, 'correlationId'>, unknown>
 }

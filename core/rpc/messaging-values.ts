@@ -20,7 +20,12 @@ import { publicMessage } from '../log/message-model.ts'
 import { type Agent, agentOperationIn, type LogEvent } from '../log-event.ts'
 import type { SearchResult } from '../search/search.ts'
 
-export function toMessage(event: LogEvent): Message {
+/** Returns a message for operators and services. */
+export const toMessage = (event: LogEvent): Message =>
+  Object.assign(toVisitorsMessage(event), { correlationId: event.message?.correlationId })
+
+/** Returns a message for the visitor. */
+function toVisitorsMessage(event: LogEvent): Message {
   const fields = publicMessage(event, event.message!, stateOf(event))
   const { createdAt, redactedAt } = fields
   return create(MessageSchema, {
@@ -30,9 +35,12 @@ export function toMessage(event: LogEvent): Message {
   })
 }
 
-export function toPage({ messages, ...page }: MessagePage) {
-  return { ...page, messages: messages.map(toMessage) }
-}
+export const toPage = ({ messages, ...page }: MessagePage) => ({ ...page, messages: messages.map(toMessage) })
+
+export const toVisitorsPage = ({ messages, ...page }: MessagePage) => ({
+  ...page,
+  messages: messages.map(toVisitorsMessage),
+})
 
 export function toConversation(
   conversation: Conversation,

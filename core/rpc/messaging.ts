@@ -14,9 +14,9 @@ import type { PageQuery, Sent, VisitorSend } from '../conversations/messages.ts'
 import { ServiceError } from '../errors.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { callerOf } from '../transport/caller.ts'
-import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
+import { correlationIdOf, toErrorInfo, toServiceError, validCorrelationId } from '../transport/connect-errors.ts'
 import { conversationMethods } from './conversations.ts'
-import { fromAgent, toMessage, toPage } from './messaging-values.ts'
+import { fromAgent, toMessage, toPage, toVisitorsPage } from './messaging-values.ts'
 import { reportMethods } from './report.ts'
 import { fromCredentials, fromPageContext } from './visitor.ts'
 import { watchEvents } from './watch-events.ts'
@@ -52,7 +52,7 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
     },
 
     async listVisitorMessages({ credentials, ...query }) {
-      return toPage(await messages.listForVisitor(fromCredentials(credentials), fromQuery(query)))
+      return toVisitorsPage(await messages.listForVisitor(fromCredentials(credentials), fromQuery(query)))
     },
 
     async rateConversation({ credentials, ...rating }) {
@@ -63,7 +63,8 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
 
     async sendAgentMessage({ conversationId, clientOperationId, body, agent }, context) {
       const named = fromAgent(agent)
-      const send = { conversationId, clientOperationId, body, agent: named }
+      const correlationId = correlationIdOf(context.requestHeader)
+      const send = { conversationId, clientOperationId, body, agent: named, correlationId }
       const { event, replayed } = await counted('agent', messages.sendAsAgent(send, callerOf(context).workspaceId))
       return { message: toMessage(event), replayed }
     },
@@ -95,7 +96,12 @@ export const countSends =
 
 function fromVisitorMessage(message: VisitorMessage): VisitorSend {
   const { $typeName: _, $unknown: __, credentials, pageContext, ...send } = message
-  return { ...send, credentials: fromCredentials(credentials), pageContext: fromPageContext(pageContext) }
+  return {
+    ...send,
+    credentials: fromCredentials(credentials),
+    pageContext: fromPageContext(pageContext),
+    correlationId: validCorrelationId(send.correlationId),
+  }
 }
 
 function fromQuery({ afterSequence, beforeSequence, limit }: PageQuery): PageQuery {

@@ -61,9 +61,12 @@ export function errorInterceptor(logger: Logger): Interceptor {
  * (contract, section 1).
  */
 export function correlationIdOf(header: Headers): string | undefined {
-  const given = header.get('x-correlation-id')
-  return given !== null && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : undefined
+  return validCorrelationId(header.get('x-correlation-id') ?? '')
 }
+
+/** Returns the id, or undefined if a gateway would not accept it. */
+export const validCorrelationId = (given: string): string | undefined =>
+  /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : undefined
 
 async function* convertStream<T>(messages: AsyncIterable<T>, convert: (error: unknown) => ConnectError) {
   try {

@@ -51,7 +51,12 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
-      const accepted = await batcher.send({ ...request.body, ...toAdvisory(request.body), credentials })
+      const accepted = await batcher.send({
+        ...request.body,
+        ...toAdvisory(request.body),
+        credentials,
+        correlationId: request.id,
+      })
       markReplayed(reply, accepted.replayed)
       return reply.code(202).send(toAccepted(accepted))
     },
@@ -90,6 +95,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         ...toAdvisory(request.body),
         credentials,
         retryRoute: true,
+        correlationId: request.id,
       })
       markReplayed(reply, accepted.replayed)
       return reply.code(202).send(toAccepted(accepted))

@@ -27,7 +27,7 @@ export const SendMessageBody = Strict(
     contentType: OneOf(['text']),
     locale: Type.Optional(Locale),
     pageContext: Type.Optional(PageContext),
-  } satisfies SchemasOf<VisitorMessage, 'credentials' | 'retryRoute'>,
+  } satisfies SchemasOf<VisitorMessage, 'credentials' | 'retryRoute' | 'correlationId'>,
   {
     examples: [
       {
@@ -100,7 +100,7 @@ export const MessageAnswer = Strict({
   quickReplies: Type.Optional(
     Type.Array(Type.String(), { description: 'Answers of a bot’s message that the visitor can send with a tap.' }),
   ),
-} satisfies SchemasOf<Message>)
+} satisfies SchemasOf<Message, 'correlationId'>)
 export type MessageAnswer = Static<typeof MessageAnswer>
 
 export const HistoryAnswer = Strict(

@@ -29,6 +29,37 @@ it('`explain --session` names the log line to search for if nothing stored refus
   expect(text).not.toContain(session.accessGrant)
 })
 
+it('`explain --message` says when the message was stored, its state, and the correlation id of the request that stored it', async () => {
+  const visitor = await stack.newVisitor()
+  const { conversationId } = visitor.session
+  const send = (correlationId: string) =>
+    visitor.call('POST', '/messages', {
+      headers: { 'X-Correlation-Id': correlationId, 'Idempotency-Key': 'op-1' },
+      body: { clientOperationId: 'op-1', body: 'a private question', contentType: 'text' },
+    })
+  const first = await send('first.request')
+  expect((await send('second.request')).body).toEqual(first.body)
+  const { messaging } = stack.operator()
+  const { message } = await messaging.sendAgentMessage(
+    { conversationId, clientOperationId: 'op-2', body: 'an answer', agent: { displayName: 'Ada' } },
+    { headers: { 'x-correlation-id': 'of an agent?' } },
+  )
+  const textOf = async (messageId: string) => {
+    const { code, stdout, stderr } = await explain('--message', messageId, '--conversation', conversationId)
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).not.toContain('private')
+    return stdout
+  }
+  const text = await textOf(first.body.messageId)
+  expect(text).toMatch(/was stored at \d{4}-.* with sequence \d+/)
+  expect(text).toContain('Its state is queued.')
+  expect(text).toContain('correlation id, first.request:')
+  // An id that a gateway would not accept is not stored.
+  expect(await textOf(message!.messageId)).toContain('It has no correlation id')
+  expect(await textOf('msg_unknown')).toBe(`Conversation ${conversationId} has no message msg_unknown.\n`)
+  expect(JSON.stringify(await visitor.history())).not.toContain('first.request')
+})
+
 it('`explain --session` says that the session was revoked or ended by a ban', async () => {
   const { sessions } = stack.operator()
   const [revoked, banned] = [await stack.newVisitor(), await stack.newVisitor()]
@@ -98,10 +129,14 @@ it('`explain` refuses an unknown id with exit code 1, and no or two ids with 2',
   for (const args of [
     ['--session', 'ses_unknown'],
     ['--delivery', 'dlv_unknown'],
+    ['--message', 'msg_unknown', '--conversation', 'cnv_unknown'],
   ]) {
     expect(await explain(...args)).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('NotFound') })
   }
-  for (const args of [[], ['--session', 'ses_1', '--delivery', 'dlv_1']]) {
-    expect(await explain(...args)).toMatchObject({ code: 2, stderr: 'admin: give --session or --delivery\n' })
+  for (const args of [[], ['--session', 'ses_1', '--delivery', 'dlv_1'], ['--message', 'msg_1']]) {
+    expect(await explain(...args)).toMatchObject({
+      code: 2,
+      stderr: 'admin: give --session, --delivery, or --message with its --conversation\n',
+    })
   }
 })

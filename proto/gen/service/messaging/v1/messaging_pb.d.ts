@@ -86,6 +86,13 @@ export declare type VisitorMessage = Message$1<"service.messaging.v1.VisitorMess
    * @generated from field: bool retry_route = 7;
    */
   retryRoute: boolean;
+
+  /**
+   * Correlation id of the visitor's request. Ignored unless it is 1 to 64 characters of A-Z a-z 0-9 . _ -
+   *
+   * @generated from field: string correlation_id = 8;
+   */
+  correlationId: string;
 };
 
 /**
@@ -522,6 +529,14 @@ export declare type Message = Message$1<"service.messaging.v1.Message"> & {
    * @generated from field: repeated string quick_replies = 13;
    */
   quickReplies: string[];
+
+  /**
+   * Correlation id of the request that stored the message; a repeat of the request has another one.
+   * Not set in ListVisitorMessages, and not if the request had none.
+   *
+   * @generated from field: optional string correlation_id = 14;
+   */
+  correlationId?: string | undefined;
 };
 
 /**

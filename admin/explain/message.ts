@@ -1,0 +1,39 @@
+import type { Message } from '#proto/messaging/v1/messaging_pb.js'
+import type { Services } from '../services.ts'
+import { timeText } from './time-text.ts'
+
+/**
+ * Answers where a message is, and where to look if it was slow. Errors: NotFound for an unknown
+ * conversation.
+ */
+export async function* explainMessage(
+  services: Services,
+  conversationId: string,
+  messageId: string,
+): AsyncIterable<string> {
+  const message = await findMessage(services, conversationId, messageId)
+  if (!message) return yield `Conversation ${conversationId} has no message ${messageId}.`
+  const { author, sessionId, sequence, createdAt, redactedAt, correlationId } = message
+  const isVisitors = author?.kind === 'visitor'
+  yield `Message ${messageId} of ${isVisitors ? `the visitor, session ${sessionId},` : `the ${author?.kind}`} was stored at ${timeText(createdAt)} with sequence ${sequence}. Its sender got the answer after that.`
+  if (redactedAt) yield `It was withdrawn at ${timeText(redactedAt)}.`
+  yield `Its state is ${message.state}. ${isVisitors ? visitorsStates : othersStates}`
+  yield correlationId === undefined
+    ? 'It has no correlation id: an older version stored it, or its sender sent none.'
+    : `Search the gateways' logs for its correlation id, ${correlationId}: the line "request" says how long the request took. A repeat of the request has another id.`
+}
+
+const visitorsStates = '"queued" means that no operator has loaded it, "sent" that one has.'
+const othersStates =
+  '"sent" means that no page has confirmed it, "delivered" that one has it, "read" that the visitor saw it.'
+
+async function findMessage({ messaging }: Services, conversationId: string, messageId: string) {
+  let found: Message | undefined
+  for (let afterSequence = 0, hasMore = true; hasMore && !found; ) {
+    const page = await messaging.listMessages({ conversationId, afterSequence, limit: 100 })
+    found = page.messages.find((message) => message.messageId === messageId)
+    afterSequence = page.messages.at(-1)?.sequence ?? afterSequence
+    hasMore = page.hasMore
+  }
+  return found
+}
