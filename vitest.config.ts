@@ -52,8 +52,8 @@ export default defineConfig(({ mode }) => ({
     include: filesOf(mode),
     exclude: ['**/node_modules/**', '**/dist/**'],
     // More workers than processors, because many tests wait. Vitest would reduce a percentage to the
-    // number of processors.
-    maxWorkers: availableParallelism() + 2,
+    // number of processors. Long tests start processes of their own, which use the processors.
+    maxWorkers: availableParallelism() + (isLongMode(mode) ? 0 : 2),
     // The conformance rules run concurrently, and many of them wait.
     maxConcurrency: 20,
     sequence: { sequencer: LongestFirst },

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { Code } from '@connectrpc/connect'
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, it } from 'vitest'
@@ -50,9 +51,27 @@ describe('websites in the console', () => {
     await origins.fill('https://new.example')
     await page.keyboard.press('Enter')
     await until('the origin', () => core.workspace.installation('pk_shop').origins.includes('https://new.example'))
-    await page.getByRole('button', { name: 'Remove https://new.example' }).waitFor()
     await page.getByRole('button', { name: 'Remove https://*.shop.example' }).click()
     await until('it is gone', () => core.workspace.installation('pk_shop').origins.length === 2)
+    // While a change is stored, no other change can undo it.
+    const { promise: held, resolve: answer } = Promise.withResolvers<void>()
+    await page.route('**/UpdateInstallation', async (route) => {
+      await held
+      await route.continue()
+    })
+    await origins.fill('https://third.example')
+    await page.keyboard.press('Enter')
+    const remove = page.getByRole('button', { name: 'Remove https://new.example' })
+    await expect.poll(() => remove.isDisabled()).toBe(true)
+    await origins.fill('https://fourth.example')
+    await page.keyboard.press('Enter')
+    expect(await origins.inputValue()).toBe('https://fourth.example')
+    await origins.fill('')
+    answer()
+    await remove.click()
+    await until('both changes are stored', () =>
+      isDeepStrictEqual(core.workspace.installation('pk_shop').origins.slice(1), ['https://third.example']),
+    )
     await openTab(page, 'Look')
     const accent = page.getByRole('textbox', { name: 'Accent colour', exact: true })
     for (const [color, background] of [

@@ -104,7 +104,12 @@ export interface Tags extends Announced {
 }
 
 /** Returns a tag as it is stored and compared: without case and without superfluous spaces. */
-export const tagOf = (sent: string) => sent.trim().replaceAll(/\s+/g, ' ').toLowerCase().normalize('NFC')
+export const tagOf = (sent: string) =>
+  sent
+    .replaceAll(/[^\S\p{Cc}]+/gu, ' ')
+    .replaceAll(/^ | $/g, '')
+    .toLowerCase()
+    .normalize('NFC')
 
 export const tagIssue = (tag: string | undefined): FieldIssue | undefined => field('/tag', tag, line(1, 40))
 

@@ -35,7 +35,7 @@ describe('a tag', () => {
     const visitor = await newWriter()
     const { conversationId } = visitor
     const own = await optionsFor(visitor.workspaceId)
-    for (const tag of ['VIP', '  vip ', 'Refund\t  due', 'CAFE\u0301'])
+    for (const tag of ['VIP', '  vip ', 'Refund\u00a0  due', 'CAFE\u0301'])
       for (const client of clients) await client.addTag({ conversationId, tag }, own)
     expect(await tagsOf(visitor)).toEqual(['vip', 'refund due', 'caf\u00e9'])
     const removed = await clients[1]!.removeTag({ conversationId, tag: 'Vip' }, own)
@@ -71,7 +71,7 @@ describe('a tag', () => {
     const visitor = await newWriter()
     const own = await optionsFor(visitor.workspaceId)
     const add = (tag: string) => clients[0]!.addTag({ conversationId: visitor.conversationId, tag }, own)
-    for (const tag of ['', '   ', 'x'.repeat(41), 'a\u0000b', 'a\u009bb', '\ud800'])
+    for (const tag of ['', '   ', 'x'.repeat(41), 'a\u0000b', 'a\u009bb', '\ud800', 'a\tb', 'a\nb', 'a\n'])
       await expect(add(tag)).rejects.toMatchObject({ rawMessage: 'ValidationFailed' })
     for (let at = 0; at < 10; at += 1) await add(`${at}`)
     await expect(add('eleventh')).rejects.toMatchObject({ rawMessage: 'ValidationFailed' })

@@ -6,7 +6,9 @@ import { inheritedEnvironment } from '../support/processes.ts'
 const root = join(import.meta.dirname, '../..')
 
 function run(args: string[], env: Record<string, string> = {}): Promise<{ code: number; output: string }> {
-  const options = { cwd: root, env: { ...inheritedEnvironment(), ...env }, maxBuffer: 1e8 }
+  // Other long tests run at the same time.
+  const all = { ...inheritedEnvironment(), VITEST_MAX_WORKERS: '2', ...env }
+  const options = { cwd: root, env: all, maxBuffer: 1e8 }
   return new Promise((resolve) => {
     execFile(process.execPath, args, options, (error, stdout, stderr) =>
       resolve({ code: error ? 1 : 0, output: stdout + stderr }),

@@ -12,7 +12,7 @@ interface EntryListProps {
   problemOf: (entry: string) => string | undefined
   /**
    * May resolve to false if the entries are not stored. The new entry is then put back into the
-   * field.
+   * field. Until it resolves, no other change is accepted, because it would undo this one.
    */
   onChange: (entries: string[]) => unknown
   suggestions?: readonly string[]
@@ -34,12 +34,25 @@ export function EntryList({
   const listId = useId()
   const input = useRef<HTMLInputElement>(null)
   const [problem, setProblem] = useState<string>()
+  const isSaving = useRef(false)
+  const [isDisabled, setIsDisabled] = useState(false)
+
+  async function change(changed: string[]) {
+    isSaving.current = true
+    setIsDisabled(true)
+    try {
+      return await onChange(changed)
+    } finally {
+      isSaving.current = false
+      setIsDisabled(false)
+    }
+  }
 
   /** Adds the typed entry, if it is valid. */
   async function add() {
     const field = input.current
-    // The operator has left the view.
-    if (!field) return
+    // The operator has left the view, or the entry stays in the field until an earlier one is stored.
+    if (!field || isSaving.current) return
     const entry = field.value.trim()
     const wrong = entry === '' ? undefined : entries.includes(entry) ? 'Already in the list.' : problemOf(entry)
     setProblem(wrong)
@@ -47,7 +60,7 @@ export function EntryList({
     field.setCustomValidity(wrong ?? '')
     if (entry === '' || wrong !== undefined) return
     field.value = ''
-    const isStored = await onChange([...entries, entry])
+    const isStored = await change([...entries, entry])
     if (isStored === false && field.value === '') field.value = entry
   }
 
@@ -57,7 +70,7 @@ export function EntryList({
   }
 
   function remove(entry: string) {
-    void onChange(entries.filter((other) => other !== entry))
+    void change(entries.filter((other) => other !== entry))
     input.current!.focus()
   }
 
@@ -72,7 +85,12 @@ export function EntryList({
                   <span class="mono breakable" dir="auto">
                     {entry}
                   </span>
-                  <IconButton icon="close" label={`Remove ${entry}`} onClick={() => remove(entry)} />
+                  <IconButton
+                    icon="close"
+                    label={`Remove ${entry}`}
+                    disabled={isDisabled}
+                    onClick={() => remove(entry)}
+                  />
                 </li>
               ))}
             </ul>
@@ -101,7 +119,7 @@ export function EntryList({
                   <option key={known} value={known} />
                 ))}
             </datalist>
-            <Button onClick={addAndStay}>
+            <Button disabled={isDisabled} onClick={addAndStay}>
               Add<span class="visually-hidden"> to {label}</span>
             </Button>
           </div>
