@@ -31,6 +31,8 @@ COPY proto/gen proto/gen
 COPY platform platform
 COPY contract contract
 COPY core-client core-client
+COPY deploy/ready.sh deploy/
+LABEL org.opencontainers.image.version=0.2.0
 USER node
 
 # In this image, `node core/migrate.ts` migrates the database and `node core/token.ts` creates
@@ -38,14 +40,14 @@ USER node
 FROM part AS core
 COPY core core
 EXPOSE 8090 9464
-HEALTHCHECK --interval=5s --start-period=20s CMD ["node", "-e", "fetch('http://127.0.0.1:8090/readyz').then(({ ok }) => process.exit(ok ? 0 : 1))"]
+HEALTHCHECK --interval=5s --start-period=20s CMD ["bash", "deploy/ready.sh", "8090"]
 CMD ["node", "core/main.ts"]
 
 FROM part AS delivery
 ENV DELIVERY_PORT=8091
 COPY delivery delivery
 EXPOSE 8091 9464
-HEALTHCHECK --interval=5s --start-period=20s CMD ["node", "-e", "fetch('http://127.0.0.1:8091/readyz').then(({ ok }) => process.exit(ok ? 0 : 1))"]
+HEALTHCHECK --interval=5s --start-period=20s CMD ["bash", "deploy/ready.sh", "8091"]
 CMD ["node", "delivery/main.ts"]
 
 FROM part AS admin
@@ -65,6 +67,6 @@ COPY gateway gateway
 COPY --from=pages /service/console/dist console/dist
 COPY --from=pages /service/widget/dist widget/dist
 EXPOSE 8080 9464
-HEALTHCHECK --interval=5s --start-period=20s CMD ["node", "-e", "fetch('http://127.0.0.1:8080/readyz').then(({ ok }) => process.exit(ok ? 0 : 1))"]
+HEALTHCHECK --interval=5s --start-period=20s CMD ["bash", "deploy/ready.sh", "8080"]
 # Bounds the memory of a gateway: without the option, V8 keeps up to 134 MB for new objects.
 CMD ["node", "--max-semi-space-size=8", "gateway/main.ts"]

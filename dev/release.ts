@@ -42,10 +42,12 @@ async function requireReleasable(version: string, current: string) {
   if (!unreleased.includes('- ')) throw new Error('CHANGELOG.md has no unreleased changes')
 }
 
-/** Where documents and examples name the version of images, and the text before it. */
+/** Where documents, images and examples name the version, and the text before it. */
 const imageTags = [
   ['deploy/kubernetes/overlays/example/kustomization.yaml', 'newTag: '],
   ['docs/operating.md', 'service-$part:'],
+  ['Dockerfile', 'LABEL org.opencontainers.image.version='],
+  ['deploy/kubernetes/overlays/example/kustomization.yaml', 'app.kubernetes.io/version: '],
 ] as const
 
 async function setVersion(version: string, current: string) {

@@ -40,7 +40,8 @@ export function settingsDocument(): string {
   return `# Settings
 
 Environment variables, read once when a process starts. An invalid value stops the start with an error that names the setting.
-An empty value counts as unset. This page is generated from the schemas that validate them (\`npm run make -- settings\`).
+An empty value counts as unset.
+\`NAME_FILE\` names a file with the value of \`NAME\`, for example of a mounted secret; a line feed at its end is ignored. This page is generated from the schemas that validate them (\`npm run make -- settings\`).
 
 ## Core
 

@@ -1,4 +1,5 @@
 import { knownNames } from './known-names.ts'
+import { fileSuffix } from './settings.ts'
 
 /** Beginnings that only settings of the service have. */
 const ownPrefixes =
@@ -14,7 +15,7 @@ const minLength = 6
  * has the name that was probably meant, if one is close.
  */
 export function misspeltNames(env: NodeJS.ProcessEnv): { name: string; meant?: string }[] {
-  const known = new Set<string>(knownNames)
+  const known = new Set<string>(knownNames.flatMap((name) => [name, name + fileSuffix]))
   return Object.keys(env)
     .filter((name) => !known.has(name) && name.length >= minLength && !ofKubernetes.test(name))
     .map((name) => {

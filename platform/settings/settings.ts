@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { envSchema } from 'env-schema'
 import Type, { type Static, type TProperties } from 'typebox'
 import { SettingError } from './setting-error.ts'
@@ -8,8 +9,8 @@ export { SettingError }
 export interface Settings<Properties extends TProperties> {
   properties: Properties
   /**
-   * Reads settings from an environment. An empty variable counts as not set. Throws
-   * `SettingError`.
+   * Reads settings from an environment. An empty variable counts as not set. `NAME_FILE` names a file
+   * with the value of `NAME`. Throws `SettingError`.
    */
   read(env: NodeJS.ProcessEnv): Static<Type.TObject<Properties>>
 }
@@ -19,7 +20,7 @@ export function defineSettings<Properties extends TProperties>(properties: Prope
   return {
     properties,
     read(env) {
-      const data = Object.fromEntries(Object.entries(env).filter(([name, value]) => name in properties && value))
+      const data = Object.fromEntries(Object.keys(properties).flatMap((name) => givenValue(name, env)))
       try {
         return envSchema<Static<typeof schema>>({ schema, data, env: false })
       } catch (error) {
@@ -30,6 +31,23 @@ export function defineSettings<Properties extends TProperties>(properties: Prope
       }
     },
   }
+}
+
+/** Suffix of the variable that names a file with a setting. Secrets of orchestrators are such files. */
+export const fileSuffix = '_FILE'
+
+function givenValue(name: string, env: NodeJS.ProcessEnv): [string, string][] {
+  const value = env[name]
+  const path = env[name + fileSuffix]
+  if (!path) return value ? [[name, value]] : []
+  if (value) throw new SettingError(`${name} and ${name + fileSuffix} are both set: set one of them`)
+  try {
+    const content = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+    if (content !== '') return [[name, content]]
+  } catch (error) {
+    throw new SettingError(`${name + fileSuffix}: cannot read ${path} (${(error as NodeJS.ErrnoException).code})`)
+  }
+  throw new SettingError(`${name + fileSuffix}: ${path} is empty`)
 }
 
 export const integer = (fallback: number, minimum: number, maximum: number, description: string) =>

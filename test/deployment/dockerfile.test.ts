@@ -1,6 +1,11 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { validate } from 'dockerfile-utils'
 import { describe, expect, it } from 'vitest'
-import { readDockerfile } from './dockerfile.ts'
+import { readDockerfile, root } from './dockerfile.ts'
 import { partNames, parts } from './settings.ts'
 
 // These tests read the Dockerfile only. `npm test -- --mode run test/deployment` tests the built
@@ -15,8 +20,39 @@ describe('the Dockerfile', () => {
     for (const name of partNames) {
       const [, stage = ''] = text.split(`FROM part AS ${name}\n`)
       expect(stage.match(/EXPOSE (\d+) 9464/)?.[1]).toBe(String(parts[name].port))
-      expect(stage.match(/127\.0\.0\.1:(\d+)\/readyz/)?.[1]).toBe(String(parts[name].port))
+      expect(stage.match(/"deploy\/ready\.sh", "(\d+)"/)?.[1]).toBe(String(parts[name].port))
     }
+  })
+
+  it('the health check of the images succeeds for 200 only, and fails if no part listens or answers', async () => {
+    let status = 200
+    const server = createServer(({ url }, response) => {
+      if (status !== 0) response.writeHead(url === '/readyz' ? status : 404).end()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const check = () =>
+      new Promise<boolean>((resolve) => {
+        execFile('bash', [join(root, 'deploy/ready.sh'), String(port)], (error) => resolve(!error))
+      })
+    const results: [number, boolean][] = []
+    for (status of [200, 503, 0]) results.push([status, await check()])
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+    results.push([-1, await check()])
+    expect(results).toEqual([
+      [200, true],
+      [503, false],
+      [0, false],
+      [-1, false],
+    ])
+  })
+
+  it('the Dockerfile and the example overlay name the version of the package', async () => {
+    const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+    const overlay = await readFile(join(root, 'deploy/kubernetes/overlays/example/kustomization.yaml'), 'utf8')
+    expect(await readDockerfile()).toContain(`LABEL org.opencontainers.image.version=${version}\n`)
+    expect(overlay).toContain(`app.kubernetes.io/version: ${version} `)
   })
 
   it('the Dockerfile uses one base image with a pinned major version', async () => {
