@@ -57,6 +57,32 @@ describe('a new answer while the chat is closed', () => {
     expect(await card(page).count()).toBe(0)
   })
 
+  it('plays a sound if the visitor has turned it on, also on the next page of the tab', async () => {
+    const { page } = await closedChat({
+      pageScript: `window.notes = 0
+        const { start } = OscillatorNode.prototype
+        OscillatorNode.prototype.start = function (at) { window.notes += 1; start.call(this, at) }`,
+    })
+    const notes = () => page.evaluate('window.notes')
+    const sound = card(page).getByRole('button', { name: 'Sound for new answers' })
+    talk().agentSays('One')
+    await sound.waitFor()
+    expect([await sound.getAttribute('aria-pressed'), await notes()]).toEqual(['false', 0])
+    await sound.click()
+    expect([await sound.getAttribute('aria-pressed'), await notes()]).toEqual(['true', 2])
+    talk().agentSays('Two')
+    await expect.poll(notes).toBe(4)
+    await page.reload()
+    await page.getByRole('button', { name: 'Open chat, 2 unread messages' }).waitFor()
+    await page.mouse.click(5, 5)
+    talk().agentSays('Three')
+    await expect.poll(notes).toBe(2)
+    await sound.click()
+    talk().agentSays('Four')
+    await card(page).getByText('Four').waitFor()
+    expect([await sound.getAttribute('aria-pressed'), await notes()]).toEqual(['false', 2])
+  })
+
   it('disappears with a withdrawn message', async () => {
     const { page } = await closedChat()
     const { messageId } = talk().agentSays('A slip')

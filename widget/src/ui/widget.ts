@@ -81,6 +81,8 @@ export function createWidget(
     texts: () => shownTexts,
     isOpen: () => isOpen,
     mounted: () => mounted,
+    storage: platform.storage,
+    siteKey: options.siteKey,
     onOpen: () => setOpen(true),
   })
   client.on('messages.changed', () => {

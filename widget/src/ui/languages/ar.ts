@@ -37,6 +37,7 @@ export const texts: WidgetTexts = {
   newMessages: 'رسائل جديدة',
   replied: (name) => `ردّ ${name}`,
   closeAnswer: 'إغلاق المعاينة',
+  answerSound: 'صوت عند كل رد جديد',
   withdrawn: 'سُحبت هذه الرسالة.',
   toLatest: 'الانتقال إلى أحدث رسالة',
   chattingWith: (name) => `أنت تتحدث مع ${name}`,

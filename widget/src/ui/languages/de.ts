@@ -29,6 +29,7 @@ export const texts: WidgetTexts = {
   newMessages: 'Neue Nachrichten',
   replied: (name) => `${name} hat geantwortet`,
   closeAnswer: 'Vorschau schließen',
+  answerSound: 'Ton bei neuen Antworten',
   withdrawn: 'Diese Nachricht wurde zurückgezogen.',
   toLatest: 'Zur neuesten Nachricht',
   chattingWith: (name) => `Sie chatten mit ${name}`,

@@ -29,6 +29,7 @@ export const englishTexts: WidgetTexts = {
   newMessages: 'New messages',
   replied: (name) => `${name} replied`,
   closeAnswer: 'Close preview',
+  answerSound: 'Sound for new answers',
   withdrawn: 'This message was withdrawn.',
   toLatest: 'To the latest message',
   chattingWith: (name) => `You’re chatting with ${name}`,

@@ -28,6 +28,7 @@ export const texts: WidgetTexts = {
   newMessages: 'Mensajes nuevos',
   replied: (name) => `${name} ha respondido`,
   closeAnswer: 'Cerrar vista previa',
+  answerSound: 'Sonido con cada respuesta',
   withdrawn: 'Este mensaje fue retirado.',
   toLatest: 'Ir al último mensaje',
   chattingWith: (name) => `Está hablando con ${name}`,

@@ -28,6 +28,7 @@ export const texts: WidgetTexts = {
   newMessages: 'Nouveaux messages',
   replied: (name) => `${name} a répondu`,
   closeAnswer: 'Fermer l’aperçu',
+  answerSound: 'Son à chaque réponse',
   withdrawn: 'Ce message a été retiré.',
   toLatest: 'Aller au dernier message',
   chattingWith: (name) => `Vous discutez avec ${name}`,

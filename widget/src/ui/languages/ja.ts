@@ -28,6 +28,7 @@ export const texts: WidgetTexts = {
   newMessages: '新着メッセージ',
   replied: (name) => `${name}さんから返信`,
   closeAnswer: 'プレビューを閉じる',
+  answerSound: '新しい返信の通知音',
   withdrawn: 'このメッセージは取り消されました。',
   toLatest: '最新のメッセージへ',
   chattingWith: (name) => `${name}が対応しています`,

@@ -38,6 +38,8 @@ export interface WidgetTexts {
   replied: (name: string) => string
   /** Label of the button that closes the card of a new answer. */
   closeAnswer: string
+  /** Label of the button that turns the sound of new answers on. */
+  answerSound: string
   /** Shown instead of the text of a message that an operator has withdrawn. */
   withdrawn: string
   toLatest: string

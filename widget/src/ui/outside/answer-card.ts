@@ -1,10 +1,12 @@
 import { initialsOf } from '../../../../browser/initials.ts'
+import type { KeyValueStorage } from '../../../../browser/storage.ts'
 import type { StoredMessage } from '../../client/types.ts'
 import { element, icon } from '../elements/elements.ts'
-import { closeIcon } from '../elements/icons.ts'
+import { closeIcon, soundIcon, soundOffIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
 import type { WidgetTexts } from '../languages/texts.ts'
 import answerCss from './answer.css?inline'
+import { createAnswerSound } from './answer-sound.ts'
 
 /** Styles of the card. */
 export const answerStyles: string = answerCss
@@ -13,6 +15,8 @@ export interface AnswerCardDeps {
   frame: HTMLElement
   /** The launcher, which gets the focus if the focused card is closed. */
   button: HTMLElement
+  storage: KeyValueStorage
+  siteKey: string
   onOpen(): void
 }
 
@@ -21,8 +25,10 @@ export type AnswerCard = ReturnType<typeof createAnswerCard>
 /**
  * Creates the card beside the launcher that shows a new answer while the panel is closed. While the
  * page is hidden, its title names the answer, too. Screen readers hear the answer from the announcer.
+ * A button of the card turns a sound on.
  */
-export function createAnswerCard({ frame, button, onOpen }: AnswerCardDeps) {
+export function createAnswerCard({ frame, button, storage, siteKey, onOpen }: AnswerCardDeps) {
+  const sound = createAnswerSound(storage, siteKey)
   let card: HTMLElement | undefined
   let shown: string | undefined
   /** Title of the page, and the title that replaces it. */
@@ -45,11 +51,18 @@ export function createAnswerCard({ frame, button, onOpen }: AnswerCardDeps) {
       )
       const label = { class: 'answer-close', type: 'button', 'aria-label': texts.closeAnswer }
       const close = element('button', label, icon(closeIcon))
-      card = element('section', { class: 'answer', 'aria-label': texts.replied(name) }, open, close)
+      card = element(
+        'section',
+        { class: 'answer', 'aria-label': texts.replied(name) },
+        open,
+        soundButton(texts.answerSound),
+        close,
+      )
       open.addEventListener('click', onOpen)
       close.addEventListener('click', clear)
       card.addEventListener('keydown', ({ key }) => key === 'Escape' && clear())
       frame.append(card)
+      sound.play()
       if (!document.hidden) return
       titles = { own: document.title, given: `(${count}) ${texts.replied(name)}` }
       document.title = titles.given
@@ -62,8 +75,23 @@ export function createAnswerCard({ frame, button, onOpen }: AnswerCardDeps) {
 
     dispose() {
       clear()
+      sound.dispose()
       document.removeEventListener('visibilitychange', restoreTitle)
     },
+  }
+
+  function soundButton(label: string) {
+    const toggle = element('button', { class: 'answer-sound', type: 'button', 'aria-label': label })
+    const show = () => {
+      toggle.ariaPressed = `${sound.isOn()}`
+      toggle.replaceChildren(icon(sound.isOn() ? soundIcon : soundOffIcon))
+    }
+    toggle.addEventListener('click', () => {
+      sound.toggle()
+      show()
+    })
+    show()
+    return toggle
   }
 
   function clear() {

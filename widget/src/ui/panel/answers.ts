@@ -1,3 +1,4 @@
+import type { KeyValueStorage } from '../../../../browser/storage.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import type { StoredMessage } from '../../client/types.ts'
 import type { WidgetTexts } from '../languages/texts.ts'
@@ -12,11 +13,13 @@ interface AnswersDeps {
   texts(): WidgetTexts
   isOpen(): boolean
   mounted(): { shell: Shell; announcer: Announcer } | undefined
+  storage: KeyValueStorage
+  siteKey: string
   onOpen(): void
 }
 
 /** Marks new messages as read while the panel is open. Else announces them and shows the newest one beside the launcher. */
-export function followAnswers({ client, loadPart, texts, isOpen, mounted, onOpen }: AnswersDeps) {
+export function followAnswers({ client, loadPart, texts, isOpen, mounted, ...deps }: AnswersDeps) {
   let card: AnswerCard | undefined
 
   client.on('message.received', ({ message }) => {
@@ -41,7 +44,7 @@ export function followAnswers({ client, loadPart, texts, isOpen, mounted, onOpen
     const { shell } = mounted() ?? {}
     if (!part || !shell || isOpen() || shell.button.hidden || client.unread() === 0) return
     shell.addStyles(part.answerStyles)
-    card ??= part.createAnswerCard({ frame: shell.frame, button: shell.button, onOpen })
+    card ??= part.createAnswerCard({ frame: shell.frame, button: shell.button, ...deps })
     card.show(message, client.unread(), texts())
   }
 }
