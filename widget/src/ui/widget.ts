@@ -178,8 +178,7 @@ export function createWidget(
         unfollow()
         unfollowRefusals()
         unfollowPages()
-        mounted?.panel?.dispose()
-        mounted?.panel?.element.remove()
+        mounted?.panel?.remove()
         answers.dispose()
         announcer.element.remove()
         shell.remove()
@@ -212,8 +211,7 @@ export function createWidget(
     const { shell, announcer, panel: before } = mounted
     const hadFocus = before?.element.contains(shell.focused())
     if (before) draft.keep(before.draft())
-    before?.dispose()
-    before?.element.remove()
+    before?.remove()
     const panel = createPanel({
       client,
       texts: shownTexts,

@@ -148,11 +148,13 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     draft: composer.draft,
     setDraft: composer.setDraft,
 
-    dispose() {
+    /** Removes the panel from the page, and its listeners. */
+    remove() {
       fullScreen.removeEventListener('change', followScreen)
       features.dispose()
       log.dispose()
       for (const unsubscribe of subscriptions) unsubscribe()
+      panel.remove()
     },
   }
 
