@@ -1,8 +1,6 @@
-import { timestampDate } from '@bufbuild/protobuf/wkt'
 import type { FastifyBaseLogger } from 'fastify'
 import type { ErrorInfo } from '#proto/error/v1/error_pb.js'
-import type { Event, Frame, Opened } from '#proto/messaging/v1/messaging_pb.js'
-import { encodeStreamedEvent } from '../../contract/event-stream.ts'
+import type { Opened } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreNode } from '../../core-client/core-pool.ts'
 import { readAtScrape } from '../../platform/observability/metrics.ts'
 import type { Clock } from '../clock.ts'
@@ -11,10 +9,11 @@ import type { Credentials } from '../core-calls/grant-cache.ts'
 import { errorFromInfo, type GatewayError, unavailable } from '../errors.ts'
 import type { GatewayMetrics } from '../metrics.ts'
 import { forwardAvailability } from './availability.ts'
-import { createEventLink, type EventLink } from './event-link.ts'
+import { createFrameReader, type Entry, type Link } from './event-frames.ts'
+import { createEventLink } from './event-link.ts'
 import type { EventSink, StartPoint, StreamSubscription } from './event-sink.ts'
-import { ENDING_EVENTS } from './event-stream-encoding.ts'
 import { PRESENCE_FLUSH_MS, type PresenceRelay } from './presence-relay.ts'
+import { planMove } from './stream-balance.ts'
 
 /** All event subscriptions of this gateway, multiplexed over one link per core. */
 export interface EventHub<Reader> {
@@ -33,39 +32,18 @@ export interface EventHub<Reader> {
   stop(): void
 }
 
-interface Entry<Reader> extends StreamSubscription {
-  id: number
-  credentials: Credentials
-  /** Position at which the stream begins; undefined after the subscription has opened. */
-  start: StartPoint | undefined
-  sink: EventSink<Reader>
-  reader: Reader
-  link: Link<Reader> | undefined
-  opened: boolean
-  attached: boolean
-  epoch: string
-  position: number
-  availability: string
-  /** Time at which the subscription began to wait for a core. */
-  waitingSince: number
-  /** Type of the event, or public code of the error, that ended the stream. */
-  endedBy?: string
-}
-
-interface Link<Reader> {
-  link: EventLink
-  entries: Map<number, Entry<Reader>>
-}
-
 const TICK_MS = 1_000
 const OPEN_DEADLINE_MS = 10_000
 /** How long a stream stays open while no core is connected. */
 const ORPHAN_MS = 30_000
+/** How long no stream moves after a core refused one. */
+const BALANCE_PAUSE_MS = 30_000
 
 /**
  * Keeps the streams of browsers open when a core is lost. If a link breaks, its subscriptions
  * resume on another core, or on the same core after it returns. They resume at the reader's
- * position, and duplicate events are dropped.
+ * position, and duplicate events are dropped. Subscriptions also move, a few a second, from a core
+ * with many to one with few.
  */
 export function createEventHub<Reader>(options: {
   core: CoreClients
@@ -77,13 +55,14 @@ export function createEventHub<Reader>(options: {
 }): EventHub<Reader> {
   const { core, presence, clock, logger } = options
   const links = new Map<CoreNode, Link<Reader>>()
-  readAtScrape([options.metrics.linksUp], () => [
-    [...links.values()].filter(({ link }) => link.state() === 'up').length,
-  ])
+  const linksUp = () => [...links.values()].filter(({ link }) => link.state() === 'up')
+  readAtScrape([options.metrics.linksUp], () => [linksUp().length])
   /** Subscriptions without a core. */
   const pending = new Set<Entry<Reader>>()
   let lastId = 0
+  let balanceAfter = 0
   const stopTimers: (() => void)[] = []
+  const receive = createFrameReader<Reader>({ logger, onOpened, onClosed })
 
   function addNode(node: CoreNode): void {
     const entries = new Map<number, Entry<Reader>>()
@@ -115,13 +94,16 @@ export function createEventHub<Reader>(options: {
   }
 
   /**
-   * Subscribes the entry on the core that has the fewest subscriptions. If no core is up, the entry
-   * waits for one. Returns false if no core is up and no core is connecting.
+   * Subscribes the entry on the core that has the fewest subscriptions, but not again on one that
+   * refused it if there is another. If no core is up, the entry waits for one. Returns false if no core is up and no core is connecting.
    */
   function attach(entry: Entry<Reader>): boolean {
-    const up = [...links.values()].filter(({ link }) => link.state() === 'up')
+    const up = linksUp()
     if (up.length === 0) return [...links.values()].some(({ link }) => link.state() === 'connecting')
-    const target = up.reduce((least, link) => (link.entries.size < least.entries.size ? link : least))
+    const others = up.filter((link) => link !== entry.refusedBy)
+    const target = (others.length > 0 ? others : up).reduce((least, link) =>
+      link.entries.size < least.entries.size ? link : least,
+    )
     lastId = (lastId + 1) >>> 0
     entry.id = lastId
     entry.link = target
@@ -178,56 +160,11 @@ export function createEventHub<Reader>(options: {
     }
   }
 
-  function receive(entries: Map<number, Entry<Reader>>, { frame }: Frame): void {
-    switch (frame.case) {
-      case 'opened': {
-        const entry = entries.get(frame.value.subscriptionId)
-        if (entry !== undefined) onOpened(entry, frame.value)
-        return
-      }
-      case 'event':
-        forwardEvent(entries, frame.value)
-        return
-      case 'replayed': {
-        const { subscriptionId, sequence, events, text } = frame.value
-        const entry = entries.get(subscriptionId)
-        if (entry === undefined || sequence <= entry.position) return
-        entry.position = sequence
-        entry.sink.write(entry.reader, text, events)
-        return
-      }
-      case 'advanced':
-        for (const entry of present(entries, frame.value.subscriptionIds))
-          entry.position = Math.max(entry.position, frame.value.sequence)
-        return
-      case 'availability': {
-        const { subscriptionIds, data, occurredAt } = frame.value
-        forwardAvailability(present(entries, subscriptionIds), data, timestampDate(occurredAt!))
-        return
-      }
-      case 'paused': {
-        const { subscriptionId } = frame.value
-        const entry = entries.get(subscriptionId)
-        entry?.sink.whenDrained(entry.reader, () => {
-          // The subscription may have moved to another core under a new id.
-          if (entry.id === subscriptionId) entry.link?.link.send({ case: 'continue', value: { subscriptionId } })
-        })
-        return
-      }
-      case 'closed': {
-        const entry = entries.get(frame.value.subscriptionId)
-        if (entry !== undefined) onClosed(entry, frame.value.error)
-      }
-    }
-  }
-
-  /** Returns the subscriptions that have not ended. */
-  const present = (entries: Map<number, Entry<Reader>>, ids: number[]) => ids.flatMap((id) => entries.get(id) ?? [])
-
   function onOpened(entry: Entry<Reader>, opened: Opened): void {
     const { sessionId, conversationId, epoch, sequence, availability } = opened
     pending.delete(entry)
     entry.attached = true
+    entry.refusedBy = undefined
     entry.epoch = epoch
     presence.opened(entry, opened)
     if (entry.opened && availability !== '') forwardAvailability([entry], availability, new Date(clock.now()))
@@ -240,23 +177,13 @@ export function createEventHub<Reader>(options: {
     entry.sink.opened(entry.reader, sessionId, conversationId)
   }
 
-  function forwardEvent(entries: Map<number, Entry<Reader>>, event: Event): void {
-    const text = encodeStreamedEvent(event)
-    if (text === undefined) logger.error({ sequence: event.sequence }, 'event has an unsafe id or name; skipping it')
-    const bytes = text && Buffer.from(text)
-    const ending = ENDING_EVENTS.has(event.type)
-    for (const entry of present(entries, event.subscriptionIds)) {
-      if (!ending && event.sequence <= entry.position) continue
-      entry.position = Math.max(entry.position, event.sequence)
-      if (ending) entry.endedBy = event.type
-      if (bytes) entry.sink.write(entry.reader, bytes)
-    }
-  }
-
   function onClosed(entry: Entry<Reader>, error: ErrorInfo | undefined): void {
     // A retryable error of a core must not end the stream. The next `tick` subscribes again.
-    if (entry.opened && !entry.attached && error?.retryable) wait(entry)
-    else finish(entry, error && errorFromInfo(error))
+    if (entry.opened && !entry.attached && error?.retryable) {
+      entry.refusedBy = entry.link
+      balanceAfter = clock.now() + BALANCE_PAUSE_MS
+      wait(entry)
+    } else finish(entry, error && errorFromInfo(error))
   }
 
   function tick(): void {
@@ -266,6 +193,21 @@ export function createEventHub<Reader>(options: {
         sendUnsubscribe(entry)
         finish(entry)
       } else if (entry.link === undefined) attach(entry)
+    }
+    balance()
+  }
+
+  /** Moves a few subscriptions, unless earlier ones have not opened again or a core refused one. */
+  function balance(): void {
+    if (clock.now() < balanceAfter || [...pending].some(({ opened }) => opened)) return
+    const up = linksUp()
+    const move = planMove(up.map(({ entries }) => entries.size))
+    if (move === undefined) return
+    const movable = [...up[move.from]!.entries.values()].filter(({ attached }) => attached)
+    for (const entry of movable.slice(0, move.count)) {
+      sendUnsubscribe(entry)
+      wait(entry)
+      attach(entry)
     }
   }
 
