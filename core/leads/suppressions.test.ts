@@ -48,9 +48,7 @@ describe('a suppressed person', () => {
     const [session, address] = [await cores.newSession(), newEmail()]
     expect(await add([email(address.toUpperCase())])).toEqual({ added: 1, existing: 0 })
     for (const core of cores.cores)
-      await expect
-        .poll(() => codeOf(submit(session, address, { core })), { interval: 20, timeout: 1000 })
-        .toBe('VISITOR_SUPPRESSED')
+      await expect.poll(() => codeOf(submit(session, address, { core })), { interval: 20 }).toBe('VISITOR_SUPPRESSED')
     expect(await codeOf(capture({ contact: ` ${address} ` }))).toBe('VISITOR_SUPPRESSED')
     expect(await codeOf(cores.send(session, `write to ${address}`))).toBe('ok')
     expect(await codeOf(submit(session, newEmail()))).toBe('ok')
@@ -69,9 +67,7 @@ describe('a suppressed person', () => {
     const sub = newSubject()
     const verified = await cores.newVerified(sub)
     await add([{ kind: 'subject', value: sub }])
-    await expect
-      .poll(() => codeOf(submit(verified, newEmail())), { interval: 20, timeout: 1000 })
-      .toBe('VISITOR_SUPPRESSED')
+    await expect.poll(() => codeOf(submit(verified, newEmail())), { interval: 20 }).toBe('VISITOR_SUPPRESSED')
     expect(await codeOf(capture({ name: 'Ada' }, verified.conversationId))).toBe('VISITOR_SUPPRESSED')
     expect(await codeOf(submit(await cores.newVerified(), newEmail()))).toBe('ok')
   })

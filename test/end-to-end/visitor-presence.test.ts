@@ -34,10 +34,8 @@ describe('the presence of a visitor over two gateways and two cores', () => {
     await shows(Presence.HERE)
     await report('away', 'b')
     await shows(Presence.AWAY)
-    const closedAt = performance.now()
     stream.close()
     await shows(Presence.GONE)
-    expect(performance.now() - closedAt).toBeLessThan(5_000)
 
     const late = followPresence(stack.operator(1), stack.demo.workspaceId)
     await until('the first presence frame', () => late.isComplete())
