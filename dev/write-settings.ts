@@ -41,7 +41,7 @@ export function settingsDocument(): string {
 
 Environment variables, read once when a process starts. An invalid value stops the start with an error that names the setting.
 An empty value counts as unset.
-\`NAME_FILE\` names a file with the value of \`NAME\`, for example of a mounted secret; a line feed at its end is ignored. This page is generated from the schemas that validate them (\`npm run make -- settings\`).
+Instead of \`NAME\`, you can set \`NAME_FILE\` to the path of a file with its value, for example a mounted secret. A line feed at the end of the file is ignored. This page is generated from the schemas that validate them (\`npm run make -- settings\`).
 
 ## Core
 

@@ -8,13 +8,14 @@ import {
   type VisitorMessage,
   type VisitorMessageResultSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
+import { validCorrelationId } from '../../contract/correlation-id.ts'
 import type { ProtoFields } from '../../contract/proto-fields.ts'
 import type { CoreContext } from '../context.ts'
 import type { PageQuery, Sent, VisitorSend } from '../conversations/messages.ts'
 import { ServiceError } from '../errors.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { callerOf } from '../transport/caller.ts'
-import { correlationIdOf, toErrorInfo, toServiceError, validCorrelationId } from '../transport/connect-errors.ts'
+import { correlationIdOf, toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 import { conversationMethods } from './conversations.ts'
 import { fromAgent, toMessage, toPage, toVisitorsPage } from './messaging-values.ts'
 import { reportMethods } from './report.ts'

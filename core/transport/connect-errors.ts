@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { Code, ConnectError, type Interceptor } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import { ErrorCode, type ErrorInfo, ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { validCorrelationId } from '../../contract/correlation-id.ts'
 import { connectCodeOf, publicError } from '../../contract/errors.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { isStoreFault } from '../mongodb/faults.ts'
@@ -63,10 +64,6 @@ export function errorInterceptor(logger: Logger): Interceptor {
 export function correlationIdOf(header: Headers): string | undefined {
   return validCorrelationId(header.get('x-correlation-id') ?? '')
 }
-
-/** Returns the id, or undefined if a gateway would not accept it. */
-export const validCorrelationId = (given: string): string | undefined =>
-  /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : undefined
 
 async function* convertStream<T>(messages: AsyncIterable<T>, convert: (error: unknown) => ConnectError) {
   try {

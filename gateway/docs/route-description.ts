@@ -1,4 +1,5 @@
 import type { FastifyContextConfig } from 'fastify'
+import { correlationIdPattern } from '../../contract/correlation-id.ts'
 import type { PublicErrorCode } from '../../contract/errors.ts'
 import { CONTRACT_VERSION } from '../../contract/public-api.ts'
 import { OperationId } from '../schemas/fields.ts'
@@ -80,7 +81,7 @@ const EVERY_HEADER: Json[] = [
   {
     name: 'X-Correlation-Id',
     in: 'header',
-    schema: { type: 'string', pattern: '^[A-Za-z0-9._-]{1,64}$' },
+    schema: { type: 'string', pattern: correlationIdPattern },
     description: 'Id of the request in logs and answers; generated if missing.',
   },
 ]

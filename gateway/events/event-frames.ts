@@ -13,12 +13,12 @@ import { ENDING_EVENTS } from './event-stream-encoding.ts'
 export interface Entry<Reader> extends StreamSubscription {
   id: number
   credentials: Credentials
-  /** Position at which the stream begins; undefined after the subscription has opened. */
+  /** Where the stream begins. Undefined once the subscription has opened. */
   start: StartPoint | undefined
   sink: EventSink<Reader>
   reader: Reader
   link: Link<Reader> | undefined
-  /** Link of the core that refused the subscription last. */
+  /** Link to the core that last refused the subscription. */
   refusedBy?: Link<Reader> | undefined
   opened: boolean
   attached: boolean

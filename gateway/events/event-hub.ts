@@ -94,8 +94,9 @@ export function createEventHub<Reader>(options: {
   }
 
   /**
-   * Subscribes the entry on the core that has the fewest subscriptions, but not again on one that
-   * refused it if there is another. If no core is up, the entry waits for one. Returns false if no core is up and no core is connecting.
+   * Subscribes the entry on the core that has the fewest subscriptions. A core that refused the entry
+   * is used only if no other core is up. If no core is up, the entry waits for one. Returns false if
+   * no core is up and no core is connecting.
    */
   function attach(entry: Entry<Reader>): boolean {
     const up = linksUp()

@@ -13,12 +13,12 @@ describe('the plan of moves', () => {
     expect(planMove(sizes)).toBeUndefined()
   })
 
-  it('needs 50 moves of 20 to halve 2,000 streams, and fewer at the end', () => {
+  it('moves 20 streams at once, and fewer if the numbers are close', () => {
     expect(planMove([2000, 0])).toEqual({ from: 0, to: 1, count: 20 })
     expect(planMove([0, 11])).toEqual({ from: 1, to: 0, count: 6 })
   })
 
-  it('ends, keeps all streams and leaves similar numbers', () => {
+  it('moves streams until all cores have similar numbers, and loses none', () => {
     const someSizes = fc.array(fc.nat(3000), { minLength: 2, maxLength: 6 })
     fc.assert(
       fc.property(someSizes, (before) => {

@@ -32,8 +32,8 @@ export const seededFaults: SeededFault[] = [
     'C1.10',
     'replaces a valid correlation id',
     'gateway/http',
-    "typeof given === 'string' && CORRELATION_ID.test(given) ? given : randomUUID()",
-    'CORRELATION_ID.test(String(given)) ? randomUUID() : randomUUID()',
+    "(typeof given === 'string' && validCorrelationId(given)) || randomUUID()",
+    'validCorrelationId(String(given)) ? randomUUID() : randomUUID()',
   ),
   fault(
     'C1.12',

@@ -48,7 +48,7 @@ describe('the Dockerfile', () => {
     ])
   })
 
-  it('the Dockerfile and the example overlay name the version of the package', async () => {
+  it('images and the example overlay are labelled with the version of the package', async () => {
     const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
     const overlay = await readFile(join(root, 'deploy/kubernetes/overlays/example/kustomization.yaml'), 'utf8')
     expect(await readDockerfile()).toContain(`LABEL org.opencontainers.image.version=${version}\n`)

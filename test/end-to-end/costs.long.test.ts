@@ -28,7 +28,7 @@ let stack: Stack
 let attackers: (Visitor & { siteKey: string })[]
 let bystanders: Bystanders
 let memory: Record<string, number>
-/** The sends of others that were measured last, without load. */
+/** Others' sends as they were measured after the previous case, without load. */
 let before: Sample[]
 
 beforeAll(async () => {

@@ -29,7 +29,7 @@ it('`explain --session` names the log line to search for if nothing stored refus
   expect(text).not.toContain(session.accessGrant)
 })
 
-it('`explain --message` says when the message was stored, its state, and the correlation id of the request that stored it', async () => {
+it('`explain --message` says when the message was stored, which state it has, and which request stored it', async () => {
   const visitor = await stack.newVisitor()
   const { conversationId } = visitor.session
   const send = (correlationId: string) =>

@@ -1,4 +1,5 @@
 import { useId, useRef, useState } from 'preact/hooks'
+import { useAction } from './action.ts'
 import { Button, IconButton } from './button.tsx'
 import { Field } from './field.tsx'
 import { afterPress } from './press.ts'
@@ -34,25 +35,22 @@ export function EntryList({
   const listId = useId()
   const input = useRef<HTMLInputElement>(null)
   const [problem, setProblem] = useState<string>()
-  const isSaving = useRef(false)
-  const [isDisabled, setIsDisabled] = useState(false)
+  const { busy, run } = useAction()
 
-  async function change(changed: string[]) {
-    isSaving.current = true
-    setIsDisabled(true)
-    try {
-      return await onChange(changed)
-    } finally {
-      isSaving.current = false
-      setIsDisabled(false)
-    }
+  /** Resolves to false if the change is not stored, also because another change is being stored. */
+  async function change(changed: string[]): Promise<boolean> {
+    let stored: unknown
+    const hasRun = await run(async () => {
+      stored = await onChange(changed)
+    })
+    return hasRun && stored !== false
   }
 
   /** Adds the typed entry, if it is valid. */
   async function add() {
     const field = input.current
-    // The operator has left the view, or the entry stays in the field until an earlier one is stored.
-    if (!field || isSaving.current) return
+    // The operator has left the view.
+    if (!field) return
     const entry = field.value.trim()
     const wrong = entry === '' ? undefined : entries.includes(entry) ? 'Already in the list.' : problemOf(entry)
     setProblem(wrong)
@@ -60,8 +58,7 @@ export function EntryList({
     field.setCustomValidity(wrong ?? '')
     if (entry === '' || wrong !== undefined) return
     field.value = ''
-    const isStored = await change([...entries, entry])
-    if (isStored === false && field.value === '') field.value = entry
+    if (!(await change([...entries, entry])) && field.value === '') field.value = entry
   }
 
   function addAndStay() {
@@ -85,12 +82,7 @@ export function EntryList({
                   <span class="mono breakable" dir="auto">
                     {entry}
                   </span>
-                  <IconButton
-                    icon="close"
-                    label={`Remove ${entry}`}
-                    disabled={isDisabled}
-                    onClick={() => remove(entry)}
-                  />
+                  <IconButton icon="close" label={`Remove ${entry}`} disabled={busy} onClick={() => remove(entry)} />
                 </li>
               ))}
             </ul>
@@ -119,7 +111,7 @@ export function EntryList({
                   <option key={known} value={known} />
                 ))}
             </datalist>
-            <Button disabled={isDisabled} onClick={addAndStay}>
+            <Button disabled={busy} onClick={addAndStay}>
               Add<span class="visually-hidden"> to {label}</span>
             </Button>
           </div>

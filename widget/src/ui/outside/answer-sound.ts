@@ -1,7 +1,7 @@
 import type { KeyValueStorage } from '../../../../browser/storage.ts'
 import { sessionRecordKey } from '../../session/session-record.ts'
 
-/** The two notes: start in seconds, frequency in hertz. */
+/** The two notes of the sound: when each one starts, in seconds, and its frequency in hertz. */
 const notes = [
   [0, 660],
   [0.12, 880],
@@ -19,7 +19,7 @@ export function createAnswerSound(storage: KeyValueStorage, siteKey: string) {
   const isOn = () => storage.getItem(key) === 'true'
 
   function play() {
-    // Browsers hold back a sound until the visitor uses the page. It would then come too late.
+    // Before the visitor has used the page, browsers delay each sound until they do.
     if (!isOn() || navigator.userActivation?.hasBeenActive === false) return
     audio ??= new AudioContext()
     void audio.resume()

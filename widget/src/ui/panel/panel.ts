@@ -148,7 +148,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     draft: composer.draft,
     setDraft: composer.setDraft,
 
-    /** Removes the panel from the page, and its listeners. */
+    /** Removes the panel and its listeners. */
     remove() {
       fullScreen.removeEventListener('change', followScreen)
       features.dispose()

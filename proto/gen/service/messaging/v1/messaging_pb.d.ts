@@ -532,7 +532,7 @@ export declare type Message = Message$1<"service.messaging.v1.Message"> & {
 
   /**
    * Correlation id of the request that stored the message; a repeat of the request has another one.
-   * Not set in ListVisitorMessages, and not if the request had none.
+   * Unset in ListVisitorMessages, and if the request had no correlation id.
    *
    * @generated from field: optional string correlation_id = 14;
    */
