@@ -1,5 +1,6 @@
 import { ConsentDecision, type Session } from '#proto/session/v1/session_pb.js'
 import { ConnectionStatus, type Installation } from '#proto/workspace/v1/workspace_pb.js'
+import { isOriginAllowed } from '../../contract/origins.ts'
 import type { Services } from '../services.ts'
 import { timeText } from './time-text.ts'
 
@@ -57,11 +58,10 @@ function bansOf({ sessionId, visitorBanned, addressBannedUntil }: Session): stri
 
 function refusalsOf({ origin, consent }: Session, installation: Installation): string[] {
   const { publicSiteKey, enabled, origins, consent: policy } = installation
-  const isListed = origins.includes(origin)
   const agreed = consent?.decision === ConsentDecision.GRANTED && consent.policyVersion === policy?.policyVersion
   return [
     ...(enabled ? [] : [`Installation ${publicSiteKey} is disabled.`]),
-    ...(isListed || origins.some((each) => each.includes('*'))
+    ...(isOriginAllowed(origin, origins)
       ? []
       : [`Installation ${publicSiteKey} allows ${origins.join(', ') || 'no origin'} only. Add ${origin} to it.`]),
     ...(policy?.required && !agreed

@@ -1,6 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { isOriginAllowed } from '../../contract/origins.ts'
 import { ServiceError } from '../errors.ts'
-import { isOriginAllowed } from '../workspaces/model.ts'
 
 export type CommandKind = 'navigation' | 'screenshot'
 

@@ -1,8 +1,9 @@
 import type { FieldIssue } from '../../contract/errors.ts'
+import { isOriginEntry } from '../../contract/origins.ts'
 import { field, hexColour, locale, oneOf, text, url, validate } from '../rules.ts'
 import { consentPolicyIssues } from './consent-policy.ts'
 import { formDefinitionIssues } from './forms.ts'
-import { type Appearance, type InstallationSettings, isOriginEntry } from './model.ts'
+import type { Appearance, InstallationSettings } from './model.ts'
 import { availabilityIssues } from './opening-hours.ts'
 import { translationIssues } from './translations.ts'
 

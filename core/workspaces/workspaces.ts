@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { entriesAllowing, isOriginAllowed } from '../../contract/origins.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
@@ -19,10 +20,8 @@ import {
   type ConnectionStatus,
   defaultAppearance,
   defaultCapabilities,
-  entriesAllowing,
   type Installation,
   type InstallationSettings,
-  isOriginAllowed,
   type SealedIdentitySecret,
   type Workspace,
   type WorkspaceSettings,

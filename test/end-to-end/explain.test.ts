@@ -1,4 +1,9 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
+import { createKeyring, parseSecretKeys } from '../../core/keys/keyring.ts'
+import { createAccess } from '../../core/workspaces/access.ts'
 import { adminHere } from '../support/admin.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { startLocalWorker } from '../support/local-worker.ts'
@@ -13,6 +18,14 @@ beforeAll(async () => {
 })
 
 const explain = (...args: string[]) => adminHere(['explain', ...args], { DATA_DIR: stack.dataDir })
+
+async function newSite(origin: string) {
+  const { workspaces } = stack.operator()
+  const { connection } = await workspaces.createConnection({ workspaceId: stack.demo.workspaceId, name: 'Another' })
+  const { connectionId } = connection!
+  const { installation } = await workspaces.createInstallation({ connectionId, origins: [origin] })
+  return { connectionId, siteKey: installation!.publicSiteKey }
+}
 
 async function sessionText(sessionId: string): Promise<string> {
   const { code, stdout, stderr } = await explain('--session', sessionId)
@@ -75,19 +88,50 @@ it('`explain --session` says that the session was revoked or ended by a ban', as
 
 it('`explain --session` names a missing consent, a removed origin and a disabled installation', async () => {
   const { workspaces } = stack.operator()
-  const { session } = await stack.newVisitor()
-  const publicSiteKey = stack.demo.siteKey
+  const { siteKey } = await newSite(stack.demo.origin)
+  const { session } = await stack.newVisitor({ siteKey })
   const consent = { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: '7' }
   await workspaces.updateInstallation({
-    siteKey: publicSiteKey,
+    siteKey,
     origins: ['https://other.example'],
     enabled: false,
     consent,
   })
   const text = await sessionText(session.sessionId)
   expect(text).toContain('allows https://other.example only')
-  expect(text).toContain(`Installation ${publicSiteKey} is disabled.`)
+  expect(text).toContain(`Installation ${siteKey} is disabled.`)
   expect(text).toContain('agrees to version 7 of the consent policy. There is no decision yet.')
+})
+
+it('`explain --session` names a ban of the network address, a disabled connection and a session that the visitor closed', async () => {
+  const { sessions, workspaces } = stack.operator()
+  const origin = 'https://shop.wild.example'
+  const { connectionId, siteKey } = await newSite('https://*.wild.example')
+  const [closed, open] = [await stack.newVisitor({ origin, siteKey }), await stack.newVisitor({ origin, siteKey })]
+  const close = { body: { scope: 'continuity' }, headers: { 'Idempotency-Key': randomUUID() } }
+  expect(await closed.call('POST', '/sessions/close', close)).toMatchObject({ status: 200 })
+  expect(await sessionText(closed.session.sessionId)).toContain('It was closed')
+  const { sessionId } = open.session
+  // The wildcard allows the origin.
+  expect(await sessionText(sessionId)).toContain('Nothing that is stored refuses this session.')
+  await workspaces.updateInstallation({ siteKey, origins: ['https://*.other.example'] })
+  expect(await sessionText(sessionId)).toContain(`allows https://*.other.example only. Add ${origin} to it.`)
+  await workspaces.setConnectionStatus({ connectionId, status: 2 })
+  expect(await sessionText(sessionId)).toContain(`Connection ${connectionId} is disabled.`)
+  await sessions.banVisitor({ sessionId, reason: 'a private reason', addressBanSeconds: 3600 })
+  expect(await sessionText(sessionId)).toMatch(/network address is banned until \d{4}-.*visitors unban --session/)
+})
+
+it('`explain --session` says that a session has expired', async () => {
+  const short = await startLocalStack({
+    database: testDatabase({ isNew: true }),
+    coreEnv: { GRANT_LIFETIME_SECONDS: '2', SESSION_LIFETIME_SECONDS: '2', SESSION_RENEWABLE_SECONDS: '0' },
+  })
+  const { session } = await short.newVisitor()
+  await until('the session has expired', async () => {
+    const { stdout } = await adminHere(['explain', '--session', session.sessionId], { DATA_DIR: short.dataDir })
+    return stdout.includes('It expired at')
+  })
 })
 
 it('`explain --delivery` says whether the delivery waits, is held, was accepted or failed, with the facts of its attempts', async () => {
@@ -123,6 +167,61 @@ it('`explain --delivery` says whether the delivery waits, is held, was accepted 
   )
   await until('the failed delivery', async () => (await textOf(refused.deliveryId)).includes('It failed for good'))
   expect(await textOf(refused.deliveryId)).toMatch(/status 400[\s\S]*deliveries retry --attempt att_/)
+})
+
+it('`explain --delivery` names the next retry, an exhausted schedule and a suppressed person; a deleted destination leaves nothing to explain', async () => {
+  const receiver = await startReceiver()
+  const { leads, workspaces } = stack.operator()
+  const { workspaceId } = stack.demo
+  const { subscription } = await leads.createSubscription({
+    workspaceId,
+    destinationUrl: `${receiver.http}/503`,
+    mappedFields: ['email'],
+  })
+  const { subscriptionId } = subscription!
+  const deliver = async (email: string) => {
+    const { leadId } = await leads.captureLead({ workspaceId, source: 'api', fields: { email } })
+    const { attempt } = await leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: randomUUID() })
+    return attempt!.deliveryId
+  }
+  const deliveryId = await deliver('ann@example.com')
+  const retry = async (id: string) => {
+    const { attempts } = await leads.listDeliveryAttempts({ deliveryId: id })
+    await leads.retryDeliveryAttempt({ attemptId: attempts.at(-1)!.attemptId, idempotencyKey: randomUUID() })
+  }
+  const says = (id: string, part: string) =>
+    until(part, async () => (await explain('--delivery', id)).stdout.includes(part))
+  await says(deliveryId, 'The next one is due at')
+  expect((await explain('--delivery', deliveryId)).stdout).toContain(`Every attempt to destination ${subscriptionId}`)
+  for (let number = 2; number <= 9; number += 1) {
+    await retry(deliveryId)
+    await says(deliveryId, number < 9 ? `Attempt ${number} ended at` : 'Every attempt of the schedule failed.')
+  }
+  const suppressed = await deliver('bob@example.com')
+  await says(suppressed, 'The next one is due at')
+  await workspaces.addSuppressions({ workspaceId, entries: [{ of: { case: 'email', value: 'bob@example.com' } }] })
+  await says(suppressed, 'the person is on the suppression list')
+  await leads.deleteSubscription({ subscriptionId })
+  expect(await explain('--delivery', deliveryId)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('NotFound'),
+  })
+})
+
+it('`explain` shows nothing to a token of another workspace or without the scope', async () => {
+  const { session } = await stack.newVisitor()
+  const secrets = JSON.parse(await readFile(join(stack.dataDir, 'secrets.json'), 'utf8'))
+  const access = createAccess(createKeyring(parseSecretKeys(secrets.secretKeys)), Date.now)
+  const explainAs = async (grants: { scopes: string[]; workspaceId?: string }) => {
+    const token = await access.issue({ subject: 'test', ...grants })
+    return adminHere(['explain', '--session', session.sessionId], {
+      CORE_URL: stack.cores[0]!.url,
+      SERVICE_TOKEN: token,
+    })
+  }
+  const scopes = ['sessions:read', 'workspaces:read']
+  expect(await explainAs({ scopes, workspaceId: 'ws_other' })).toMatchObject({ code: 1, stdout: '' })
+  expect(await explainAs({ scopes: ['leads:read'] })).toMatchObject({ code: 1, stdout: '' })
 })
 
 it('`explain` refuses an unknown id with exit code 1, and no or two ids with 2', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { entriesAllowing, isOriginAllowed, isOriginEntry } from './model.ts'
+import { entriesAllowing, isOriginAllowed, isOriginEntry } from './origins.ts'
 
 describe('origins', () => {
   it.each([
