@@ -7,6 +7,7 @@ import type { Part } from '../part.ts'
 import type { Table } from '../table.ts'
 import { childrenOf, usageOf } from '../usage.ts'
 import { scratchFolder } from '../workspace.ts'
+import { type PartCosts, sizesTable } from './sizes.ts'
 import { type CapacityVisitor, createVisitor } from './visitors.ts'
 
 /** Time in milliseconds that the bench waits before it measures, so that memory use is stable. */
@@ -14,7 +15,8 @@ const settleMs = 5_000
 const atOnce = 64
 
 /**
- * Measures three figures: memory per open stream, CPU time per message, and disk space per message.
+ * Measures memory per open stream, CPU time per message, and disk space per session and message, and
+ * says what a day of so many people needs.
  * Runs one round. The option for the number of rounds has no effect.
  */
 export const capacityPart: Part = async ({ quick, log }) => {
@@ -52,6 +54,11 @@ export const capacityPart: Part = async ({ quick, log }) => {
     }
   }
 
+  // Only a stopped engine has written all files.
+  await core.stop()
+  const bytesEmpty = await bytesOf(dataDir)
+  core = await part('dev/core.ts', ports.core, { CORE_PORT: String(ports.core) })
+
   log(`${sizes.streams} sessions`)
   const visitors: CapacityVisitor[] = []
   await inTurn(sizes.streams, async () => void visitors.push(await createVisitor(site, agent)))
@@ -59,6 +66,7 @@ export const capacityPart: Part = async ({ quick, log }) => {
   // calls.
   await gateway.stop()
   await core.stop()
+  const sessionBytes = ((await bytesOf(dataDir)) - bytesEmpty) / sizes.streams
   core = await part('dev/core.ts', ports.core, { CORE_PORT: String(ports.core) })
   gateway = await part('gateway/main.ts', ports.gateway, gatewaySettings)
   await delay(settleMs)
@@ -88,31 +96,35 @@ export const capacityPart: Part = async ({ quick, log }) => {
   await gateway.stop()
   agent.destroy()
 
+  const messageBytes = (bytesAfter - bytesBefore) / (sizes.messages + atOnce)
   const parts = ['gateway', 'core', 'engine'] as const
-  const cell = (value: number, unit: string, digits = 0) => ({ values: [value], unit, digits })
+  const costsOf = (name: (typeof parts)[number]) => ({
+    idleMb: quiet[name].residentMb,
+    streamKb: ((streaming[name].residentMb - quiet[name].residentMb) * 1_000) / sizes.streams,
+    messageUs: ((after[name].cpuSeconds - before[name].cpuSeconds) * 1e6) / sizes.messages,
+  })
+  const costs = { gateway: costsOf('gateway'), core: costsOf('core'), engine: costsOf('engine') }
+  const row = (name: string, figure: keyof PartCosts, unit: string, digits = 0) => ({
+    name,
+    cells: parts.map((part) => ({ values: [costs[part][figure]], unit, digits })),
+  })
   const table: Table = {
     title: 'Memory, CPU time and disk space per visitor and message',
     columns: ['', ...parts],
     rows: [
-      {
-        name: `memory per open stream (${sizes.streams.toLocaleString('en')} open)`,
-        cells: parts.map((name) =>
-          cell(((streaming[name].residentMb - quiet[name].residentMb) * 1_000) / sizes.streams, 'kB', 1),
-        ),
-      },
-      { name: 'memory without streams', cells: parts.map((name) => cell(quiet[name].residentMb, 'MB')) },
-      {
-        name: `CPU time per message (${sizes.messages.toLocaleString('en')} messages, ${atOnce} concurrent)`,
-        cells: parts.map((name) =>
-          cell(((after[name].cpuSeconds - before[name].cpuSeconds) * 1e6) / sizes.messages, 'µs'),
-        ),
-      },
+      row(`memory per open stream (${sizes.streams.toLocaleString('en')} open)`, 'streamKb', 'kB', 1),
+      row('memory without streams', 'idleMb', 'MB'),
+      row(
+        `CPU time per message (${sizes.messages.toLocaleString('en')} messages, ${atOnce} concurrent)`,
+        'messageUs',
+        'µs',
+      ),
     ],
     notes: [
-      `On disk a message of 100 characters takes ${Math.round((bytesAfter - bytesBefore) / (sizes.messages + atOnce))} bytes more, indexes included, as the embedded engine leaves its files when it stops.`,
+      `On disk a session takes ${Math.round(sessionBytes)} bytes and a message of 100 characters ${Math.round(messageBytes)} bytes, indexes included, as the embedded engine leaves its files when it stops.`,
     ],
   }
-  return [table]
+  return [table, sizesTable({ ...costs, engineMessageUs: costs.engine.messageUs, sessionBytes, messageBytes })]
 }
 
 async function inTurn(count: number, work: (index: number) => Promise<void>): Promise<void> {
