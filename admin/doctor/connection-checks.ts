@@ -22,11 +22,16 @@ export async function* connectionFindings(url: URL): AsyncGenerator<Finding, boo
     return false
   }
   yield fine(`${host} resolves to ${addresses.join(', ')}`)
-  let isReached = false
+  const opened: Opened[] = []
   for (const address of addresses) {
-    const { isOpen, finding } = await openedConnection(address, port, url.protocol === 'https:' ? host : '')
-    isReached ||= isOpen
-    yield finding
+    opened.push(await openedConnection(address, port, url.protocol === 'https:' ? host : ''))
+  }
+  const isReached = opened.some(({ isOpen }) => isOpen)
+  for (const [index, { finding, isRefused }] of opened.entries()) {
+    // A server often listens on only one of the addresses of `localhost`.
+    yield isRefused && isReached && isLocal(host)
+      ? fine(`nothing listens on ${addresses[index]}; browsers use the other address`)
+      : finding
   }
   if (url.protocol === 'http:' && !isLocal(host))
     yield fault('the URL begins with http: pages with https cannot use it. Terminate TLS in the proxy')
@@ -35,12 +40,15 @@ export async function* connectionFindings(url: URL): AsyncGenerator<Finding, boo
 
 const isLocal = (host: string) => host === 'localhost' || host.endsWith('.localhost') || /^(127\.|::1$)/.test(host)
 
+interface Opened {
+  isOpen: boolean
+  /** Nothing listens at the address. */
+  isRefused: boolean
+  finding: Finding
+}
+
 /** @param tlsName the host of the certificate, or an empty text for a connection without TLS. */
-async function openedConnection(
-  address: string,
-  port: number,
-  tlsName: string,
-): Promise<{ isOpen: boolean; finding: Finding }> {
+async function openedConnection(address: string, port: number, tlsName: string): Promise<Opened> {
   const socket = tlsName
     ? connectTls({
         host: address,
@@ -54,10 +62,11 @@ async function openedConnection(
     const finding = tlsName
       ? tlsFinding(address, socket as TLSSocket)
       : fine(`${address} accepts connections on port ${port}`)
-    return { isOpen: true, finding }
+    return { isOpen: true, isRefused: false, finding }
   } catch (error) {
-    const finding = fault(`${address}, port ${port}: ${connectFault(error as NodeJS.ErrnoException)}`)
-    return { isOpen: false, finding }
+    const failure = error as NodeJS.ErrnoException
+    const finding = fault(`${address}, port ${port}: ${connectFault(failure)}`)
+    return { isOpen: false, isRefused: failure.code === 'ECONNREFUSED', finding }
   } finally {
     discard(socket)
   }

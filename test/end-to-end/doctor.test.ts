@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
@@ -68,6 +69,8 @@ async function findingsOf(
 }
 
 const isStream = ({ headers }: IncomingMessage) => `${headers['content-type']}`.startsWith('text/event-stream')
+
+const localhost = await lookup('localhost', { all: true })
 
 describe('the doctor', () => {
   it('finds no fault behind a proxy that passes everything on, and leaves no session behind', async () => {
@@ -173,6 +176,13 @@ describe('the doctor', () => {
     expect(closed.faults[0]).toMatch(/nothing listens there/)
     const unknown = await findingsOf(new URL('https://chat.invalid'))
     expect(unknown).toEqual({ faults: [expect.stringMatching(/^chat\.invalid does not resolve/)], fine: [] })
+  })
+
+  it.skipIf(localhost.length < 2)('finds no fault if a local server listens on one address of localhost', async () => {
+    const { port } = await startProxy()
+    const { faults, fine } = await findingsOf(new URL(`http://localhost:${port}`))
+    expect(faults).toEqual([])
+    expect(fine).toContain('nothing listens on ::1; browsers use the other address')
   })
 
   it('names a certificate that browsers do not trust', async () => {
