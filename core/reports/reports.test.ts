@@ -103,6 +103,14 @@ describe('the report', () => {
     )
   })
 
+  it('lists tags of equal number by name, in whatever order their conversations began', async () => {
+    const workspaceId = newWorkspace()
+    for (const tag of ['zoo', 'apple', 'mango'])
+      await tell(workspaceId, { begunAt: '2026-03-02T10:00:00Z', tags: [tag] })
+    const { byTag } = await reportFor(workspaceId, { firstDay: '2026-03-02', days: 1 })
+    expect(filled(byTag)).toEqual(['apple 1', 'mango 1', 'zoo 1'])
+  })
+
   it('measures from the first message of the visitor to the first answer of an agent, not of a bot', async () => {
     const workspaceId = newWorkspace()
     const begunAt = '2026-03-02T10:00:00Z'

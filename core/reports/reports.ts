@@ -159,7 +159,9 @@ function createGroups(first: Temporal.PlainDate, days: number, timeZone: string)
     },
 
     async report(): Promise<Report> {
-      const tags = [...byTag].sort(([, one], [, other]) => other.length - one.length).slice(0, maxListedTags)
+      const mostUsedFirst = ([one, ofOne]: [string, Group], [other, ofOther]: [string, Group]) =>
+        ofOther.length - ofOne.length || (one < other ? -1 : 1)
+      const tags = [...byTag].sort(mostUsedFirst).slice(0, maxListedTags)
       const [byDays, byHours, byTags] = [await rowsOf(byDay), await rowsOf(byHour), await rowsOf(tags)]
       return { firstDay: first.toString(), total: rowOf('', total), byDay: byDays, byHour: byHours, byTag: byTags }
     },
