@@ -1,6 +1,9 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { Code, ConnectError, createClient, createRouterTransport } from '@connectrpc/connect'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import { createCoreTransport } from '../core-client/core-transport.ts'
 import { createKeyedTransport, UnknownOutcomeError } from './keyed-transport.ts'
 
 /** A core whose first `times` calls fail with `code`. Later calls succeed. */
@@ -43,6 +46,16 @@ describe('a transport that adds idempotency keys', () => {
     await expect(client.rotateIdentitySecret({ siteKey: 'pk' })).rejects.toMatchObject({ code: Code.NotFound })
     expect(keys).toHaveLength(1)
   })
+})
+
+it('a call to a core that accepts the connection and never answers ends at the deadline', async () => {
+  const silent = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  onTestFinished(() => void silent.close())
+  const core = createCoreTransport(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`)
+  onTestFinished(() => core.cut())
+  const client = createClient(WorkspaceService, createKeyedTransport(core, { key: 'k1', deadlineMs: 100 }))
+  await expect(client.listWorkspaces({})).rejects.toMatchObject({ code: Code.DeadlineExceeded })
 })
 
 it('a transport that adds idempotency keys adds no key to a read', async () => {

@@ -8,19 +8,20 @@ export class UnknownOutcomeError extends Error {
 }
 
 const tries = 3
+const defaultDeadlineMs = 30_000
 const unanswered = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Internal, Code.Unknown])
 
 /**
  * Adds the idempotency key of the administration command to each request with the field
  * `idempotency_key`. Retries the request with the same key if it gets no answer. Errors:
- * `UnknownOutcomeError` if no retry gets an answer.
+ * `UnknownOutcomeError` if no retry gets an answer. Streams have no deadline.
  */
 export function createKeyedTransport(
   transport: Transport,
-  { key, retryMs = 1_000 }: { key: string; retryMs?: number },
+  { key, retryMs = 1_000, deadlineMs = defaultDeadlineMs }: { key: string; retryMs?: number; deadlineMs?: number },
 ): Transport {
   return {
-    async unary(method, signal, timeoutMs, header, input, values) {
+    async unary(method, signal, timeoutMs = deadlineMs, header, input, values) {
       const keyField = method.input.field.idempotencyKey
       if (!keyField) return transport.unary(method, signal, timeoutMs, header, input, values)
       const keyed = { ...input, [keyField.localName]: key }

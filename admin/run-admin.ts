@@ -1,4 +1,4 @@
-import { ConnectError } from '@connectrpc/connect'
+import { Code, ConnectError } from '@connectrpc/connect'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
 import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { createCoreTransport } from '../core-client/core-transport.ts'
@@ -98,9 +98,13 @@ async function withCore({ values, key }: Call, env: NodeJS.ProcessEnv | undefine
 function describeError(error: unknown): { text: string; status: number } {
   if (error instanceof UsageError || error instanceof SettingError) return { text: error.message, status: 2 }
   if (error instanceof UnknownOutcomeError) return { text: error.message, status: 1 }
-  const { rawMessage } = ConnectError.from(error)
+  const { rawMessage, code } = ConnectError.from(error)
   const info = error instanceof ConnectError ? errorInfoOf(error) : undefined
-  if (!info) return { text: rawMessage, status: 1 }
+  if (!info) {
+    const isSilent = code === Code.Unavailable || code === Code.DeadlineExceeded
+    const hint = isSilent ? '. Check CORE_URL, and whether GET /readyz of the core answers' : ''
+    return { text: `${rawMessage}${hint}`, status: 1 }
+  }
   const issues = info.issues.map(({ path, rule }) => `\n  ${path} ${rule}`)
   return { text: `the core answered ${info.code}${issues.join('')}`, status: 1 }
 }
