@@ -1,0 +1,86 @@
+import type { DescMethod } from '@bufbuild/protobuf'
+import { Code, ConnectError, createContextValues, type HandlerContext } from '@connectrpc/connect'
+import { pino } from 'pino'
+import { describe, expect, it } from 'vitest'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { SessionService } from '#proto/session/v1/session_pb.js'
+import type { CoreContext } from '../context.ts'
+import { createCoreMetrics } from '../metrics.ts'
+import { createCallGate } from './call-gate.ts'
+
+const { getConversation, listConversations, listVisitorMessages, sendVisitorMessages } = MessagingService.method
+const { getConfig } = SessionService.method
+
+/** A gate that accepts any token, and calls that stay open until they are told to leave. */
+function openGate({ callsMax = 1_000 } = {}) {
+  const gate = createCallGate({
+    access: { authenticate: async () => ({}) },
+    config: { CALLS_MAX: callsMax },
+    logger: pino({ level: 'silent' }),
+    metrics: createCoreMetrics(),
+    now: Date.now,
+  } as unknown as CoreContext)
+  const call = (method: DescMethod, signal = new AbortController().signal) => {
+    const state: { leave?: () => void; code?: Code } = {}
+    const context = { method, service: method.parent, signal, requestHeader: new Headers(), url: 'http://core/' }
+    gate.admit({ ...context, values: createContextValues() } as unknown as HandlerContext).then(
+      (leave) => {
+        state.leave = leave
+      },
+      (error) => {
+        state.code = ConnectError.from(error).code
+      },
+    )
+    return state
+  }
+  return { call }
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+const running = (calls: { leave?: () => void }[]) => calls.filter(({ leave }) => leave !== undefined).length
+
+describe('when operators and services read one thing each, hundreds at once', () => {
+  it('eight run, and the others follow in order as they end', async () => {
+    const { call } = openGate()
+    const reads = Array.from({ length: 300 }, () => call(getConversation))
+    await turn()
+    expect(running(reads)).toBe(8)
+    reads[3]!.leave!()
+    await turn()
+    expect(reads[8]!.leave).toBeDefined()
+    expect(running(reads)).toBe(9)
+  })
+
+  it('sends, reads of visitors, lists and requests for the configuration do not wait for them', async () => {
+    const { call } = openGate()
+    for (let index = 0; index < 300; index += 1) call(getConversation)
+    const others = [sendVisitorMessages, listVisitorMessages, listConversations, getConfig].map((method) =>
+      call(method),
+    )
+    await turn()
+    expect(running(others)).toBe(4)
+  })
+
+  it('one that is cancelled while it waits takes no place', async () => {
+    const { call } = openGate()
+    const [first] = Array.from({ length: 8 }, () => call(getConversation))
+    const cancelled = new AbortController()
+    const waiting = call(getConversation, cancelled.signal)
+    const next = call(getConversation)
+    await turn()
+    cancelled.abort()
+    await turn()
+    expect(waiting.code).toBe(Code.Canceled)
+    first!.leave!()
+    await turn()
+    expect(next.leave).toBeDefined()
+  })
+
+  it('those beyond the bound of waiting calls are refused as unavailable', async () => {
+    const { call } = openGate({ callsMax: 5 })
+    const reads = Array.from({ length: 14 }, () => call(getConversation))
+    await turn()
+    expect(running(reads)).toBe(8)
+    expect(reads.map(({ code }) => code).filter((code) => code !== undefined)).toEqual([Code.Unavailable])
+  })
+})
