@@ -1,0 +1,47 @@
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { createBus } from '../bus.ts'
+import { createOperatorPresence } from './operator-presence.ts'
+
+/** A store whose writes end when the test says so. */
+function heldStore() {
+  const writes: { workspaces: string[]; end: () => void }[] = []
+  return {
+    writes,
+    store: {
+      renew: (_: string, workspaces: string[]) =>
+        new Promise<void>((resolve) => void writes.push({ workspaces, end: resolve })),
+      watched: async () => [],
+    },
+  }
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+it('the inboxes that open during a write are stored by one write, which begins after it', async () => {
+  const { store, writes } = heldStore()
+  const hints: string[] = []
+  const presence = createOperatorPresence({
+    store,
+    processId: 'core-1',
+    wakeups: { hint: async (id) => void hints.push(id) },
+    bus: createBus(),
+    logger: pino({ level: 'silent' }),
+    now: Date.now,
+  })
+  presence.enter('ws_0')
+  await turn()
+  for (let index = 1; index < 500; index += 1) presence.enter(`ws_${index}`)
+  await turn()
+  expect(writes.map(({ workspaces }) => workspaces.length)).toEqual([1])
+  writes[0]!.end()
+  await turn()
+  expect(writes.map(({ workspaces }) => workspaces.length)).toEqual([1, 500])
+  writes[1]!.end()
+  await turn()
+  // Nothing has changed since, so nothing more is written or announced.
+  expect([writes.length, hints.length]).toEqual([2, 2])
+  presence.enter('ws_1')
+  await turn()
+  expect(writes).toHaveLength(2)
+})
