@@ -32,8 +32,11 @@ describe('leads in the console', () => {
 })
 
 const save = (page: Page) => page.getByRole('button', { name: 'Save changes' }).click()
-const openTab = (page: Page, name: string) =>
-  page.getByRole('navigation', { name: 'Settings' }).getByRole('link', { name }).click()
+/** Opens a tab of the settings when the changes of the last one are saved: before, the console asks. */
+async function openTab(page: Page, name: string) {
+  await page.getByRole('region', { name: 'Unsaved changes' }).waitFor({ state: 'detached' })
+  await page.getByRole('navigation', { name: 'Settings' }).getByRole('link', { name }).click()
+}
 
 describe('websites in the console', () => {
   it('an installation rejects invalid origins, and stores new origins, appearance, capabilities, form fields and a new secret', async () => {
