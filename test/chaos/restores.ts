@@ -10,6 +10,11 @@ import { isReady, type Part, type Service } from './service.ts'
 const settleMs = 500
 /** Minimum time between the backup and the restore, in milliseconds. */
 const betweenMs = 1_500
+/**
+ * Time in milliseconds for which agents write to the restored logs before visitors reconnect. The logs
+ * then grow past the visitors' positions, which only the epochs still tell apart.
+ */
+const catchUpMs = 8_000
 
 /**
  * Takes a backup, lets the clients go on, and restores the backup: like `mongorestore`, or like a
@@ -37,7 +42,10 @@ export async function restoreBackup(
       const isSnapshot = draw % 3 === 0
       await (isSnapshot ? restoreSnapshot(db, dump).then(() => beginHistory(db)) : restoreDump(db, dump))
       recorder.add({ kind: 'restored' })
-      await startAll(stopped)
+      const returning = stopped.filter((part) => gateways.includes(part))
+      await startAll(stopped.filter((part) => !returning.includes(part)))
+      if (returning.length > 0) await delay(catchUpMs)
+      await startAll(returning)
       return `${isSnapshot ? 'snapshot' : 'backup'} restored, ${stopped.length} parts stopped`
     } finally {
       await client.close()
