@@ -42,7 +42,7 @@ export async function restoreBackup(
       const isSnapshot = draw % 3 === 0
       await (isSnapshot ? restoreSnapshot(db, dump).then(() => beginHistory(db)) : restoreDump(db, dump))
       recorder.add({ kind: 'restored' })
-      const returning = stopped.filter((part) => gateways.includes(part))
+      const returning = stopped.filter((part) => gateways.some((gateway) => gateway === part))
       await startAll(stopped.filter((part) => !returning.includes(part)))
       if (returning.length > 0) await delay(catchUpMs)
       await startAll(returning)
