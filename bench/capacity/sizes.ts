@@ -22,7 +22,7 @@ export interface Costs {
 
 /** A usual day of people who chat. */
 const usage = { busiestHour: 0.15, minutesOpen: 10, messagesEach: 8 }
-/** What a part may use: the rest is for peaks and for the streams of a lost part. */
+/** What a part may use in the busiest hour. The rest is for peaks. */
 const share = { memoryMb: 1_024 * 0.7, processor: 0.5 }
 
 export interface Size {

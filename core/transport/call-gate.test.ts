@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import type { DescMethod } from '@bufbuild/protobuf'
 import { Code, ConnectError, createContextValues, type HandlerContext } from '@connectrpc/connect'
 import { pino } from 'pino'
@@ -36,11 +37,10 @@ function openGate({ callsMax = 1_000 } = {}) {
   return { call }
 }
 
-const turn = () => new Promise((resolve) => setImmediate(resolve))
 const running = (calls: { leave?: () => void }[]) => calls.filter(({ leave }) => leave !== undefined).length
 
 describe('when operators and services read one thing each, hundreds at once', () => {
-  it('eight run, and the others follow in order as they end', async () => {
+  it('eight run at once, and the next one starts when one of them has ended', async () => {
     const { call } = openGate()
     const reads = Array.from({ length: 300 }, () => call(getConversation))
     await turn()

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { createBus } from '../bus.ts'
@@ -15,8 +16,6 @@ function heldStore() {
     },
   }
 }
-
-const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 it('the inboxes that open during a write are stored by one write, which begins after it', async () => {
   const { store, writes } = heldStore()

@@ -13,7 +13,7 @@ describe('the plan of moves', () => {
     expect(planMove(sizes)).toBeUndefined()
   })
 
-  it('moves 20 streams at once, and fewer if the numbers are close', () => {
+  it('moves at most 20 streams at once, and fewer if the numbers are close', () => {
     expect(planMove([2000, 0])).toEqual({ from: 0, to: 1, count: 20 })
     expect(planMove([0, 11])).toEqual({ from: 1, to: 0, count: 6 })
   })

@@ -34,19 +34,19 @@ export async function restoreBackup(
       const dump = await until('the backup', () => dumpDatabase(db).catch(() => undefined))
       await startAll(cores)
       await delay(betweenMs + lastsMs)
-      const stopped = draw % 2 === 0 ? [...workers, ...cores] : [...gateways, ...workers, ...cores]
-      await stopAll(stopped)
+      const inner = [...workers, ...cores]
+      const outer = draw % 2 === 0 ? [] : gateways
+      await stopAll([...outer, ...inner])
       await delay(settleMs)
       // The engine's small disk has less free space than the server wants before it creates an index.
       await client.db('admin').command({ setParameter: 1, indexBuildMinAvailableDiskSpaceMB: 0 })
       const isSnapshot = draw % 3 === 0
       await (isSnapshot ? restoreSnapshot(db, dump).then(() => beginHistory(db)) : restoreDump(db, dump))
       recorder.add({ kind: 'restored' })
-      const returning = stopped.filter((part) => gateways.some((gateway) => gateway === part))
-      await startAll(stopped.filter((part) => !returning.includes(part)))
-      if (returning.length > 0) await delay(catchUpMs)
-      await startAll(returning)
-      return `${isSnapshot ? 'snapshot' : 'backup'} restored, ${stopped.length} parts stopped`
+      await startAll(inner)
+      if (outer.length > 0) await delay(catchUpMs)
+      await startAll(outer)
+      return `${isSnapshot ? 'snapshot' : 'backup'} restored, ${outer.length + inner.length} parts stopped`
     } finally {
       await client.close()
     }

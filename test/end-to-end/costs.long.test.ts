@@ -28,7 +28,7 @@ let stack: Stack
 let attackers: (Visitor & { siteKey: string })[]
 let bystanders: Bystanders
 let memory: Record<string, number>
-/** Others' sends as they were measured after the previous case, without load. */
+/** Sends of others without load, measured after the previous case. */
 let before: Sample[]
 
 beforeAll(async () => {

@@ -169,7 +169,7 @@ it('`explain --delivery` says whether the delivery waits, is held, was accepted 
   expect(await textOf(refused.deliveryId)).toMatch(/status 400[\s\S]*deliveries retry --attempt att_/)
 })
 
-it('`explain --delivery` names the next retry, an exhausted schedule and a suppressed person; a deleted destination leaves nothing to explain', async () => {
+it('`explain --delivery` names the next retry, the end of the schedule or a suppressed person, and fails if the destination was deleted', async () => {
   const receiver = await startReceiver()
   const { leads, workspaces } = stack.operator()
   const { workspaceId } = stack.demo

@@ -31,7 +31,7 @@ it('the load of the busiest hour fits into half a processor and 717 MB of each p
   )
 })
 
-it('a day of 24,000 people has 600 streams and 8 messages a second in its busiest hour', () => {
+it('if 24,000 people open the chat on a day, its busiest hour has 600 streams and 8 messages a second', () => {
   const part = { idleMb: 200, streamKb: 50, messageUs: 300 }
   const size = sizeFor(24_000, {
     gateway: part,

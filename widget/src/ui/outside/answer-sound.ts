@@ -19,7 +19,7 @@ export function createAnswerSound(storage: KeyValueStorage, siteKey: string) {
   const isOn = () => storage.getItem(key) === 'true'
 
   function play() {
-    // Before the visitor has used the page, browsers delay each sound until they do.
+    // Browsers delay sounds until the visitor has used the page.
     if (!isOn() || navigator.userActivation?.hasBeenActive === false) return
     audio ??= new AudioContext()
     void audio.resume()
