@@ -7,6 +7,8 @@ export interface Flag {
   required?: true
   /** The flag may be repeated. */
   multiple?: true
+  /** Field of the request that the flag sets, if it has another name. */
+  field?: string
 }
 
 type ValueOf<F extends Flag> = F extends { multiple: true }
@@ -41,11 +43,15 @@ export interface Command<F extends Record<string, Flag> = Record<string, Flag>> 
   flags: F
   /** False for a command that needs neither a core nor a token. Its `services` cannot be called. */
   callsCore?: false
+  /** True for a command that prints text as it arrives, and has no answer as JSON. */
+  printsText?: true
   /**
    * Runs the administration command. Returns a JSON value, or lines that the caller prints as they
    * arrive. Returns undefined if it has printed everything.
    */
   run(services: Services, values: Values<F>, demo: DemoValues, host: Host): Promise<unknown> | AsyncIterable<string>
+  /** Returns the rows of a table that shows a list of the answer. Without it, each field has a line. */
+  rows?(answer: never): string[][]
 }
 
 /** A group of related administration commands, by name. */

@@ -6,13 +6,15 @@ export function formatValue(value: unknown): string {
   return rows.length === 0 ? '  nothing' : columns(rows)
 }
 
+const isEmptyList = (value: unknown) => Array.isArray(value) && value.length === 0
+
 function rowsOf(value: unknown, path: string): string[][] {
   if (Array.isArray(value) && value.some((each) => typeof each === 'object')) {
     return value.flatMap((each, index) => rowsOf(each, `${path}[${index + 1}]`))
   }
   if (Array.isArray(value)) return [[path, value.join(', ')]]
   if (typeof value === 'object' && value !== null) {
-    const known = Object.entries(value).filter(([, each]) => each !== undefined)
+    const known = Object.entries(value).filter(([, each]) => each !== undefined && each !== '' && !isEmptyList(each))
     return known.flatMap(([name, each]) => rowsOf(each, path === '' ? name : `${path}.${name}`))
   }
   return [[path, String(value)]]

@@ -5,11 +5,12 @@ import { createCoreTransport } from '../core-client/core-transport.ts'
 import { errorInfoOf } from '../core-client/error-info.ts'
 import { SettingError } from '../platform/settings/settings.ts'
 import { consoleLink } from './commands/console-link.ts'
+import { deliveries } from './commands/deliveries.ts'
 import { doctor } from './commands/doctor.ts'
 import { events } from './commands/events.ts'
 import { explain } from './commands/explain.ts'
 import { hooks } from './commands/hooks.ts'
-import { deliveries, subscriptions } from './commands/leads.ts'
+import { subscriptions } from './commands/subscriptions.ts'
 import { suppressions } from './commands/suppressions.ts'
 import { visitors } from './commands/visitors.ts'
 import { connections, identitySecrets, installations, workspaces } from './commands/workspaces.ts'
@@ -19,7 +20,7 @@ import { localSecret } from './listen/local-secret.ts'
 import { resolveNames } from './names.ts'
 import { formatValue } from './output.ts'
 import { createServices, type Services } from './services.ts'
-import { type Call, readCall, UsageError } from './usage.ts'
+import { type Call, columns, flagAt, readCall, UsageError } from './usage.ts'
 
 const groups = {
   workspaces,
@@ -55,19 +56,23 @@ export interface AdminIo {
  * or settings, 1 for other errors.
  */
 export async function runAdmin(io: AdminIo): Promise<number> {
+  let call: Call | undefined
   try {
-    await run(io)
+    const read = readCall(io.args, groups)
+    if ('help' in read) io.print(read.help)
+    else {
+      call = read
+      await run(call, io)
+    }
     return 0
   } catch (error) {
-    const { text, status } = describeError(error)
+    const { text, status } = describeError(error, call)
     io.printError(`admin: ${text}`)
     return status
   }
 }
 
-async function run({ args, env, print, untilStopped = () => new AbortController().signal }: AdminIo) {
-  const call = readCall(args, groups)
-  if ('help' in call) return print(call.help)
+async function run(call: Call, { env, print, untilStopped = () => new AbortController().signal }: AdminIo) {
   const { command, json } = call
   const given = command.callsCore === false ? withoutCore(call) : await withCore(call, env)
   const host = { print, untilStopped, webhookSecret: given.webhookSecret }
@@ -78,7 +83,9 @@ async function run({ args, env, print, untilStopped = () => new AbortController(
   }
   const value = await answer
   if (value === undefined) return
-  print(json ? JSON.stringify(value, null, 2) : formatValue(value))
+  if (json) return print(JSON.stringify(value, null, 2))
+  const rows = command.rows?.(value as never)
+  print(rows ? columns(rows) : formatValue(value))
 }
 
 /** What a command gets that calls no core. */
@@ -95,7 +102,7 @@ async function withCore({ values, key }: Call, env: NodeJS.ProcessEnv | undefine
 }
 
 /** Returns the error message for the user and the exit status of the process. */
-function describeError(error: unknown): { text: string; status: number } {
+function describeError(error: unknown, call: Call | undefined): { text: string; status: number } {
   if (error instanceof UsageError || error instanceof SettingError) return { text: error.message, status: 2 }
   if (error instanceof UnknownOutcomeError) return { text: error.message, status: 1 }
   const { rawMessage, code } = ConnectError.from(error)
@@ -105,6 +112,22 @@ function describeError(error: unknown): { text: string; status: number } {
     const hint = isSilent ? '. Check CORE_URL, and whether GET /readyz of the core answers' : ''
     return { text: `${rawMessage}${hint}`, status: 1 }
   }
-  const issues = info.issues.map(({ path, rule }) => `\n  ${path} ${rule}`)
-  return { text: `the core answered ${info.code}${issues.join('')}`, status: 1 }
+  const issues = info.issues.map(({ path, rule }) => `\n  ${path} ${rule}${call ? aboutFlag(path, call) : ''}`)
+  const missing = info.code === 'NotFound' && call ? aboutIds(call) : ''
+  return { text: `the core answered ${info.code}${missing}${issues.join('')}`, status: 1 }
+}
+
+/** Returns the flag that an issue of the request is about, and what the flag takes. */
+function aboutFlag(path: string, { command: { flags } }: Call): string {
+  const flag = flagAt(path, flags)
+  return flag === undefined ? '' : ` (--${flag}: ${flags[flag]?.description})`
+}
+
+const idFormat = /^[a-z]+_\w+$/
+
+/** Names the ids of a call, one of which is unknown. */
+function aboutIds({ values }: Call): string {
+  const ids = Object.entries(values).filter(([, value]) => typeof value === 'string' && idFormat.test(value))
+  if (ids.length === 0) return ''
+  return `. Check ${ids.map(([flag, id]) => `--${flag} ${id}`).join(', ')}, and whether the token may read it`
 }

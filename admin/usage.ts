@@ -47,7 +47,17 @@ export function readCall(args: string[], entries: Record<string, Group | Command
   const { json = false, key = randomUUID(), ...values } = parseFlags(rest, command.flags)
   const missing = Object.entries(command.flags).filter(([name, { required }]) => required && values[name] === undefined)
   if (missing.length > 0) throw new UsageError(`missing: ${missing.map(([name]) => `--${name}`).join(', ')}`)
+  if (json && command.printsText) throw new UsageError('this command prints text; it has no --json')
   return { command, values, json: json === true, key: String(key) }
+}
+
+/** Returns the flag that sets a field, by the path of an issue of the request: `/eventTypes/0`. */
+export function flagAt(path: string, flags: Record<string, Flag>): string | undefined {
+  const fields = path.split('/').filter((part) => part !== '' && !/^\d+$/.test(part))
+  return Object.keys(flags).find((flag) => {
+    const name = flag.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
+    return [flags[flag]?.field ?? name, `${name}s`, `${name}Id`].some((each) => fields.includes(each))
+  })
 }
 
 const groupsOf = (entries: Record<string, Group | Command>): Record<string, Group> =>
@@ -67,11 +77,9 @@ function parseFlags(args: string[], flags: Record<string, Flag>) {
   }
 }
 
-/** Flags that every administration command accepts. */
-const commonFlags: [string, string][] = [
-  ['--json', 'print the answer as JSON'],
-  ['--key …', 'idempotency key: a change that is repeated with its key within 24 hours is made once'],
-]
+/** Flags that administration commands accept. */
+const jsonFlag = ['--json', 'print the answer as JSON']
+const keyFlag = ['--key …', 'idempotency key: a change that is repeated with its key within 24 hours is made once']
 
 function helpFor(groups: Record<string, Group>, groupName: string, commandName: string): string {
   const command = groups[groupName]?.[commandName]
@@ -80,7 +88,7 @@ function helpFor(groups: Record<string, Group>, groupName: string, commandName: 
       `--${name}${type === 'string' ? ' …' : ''}`,
       `${description}${required ? ' (required)' : ''}`,
     ])
-    const all = [...flags, ...commonFlags]
+    const all = [...flags, ...(command.printsText ? [] : [jsonFlag]), keyFlag]
     const words = `${groupName} ${commandName}`.trim()
     return `${command.summary}.\n\n  npm run admin -- ${words} [flags]\n\n${columns(all)}`
   }

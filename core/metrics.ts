@@ -79,19 +79,23 @@ export function createCoreMetrics() {
     subscriptionsDisabled: withZeros(
       counter(
         'service_core_subscriptions_disabled_total',
-        'Lead subscriptions that the service disabled, by reason: `rejected_auth`, `gone` or `failing`.',
+        'Lead subscriptions and hooks that the service disabled, by reason: `rejected_auth`, `gone` or `failing`.',
         ['reason'],
       ),
       ['rejected_auth', 'gone', 'failing'].map((reason) => ({ reason })),
     ),
     deliveriesDue: gauge('service_core_deliveries_due', 'Due deliveries waiting for a worker, counted up to 1,000.'),
+    deliveriesScheduled: gauge(
+      'service_core_deliveries_scheduled',
+      'Deliveries that wait for a later attempt, such as a retry; due ones and these are counted up to 1,000.',
+    ),
     deliveriesHeld: gauge(
       'service_core_deliveries_held',
-      'Deliveries that wait because their subscription is disabled, counted up to 1,000.',
+      'Deliveries that wait because their subscription or hook is disabled, counted up to 1,000.',
     ),
     longestQueues: gauge(
       'service_core_longest_queues',
-      'Due deliveries of the ten destinations that have most, among those counted, by workspace and lead subscription.',
+      'Due and scheduled deliveries of the ten destinations that have most, among those counted, by workspace and by subscription or hook.',
       ['workspace', 'subscription'],
     ),
     oldestDueAge: gauge(
@@ -104,7 +108,7 @@ export function createCoreMetrics() {
     ),
     longestWait: gauge(
       'service_core_longest_wait_seconds',
-      'Time since the last message of the visitor who has waited longest, among those counted.',
+      'Time that the visitor has waited who has waited longest, among those counted: since the first message after the last answer.',
     ),
     jobLastSuccess: gauge(
       'service_core_job_last_success_seconds',

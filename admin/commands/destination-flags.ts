@@ -2,6 +2,17 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 
 // Flags of everything that sends to a destination: subscriptions and hooks.
 
+const subscription = {
+  type: 'string',
+  required: true,
+  description: 'the id of the subscription or hook, or the host of the subscription’s destination',
+} as const
+/** Flags that select a subscription by its id, or by its workspace and destination. */
+export const namedSubscription = {
+  subscription,
+  workspace: { type: 'string', description: 'the subscription’s workspace, if it is named by its destination' },
+} as const
+
 export const header = {
   type: 'string',
   multiple: true,
@@ -9,11 +20,23 @@ export const header = {
 } as const
 export const statuses = { enabled: SubscriptionStatus.ENABLED, disabled: SubscriptionStatus.DISABLED }
 
+/** The address of a destination. */
+export const destinationUrl = {
+  type: 'string',
+  field: 'destinationUrl',
+  description: 'the destination: https, at a public address or one in DELIVERY_ALLOWED_CIDRS of the cores',
+} as const
+
 export const notFound = {
   type: 'string',
+  field: 'disableAfterNotFound',
   description: '404 answers in a row that disable the subscription: 1 to 100, default 5; 0 for never',
 } as const
-export const rate = { type: 'string', description: 'requests per second, at most' } as const
+export const rate = {
+  type: 'string',
+  field: 'maxPerSecond',
+  description: 'requests per second, at most',
+} as const
 
 /** Returns the limits that the flags `rate` and `not-found` set. */
 export const limitsOf = (rate: string | undefined, notFound: string | undefined) => ({

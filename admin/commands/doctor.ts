@@ -13,6 +13,7 @@ export const doctor = command({
     origin: { type: 'string', required: true, description: 'an origin that the installation allows' },
   },
   callsCore: false,
+  printsText: true,
   async *run(_services, { gateway, 'site-key': siteKey, origin }) {
     let faults = 0
     const pageOrigin = urlOf('origin', origin, 'https://shop.example').origin

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { feedEventTypes } from '../../contract/event-kinds.ts'
 import { command, type Group } from '../command.ts'
 import { followFeed } from '../listen/follow-feed.ts'
 import { followSubscription } from '../listen/follow-subscription.ts'
@@ -13,10 +14,19 @@ export const events: Group = {
     flags: {
       'forward-to': { type: 'string', required: true, description: 'the address, such as http://localhost:9000/' },
       workspace: { type: 'string', description: 'the workspace’s id or name; default: that of the demo' },
-      type: { type: 'string', multiple: true, description: 'only events of this type; repeatable; default: all' },
+      type: {
+        type: 'string',
+        multiple: true,
+        description: `only events of this type; repeatable; default: all of ${feedEventTypes.join(', ')}`,
+      },
       subscription: { type: 'string', description: 'only the lead deliveries of this subscription: id or host' },
-      replay: { type: 'string', description: 'begin at this cursor or ISO time; default: now' },
+      replay: {
+        type: 'string',
+        field: 'cursor',
+        description: 'begin at this cursor, as `events listen` prints it, or at this ISO time; default: now',
+      },
     },
+    printsText: true,
     async run(services, { 'forward-to': to, workspace, subscription, type: types = [], replay }, demo, host) {
       const url = urlOf('forward-to', to, 'http://localhost:9000/')
       const workspaceId = workspace ?? demo.workspaceId

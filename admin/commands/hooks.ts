@@ -10,11 +10,12 @@ import { feedEventTypes } from '../../contract/event-kinds.ts'
 import { command, type Group } from '../command.ts'
 import { oneOf } from '../usage.ts'
 import { deletion } from './deletion.ts'
-import { header, limitsOf, notFound, rate, statuses, toHeader } from './destination-flags.ts'
+import { destinationUrl, header, limitsOf, notFound, rate, statuses, toHeader } from './destination-flags.ts'
 import { workspace } from './workspace-flag.ts'
 
 const event = {
   type: 'string',
+  field: 'eventTypes',
   multiple: true,
   description: `an event to send; repeatable: ${feedEventTypes.join(', ')}`,
 } as const
@@ -29,7 +30,7 @@ export const hooks: Group = {
     summary: 'Send events to a destination; the secret is shown only now',
     flags: {
       workspace,
-      url: { type: 'string', required: true, description: 'the destination' },
+      url: { ...destinationUrl, required: true },
       event: { ...event, required: true },
       header,
       rate,
@@ -57,7 +58,7 @@ export const hooks: Group = {
     summary: 'Change a hook; given events and headers replace the present ones',
     flags: {
       ...named,
-      url: { type: 'string', description: 'the destination; as for `subscriptions update`' },
+      url: { ...destinationUrl, description: 'the destination; as for `subscriptions update`' },
       event,
       header: { ...header, description: 'as for `subscriptions update`' },
       status: { type: 'string', description: 'enabled or disabled' },

@@ -1,7 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type MessageInitShape, toJson } from '@bufbuild/protobuf'
 import { ErasureSchema, ErasureState, type VisitorSchema } from '#proto/privacy/v1/privacy_pb.js'
-import { BanVisitorResponseSchema, UnbanVisitorResponseSchema } from '#proto/session/v1/session_pb.js'
+import {
+  BanVisitorResponseSchema,
+  RevokeSessionResponseSchema,
+  UnbanVisitorResponseSchema,
+} from '#proto/session/v1/session_pb.js'
 import { command, type Group } from '../command.ts'
 import { UsageError } from '../usage.ts'
 
@@ -38,6 +42,12 @@ function secondsOf(hours: string | undefined): number | undefined {
 }
 
 export const visitors: Group = {
+  revoke: command({
+    summary: 'End one session of a visitor; the visitor can begin a new one',
+    flags: { session },
+    run: async ({ sessions }, { session }) =>
+      toJson(RevokeSessionResponseSchema, await sessions.revokeSession({ sessionId: session })),
+  }),
   ban: command({
     summary: 'Ban a visitor: end all sessions and refuse new ones',
     flags: {
@@ -45,6 +55,7 @@ export const visitors: Group = {
       reason: { type: 'string', description: 'for the record, at most 512 characters' },
       'address-hours': {
         type: 'string',
+        field: 'addressBanSeconds',
         description: 'also ban the network address, and everyone there, for 1 to 720 hours',
       },
     },

@@ -13,7 +13,7 @@ export async function* explainDelivery(services: Services, deliveryId: string): 
   yield `Delivery ${deliveryId} sends ${eventType || 'an event'}${about} to ${subscriptionId}. It began at ${timeText(attempts[0]?.createdAt)}.`
   for (const attempt of attempts) if (attempt.responseClass !== 0) yield resultOf(attempt)
   yield outcomeOf(latest)
-  yield* await destinationFaults(services, subscriptionId)
+  yield* await destinationFacts(services, subscriptionId)
 }
 
 function resultOf(attempt: DeliveryAttempt): string {
@@ -31,7 +31,7 @@ function outcomeOf({ attemptId, status, responseClass, nextRetryAt, updatedAt }:
   const retry = `Mend the destination, then run \`deliveries retry --attempt ${attemptId}\`.`
   switch (status) {
     case DeliveryStatus.PENDING:
-      return `It waits for a worker since ${timeText(updatedAt)}. If it waits for long, look at the workers' /readyz and at service_core_longest_queues.`
+      return `It waits for a worker since ${timeText(updatedAt)}. If it waits for long, look at the workers' /readyz, and at service_core_longest_queues for the destinations that hold the queue.`
     case DeliveryStatus.SENDING:
       return `A worker has claimed it at ${timeText(updatedAt)}. If the worker died, another one continues when its lease expires.`
     case DeliveryStatus.RETRY_SCHEDULED:
@@ -49,13 +49,14 @@ function outcomeOf({ attemptId, status, responseClass, nextRetryAt, updatedAt }:
   }
 }
 
-async function destinationFaults({ leads, hooks }: Services, id: string): Promise<string[]> {
+async function destinationFacts({ leads, hooks }: Services, id: string): Promise<string[]> {
   const destination = id.startsWith('hook_')
     ? (await hooks.getHook({ hookId: id })).hook
     : (await leads.getSubscription({ subscriptionId: id })).subscription
   if (!destination) return []
-  const { status, disabledReason, failingSince, droppedHeaders, maxPerSecond } = destination
+  const { destinationUrl, status, disabledReason, failingSince, droppedHeaders, maxPerSecond } = destination
   return [
+    `Destination ${id} is at ${URL.parse(destinationUrl)?.host ?? 'an unknown host'}.`,
     ...(status === SubscriptionStatus.DISABLED
       ? [`Destination ${id} is disabled (${DisabledReason[disabledReason]?.toLowerCase()}). Enable it with \`status\`.`]
       : []),

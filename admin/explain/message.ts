@@ -3,8 +3,8 @@ import type { Services } from '../services.ts'
 import { timeText } from './time-text.ts'
 
 /**
- * Answers where a message is, and where to look if it was slow. Errors: NotFound for an unknown
- * conversation.
+ * Answers where a message is, and where to look if it was slow. Changes no state of the message. Errors:
+ * NotFound for an unknown conversation, and an error for an unknown message.
  */
 export async function* explainMessage(
   services: Services,
@@ -12,15 +12,15 @@ export async function* explainMessage(
   messageId: string,
 ): AsyncIterable<string> {
   const message = await findMessage(services, conversationId, messageId)
-  if (!message) return yield `Conversation ${conversationId} has no message ${messageId}.`
+  if (!message) throw new Error(`conversation ${conversationId} has no message ${messageId}`)
   const { author, sessionId, sequence, createdAt, redactedAt, correlationId } = message
   const isVisitors = author?.kind === 'visitor'
-  yield `Message ${messageId} of ${isVisitors ? `the visitor, session ${sessionId},` : `the ${author?.kind}`} was stored at ${timeText(createdAt)} with sequence ${sequence}. Its sender got the answer after that.`
+  yield `Message ${messageId} of ${isVisitors ? `the visitor, session ${sessionId},` : `the ${author?.kind}`} has sequence ${sequence}. A core began to write it at ${timeText(createdAt)}. Its sender got the answer after the write.`
   if (redactedAt) yield `It was withdrawn at ${timeText(redactedAt)}.`
   yield `Its state is ${message.state}. ${isVisitors ? visitorsStates : othersStates}`
   yield correlationId === undefined
     ? 'It has no correlation id: an older version stored it, or its sender sent none.'
-    : `Search the gateways' logs for its correlation id, ${correlationId}: the line "request" says how long the request took. A repeat of the request has another id.`
+    : `Search the logs for its correlation id, ${correlationId}. The gateway's line "request" says how long the request took. If a core has a line "slow write", the database was slow, and the line says for how long. A repeat of the request has another id.`
 }
 
 const visitorsStates = '"queued" means that no operator has loaded it, "sent" that one has.'
@@ -30,7 +30,7 @@ const othersStates =
 async function findMessage({ messaging }: Services, conversationId: string, messageId: string) {
   let found: Message | undefined
   for (let afterSequence = 0, hasMore = true; hasMore && !found; ) {
-    const page = await messaging.listMessages({ conversationId, afterSequence, limit: 100 })
+    const page = await messaging.listMessages({ conversationId, afterSequence, limit: 100, peek: true })
     found = page.messages.find((message) => message.messageId === messageId)
     afterSequence = page.messages.at(-1)?.sequence ?? afterSequence
     hasMore = page.hasMore

@@ -1,16 +1,20 @@
+import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type Session } from '#proto/session/v1/session_pb.js'
 import { ConnectionStatus, type Installation } from '#proto/workspace/v1/workspace_pb.js'
 import { isOriginAllowed } from '../../contract/origins.ts'
 import type { Services } from '../services.ts'
 import { timeText } from './time-text.ts'
 
-/** Answers why a visitor is not connected. Errors: NotFound for an unknown session. */
-export async function* explainSession({ sessions, workspaces }: Services, sessionId: string): AsyncIterable<string> {
+/** Answers why a visitor is not connected. Changes nothing. Errors: NotFound for an unknown session. */
+export async function* explainSession(services: Services, sessionId: string): AsyncIterable<string> {
+  const { sessions, workspaces } = services
   const { session } = await sessions.getSession({ sessionId })
   if (!session) return
   const { workspaceId, connectionId, publicSiteKey, conversationId, origin, createdAt } = session
   yield `Session ${sessionId} began at ${timeText(createdAt)} on ${origin}. It writes to conversation ${conversationId}.`
   yield stateOf(session)
+  yield* await changesOf(services, workspaceId, sessionId)
+  yield await presenceOf(services, session)
   const [{ connections }, { installations }] = await Promise.all([
     workspaces.listConnections({ workspaceId }),
     workspaces.listInstallations({ workspaceId }),
@@ -20,13 +24,37 @@ export async function* explainSession({ sessions, workspaces }: Services, sessio
   const reasons = [
     ...bansOf(session),
     ...(connection?.status === ConnectionStatus.DISABLED
-      ? [`Connection ${connectionId} is disabled. Enable it with \`connections status\`.`]
+      ? [
+          `Connection ${connectionId} is disabled. Enable it with \`connections status\`.`,
+          ...(await changesOf(services, workspaceId, connectionId)),
+        ]
       : []),
     ...(installation ? refusalsOf(session, installation) : [`Installation ${publicSiteKey} does not exist any more.`]),
   ]
   yield* reasons
   if (session.state === 'active' && reasons.length === 0) {
-    yield `Nothing that is stored refuses this session. Search the gateways' logs for ${sessionId}: the line "event stream ended" has the reason. If there is no line, run \`doctor\` for ${origin}.`
+    yield `Nothing that is stored refuses this session. Search the gateways' logs for ${sessionId}: the line "event stream ended" has the reason. If there is no line, run \`doctor --gateway URL --site-key ${publicSiteKey} --origin ${origin}\` with the public URL of the gateways.`
+  }
+}
+
+const shownChanges = 3
+
+/** Returns who last changed something, and when. */
+async function changesOf({ workspaces }: Services, workspaceId: string, target: string): Promise<string[]> {
+  const { changes } = await workspaces.listPolicyChanges({ workspaceId, target, limit: shownChanges })
+  return changes.map(({ action, actor, at }) => `${actor} called ${action} for ${target} at ${timeText(at)}.`)
+}
+
+/** Says whether a page of the session's conversation is connected now. */
+async function presenceOf({ messaging }: Services, { conversationId }: Session): Promise<string> {
+  const { conversation } = await messaging.getConversation({ conversationId })
+  switch (conversation?.presence) {
+    case Presence.HERE:
+      return 'A page of its conversation has an open stream now, and shows the chat.'
+    case Presence.AWAY:
+      return 'A page of its conversation has an open stream now, but does not show the chat.'
+    default:
+      return 'No page of its conversation has an open stream now.'
   }
 }
 

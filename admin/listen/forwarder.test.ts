@@ -80,8 +80,9 @@ it('a forwarder that stops returns the events without acceptance, and retries no
 })
 
 it('a forwarder does not follow a redirect and does not retry a refusal', async () => {
-  const { forwarder, received, retries } = await startForwarder([302, 401], { location: '/elsewhere' })
+  const { forwarder, received, retries, lines } = await startForwarder([302, 401], { location: '/elsewhere' })
   await forwarder.send(eventOf('evt_1'))
   await forwarder.send(eventOf('evt_2'))
   expect([received.length, retries.length]).toEqual([2, 0])
+  expect(lines.at(-1)).toMatch(/-> 401 in \d+ ms: does the receiver have the secret above\?$/)
 })

@@ -69,7 +69,8 @@ export function createForwarder({
     if (stopped.signal.aborted) return
     const ms = isFinal ? undefined : retryDelay(number, { retryAfterMs, random })
     const then = ms !== undefined ? `; retry ${number} in ${duration(ms)}` : isFinal ? '' : '; no more retries'
-    report(`${event.type} ${event.id} -> ${answer}${then}`)
+    const hint = /^40[13] /.test(answer) ? ': does the receiver have the secret above?' : ''
+    report(`${event.type} ${event.id} -> ${answer}${then}${hint}`)
     if (ms === undefined) {
       open.delete(event)
       return

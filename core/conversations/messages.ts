@@ -98,10 +98,10 @@ export interface Messages {
    */
   listForVisitor(credentials: VisitorCredentials, query: PageQuery): Promise<VisitorPage>
   /**
-   * Returns a page of a conversation's messages. Errors: NotFound if the conversation does not
-   * exist, ValidationFailed.
+   * Returns a page of a conversation's messages. Marks the visitor's messages as `sent`, unless
+   * `peek` is true. Errors: NotFound if the conversation does not exist, ValidationFailed.
    */
-  list(conversationId: string, query: PageQuery, workspaceId?: string): Promise<MessagePage>
+  list(conversationId: string, query: PageQuery & { peek?: boolean }, workspaceId?: string): Promise<MessagePage>
 }
 
 interface MessagesDependencies {
@@ -286,10 +286,10 @@ export function createMessages({
       return { ...page, rating: closed ? await ratings.stateAt(session.conversationId, page.lastSequence) : undefined }
     },
 
-    async list(conversationId, query, workspaceId) {
+    async list(conversationId, { peek = false, ...query }, workspaceId) {
       await conversationAccess.find(conversationId, workspaceId)
       const { closed: _, ...page } = await pageOf(conversationId, query)
-      states.markSent(page.messages)
+      if (!peek) states.markSent(page.messages)
       return page
     },
   }

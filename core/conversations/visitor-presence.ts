@@ -23,6 +23,8 @@ export interface PresenceChange {
 
 export interface VisitorPresence {
   addSource(): PresenceSource
+  /** Returns the presence of a conversation's visitor. */
+  of(conversationId: string): Presence
   /**
    * Calls `changed` at once with every visitor who is not `gone`. Then calls it with each change of
    * presence, until the returned function is called. Without a `workspaceId`, covers all
@@ -180,6 +182,8 @@ export function createVisitorPresence({ now }: { now: () => number }): VisitorPr
         },
       }
     },
+
+    of: (conversationId) => visitors.get(conversationId)?.shown ?? 'gone',
 
     watch(workspaceId, changed) {
       const isTheirs = (visitor: Pick<PresenceChange, 'workspaceId'>) =>

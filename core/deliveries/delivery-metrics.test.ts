@@ -6,7 +6,7 @@ const test = testDeliveries()
 beforeAll(() => test.open({ count: 1 }))
 beforeEach(() => test.clear())
 
-async function gauge(name: 'oldestDueAge' | 'deliveriesHeld' | 'deliveriesDue') {
+async function gauge(name: 'oldestDueAge' | 'deliveriesHeld' | 'deliveriesDue' | 'deliveriesScheduled') {
   await test.cores[0]!.measureQueue()
   const [found] = (await test.cores[0]!.metrics[name].get()).values
   return found?.value
@@ -36,6 +36,16 @@ it('the metric of held deliveries counts the deliveries of a disabled subscripti
   expect(await gauge('deliveriesHeld')).toBe(0)
   await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
   expect(await gauge('deliveriesHeld')).toBe(2)
+})
+
+it('a delivery that waits for a retry counts as scheduled, and in the queue of its destination', async () => {
+  const { send, subscriptionId } = await test.newScene()
+  await send()
+  expect([await gauge('deliveriesDue'), await gauge('deliveriesScheduled')]).toEqual([1, 0])
+  await (await test.worker()).drain(503)
+  expect([await gauge('deliveriesDue'), await gauge('deliveriesScheduled')]).toEqual([0, 1])
+  const queues = await test.cores[0]!.metrics.longestQueues.get()
+  expect(queues.values).toMatchObject([{ value: 1, labels: { subscription: subscriptionId } }])
 })
 
 it('the counters of attempts and disabled subscriptions begin at 0, so that the first event is an increase', async () => {

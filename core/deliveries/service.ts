@@ -110,15 +110,17 @@ export function createDeliveryService(
    */
   async function measureQueue() {
     const isDue = ({ dueAt }: { dueAt: Date }) => dueAt.getTime() <= now()
-    const due = (await queue.upcoming(countedMax)).filter(isDue)
+    const upcoming = await queue.upcoming(countedMax)
+    const due = upcoming.filter(isDue)
     const held = await holdStore.countAllHeld(countedMax)
     // Leaves out destinations to which workers are sending. Their deliveries wait because the
     // destination is slow, not because workers are missing.
     const [oldest] = (await queue.upcoming(1, deliveryDispatch.busyDestinations())).filter(isDue)
     metrics.deliveriesDue.set(due.length)
+    metrics.deliveriesScheduled.set(upcoming.length - due.length)
     metrics.deliveriesHeld.set(held)
     metrics.oldestDueAge.set(oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000)
-    const longest = [...Map.groupBy(due, ({ destination }) => destination)]
+    const longest = [...Map.groupBy(upcoming, ({ destination }) => destination)]
       .toSorted(([, one], [, other]) => other.length - one.length)
       .slice(0, shownQueuesMax)
     const workspaces = new Map(

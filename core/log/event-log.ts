@@ -1,11 +1,12 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../platform/observability/tracing.ts'
+import { activeContext, type Context } from '../../platform/observability/tracing.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import type { LogEnd, LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { type EventDraft, opens, reopened, waitingAfter } from './event-draft.ts'
 import type { EventStore } from './event-store.ts'
 import type { LogHeads } from './log-heads.ts'
+import { measuredInsert, type OnSlowWrite } from './measured-insert.ts'
 
 export interface Appended {
   event: LogEvent
@@ -59,6 +60,7 @@ export interface EventLogDependencies {
   /** Maximum number of batches being written at once. */
   maxInFlight?: number
   maxWaiting?: number
+  onSlowWrite?: OnSlowWrite
 }
 
 /**
@@ -88,7 +90,9 @@ export function createEventLog({
   maxBatch = 512,
   maxInFlight = 2,
   maxWaiting = 20_000,
+  onSlowWrite = () => {},
 }: EventLogDependencies): EventLog {
+  const insert = measuredInsert(store, { metrics, now, onSlowWrite })
   let waiting: Pending[] = []
   /** Conversations with an event in flight. */
   const busy = new Set<string>()
@@ -149,7 +153,13 @@ export function createEventLog({
     const events = writing.map((pending) =>
       place(reopening.has(pending) ? reopened(pending.draft) : pending.draft, ends.get(pending)!),
     )
-    const outcomes = events.length > 0 ? await insert(events, writing) : []
+    const outcomes =
+      events.length > 0
+        ? await insert(
+            events,
+            writing.map(({ origin }) => origin),
+          )
+        : []
 
     const repeated: Pending[] = []
     const conflicted: Pending[] = []
@@ -173,23 +183,6 @@ export function createEventLog({
       await answerRepeats(repeated).catch((error) => {
         for (const { reject } of repeated) reject(unavailable(error))
       })
-    }
-  }
-
-  async function insert(events: LogEvent[], batch: Pending[]) {
-    metrics.logBatchSize.observe(events.length)
-    const endTimer = metrics.logInsertDuration.startTimer()
-    const attributes = {
-      'db.system.name': 'mongodb',
-      'db.collection.name': 'events',
-      'db.operation.name': 'insert',
-      'db.operation.batch.size': events.length,
-    }
-    const origin = batchOrigin(batch.map((pending) => pending.origin))
-    try {
-      return await inSpan('insert events', { ...origin, kind: SpanKind.CLIENT, attributes }, () => store.insert(events))
-    } finally {
-      endTimer()
     }
   }
 

@@ -36,6 +36,7 @@ export function createLogService(
       now,
       transientMs,
       onAppended: (event) => bus.emit('appended', event),
+      onSlowWrite: (durationMs, correlationIds) => logger.warn({ durationMs, correlationIds }, 'slow write'),
     }),
     logHeads,
     transientSweep,

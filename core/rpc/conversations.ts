@@ -14,7 +14,15 @@ import { ServiceError } from '../errors.ts'
 import { countFitting } from '../page-token.ts'
 import type { SourceKind } from '../search/model.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
-import { fromAgent, toConversation, toInboxEvent, toMessage, toNote, toSearchResult } from './messaging-values.ts'
+import {
+  fromAgent,
+  presenceStates,
+  toConversation,
+  toInboxEvent,
+  toMessage,
+  toNote,
+  toSearchResult,
+} from './messaging-values.ts'
 import { fromCredentials } from './visitor.ts'
 import { watchConversations } from './watch-conversations.ts'
 
@@ -105,7 +113,8 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
         conversationSummaries.of([conversation], shown(context)),
         core.hasSiteCapability(conversationId, 'rating'),
       ])
-      return { conversation: { ...toConversation(conversation, summary), canRequestRating } }
+      const presence = presenceStates[core.visitorPresence.of(conversationId)]
+      return { conversation: { ...toConversation(conversation, summary), canRequestRating, presence } }
     },
 
     async listConversationEvents({ conversationId, ...range }, context) {

@@ -10,6 +10,7 @@ import {
   type Message,
   MessageSchema,
   type NoteSchema,
+  Presence,
   type RatingSchema,
   type SearchResultSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
@@ -41,6 +42,8 @@ export const toVisitorsPage = ({ messages, ...page }: MessagePage) => ({
   ...page,
   messages: messages.map(toVisitorsMessage),
 })
+
+export const presenceStates = { here: Presence.HERE, away: Presence.AWAY, gone: Presence.GONE }
 
 export function toConversation(
   conversation: Conversation,

@@ -70,8 +70,8 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
       return { message: toMessage(event), replayed }
     },
 
-    async listMessages({ conversationId, ...query }, context) {
-      return toPage(await messages.list(conversationId, fromQuery(query), callerOf(context).workspaceId))
+    async listMessages({ conversationId, peek, ...query }, context) {
+      return toPage(await messages.list(conversationId, { ...fromQuery(query), peek }, callerOf(context).workspaceId))
     },
 
     ...conversationMethods(core),

@@ -166,8 +166,13 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
       return toResponse(await sessions.find(sessionId, callerOf(context).workspaceId))
     },
 
-    async revokeSession({ sessionId }, context) {
-      return toResponse(await sessions.revoke(sessionId, callerOf(context).workspaceId))
+    async revokeSession(request, context) {
+      const { sessionId } = request
+      const { workspaceId } = await sessions.find(sessionId, callerOf(context).workspaceId)
+      const revoked = await audited(context, request, { workspaceId, target: sessionId }, () =>
+        sessions.revoke(sessionId, workspaceId),
+      )
+      return toResponse(revoked)
     },
 
     async banVisitor(request, context) {

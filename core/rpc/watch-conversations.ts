@@ -1,18 +1,13 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import {
-  Presence,
-  type WatchConversationsResponse,
-  WatchConversationsResponseSchema,
-} from '#proto/messaging/v1/messaging_pb.js'
+import { type WatchConversationsResponse, WatchConversationsResponseSchema } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
 import { isReadable } from '../conversations/conversation-events.ts'
 import { ServiceError } from '../errors.ts'
 import type { LogEvent } from '../log-event.ts'
 import type { Caller } from '../workspaces/access.ts'
-import { toConversation, toInboxEvent } from './messaging-values.ts'
+import { presenceStates, toConversation, toInboxEvent } from './messaging-values.ts'
 
-const presenceStates = { here: Presence.HERE, away: Presence.AWAY, gone: Presence.GONE }
 type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
 
 /** Pause between heartbeats of an inbox stream. The console closes a stream that is silent for longer. */

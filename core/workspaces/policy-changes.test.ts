@@ -48,7 +48,7 @@ it('the record of policy changes shows who changed which setting of an installat
   ])
 })
 
-it('the record of policy changes contains new installations, connection states, suppressions and bans', async () => {
+it('the record of policy changes contains new installations, connection states, suppressions, bans and revocations', async () => {
   const { workspaces, sessions } = await clients()
   const { workspaceId } = cores
   const { connection } = await workspaces.createConnection({ workspaceId, name: 'Site' })
@@ -78,6 +78,9 @@ it('the record of policy changes contains new installations, connection states, 
   await sessions.unbanVisitor({ sessionId })
   const bans = await changesOf(sessionId)
   expect(bans.map(({ action }) => action)).toEqual(['UnbanVisitor', 'BanVisitor'])
+  const revoked = await cores.newSession()
+  await sessions.revokeSession({ sessionId: revoked.sessionId })
+  expect(await changesOf(revoked.sessionId)).toMatchObject([{ actor: 'ada', action: 'RevokeSession', settings: [] }])
   expect(bans.flatMap(({ settings }) => settings)).toEqual([])
 })
 

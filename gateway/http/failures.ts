@@ -41,6 +41,7 @@ export function answerFailures(
 /** Sends the envelope with its status and headers. */
 export function sendFailure(failure: GatewayError, reply: FastifyReply): FastifyReply {
   const { httpStatus } = failure.rule
+  reply.request.failureCode = failure.code
   reply.code(httpStatus).header('content-type', 'application/json').header('cache-control', 'no-store')
   if (failure.retryAfter !== undefined && (httpStatus === 429 || httpStatus === 503)) {
     reply.header('retry-after', String(failure.retryAfter))

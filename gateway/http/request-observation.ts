@@ -5,6 +5,8 @@ import type { GatewayMetrics } from '../metrics.ts'
 declare module 'fastify' {
   interface FastifyRequest {
     trace: ReturnType<typeof beginSpan>
+    /** Code of the error envelope, once the request has failed. */
+    failureCode: string | undefined
   }
 }
 
@@ -12,8 +14,8 @@ declare module 'fastify' {
  * Traces, logs and counts every request. A request for an event stream counts as finished when the
  * stream begins.
  *
- * - Each request has one log line with route, status and duration, but no URL, header or body.
- *   Successful probes have none.
+ * - Each request has one log line with route, status, duration, session and error code, but no URL,
+ *   header or body. Successful probes have none.
  * - Durations of streams are not measured.
  * - An incoming `traceparent` is used only if it is trusted. Otherwise any client could force
  * sampling.
@@ -23,6 +25,7 @@ export function observeRequests(
   { metrics, trustTraceparent }: { metrics: GatewayMetrics; trustTraceparent: boolean },
 ): void {
   app.decorateRequest('trace', null)
+  app.decorateRequest('failureCode', undefined)
   app.addHook('onRequest', (request, _reply, done) => {
     const { method, routeOptions, headers } = request
     const route = routeOptions.url ?? 'unknown'
@@ -46,7 +49,11 @@ export function observeRequests(
     trace?.span.setAttribute('http.response.status_code', status).end()
     const durationMs = Math.round(elapsedTime * 10) / 10
     const isHealthy = healthRoutes.includes(route) && status < 400
-    if (!isHealthy) app.log.info({ correlationId: request.id, method, route, status, durationMs }, 'request')
+    if (!isHealthy) {
+      const { id: correlationId, visitor, failureCode: code } = request
+      const sessionId = visitor?.sessionId
+      app.log.info({ correlationId, sessionId, method, route, status, code, durationMs }, 'request')
+    }
     metrics.requests.inc({ route, method, status: `${Math.floor(status / 100)}xx` })
     if (!isStream(reply)) metrics.requestDuration.observe({ route, method }, elapsedTime / 1000)
     done()

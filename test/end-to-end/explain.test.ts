@@ -38,6 +38,8 @@ it('`explain --session` names the log line to search for if nothing stored refus
   const text = await sessionText(session.sessionId)
   expect(text).toContain(`It writes to conversation ${session.conversationId}.`)
   expect(text).toMatch(/It is active and expires at \d{4}-/)
+  expect(text).toContain('No page of its conversation has an open stream now.')
+  expect(text).toContain(`doctor --gateway URL --site-key ${stack.demo.siteKey} --origin ${stack.demo.origin}`)
   expect(text).toContain('"event stream ended"')
   expect(text).not.toContain(session.accessGrant)
 })
@@ -64,24 +66,46 @@ it('`explain --message` says when the message was stored, which state it has, an
     return stdout
   }
   const text = await textOf(first.body.messageId)
-  expect(text).toMatch(/was stored at \d{4}-.* with sequence \d+/)
+  expect(text).toMatch(/has sequence \d+\. A core began to write it at \d{4}-/)
   expect(text).toContain('Its state is queued.')
-  expect(text).toContain('correlation id, first.request:')
+  expect(text).toContain('correlation id, first.request.')
   // An id that a gateway would not accept is not stored.
   expect(await textOf(message!.messageId)).toContain('It has no correlation id')
-  expect(await textOf('msg_unknown')).toBe(`Conversation ${conversationId} has no message msg_unknown.\n`)
+  expect(await explain('--message', 'msg_unknown', '--conversation', conversationId)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `admin: conversation ${conversationId} has no message msg_unknown\n`,
+  })
+  // `explain` changes nothing of what it explains.
+  expect(await textOf(first.body.messageId)).toContain('Its state is queued.')
+  expect((await visitor.history())[0]).toMatchObject({ state: 'queued' })
   expect(JSON.stringify(await visitor.history())).not.toContain('first.request')
+})
+
+it('`explain --session` says that a page is connected, and whether it shows the chat', async () => {
+  const visitor = await stack.newVisitor()
+  await visitor.openStream()
+  await until('the open stream', async () =>
+    (await sessionText(visitor.session.sessionId)).includes('has an open stream now, but does not show the chat.'),
+  )
+  expect((await visitor.call('POST', '/presence', { body: { tab: 'tab-1', state: 'here' } })).status).toBe(204)
+  await until('the shown chat', async () =>
+    (await sessionText(visitor.session.sessionId)).includes('has an open stream now, and shows the chat.'),
+  )
 })
 
 it('`explain --session` says that the session was revoked or ended by a ban', async () => {
   const { sessions } = stack.operator()
   const [revoked, banned] = [await stack.newVisitor(), await stack.newVisitor()]
   await sessions.revokeSession({ sessionId: revoked.session.sessionId })
-  expect(await sessionText(revoked.session.sessionId)).toContain('An operator or a service revoked it.')
+  const revokedText = await sessionText(revoked.session.sessionId)
+  expect(revokedText).toContain('An operator or a service revoked it.')
+  expect(revokedText).toMatch(/demo called RevokeSession for ses_\w+ at \d{4}-/)
   const { sessionId } = banned.session
   await sessions.banVisitor({ sessionId, reason: 'a private reason' })
   const text = await sessionText(sessionId)
   expect(text).toContain('ended because the visitor was banned')
+  expect(text).toMatch(/demo called BanVisitor for ses_\w+ at \d{4}-/)
   expect(text).toContain(`visitors unban --session ${sessionId}`)
   expect(text).not.toContain('a private reason')
 })
@@ -117,7 +141,9 @@ it('`explain --session` names a ban of the network address, a disabled connectio
   await workspaces.updateInstallation({ siteKey, origins: ['https://*.other.example'] })
   expect(await sessionText(sessionId)).toContain(`allows https://*.other.example only. Add ${origin} to it.`)
   await workspaces.setConnectionStatus({ connectionId, status: 2 })
-  expect(await sessionText(sessionId)).toContain(`Connection ${connectionId} is disabled.`)
+  const disabledText = await sessionText(sessionId)
+  expect(disabledText).toContain(`Connection ${connectionId} is disabled.`)
+  expect(disabledText).toMatch(/demo called SetConnectionStatus for con_\w+ at \d{4}-/)
   await sessions.banVisitor({ sessionId, reason: 'a private reason', addressBanSeconds: 3600 })
   expect(await sessionText(sessionId)).toMatch(/network address is banned until \d{4}-.*visitors unban --session/)
 })
@@ -155,8 +181,10 @@ it('`explain --delivery` says whether the delivery waits, is held, was accepted 
     expect(stdout).not.toMatch(/zoe|s3cret/)
     return stdout
   }
+  const host = new URL(receiver.http).host
   const [accepted, refused, held] = [await deliver('/200'), await deliver('/400'), await deliver('/held')]
   expect(await textOf(accepted.deliveryId)).toContain('It waits for a worker since')
+  expect(await textOf(accepted.deliveryId)).toMatch(new RegExp(`Destination sub_\\w+ is at ${host}\\.`))
   await leads.updateSubscription({ subscriptionId: held.subscriptionId, status: 2 })
   await until('the delivery is held', async () => (await textOf(held.deliveryId)).includes('It is held'))
   expect(await textOf(held.deliveryId)).toContain(`Destination ${held.subscriptionId} is disabled (operator).`)
@@ -232,6 +260,10 @@ it('`explain` refuses an unknown id with exit code 1, and no or two ids with 2',
   ]) {
     expect(await explain(...args)).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('NotFound') })
   }
+  expect((await explain('--session', 'ses_unknown')).stderr).toBe(
+    'admin: the core answered NotFound. Check --session ses_unknown, and whether the token may read it\n',
+  )
+  expect(await explain('--session', 'ses_unknown', '--json')).toMatchObject({ code: 2, stdout: '' })
   for (const args of [[], ['--session', 'ses_1', '--delivery', 'dlv_1'], ['--message', 'msg_1']]) {
     expect(await explain(...args)).toMatchObject({
       code: 2,

@@ -402,6 +402,14 @@ export declare type ListMessagesRequest = Message$1<"service.messaging.v1.ListMe
    * @generated from field: optional uint32 limit = 4;
    */
   limit?: number | undefined;
+
+  /**
+   * If true, the states of the visitor's messages stay. Otherwise `queued` becomes `sent`, because an
+   * operator has loaded them.
+   *
+   * @generated from field: bool peek = 5;
+   */
+  peek: boolean;
 };
 
 /**
@@ -1242,6 +1250,13 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
    * @generated from field: repeated string tags = 15;
    */
   tags: string[];
+
+  /**
+   * Whether the visitor is there. Set only by GetConversation.
+   *
+   * @generated from field: service.messaging.v1.Presence presence = 18;
+   */
+  presence: Presence;
 };
 
 /**
