@@ -31,7 +31,7 @@ export async function openConnection(port: number): Promise<HttpConnection> {
     const head = received.toString('latin1', 0, bodyAt)
     const status = Number(head.slice(9, 12))
     const length = status === 204 ? '0' : /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
-    if (length === undefined) return fail(new Error('response without content-length'))
+    if (length === undefined) return fail(new Error(`answer ${status} without Content-Length`))
     const end = bodyAt + Number(length)
     if (received.length < end) return
     const answer = { status, body: received.toString('utf8', bodyAt, end) }

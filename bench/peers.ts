@@ -4,17 +4,22 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-/**
- * Packages of the compared job queues, installed on first use. The service itself does not need
- * them.
- */
-const versions = { bullmq: '6.7.0', agenda: '6.2.6', '@agendajs/mongo-backend': '4.0.3' }
+/** Packages of the compared systems, installed on first use. The service itself does not need them. */
+const versions = {
+  bullmq: '6.7.0',
+  agenda: '6.2.6',
+  '@agendajs/mongo-backend': '4.0.3',
+  pg: '8.23.1',
+  'pg-boss': '12.38.0',
+  'graphile-worker': '0.18.0',
+  '@durable-streams/server': '0.3.7',
+}
 const folder = join(import.meta.dirname, '../.cache/bench')
 const wanted = `${JSON.stringify({ private: true, dependencies: versions }, null, 2)}\n`
 const run = promisify(execFile)
 
 /**
- * Installs the packages of the compared job queues in `.cache/bench`. They use the project's own
+ * Installs the packages of the compared systems in `.cache/bench`. They use the project's own
  * copies of ioredis and mongodb. Throws if the packages cannot be installed.
  */
 export async function installPeers(): Promise<void> {
@@ -29,7 +34,23 @@ export async function installPeers(): Promise<void> {
   await writeFile(join(folder, 'installed'), wanted)
 }
 
-/** Loads a package of a compared job queue. */
+/** What the bench uses of the package `pg`. */
+export interface PgPool {
+  Pool: new (options: {
+    connectionString: string
+    max: number
+  }) => {
+    query(query: string | { name: string; text: string; values: unknown[] }): Promise<{ rows: { id: unknown }[] }>
+  }
+  Client: new (options: {
+    connectionString: string
+  }) => {
+    connect(): Promise<unknown>
+    query(query: string): Promise<unknown>
+  }
+}
+
+/** Loads a package of a compared system. */
 export function requirePeer<Package>(name: keyof typeof versions): Package {
   return createRequire(join(folder, 'package.json'))(name) as Package
 }

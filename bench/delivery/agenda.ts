@@ -29,7 +29,7 @@ export const agenda: Contender = {
       async startWorker() {
         worker = await newWorker()
       },
-      pids: () => [core.running.pid, worker.pid],
+      pids: () => [core.running.pid, worker.pid, producer.pid],
       async stop() {
         for (const each of [producer, worker, core.running]) await each.stop()
       },

@@ -36,7 +36,10 @@ export interface Delivering {
   steady(rate: number, seconds: number): Promise<[id: string, at: number][]>
   worker(): StartedProcess
   startWorker(): Promise<void>
-  /** Processes whose CPU time and memory are measured: all except the receiver and the producer. */
+  /**
+   * Processes whose CPU time and memory are measured. The producer of a job queue is among them, because
+   * it does what the core does when it takes a delivery; ours only calls the core.
+   */
   pids(): number[]
   /** Resolves when the results of all attempts are stored. */
   settled(): Promise<void>

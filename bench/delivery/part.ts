@@ -6,9 +6,16 @@ import { agenda } from './agenda.ts'
 import { bullmq } from './bullmq.ts'
 import { type Contender, concurrency, destinations } from './contender.ts'
 import { ours } from './ours.ts'
+import { postgresQueues } from './postgres-queues.ts'
 import { crash, drain, enqueue, type Figures, steady } from './steps.ts'
 
-const contenders = [ours, bullmq({ log: true }), bullmq({ log: false }), agenda]
+const contenders = [
+  ours,
+  bullmq({ log: true, appendfsync: 'everysec' }),
+  bullmq({ log: true, appendfsync: 'always' }),
+  ...postgresQueues,
+  agenda,
+]
 const names = ['drain', 'single', 'enqueue', 'steady', 'crash'] as const
 type Step = (typeof names)[number]
 /**
@@ -102,7 +109,7 @@ function tablesOf(
       title: `Drain of ${sizes.drain.toLocaleString('en')} queued deliveries, ${destinations} destinations, ${concurrency} concurrent requests`,
       columns: [
         ['deliveries/s', column('drain', 'rate', '')],
-        ['CPU time per delivery, worker and store', column('drain', 'cpuMicros', 'µs')],
+        ['CPU time per delivery, without the receiver', column('drain', 'cpuMicros', 'µs')],
         ['memory', column('drain', 'residentMb', 'MB')],
         ['lost', column('drain', 'missing', '')],
         ['duplicates', column('drain', 'doubles', '')],
@@ -112,7 +119,7 @@ function tablesOf(
       title: `Drain of ${sizes.drain.toLocaleString('en')} queued deliveries of one destination`,
       columns: [
         ['deliveries/s', column('single', 'rate', '')],
-        ['CPU time per delivery, worker and store', column('single', 'cpuMicros', 'µs')],
+        ['CPU time per delivery, without the receiver', column('single', 'cpuMicros', 'µs')],
         ['lost', column('single', 'missing', '')],
         ['duplicates', column('single', 'doubles', '')],
       ],
@@ -126,7 +133,7 @@ function tablesOf(
       columns: [
         ['median', column('steady', 'p50', 'ms', 1)],
         ['99th percentile', column('steady', 'p99', 'ms', 1)],
-        ['CPU use, worker and store', column('steady', 'cpuPercent', '%')],
+        ['CPU use, without the receiver', column('steady', 'cpuPercent', '%')],
         ['lost', column('steady', 'missing', '')],
         ['duplicates', column('steady', 'doubles', '')],
       ],

@@ -1,4 +1,7 @@
-import { type CommandProcess, startCommandProcess } from '../../test/support/processes.ts'
+import { type CommandProcess, type StartedProcess, startCommandProcess } from '../../test/support/processes.ts'
+import { installPeers, peerVersion } from '../peers.ts'
+import { startPostgres } from '../postgres.ts'
+import { startRedis } from '../redis.ts'
 import { profiling, startCore, startGateway } from '../service.ts'
 import { scratchFolder } from '../workspace.ts'
 import type { SenderCommand } from './sender.ts'
@@ -41,25 +44,71 @@ export const serviceOf = (name: string, root?: string): Contender => ({
 
 export const service = serviceOf('Service')
 
-export const bare: Contender = {
-  name: 'Fastify alone',
-  about: 'one process on the same kind of engine: checks the body with a schema, one journaled insert per request',
+/** A server of one process. `open` starts its store, and returns its arguments and processes. */
+interface BareServer {
+  name: string
+  about: string
+  entry?: string
+  /** Path of a send, where `*` is the number of a stream. */
+  path?: string
+  open(): Promise<{ args: string[]; store?: StartedProcess }>
+}
+
+const bareServer = ({ name, about, entry = 'bench/send/bare-server.ts', path, open }: BareServer): Contender => ({
+  name,
+  about,
   async start(profile) {
-    const args = [await scratchFolder('bare')]
-    const server = await startCommandProcess({
-      entry: 'bench/send/bare-server.ts',
-      args,
-      nodeArgs: profiling(profile, 'bare'),
-    })
+    const { args, store } = await open()
+    const server = await startCommandProcess({ entry, args, nodeArgs: profiling(profile, 'bare') })
     const port = await server.call<number>({ do: 'port' })
-    const sender = await startCommandProcess({ entry: 'bench/send/sender.ts', args: ['bare', String(port)] })
+    const senderArgs = ['bare', String(port), ...(path ? [path] : [])]
+    const sender = await startCommandProcess({ entry: 'bench/send/sender.ts', args: senderArgs })
     return {
       sender,
-      pids: [server.pid],
+      pids: [server.pid, ...(store ? [store.pid] : [])],
       stored: () => server.call({ do: 'count' }),
       async stop() {
         for (const each of [sender, server]) await each.stop()
+        await store?.stop()
       },
     }
   },
-}
+})
+
+export const bare = bareServer({
+  name: 'Fastify alone',
+  about: 'one process on the same kind of engine: checks the body with a schema, one journaled insert per request',
+  open: async () => ({ args: ['mongodb', await scratchFolder('bare')] }),
+})
+
+/** Systems that also store each message durably before they answer, and tell listeners of it. */
+export const peers: Contender[] = [
+  bareServer({
+    name: 'PostgreSQL',
+    about:
+      'Fastify as above, with one statement that inserts and notifies; 20 connections, another one listens; default settings, so each commit is synced',
+    async open() {
+      await installPeers()
+      const { running, uri } = await startPostgres()
+      return { args: ['postgres', uri], store: running }
+    },
+  }),
+  bareServer({
+    name: 'Redis Streams',
+    about: 'Fastify as above, with one XADD per request and appendfsync always; another connection reads the stream',
+    async open() {
+      const { running, port } = await startRedis('always')
+      return { args: ['redis', String(port)], store: running }
+    },
+  }),
+  bareServer({
+    name: 'Durable Streams',
+    about: `@durable-streams/server ${peerVersion('@durable-streams/server')} with a data folder, 64 streams; each append is synced`,
+    entry: 'bench/send/streams-server.ts',
+    path: '/streams/*',
+    async open() {
+      await installPeers()
+      return { args: [await scratchFolder('durable-streams')] }
+    },
+  }),
+]

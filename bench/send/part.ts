@@ -1,7 +1,7 @@
 import type { Part } from '../part.ts'
 import { type Cell, cellOf, type Table } from '../table.ts'
 import { usageOf } from '../usage.ts'
-import { bare, type Contender, type Sending, service, serviceOf } from './contenders.ts'
+import { bare, type Contender, peers, type Sending, service, serviceOf } from './contenders.ts'
 import type { SenderCommand, Sent } from './sender.ts'
 
 const connectionCounts = [1, 64, 128]
@@ -17,18 +17,28 @@ type Results = Map<Contender, Map<number, Figures[]>>
 
 /**
  * Measures how fast visitors' messages are accepted. Compares the service with a minimal Fastify
- * server that does one insert per request. With `against`, also measures the service of another
+ * server that does one insert per request, and with other durable stores. With `against`, also measures the service of another
  * checkout.
  */
 export const sendPart: Part = async ({ rounds, quick, only, against, profile, log }) => {
   const times = quick ? { warmUpMs: 500, measuredMs: 1_500 } : { warmUpMs: 1_000, measuredMs: 4_000 }
   const sizes = connectionCounts.filter((count) => numbers(only).length === 0 || numbers(only).includes(count))
-  const contenders = [service, ...(against ? [serviceOf('Service, other checkout', against)] : []), bare]
-  const chosen = contenders.filter(({ name }) => names(only).every((each) => name.toLowerCase().startsWith(each)))
+  const contenders = [service, ...(against ? [serviceOf('Service, other checkout', against)] : []), bare, ...peers]
+  const wanted = contenders.filter(
+    ({ name }) => names(only).length === 0 || names(only).some((each) => name.toLowerCase().startsWith(each)),
+  )
   const started = new Map<Contender, Sending>()
+  const accounts: string[] = []
+  for (const contender of wanted) {
+    try {
+      started.set(contender, await contender.start(profile))
+    } catch (error) {
+      accounts.push(`${contender.name} was not run: ${(error as Error).message}.`)
+    }
+  }
+  const chosen = [...started.keys()]
   const results: Results = new Map(chosen.map((each) => [each, new Map(sizes.map((size) => [size, []]))]))
   const acknowledged = new Map<Contender, number>()
-  for (const contender of chosen) started.set(contender, await contender.start(profile))
   // Warm-up run, so that V8 has compiled the code. Its figures are discarded.
   for (const [contender, { sender }] of started) {
     const warmUp = { do: 'send', connections: 64, warmUpMs: times.measuredMs, measuredMs: 0 } satisfies SenderCommand
@@ -47,14 +57,15 @@ export const sendPart: Part = async ({ rounds, quick, only, against, profile, lo
       }
     }
   }
-  const accounts: string[] = []
   for (const [contender, sending] of started) {
     accounts.push(
       `${contender.name}: ${acknowledged.get(contender)} acknowledged, ${await sending.stored()} in the store.`,
     )
     await sending.stop()
   }
-  return [tableOf(sizes, results, accounts), ratiosOf(sizes, results)]
+  const others = chosen.filter((each) => each !== service)
+  const table = tableOf(sizes, results, accounts)
+  return chosen.includes(service) ? [table, ratiosOf(others, sizes, results)] : [table]
 }
 
 async function measure(sending: Sending, command: SenderCommand & { do: 'send' }) {
@@ -106,13 +117,10 @@ function tableOf(sizes: number[], results: Results, accounts: string[]): Table {
   }
 }
 
-/**
- * Returns a table of ratios: the service's rate divided by the other contender's rate in the same
- * round.
- */
-function ratiosOf(sizes: number[], results: Results): Table {
-  const ratio = (size: number, figure: keyof Figures): Cell => {
-    const [ours = [], theirs = []] = [service, bare].map((each) => results.get(each)?.get(size))
+/** Returns a table of ratios: the service's figure divided by another contender's figure in the same round. */
+function ratiosOf(others: Contender[], sizes: number[], results: Results): Table {
+  const ratio = (other: Contender, size: number, figure: keyof Figures): Cell => {
+    const [ours = [], theirs = []] = [service, other].map((each) => results.get(each)?.get(size))
     return {
       values: theirs.map((each, round) => (ours[round]?.[figure] ?? Number.NaN) / each[figure]),
       unit: '',
@@ -120,12 +128,14 @@ function ratiosOf(sizes: number[], results: Results): Table {
     }
   }
   return {
-    title: 'Service relative to Fastify alone',
+    title: 'Service relative to the others',
     columns: ['concurrent sends', 'messages/s', 'median', '99th percentile', 'CPU time per message'],
-    rows: sizes.map((size) => ({
-      name: String(size),
-      cells: (['rate', 'p50', 'p99', 'cpuMicros'] as const).map((figure) => ratio(size, figure)),
-    })),
+    rows: sizes.flatMap((size) =>
+      others.map((other) => ({
+        name: `${size}: ${other.name}`,
+        cells: (['rate', 'p50', 'p99', 'cpuMicros'] as const).map((figure) => ratio(other, size, figure)),
+      })),
+    ),
     notes: [],
   }
 }

@@ -1,11 +1,12 @@
-// Load process: sends messages over a number of connections. Arguments: a contender's name and its
-// port.
+// Load process: sends messages over a number of connections. Arguments: `service` or `bare`, the port,
+// and for a bare server the path, where `*` is the number of a stream.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { handleCommands } from '../commands.ts'
 import { type HttpConnection, openConnection } from '../http-connection.ts'
 import { quantile } from '../table.ts'
 import { type BenchVisitor, createVisitors, readHistory, sendMessage } from '../visitors.ts'
+import { streamCount, visitorCount } from './sender-settings.ts'
 
 export type SenderCommand =
   | { do: 'send'; connections: number; warmUpMs: number; measuredMs: number }
@@ -25,8 +26,7 @@ export interface Sent {
   acknowledged: number
 }
 
-const visitorCount = 512
-const [name = '', port = ''] = process.argv.slice(2)
+const [name = '', port = '', path = '/messages'] = process.argv.slice(2)
 const visitors: BenchVisitor[] = name === 'service' ? await createVisitors(Number(port), visitorCount) : []
 /**
  * Number of messages that were sent before the measurement: the first message of each visitor. A
@@ -35,11 +35,11 @@ const visitors: BenchVisitor[] = name === 'service' ? await createVisitors(Numbe
 let earlier = 0
 const json = { 'Content-Type': 'application/json' }
 
-async function sendToBare(connection: HttpConnection): Promise<void> {
+async function sendToBare(connection: HttpConnection, turn: number): Promise<void> {
   const text = 'Do you ship to Graz? I would like to have it there by Friday.'
   const body = JSON.stringify({ clientOperationId: randomUUID(), body: text, contentType: 'text' })
-  const answer = await connection.send('POST', '/messages', json, body)
-  if (answer.status !== 202) throw new Error(`not accepted: ${answer.status} ${answer.body}`)
+  const answer = await connection.send('POST', path.replace('*', String(turn % streamCount)), json, body)
+  if (answer.status >= 300) throw new Error(`not accepted: ${answer.status} ${answer.body}`)
 }
 
 async function send({ connections, warmUpMs, measuredMs }: SenderCommand & { do: 'send' }): Promise<Sent> {
@@ -51,11 +51,11 @@ async function send({ connections, warmUpMs, measuredMs }: SenderCommand & { do:
   /** Each connection has its own visitors, so that no visitor has two messages in flight. */
   const lane = async (_: unknown, index: number) => {
     const connection = await openConnection(Number(port))
-    for (let turn = index; ; turn = (turn + connections) % Math.max(visitors.length, 1)) {
+    for (let turn = index; ; turn = (turn + connections) % visitorCount) {
       const at = performance.now()
       if (at >= end) break
       const visitor = visitors[turn]
-      await (visitor ? sendMessage(connection, visitor) : sendToBare(connection))
+      await (visitor ? sendMessage(connection, visitor) : sendToBare(connection, turn))
       acknowledged += 1
       const answeredAt = performance.now()
       if (at >= begin && answeredAt < end) waits.push(answeredAt - at)
