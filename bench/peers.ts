@@ -13,6 +13,7 @@ const versions = {
   'pg-boss': '12.38.0',
   'graphile-worker': '0.18.0',
   '@durable-streams/server': '0.3.7',
+  'socket.io': '4.8.4',
 }
 const folder = join(import.meta.dirname, '../.cache/bench')
 const wanted = `${JSON.stringify({ private: true, dependencies: versions }, null, 2)}\n`

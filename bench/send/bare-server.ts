@@ -6,8 +6,8 @@ import { handleCommands } from '../commands.ts'
 import { type BareMessage, messageStores } from './message-stores.ts'
 
 const [kind = '', place = ''] = process.argv.slice(2)
-const store = await messageStores[kind as keyof typeof messageStores](place)
 const app = fastify()
+const store = await messageStores[kind as keyof typeof messageStores](place, app.server)
 
 const text = { type: 'string', minLength: 1, maxLength: 4000 }
 const properties = { clientOperationId: text, body: text, contentType: text }

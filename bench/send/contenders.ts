@@ -4,7 +4,10 @@ import { startPostgres } from '../postgres.ts'
 import { startRedis } from '../redis.ts'
 import { profiling, startCore, startGateway } from '../service.ts'
 import { scratchFolder } from '../workspace.ts'
+import { startNchan } from '../streams/nchan.ts'
+import { startEjabberd } from './ejabberd.ts'
 import type { SenderCommand } from './sender.ts'
+import type { SenderKind } from './sender-settings.ts'
 
 export interface Contender {
   name: string
@@ -17,8 +20,8 @@ export interface Sending {
   sender: CommandProcess
   /** Processes whose CPU time is measured: all except the sender. */
   pids: number[]
-  /** Number of messages in the database. */
-  stored(): Promise<number>
+  /** Number of messages in the database. Undefined for a contender that stores none. */
+  stored(): Promise<number | undefined>
   stop(): Promise<void>
 }
 
@@ -44,71 +47,114 @@ export const serviceOf = (name: string, root?: string): Contender => ({
 
 export const service = serviceOf('Service')
 
-/** A server of one process. `open` starts its store, and returns its arguments and processes. */
-interface BareServer {
+/** Another server that takes messages over HTTP. */
+interface Peer {
   name: string
   about: string
-  entry?: string
-  /** Path of a send, where `*` is the number of a stream. */
-  path?: string
-  open(): Promise<{ args: string[]; store?: StartedProcess }>
+  /** What the sender posts, and to which path. Default: `bare`. */
+  kind?: SenderKind
+  open(profile?: string): Promise<OpenPeer>
 }
 
-const bareServer = ({ name, about, entry = 'bench/send/bare-server.ts', path, open }: BareServer): Contender => ({
+interface OpenPeer {
+  port: number
+  processes: StartedProcess[]
+  /** Number of stored messages. Undefined for a server that keeps them in memory only. */
+  count?(): Promise<number>
+}
+
+const peer = ({ name, about, kind = 'bare', open }: Peer): Contender => ({
   name,
   about,
   async start(profile) {
-    const { args, store } = await open()
-    const server = await startCommandProcess({ entry, args, nodeArgs: profiling(profile, 'bare') })
-    const port = await server.call<number>({ do: 'port' })
-    const senderArgs = ['bare', String(port), ...(path ? [path] : [])]
-    const sender = await startCommandProcess({ entry: 'bench/send/sender.ts', args: senderArgs })
+    const { port, processes, count = async () => undefined } = await open(profile)
+    const sender = await startCommandProcess({ entry: 'bench/send/sender.ts', args: [kind, String(port)] })
     return {
       sender,
-      pids: [server.pid, ...(store ? [store.pid] : [])],
-      stored: () => server.call({ do: 'count' }),
+      pids: processes.map(({ pid }) => pid),
+      stored: count,
       async stop() {
-        for (const each of [sender, server]) await each.stop()
-        await store?.stop()
+        for (const each of [sender, ...processes]) await each.stop()
       },
     }
   },
 })
 
-export const bare = bareServer({
+/** Starts a server of ours, and names the processes of its store. */
+async function ownServer(entry: string, args: string[], store: StartedProcess[] = [], profile?: string) {
+  const server = await startCommandProcess({ entry, args, nodeArgs: profiling(profile, 'bare') })
+  return {
+    port: await server.call<number>({ do: 'port' }),
+    processes: [server, ...store],
+    count: () => server.call<number>({ do: 'count' }),
+  }
+}
+
+const bareEntry = 'bench/send/bare-server.ts'
+
+export const bare = peer({
   name: 'Fastify alone',
   about: 'one process on the same kind of engine: checks the body with a schema, one journaled insert per request',
-  open: async () => ({ args: ['mongodb', await scratchFolder('bare')] }),
+  open: async (profile) => ownServer(bareEntry, ['mongodb', await scratchFolder('bare')], [], profile),
 })
 
 /** Systems that also store each message durably before they answer, and tell listeners of it. */
-export const peers: Contender[] = [
-  bareServer({
+const durable: Contender[] = [
+  peer({
     name: 'PostgreSQL',
     about:
       'Fastify as above, with one statement that inserts and notifies; 20 connections, another one listens; default settings, so each commit is synced',
     async open() {
       await installPeers()
       const { running, uri } = await startPostgres()
-      return { args: ['postgres', uri], store: running }
+      return ownServer(bareEntry, ['postgres', uri], [running])
     },
   }),
-  bareServer({
+  peer({
     name: 'Redis Streams',
     about: 'Fastify as above, with one XADD per request and appendfsync always; another connection reads the stream',
     async open() {
       const { running, port } = await startRedis('always')
-      return { args: ['redis', String(port)], store: running }
+      return ownServer(bareEntry, ['redis', String(port)], [running])
     },
   }),
-  bareServer({
+  peer({
     name: 'Durable Streams',
     about: `@durable-streams/server ${peerVersion('@durable-streams/server')} with a data folder, 64 streams; each append is synced`,
-    entry: 'bench/send/streams-server.ts',
-    path: '/streams/*',
+    kind: 'streams',
     async open() {
       await installPeers()
-      return { args: [await scratchFolder('durable-streams')] }
+      return ownServer('bench/send/streams-server.ts', [await scratchFolder('durable-streams')])
+    },
+  }),
+  peer({
+    name: 'ejabberd',
+    about: 'send_message of its HTTP API, 64 users who are away; its archive in PostgreSQL with default settings',
+    kind: 'ejabberd',
+    open: startEjabberd,
+  }),
+]
+
+/** Systems that are often chosen although they promise less: a message is lost with their process. */
+const inMemory: Contender[] = [
+  peer({
+    name: 'Socket.IO (in memory)',
+    about: `socket.io ${peerVersion('socket.io')} beside Fastify, connection state recovery, one emit per request; promises less: messages are in memory only`,
+    async open() {
+      await installPeers()
+      const { port, processes } = await ownServer(bareEntry, ['socket.io'])
+      return { port, processes }
+    },
+  }),
+  peer({
+    name: 'nginx + nchan (in memory)',
+    about: 'one worker, 64 channels; promises less: messages are in memory only',
+    kind: 'nchan',
+    async open() {
+      const { server, port } = await startNchan(1_000)
+      return { port, processes: [server] }
     },
   }),
 ]
+
+export const peers = [...durable, ...inMemory]

@@ -1,3 +1,4 @@
+import type { Server } from 'node:http'
 import { Redis } from 'ioredis'
 import { MongoClient } from 'mongodb'
 import { attachEngine } from '../../dev/engine/engine.ts'
@@ -11,7 +12,7 @@ export interface BareMessage {
 
 /** Where a bare server keeps its messages. */
 export interface MessageStore {
-  /** Stores a message so that it survives the loss of the machine. Returns its id. */
+  /** Stores a message. Returns its id. */
   put(message: BareMessage): Promise<string>
   count(): Promise<number>
 }
@@ -68,4 +69,28 @@ async function openRedis(port: string): Promise<MessageStore> {
   }
 }
 
-export const messageStores = { mongodb: openMongo, postgres: openPostgres, redis: openRedis }
+interface SocketIo {
+  Server: new (server: Server, options: object) => { to(room: string): { emit(event: string, data: object): unknown } }
+}
+
+/** Socket.IO: keeps messages in memory for clients that reconnect. */
+async function openSocketIo(_: string, server: Server): Promise<MessageStore> {
+  const { Server } = requirePeer<SocketIo>('socket.io')
+  const io = new Server(server, { connectionStateRecovery: {} })
+  let sent = 0
+  return {
+    async put(message) {
+      sent += 1
+      io.to(`visitor-${sent % 64}`).emit('message', message)
+      return String(sent)
+    },
+    count: async () => sent,
+  }
+}
+
+export const messageStores = {
+  mongodb: openMongo,
+  postgres: openPostgres,
+  redis: openRedis,
+  'socket.io': openSocketIo,
+} satisfies Record<string, (place: string, server: Server) => Promise<MessageStore>>

@@ -59,7 +59,7 @@ export const sendPart: Part = async ({ rounds, quick, only, against, profile, lo
   }
   for (const [contender, sending] of started) {
     accounts.push(
-      `${contender.name}: ${acknowledged.get(contender)} acknowledged, ${await sending.stored()} in the store.`,
+      `${contender.name}: ${acknowledged.get(contender)} acknowledged, ${(await sending.stored()) ?? 'none'} in the store.`,
     )
     await sending.stop()
   }

@@ -1,12 +1,11 @@
-// Load process: sends messages over a number of connections. Arguments: `service` or `bare`, the port,
-// and for a bare server the path, where `*` is the number of a stream.
+// Load process: sends messages over a number of connections. Arguments: the kind of server, and its port.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { handleCommands } from '../commands.ts'
 import { type HttpConnection, openConnection } from '../http-connection.ts'
 import { quantile } from '../table.ts'
 import { type BenchVisitor, createVisitors, readHistory, sendMessage } from '../visitors.ts'
-import { streamCount, visitorCount } from './sender-settings.ts'
+import { type SenderKind, streamCount, visitorCount } from './sender-settings.ts'
 
 export type SenderCommand =
   | { do: 'send'; connections: number; warmUpMs: number; measuredMs: number }
@@ -26,8 +25,8 @@ export interface Sent {
   acknowledged: number
 }
 
-const [name = '', port = '', path = '/messages'] = process.argv.slice(2)
-const visitors: BenchVisitor[] = name === 'service' ? await createVisitors(Number(port), visitorCount) : []
+const [kind = 'bare', port = ''] = process.argv.slice(2) as [SenderKind?, string?]
+const visitors: BenchVisitor[] = kind === 'service' ? await createVisitors(Number(port), visitorCount) : []
 /**
  * Number of messages that were sent before the measurement: the first message of each visitor. A
  * first message costs more, because it also binds the session to the conversation.
@@ -35,10 +34,20 @@ const visitors: BenchVisitor[] = name === 'service' ? await createVisitors(Numbe
 let earlier = 0
 const json = { 'Content-Type': 'application/json' }
 
-async function sendToBare(connection: HttpConnection, turn: number): Promise<void> {
+/** Returns the path and the body of a message to another server. */
+function messageTo(stream: number): [path: string, body: object] {
   const text = 'Do you ship to Graz? I would like to have it there by Friday.'
-  const body = JSON.stringify({ clientOperationId: randomUUID(), body: text, contentType: 'text' })
-  const answer = await connection.send('POST', path.replace('*', String(turn % streamCount)), json, body)
+  const message = { clientOperationId: randomUUID(), body: text, contentType: 'text' }
+  if (kind === 'streams') return [`/streams/${stream}`, message]
+  if (kind === 'nchan') return [`/pub/${stream}`, message]
+  if (kind === 'bare') return ['/messages', message]
+  const to = { from: 'agent@localhost', to: `user${stream}@localhost` }
+  return ['/api/send_message', { type: 'chat', subject: '', body: text, ...to }]
+}
+
+async function sendToOther(connection: HttpConnection, turn: number): Promise<void> {
+  const [path, body] = messageTo(turn % streamCount)
+  const answer = await connection.send('POST', path, json, JSON.stringify(body))
   if (answer.status >= 300) throw new Error(`not accepted: ${answer.status} ${answer.body}`)
 }
 
@@ -55,7 +64,7 @@ async function send({ connections, warmUpMs, measuredMs }: SenderCommand & { do:
       const at = performance.now()
       if (at >= end) break
       const visitor = visitors[turn]
-      await (visitor ? sendMessage(connection, visitor) : sendToBare(connection, turn))
+      await (visitor ? sendMessage(connection, visitor) : sendToOther(connection, turn))
       acknowledged += 1
       const answeredAt = performance.now()
       if (at >= begin && answeredAt < end) waits.push(answeredAt - at)

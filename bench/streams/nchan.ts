@@ -1,6 +1,6 @@
 import { access, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort, startProgram } from '../../test/support/processes.ts'
+import { freePort, type StartedProcess, startProgram } from '../../test/support/processes.ts'
 import { scratchFolder } from '../workspace.ts'
 import { plainStreaming } from './bare.ts'
 import type { Contender } from './contender.ts'
@@ -13,17 +13,22 @@ export const nchan: Contender = {
   about: 'one worker, events in its own memory; no grants, no log on disk',
   async start({ gateways, visitors }) {
     if (gateways > 1) throw new Error('nchan instances cannot share memory')
-    await access(module).catch(() => {
-      throw new Error('the Debian packages nginx and libnginx-mod-nchan are not installed')
-    })
-    const folder = await scratchFolder('nchan')
-    const port = await freePort()
-    const file = join(folder, 'nginx.conf')
-    await writeFile(file, configuration(folder, port, visitors + 1_000))
-    const args = ['-p', folder, '-e', join(folder, 'error.log'), '-c', file]
-    const server = await startProgram('nginx', args, port)
+    const { server, port } = await startNchan(visitors + 1_000)
     return plainStreaming(server, port, visitors)
   },
+}
+
+/** Starts nginx with nchan, for this number of connections. Throws if it is not installed. */
+export async function startNchan(connections: number): Promise<{ server: StartedProcess; port: number }> {
+  await access(module).catch(() => {
+    throw new Error('the Debian packages nginx and libnginx-mod-nchan are not installed')
+  })
+  const folder = await scratchFolder('nchan')
+  const port = await freePort()
+  const file = join(folder, 'nginx.conf')
+  await writeFile(file, configuration(folder, port, connections))
+  const args = ['-p', folder, '-e', join(folder, 'error.log'), '-c', file]
+  return { server: await startProgram('nginx', args, port), port }
 }
 
 const configuration = (folder: string, port: number, files: number) => `

@@ -7,6 +7,7 @@ import type { FollowerStore } from '../log/follower-store.ts'
 import { createLogFollower } from '../log/log-follower.ts'
 import type { LogEvent } from '../log-event.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
+import { type AppendedEvents, createAppendedEventsMemory } from './appended-events.ts'
 import type { FeedSourceStore } from './feed-source-store.ts'
 import type { FeedStore } from './feed-store.ts'
 import { type AddToFeed, creationOf, entryOf, feedKeptMs, isInFeed, loggedTypes, type NewFeedEntry } from './model.ts'
@@ -20,8 +21,6 @@ export interface ConversationFeed {
   close(): void
 }
 
-/** Maximum number of conversations that wait in memory. `catchUp` adds the entries of further ones. */
-const maxWaiting = 10_000
 /** Conversations whose entries are added together, and events of each that are read at once. */
 const batchSize = 50
 const eventsPerRead = 200
@@ -54,36 +53,40 @@ export function createConversationFeed(dependencies: {
   const { store, add, events, sources, sessions, followers, bus, logger, now } = dependencies
   const closed = new AbortController()
   const paced = createPace({ share, signal: closed.signal })
-  const waiting = new Set<string>()
+  const appended = createAppendedEventsMemory()
   let isActive = false
 
   bus.on('appended', (event) => {
-    if (!isInFeed(event) || waiting.size >= maxWaiting) return
-    waiting.add(event.conversationId)
-    if (isActive) flushing.run().catch(() => {}) // The job repeats it and logs the error.
+    const isMissing = appended.add(event)
+    if (isMissing && isActive) flushing.run().catch(() => {}) // The job repeats it and logs the error.
   })
 
-  /** Returns the entries that a conversation lacks, oldest first, and whether there may be more. */
+  /** Returns the entries of the events that have one. */
+  async function entriesOf(found: LogEvent[]): Promise<NewFeedEntry[]> {
+    const replaced = await replacedSessions(found)
+    return found.flatMap((event) => (event.transient || replaced.has(event) ? [] : (entryOf(event) ?? [])))
+  }
+
+  /**
+   * Reads which entries a conversation lacks, oldest first, and whether there may be more. With them it
+   * is complete up to `through`.
+   */
   async function missingOf(conversationId: string, createdAt: Date, newest: number | undefined) {
     const since = new Date(now() - maxAgeMs)
     const entries: NewFeedEntry[] = []
     let after = newest
     if (after === undefined) {
       const oldest = await events.oldestSequence(conversationId, { since })
-      if (oldest === 0) return { entries, hasMore: false }
+      if (oldest === 0) return { entries, hasMore: false, through: 0 }
       if (createdAt >= since) entries.push(creationOf(conversationId, createdAt))
       after = oldest - 1
     }
     for (;;) {
       const found = await events.ofTypes(loggedTypes, { conversationId, after }, eventsPerRead)
-      const replaced = await replacedSessions(found)
-      for (const event of found) {
-        const entry = !event.transient && !replaced.has(event) && entryOf(event)
-        if (entry) entries.push(entry)
-      }
+      entries.push(...(await entriesOf(found)))
       const hasMore = found.length === eventsPerRead
-      if (entries.length > 0 || !hasMore) return { entries, hasMore }
-      after = found.at(-1)!.sequence
+      after = found.at(-1)?.sequence ?? after
+      if (entries.length > 0 || !hasMore) return { entries, hasMore, through: after }
     }
   }
 
@@ -96,8 +99,33 @@ export function createConversationFeed(dependencies: {
     return new Set(closings.filter(({ sessionId }) => replaced.has(sessionId!)))
   }
 
-  /** Adds the missing entries of conversations. Returns the conversations that may have more. */
-  async function bringUp(conversationIds: string[]): Promise<string[]> {
+  async function addAll(conversations: { workspaceId: string; entries: NewFeedEntry[] }[]) {
+    for (const [workspaceId, theirs] of Map.groupBy(conversations, (each) => each.workspaceId))
+      await add(
+        workspaceId,
+        theirs.flatMap(({ entries }) => entries),
+      )
+  }
+
+  /** Adds the entries of events that need no read. */
+  async function addAppended(conversations: AppendedEvents[]) {
+    const entries = await entriesOf(conversations.flatMap(({ events = [] }) => events))
+    const byConversation = Map.groupBy(entries, ({ conversationId = '' }) => conversationId)
+    await addAll(
+      conversations.map(({ conversationId, workspaceId }) => ({
+        workspaceId,
+        entries: byConversation.get(conversationId) ?? [],
+      })),
+    )
+    for (const { conversationId, workspaceId, end } of conversations)
+      appended.complete(conversationId, workspaceId, end)
+  }
+
+  /**
+   * Reads and adds the missing entries of conversations. `ends` has sequences that their logs have
+   * reached. Returns the conversations that may have more.
+   */
+  async function bringUp(conversationIds: string[], ends: ReadonlyMap<string, number>): Promise<string[]> {
     const found = await sources.conversations(conversationIds)
     const newest = await store.newestOf(found.map(({ conversationId }) => conversationId))
     const missing = await Promise.all(
@@ -107,35 +135,34 @@ export function createConversationFeed(dependencies: {
         ...(await missingOf(conversationId, createdAt, newest.get(conversationId))),
       })),
     )
-    for (const [workspaceId, theirs] of Map.groupBy(missing, (each) => each.workspaceId))
-      await add(
-        workspaceId,
-        theirs.flatMap(({ entries }) => entries),
-      )
+    await addAll(missing)
+    for (const { conversationId, workspaceId, hasMore, through } of missing)
+      if (!hasMore) appended.complete(conversationId, workspaceId, Math.max(through, ends.get(conversationId) ?? 0))
     return missing.filter(({ hasMore }) => hasMore).map(({ conversationId }) => conversationId)
   }
 
-  async function bringUpAll(conversationIds: string[]) {
-    for (let left = conversationIds; left.length > 0 && !closed.signal.aborted; ) {
+  async function bringUpAll(ends: ReadonlyMap<string, number>) {
+    for (let left = [...ends.keys()]; left.length > 0 && !closed.signal.aborted; ) {
       const batch = left.slice(0, batchSize)
-      const more = await paced(() => bringUp(batch))
+      const more = await paced(() => bringUp(batch, ends))
       left = [...more, ...left.slice(batchSize)]
     }
   }
 
   const flushing = createSingleFlight(
-    () => waiting.size > 0 && !closed.signal.aborted,
+    () => appended.size() > 0 && !closed.signal.aborted,
     async () => {
-      const batch = [...waiting].slice(0, batchSize)
-      for (const conversationId of batch) waiting.delete(conversationId)
+      const batch = appended.take(batchSize)
+      const { ready = [], unknown = [] } = Object.groupBy(batch, ({ events }) => (events ? 'ready' : 'unknown'))
       try {
-        await bringUpAll(batch)
+        if (ready.length > 0) await paced(() => addAppended(ready))
+        await bringUpAll(new Map(unknown.map(({ conversationId, end }) => [conversationId, end])))
       } catch (error) {
-        for (const conversationId of batch) if (waiting.size < maxWaiting) waiting.add(conversationId)
+        appended.putBack(batch)
         throw error
       }
     },
-    { paceMs, isFull: () => waiting.size >= batchSize },
+    { paceMs, isFull: () => appended.size() >= batchSize },
   )
 
   const follower = createLogFollower({
@@ -147,8 +174,8 @@ export function createConversationFeed(dependencies: {
       for (const event of found.filter(isInFeed))
         through.set(event.conversationId, Math.max(event.sequence, through.get(event.conversationId) ?? 0))
       const newest = await store.newestOf([...through.keys()])
-      const behind = [...through].filter(([id, sequence]) => (newest.get(id) ?? -1) < sequence).map(([id]) => id)
-      if (behind.length > 0) logger.debug({ count: behind.length }, 'conversations lack entries of the feed')
+      const behind = new Map([...through].filter(([id, sequence]) => (newest.get(id) ?? -1) < sequence))
+      if (behind.size > 0) logger.debug({ count: behind.size }, 'conversations lack entries of the feed')
       await bringUpAll(behind)
     },
     signal: closed.signal,

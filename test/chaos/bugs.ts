@@ -42,8 +42,8 @@ async function runUntilFound(folder: string, bug: KnownBug): Promise<{ by: strin
   return { by: [], operations }
 }
 
-function runSuite(folder: string, { faults }: KnownBug, seed: number): Promise<string> {
-  const args = ['--seed', String(seed), '--minutes', String(minutesPerRun), '--faults', faults.join(',')]
+function runSuite(folder: string, { faults, minutes = minutesPerRun }: KnownBug, seed: number): Promise<string> {
+  const args = ['--seed', String(seed), '--minutes', String(minutes), '--faults', faults.join(',')]
   const options = { cwd: folder, maxBuffer: 1e8 }
   return new Promise((resolve) => {
     execFile(process.execPath, ['test/chaos/main.ts', ...args], options, (_error, stdout, stderr) =>

@@ -6,6 +6,8 @@ export interface KnownBug {
   name: string
   /** Faults that the chaos run causes. With these faults, it must detect the bug. */
   faults: FaultName[]
+  /** Length of a run, if one fault takes longer than a short run. */
+  minutes?: number
   changes: SourceChange[]
 }
 
@@ -13,6 +15,7 @@ export const knownBugs: KnownBug[] = [
   {
     name: 'a restored backup keeps the epochs of its logs',
     faults: ['restore'],
+    minutes: 1,
     changes: [{ folder: 'core/conversations', from: 'epoch: epochIn(history, rest.epoch),', to: 'epoch: rest.epoch,' }],
   },
   {
@@ -60,6 +63,11 @@ export const knownBugs: KnownBug[] = [
         folder: 'core/delivery-stores',
         from: "const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId }",
         to: "const filter = { _id: deliveryId, status: 'sending' as const }",
+      },
+      {
+        folder: 'core/delivery-stores',
+        from: "        'claim.claimId': claimId,\n        ...isLatest(index",
+        to: '        ...isLatest(index',
       },
     ],
   },

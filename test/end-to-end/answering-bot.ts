@@ -14,12 +14,18 @@ interface Message {
 }
 
 /**
- * Runs the example bot beside two cores while visitors write. Kills the bot and the cores in turn.
- * Expects that each message has exactly one answer, and that the bot hands over.
+ * Runs the example bot beside two cores while visitors write. Kills the bot and the cores in turn, and
+ * causes a failover of the database, if it can. Expects that each message has exactly one answer, and
+ * that the bot hands over.
  */
 export async function expectOneAnswerEach(
   database: TestDatabase,
-  { visitors: count, rounds, perRound }: { visitors: number; rounds: number; perRound: number },
+  {
+    visitors: count,
+    rounds,
+    perRound,
+    failOver,
+  }: { visitors: number; rounds: number; perRound: number; failOver?: () => Promise<void> },
 ): Promise<void> {
   const stack = await startStack({ database, cores: 2, gateways: 1, env: { RATE_LIMIT_FACTOR: '1000' } })
   const cursorFile = join(stack.dataDir, 'bot.cursor')
@@ -57,7 +63,8 @@ export async function expectOneAnswerEach(
     )
 
   // One core is alive at any time. Each fault comes after an answer to a message of its round.
-  const faults = [killBot, stack.cores[0]!.killAndRestart, killBot, stack.cores[1]!.killAndRestart]
+  const [one, other] = stack.cores
+  const faults = [killBot, one!.killAndRestart, ...(failOver ? [failOver] : []), killBot, other!.killAndRestart]
   for (let round = 0; round < rounds - 1; round += 1) {
     const soFar = await answered()
     const sent = sendRound(round)

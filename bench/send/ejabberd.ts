@@ -1,0 +1,77 @@
+import { execFile } from 'node:child_process'
+import { access, chmod, chown, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { freePort, startProgram } from '../../test/support/processes.ts'
+import { startPostgres } from '../postgres.ts'
+import { scratchFolder } from '../workspace.ts'
+import { streamCount } from './sender-settings.ts'
+
+const run = promisify(execFile)
+const program = '/usr/sbin/ejabberdctl'
+const schema = '/usr/share/ejabberd/sql/pg.new.sql'
+
+/** Starts ejabberd with its archive in PostgreSQL. Throws if it is not installed, or if this user may not start it. */
+export async function startEjabberd() {
+  await access(program).catch(() => {
+    throw new Error('ejabberd is not installed (Debian: apt-get install ejabberd)')
+  })
+  if (process.getuid?.() !== 0) throw new Error('Debian starts ejabberd for root only')
+  const { running: postgres, uri } = await startPostgres()
+  await run('psql', ['-q', '-f', schema, uri])
+  const folder = await scratchFolder('ejabberd')
+  const port = await freePort()
+  await writeFile(join(folder, 'ejabberd.yml'), configuration(port, Number(new URL(uri).port)))
+  await writeFile(join(folder, 'inetrc'), '{lookup, [file, native]}.')
+  const [uid, gid] = await Promise.all(
+    ['-u', '-g'].map(async (flag) => Number((await run('id', [flag, 'ejabberd'])).stdout)),
+  )
+  for (const each of ['', 'ejabberd.yml', 'inetrc']) await chown(join(folder, each), uid!, gid!)
+  await chmod(folder, 0o755)
+  const folders = ['--config-dir', folder, '--logs', folder, '--spool', folder]
+  const node = ['--node', `bench${port}@localhost`]
+  const server = await startProgram(program, [...folders, ...node, 'foreground'], port)
+  const api = async (command: string, body: object) => {
+    const answer = await fetch(`http://127.0.0.1:${port}/api/${command}`, { method: 'POST', body: JSON.stringify(body) })
+    if (!answer.ok) throw new Error(`ejabberd refuses ${command}: ${answer.status} ${await answer.text()}`)
+  }
+  for (let user = 0; user < streamCount; user += 1)
+    await api('register', { user: `user${user}`, host: 'localhost', password: 'bench' })
+  return {
+    port,
+    processes: [server, postgres],
+    count: async () => Number((await run('psql', ['-At', '-c', 'select count(*) from archive', uri])).stdout),
+  }
+}
+
+const configuration = (port: number, databasePort: number) => `
+hosts: [localhost]
+loglevel: error
+default_db: sql
+new_sql_schema: true
+sql_type: pgsql
+sql_server: 127.0.0.1
+sql_port: ${databasePort}
+sql_database: postgres
+sql_username: bench
+sql_password: bench
+sql_pool_size: 20
+auth_method: sql
+listen:
+  - port: ${port}
+    ip: 127.0.0.1
+    module: ejabberd_http
+    request_handlers:
+      /api: mod_http_api
+api_permissions:
+  bench:
+    who: all
+    what: "*"
+modules:
+  mod_http_api: {}
+  mod_offline:
+    use_mam_for_storage: true
+  mod_mam:
+    default: always
+    assume_mam_usage: true
+`
