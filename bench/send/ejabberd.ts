@@ -3,6 +3,7 @@ import { access, chmod, chown, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { freePort, startProgram } from '../../test/support/processes.ts'
+import { until } from '../../test/support/until.ts'
 import { startPostgres } from '../postgres.ts'
 import { scratchFolder } from '../workspace.ts'
 import { streamCount } from './sender-settings.ts'
@@ -14,7 +15,7 @@ const schema = '/usr/share/ejabberd/sql/pg.new.sql'
 /** Starts ejabberd with its archive in PostgreSQL. Throws if it is not installed, or if this user may not start it. */
 export async function startEjabberd() {
   await access(program).catch(() => {
-    throw new Error('ejabberd is not installed (Debian: apt-get install ejabberd)')
+    throw new Error('ejabberd is not installed (Debian: apt-get install ejabberd erlang-p1-pgsql)')
   })
   if (process.getuid?.() !== 0) throw new Error('Debian starts ejabberd for root only')
   const { running: postgres, uri } = await startPostgres()
@@ -31,16 +32,20 @@ export async function startEjabberd() {
   const folders = ['--config-dir', folder, '--logs', folder, '--spool', folder]
   const node = ['--node', `bench${port}@localhost`]
   const server = await startProgram(program, [...folders, ...node, 'foreground'], port)
-  const api = async (command: string, body: object) => {
-    const answer = await fetch(`http://127.0.0.1:${port}/api/${command}`, { method: 'POST', body: JSON.stringify(body) })
-    if (!answer.ok) throw new Error(`ejabberd refuses ${command}: ${answer.status} ${await answer.text()}`)
+  const register = async (user: string) => {
+    const body = JSON.stringify({ user, host: 'localhost', password: 'bench' })
+    return (await fetch(`http://127.0.0.1:${port}/api/register`, { method: 'POST', body })).ok
   }
+  // It listens before it is connected to its database.
   for (let user = 0; user < streamCount; user += 1)
-    await api('register', { user: `user${user}`, host: 'localhost', password: 'bench' })
+    await until(`ejabberd to register user${user}`, () => register(`user${user}`))
   return {
     port,
     processes: [server, postgres],
-    count: async () => Number((await run('psql', ['-At', '-c', 'select count(*) from archive', uri])).stdout),
+    count: async () =>
+      Number(
+        (await run('psql', ['-At', '-c', "select count(*) from archive where username like 'user%'", uri])).stdout,
+      ),
   }
 }
 
@@ -68,6 +73,7 @@ api_permissions:
     who: all
     what: "*"
 modules:
+  mod_admin_extra: {}
   mod_http_api: {}
   mod_offline:
     use_mam_for_storage: true

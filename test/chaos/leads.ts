@@ -1,11 +1,15 @@
+import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from 'mongodb'
+import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import type { DeliveryDocument } from '../../core/delivery-stores/delivery-store.ts'
 import { operatorOf } from '../support/operator.ts'
 import type { Receiver } from '../support/receiver.ts'
 import { type ClientContext, callTimeoutMs } from './client-context.ts'
 
 const destinations = 2
+/** Maximum time of a worker that takes one delivery. */
+const streamTimeoutMs = 20_000
 
 /** Creates a workspace with lead subscriptions that send every lead automatically. */
 export async function prepareLeads({ service, recorder, random }: ClientContext, receiver: Receiver): Promise<string> {
@@ -57,11 +61,24 @@ export async function reportTooLate({ service, recorder, random, draining }: Cli
   const options = { timeoutMs: callTimeoutMs }
 
   async function claimAndReportLate() {
-    const claim = { workerId: 'sleeper', limit: 1, perDestination: 1, waitMs: 300 }
-    const claimed = await random.pick(workers).claimDeliveries(claim, options)
-    const [delivery] = claimed.deliveries
-    if (!delivery) return
-    const { deliveryId, attemptId, claimId } = delivery
+    const leaving = new AbortController()
+    const signal = AbortSignal.any([draining, leaving.signal])
+    const taken = Promise.withResolvers<void>()
+    const input = roomForSome(taken.promise, signal)
+    const stream = random.pick(workers).workDeliveries(input, { signal, timeoutMs: streamTimeoutMs })
+    try {
+      for await (const { deliveries } of stream) {
+        const [delivery] = deliveries
+        if (!delivery) continue
+        taken.resolve()
+        return await reportLate(delivery)
+      }
+    } finally {
+      leaving.abort()
+    }
+  }
+
+  async function reportLate({ deliveryId, attemptId, claimId }: ClaimedDelivery) {
     while (!(await isClaimLost(deliveryId, attemptId, claimId))) {
       if (draining.aborted) return
       await delay(50)
@@ -84,4 +101,13 @@ export async function reportTooLate({ service, recorder, random, draining }: Cli
     await service.undisturbed(claimAndReportLate).catch(() => {})
     await delay(random.between(50, 500))
   }
+}
+
+/** The messages of a worker that has more room than any other, until it has a delivery, and then says nothing. */
+async function* roomForSome(taken: Promise<void>, signal: AbortSignal) {
+  const over = once(signal, 'abort')
+  yield { workerId: 'sleeper', room: { limit: 20_000, perDestination: 1_000 } }
+  await Promise.race([taken, over])
+  yield { room: { limit: 0, perDestination: 1 } }
+  await over
 }

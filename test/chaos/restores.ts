@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { MongoClient } from 'mongodb'
+import { type Db, MongoClient } from 'mongodb'
 import { beginHistory } from '../../core/database/store-history.ts'
 import { dumpDatabase, restoreDump, restoreSnapshot } from '../support/database-dump.ts'
 import { until } from '../support/until.ts'
@@ -11,10 +11,10 @@ const settleMs = 500
 /** Minimum time between the backup and the restore, in milliseconds. */
 const betweenMs = 1_500
 /**
- * Time in milliseconds for which agents write to the restored logs before visitors reconnect. The logs
- * then grow past the visitors' positions, which only the epochs still tell apart.
+ * Maximum time in milliseconds for which agents write to the restored logs before visitors reconnect, until
+ * logs have grown past the visitors' positions. Only the epochs still tell these positions apart.
  */
-const catchUpMs = 8_000
+const catchUpMs = 25_000
 
 /**
  * Takes a backup, lets the clients go on, and restores the backup: like `mongorestore`, or like a
@@ -41,16 +41,38 @@ export async function restoreBackup(
       // The engine's small disk has less free space than the server wants before it creates an index.
       await client.db('admin').command({ setParameter: 1, indexBuildMinAvailableDiskSpaceMB: 0 })
       const isSnapshot = draw % 3 === 0
+      const before = await logEnds(db)
       await (isSnapshot ? restoreSnapshot(db, dump).then(() => beginHistory(db)) : restoreDump(db, dump))
       recorder.add({ kind: 'restored' })
+      const undone = difference(before, await logEnds(db))
       await startAll(inner)
-      if (outer.length > 0) await delay(catchUpMs)
+      if (outer.length > 0) await grownPast(undone, db)
       await startAll(outer)
       return `${isSnapshot ? 'snapshot' : 'backup'} restored, ${outer.length + inner.length} parts stopped`
     } finally {
       await client.close()
     }
   })
+}
+
+/** Returns the last sequence of each log. */
+async function logEnds(db: Db): Promise<Map<string, number>> {
+  const groups = [{ $group: { _id: '$conversationId', end: { $max: '$sequence' } } }]
+  const rows = await db.collection('events').aggregate<{ _id: string; end: number }>(groups).toArray()
+  return new Map(rows.map(({ _id, end }) => [_id, end]))
+}
+
+/** Returns the ends that are beyond those of other logs with the same id. */
+const difference = (ends: Map<string, number>, others: Map<string, number>) =>
+  new Map([...ends].filter(([id, end]) => end > (others.get(id) ?? end)))
+
+/** Waits until a log in two has grown past its former end. */
+async function grownPast(ends: Map<string, number>, db: Db): Promise<void> {
+  const giveUpAt = performance.now() + catchUpMs
+  for (let left = ends; left.size > ends.size / 2 && performance.now() < giveUpAt; await delay(300)) {
+    const now = await logEnds(db).catch(() => undefined)
+    if (now) left = difference(ends, now)
+  }
 }
 
 async function stopAll(parts: Part[]) {
