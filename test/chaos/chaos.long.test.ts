@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { localFaults, simulatedFaults } from './faults.ts'
+import type { Entry } from './history.ts'
 import { runChaos, runWith } from './run.ts'
 import { startSimulatedSet } from './simulated-set.ts'
 
@@ -13,6 +14,19 @@ it('a short chaos run with all faults finds no violation', async () => {
   expect(report.folder).toBeUndefined()
 })
 
+/** What a run must have observed. A rule about something that never happens could not fail. */
+const observed: Entry['kind'][] = [
+  'acknowledged',
+  'event',
+  'history',
+  'reload',
+  'revoked',
+  'delivery',
+  'claim lost',
+  'late result',
+  'feed event',
+]
+
 it('a short chaos run over a simulated replica set finds no violation', async () => {
   const { stop, ...set } = await startSimulatedSet()
   const lines: string[] = []
@@ -21,6 +35,7 @@ it('a short chaos run over a simulated replica set finds no violation', async ()
   await stop()
   expect(report.violations, lines.join('\n')).toEqual([])
   expect(report.operations).toBeGreaterThan(50)
+  expect(observed.filter((kind) => !report.observations[kind])).toEqual([])
 })
 
 it('a chaos run whose engine never comes back ends with a report and keeps its folder', async () => {
