@@ -36,7 +36,10 @@ export const structures: Record<string, Record<string, string>> = {
   'core/streams/recent-events.ts': { tails: 'LRU by bytes' },
   'core/wakeups/announced-changes.ts': { announced: 'changes of this cluster in 10 s' },
   'core/streams/feeds.ts': { feeds: 'conversations with a subscription', behind: 'conversations with a subscription' },
-  'core/feed/conversation-feed.ts': { waiting: 'maxWaiting conversations' },
+  'core/feed/appended-events.ts': {
+    waiting: 'maxWaiting conversations, each with maxEvents events',
+    known: 'maxKnown conversations',
+  },
   'core/feed/event-fan-out.ts': { waiting: 'maxWaiting workspaces' },
   'core/feed/feed-reader.ts': { waiting: 'calls and streams that wait, by workspace' },
   'core/log/event-log.ts': { waiting: 'maxWaiting events', busy: 'two batches' },
