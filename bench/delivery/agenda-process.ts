@@ -1,13 +1,11 @@
 // Worker or producer process of the job queue Agenda. Arguments: `worker` or `producer`, the
 // database engine's URI, the receiver's port.
 import { setTimeout as delay } from 'node:timers/promises'
-import { handleCommands } from '../commands.ts'
 import { requirePeer } from '../peers.ts'
 import { lockLimit, processEveryMs } from './agenda-settings.ts'
-import { concurrency, destinations } from './contender.ts'
-import { runAtRate, runConcurrently } from './pacing.ts'
-import type { ProducerCommand } from './producer.ts'
-import { newJob, sendWebhook, type WebhookJob } from './webhook.ts'
+import { concurrency } from './contender.ts'
+import { serveQueue } from './queue-process.ts'
+import { sendWebhook, type WebhookJob } from './webhook.ts'
 
 interface AgendaInstance {
   ready: Promise<unknown>
@@ -45,22 +43,10 @@ if (role === 'worker') {
   await agenda.start()
 }
 
-async function create(index: number): Promise<string> {
-  const data = newJob(receiverPort, index, destinations)
-  await agenda.now('webhook', data)
-  return data.deliveryId
-}
-
-handleCommands(async (command: ProducerCommand) => {
-  switch (command.do) {
-    case 'fillOne':
-    case 'fill':
-      return runConcurrently(command.count, concurrency, create)
-    case 'enqueue':
-      return runConcurrently(command.count, command.inFlight, create)
-    case 'steady':
-      return runAtRate(command.rate, command.seconds, create)
-    case 'settled':
-      return delay(500)
-  }
-})
+serveQueue(
+  {
+    add: (data) => agenda.now('webhook', data),
+    isSettled: () => delay(500, true),
+  },
+  receiverPort,
+)

@@ -1,13 +1,10 @@
 // Worker or producer process of the job queue graphile-worker. Arguments: `worker` or `producer`, the
 // database's URI, the receiver's port, and `single` or `batched`.
-import { setTimeout as delay } from 'node:timers/promises'
-import { handleCommands } from '../commands.ts'
 import { type PgPool, requirePeer } from '../peers.ts'
 import { loggedSends } from './attempt-table.ts'
-import { concurrency, destinations } from './contender.ts'
-import { runAtRate, runConcurrently } from './pacing.ts'
-import type { ProducerCommand } from './producer.ts'
-import { newJob, type WebhookJob } from './webhook.ts'
+import { concurrency } from './contender.ts'
+import { serveQueue } from './queue-process.ts'
+import type { WebhookJob } from './webhook.ts'
 
 interface GraphileWorker {
   makeWorkerUtils(options: object): Promise<{
@@ -27,7 +24,6 @@ const silent = { info() {}, warn() {}, error() {}, debug() {} }
 const utils = await makeWorkerUtils({ pgPool: pool, logger: silentLogger() })
 await utils.migrate()
 const maxAttempts = 9
-const bulk = 500
 
 /** The package wants an object with a method `scope`. */
 function silentLogger() {
@@ -47,42 +43,14 @@ if (role === 'worker') {
   })
 }
 
-async function create(index: number): Promise<string> {
-  const data = newJob(receiverPort, index, destinations)
-  await utils.addJob('webhook', data, { maxAttempts })
-  return data.deliveryId
-}
-
-async function fill(count: number): Promise<void> {
-  for (let from = 0; from < count; from += bulk) {
-    const jobs = Array.from({ length: Math.min(bulk, count - from) }, (_, index) => ({
-      identifier: 'webhook',
-      payload: newJob(receiverPort, from + index, destinations),
-      maxAttempts,
-    }))
-    await utils.addJobs(jobs)
-  }
-}
-
-async function settled(): Promise<void> {
-  for (;;) {
-    const { rows } = await pool.query('select count(*) as id from graphile_worker._private_jobs')
-    if (Number(rows[0]?.id) === 0) return
-    await delay(20)
-  }
-}
-
-handleCommands(async (command: ProducerCommand) => {
-  switch (command.do) {
-    // The queue does not distinguish destinations, so `fillOne` does the same as `fill`.
-    case 'fillOne':
-    case 'fill':
-      return fill(command.count)
-    case 'enqueue':
-      return runConcurrently(command.count, command.inFlight, create)
-    case 'steady':
-      return runAtRate(command.rate, command.seconds, create)
-    case 'settled':
-      return settled()
-  }
-})
+serveQueue(
+  {
+    add: (data) => utils.addJob('webhook', data, { maxAttempts }),
+    addAll: (jobs) => utils.addJobs(jobs.map((payload) => ({ identifier: 'webhook', payload, maxAttempts }))),
+    async isSettled() {
+      const { rows } = await pool.query('select count(*) as id from graphile_worker._private_jobs')
+      return Number(rows[0]?.id) === 0
+    },
+  },
+  receiverPort,
+)

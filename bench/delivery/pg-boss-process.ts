@@ -1,13 +1,10 @@
 // Worker or producer process of the job queue pg-boss. Arguments: `worker` or `producer`, the
 // database's URI, the receiver's port.
-import { setTimeout as delay } from 'node:timers/promises'
-import { handleCommands } from '../commands.ts'
 import { type PgPool, requirePeer } from '../peers.ts'
 import { loggedSends } from './attempt-table.ts'
-import { concurrency, destinations } from './contender.ts'
-import { runAtRate, runConcurrently } from './pacing.ts'
-import type { ProducerCommand } from './producer.ts'
-import { newJob, type WebhookJob } from './webhook.ts'
+import { concurrency } from './contender.ts'
+import { serveQueue } from './queue-process.ts'
+import type { WebhookJob } from './webhook.ts'
 
 interface Job {
   id: string
@@ -31,7 +28,6 @@ await boss.start()
 const { Pool } = requirePeer<PgPool>('pg')
 const pool = new Pool({ connectionString, max: 2 })
 const name = 'webhooks'
-const bulk = 500
 const batchSize = 10
 const again = { retryLimit: 8, retryDelay: 5, retryBackoff: true }
 
@@ -56,43 +52,19 @@ else {
   await boss.work(name, options, (jobs) => Promise.all(jobs.map(run)))
 }
 
-async function create(index: number): Promise<string> {
-  const data = newJob(receiverPort, index, destinations)
-  await boss.send(name, data)
-  return data.deliveryId
-}
-
-async function fill(count: number): Promise<void> {
-  for (let from = 0; from < count; from += bulk) {
-    const jobs = Array.from({ length: Math.min(bulk, count - from) }, (_, index) => ({
-      data: newJob(receiverPort, from + index, destinations),
-    }))
-    await boss.insert(name, jobs)
-  }
-}
-
-/** Reads the table, because the numbers of `getQueueStats` are up to a minute old. */
-async function settled(): Promise<void> {
-  for (;;) {
-    const { rows } = await pool.query(
-      "select count(*) as id from pgboss.job where state in ('created', 'retry', 'active')",
-    )
-    if (Number(rows[0]?.id) === 0) return
-    await delay(20)
-  }
-}
-
-handleCommands(async (command: ProducerCommand) => {
-  switch (command.do) {
-    // pg-boss does not distinguish destinations, so `fillOne` does the same as `fill`.
-    case 'fillOne':
-    case 'fill':
-      return fill(command.count)
-    case 'enqueue':
-      return runConcurrently(command.count, command.inFlight, create)
-    case 'steady':
-      return runAtRate(command.rate, command.seconds, create)
-    case 'settled':
-      return settled()
-  }
-})
+serveQueue(
+  {
+    add: (data) => boss.send(name, data),
+    addAll: (jobs) =>
+      boss.insert(
+        name,
+        jobs.map((data) => ({ data })),
+      ),
+    /** Reads the table, because the numbers of `getQueueStats` are up to a minute old. */
+    async isSettled() {
+      const open = "select count(*) as id from pgboss.job where state in ('created', 'retry', 'active')"
+      return Number((await pool.query(open)).rows[0]?.id) === 0
+    },
+  },
+  receiverPort,
+)
