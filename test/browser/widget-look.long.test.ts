@@ -12,6 +12,7 @@ const inRoot = (page: Page, code: string) =>
 
 /** Focuses each visible control like the keyboard does. Returns those without a visible ring. */
 async function withoutRing(page: Page): Promise<unknown> {
+  await page.locator('[data-service-widget] button').first().waitFor({ state: 'attached' })
   await page.keyboard.press('Tab')
   return inRoot(
     page,

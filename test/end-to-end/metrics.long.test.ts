@@ -256,10 +256,11 @@ it('expired leases and late results are counted when a worker hangs', async () =
   expect(await ofWorker('late_results_total')).toBeGreaterThanOrEqual(1)
 })
 
-it('disabled subscriptions and their held deliveries are measured', async () => {
+it('deliveries that wait for a retry, disabled subscriptions and their held deliveries are measured', async () => {
   await deliver('/401')
   expect(await ofCores('subscriptions_disabled_total', { reason: 'rejected_auth' })).toBe(1)
   const subscriptionId = await deliver('/503')
+  expect(await ofCores('deliveries_scheduled')).toBeGreaterThanOrEqual(1)
   await operator.leads.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
   expect(await ofCores('deliveries_held')).toBeGreaterThanOrEqual(1)
 })
