@@ -265,6 +265,13 @@ it('deliveries that wait for a retry, disabled subscriptions and their held deli
   expect(await ofCores('deliveries_held')).toBeGreaterThanOrEqual(1)
 })
 
+it('a visitor without an answer is measured', async () => {
+  const waiting = await stack.newVisitor()
+  await waiting.send('Is anybody there?')
+  expect(await ofCores('people_waiting')).toBeGreaterThanOrEqual(1)
+  expect(await ofCores('longest_wait_seconds')).toBeGreaterThan(0)
+})
+
 /**
  * Metrics that have no value here. The retention removes data that is at least a day old
  * (`core/privacy/retention.test.ts`). This stack has no TLS, and its tokens do not expire
