@@ -49,8 +49,17 @@ export const sendPart: Part = async ({ rounds, quick, only, against, profile, lo
       // Each round starts with another contender, so that the order does not favour one.
       const order = chosen.map((_, index) => chosen[(index + round) % chosen.length] as Contender)
       for (const contender of order) {
-        const sending = started.get(contender) as Sending
-        const { figures, sent } = await measure(sending, { do: 'send', connections, ...times })
+        const sending = started.get(contender)
+        if (!sending) continue
+        const measured = await measure(sending, { do: 'send', connections, ...times }).catch((error: Error) => {
+          accounts.push(`${contender.name} failed at ${connections} concurrent sends: ${error.message}.`)
+        })
+        if (!measured) {
+          started.delete(contender)
+          await sending.stop()
+          continue
+        }
+        const { figures, sent } = measured
         results.get(contender)?.get(connections)?.push(figures)
         acknowledged.set(contender, (acknowledged.get(contender) ?? 0) + sent.acknowledged)
         log(`round ${round + 1}, ${connections} concurrent sends, ${contender.name}: ${described(figures)}`)
