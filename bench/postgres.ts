@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
-import { chown, readdir } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { freePort, type StartedProcess, startProgram } from '../test/support/processes.ts'
+import { giveTo } from './system-user.ts'
 import { scratchFolder } from './workspace.ts'
 
 const run = promisify(execFile)
@@ -25,12 +26,11 @@ export async function startPostgres(): Promise<BenchPostgres> {
   const data = ['-D', join(folder, 'data')]
   const [initdb = '', ...initArgs] = [...asOther, program('initdb'), ...data, '-A', 'trust', '-U', 'bench']
   await run(initdb, [...initArgs, '-E', 'UTF8', '--no-locale'])
-  const settings = ['port', 'listen_addresses', 'unix_socket_directories'] as const
-  const values = { port, listen_addresses: '127.0.0.1', unix_socket_directories: folder }
+  const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: folder }
   const [server = '', ...args] = [...asOther, program('postgres'), ...data]
   const running = await startProgram(
     server,
-    [...args, ...settings.flatMap((each) => ['-c', `${each}=${values[each]}`])],
+    [...args, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
     port,
   )
   return { running, uri: `postgres://bench@127.0.0.1:${port}/postgres` }
@@ -39,9 +39,6 @@ export async function startPostgres(): Promise<BenchPostgres> {
 /** PostgreSQL refuses to run as root. Returns the command that runs a program as another user, who gets the folder. */
 async function otherUser(folder: string): Promise<string[]> {
   if (process.getuid?.() !== 0) return []
-  const [user, group] = await Promise.all(
-    ['-u', '-g'].map(async (flag) => Number((await run('id', [flag, 'postgres'])).stdout)),
-  )
-  await chown(folder, user!, group!)
-  return ['setpriv', `--reuid=${user}`, `--regid=${group}`, '--clear-groups']
+  const { uid, gid } = await giveTo('postgres', [folder])
+  return ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups']
 }

@@ -108,7 +108,7 @@ export function createCoreMetrics() {
     ),
     longestWait: gauge(
       'service_core_longest_wait_seconds',
-      'Time that the visitor has waited who has waited longest, among those counted: since the first message after the last answer.',
+      'Longest time that one of the visitors counted has waited: since the first message after the last answer.',
     ),
     jobLastSuccess: gauge(
       'service_core_job_last_success_seconds',

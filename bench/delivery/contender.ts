@@ -37,8 +37,8 @@ export interface Delivering {
   worker(): StartedProcess
   startWorker(): Promise<void>
   /**
-   * Processes whose CPU time and memory are measured. The producer of a job queue is among them, because
-   * it does what the core does when it takes a delivery; ours only calls the core.
+   * Processes whose CPU time and memory are measured. The producer of a job queue is among them: it
+   * adds the job to the queue, which is the work of the core in our case. Our producer only calls the core.
    */
   pids(): number[]
   /** Resolves when the results of all attempts are stored. */

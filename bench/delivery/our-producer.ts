@@ -8,10 +8,9 @@ import { createClient } from '@connectrpc/connect'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { connectService } from '../../core-client/index.ts'
-import { handleCommands } from '../commands.ts'
 import { concurrency, destinations, payloadBytes } from './contender.ts'
-import { runAtRate, runConcurrently } from './pacing.ts'
-import type { ProducerCommand } from './producer.ts'
+import { runConcurrently } from './pacing.ts'
+import { serveProducer } from './producer-process.ts'
 
 const [coreUrl = '', demoFile = '', receiverPort = ''] = process.argv.slice(2)
 const { serviceToken, workspaceId } = JSON.parse(await readFile(demoFile, 'utf8'))
@@ -43,17 +42,9 @@ async function settled(): Promise<void> {
   while ((await leads.listDeliveries({ workspaceId, statuses, limit: 1 })).deliveries.length > 0) await delay(20)
 }
 
-handleCommands(async (command: ProducerCommand) => {
-  switch (command.do) {
-    case 'fill':
-      return runConcurrently(Math.ceil(command.count / destinations), 4, lead)
-    case 'fillOne':
-      return runConcurrently(command.count, concurrency, () => create(0))
-    case 'enqueue':
-      return runConcurrently(command.count, command.inFlight, create)
-    case 'steady':
-      return runAtRate(command.rate, command.seconds, create)
-    case 'settled':
-      return settled()
-  }
+serveProducer({
+  create,
+  fill: (count) => runConcurrently(Math.ceil(count / destinations), 4, lead),
+  fillOne: (count) => runConcurrently(count, concurrency, () => create(0)),
+  settled,
 })

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { handleCommands } from '../commands.ts'
 import { concurrency, destinations } from './contender.ts'
-import { runAtRate, runConcurrently } from './pacing.ts'
-import type { ProducerCommand } from './producer.ts'
+import { runConcurrently } from './pacing.ts'
+import { serveProducer } from './producer-process.ts'
 import { newJob, type WebhookJob } from './webhook.ts'
 
 /** How a compared job queue takes jobs. */
@@ -38,18 +37,6 @@ export function serveQueue({ add, addAll, isSettled }: JobQueue, receiverPort: s
     while (!(await isSettled())) await delay(settledEveryMs)
   }
 
-  handleCommands(async (command: ProducerCommand) => {
-    switch (command.do) {
-      // These queues do not distinguish destinations, so `fillOne` does the same as `fill`.
-      case 'fillOne':
-      case 'fill':
-        return fill(command.count)
-      case 'enqueue':
-        return runConcurrently(command.count, command.inFlight, create)
-      case 'steady':
-        return runAtRate(command.rate, command.seconds, create)
-      case 'settled':
-        return settled()
-    }
-  })
+  // These queues do not distinguish destinations, so `fillOne` does the same as `fill`.
+  serveProducer({ create, fill, fillOne: fill, settled })
 }

@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process'
-import { access, chmod, chown, writeFile } from 'node:fs/promises'
+import { access, chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { freePort, startProgram } from '../../test/support/processes.ts'
 import { until } from '../../test/support/until.ts'
 import { startPostgres } from '../postgres.ts'
+import { giveTo } from '../system-user.ts'
 import { scratchFolder } from '../workspace.ts'
 import { streamCount } from './sender-settings.ts'
 
@@ -24,10 +25,7 @@ export async function startEjabberd() {
   const port = await freePort()
   await writeFile(join(folder, 'ejabberd.yml'), configuration(port, Number(new URL(uri).port)))
   await writeFile(join(folder, 'inetrc'), '{lookup, [file, native]}.')
-  const [uid, gid] = await Promise.all(
-    ['-u', '-g'].map(async (flag) => Number((await run('id', [flag, 'ejabberd'])).stdout)),
-  )
-  for (const each of ['', 'ejabberd.yml', 'inetrc']) await chown(join(folder, each), uid!, gid!)
+  await giveTo('ejabberd', [folder, join(folder, 'ejabberd.yml'), join(folder, 'inetrc')])
   await chmod(folder, 0o755)
   const folders = ['--config-dir', folder, '--logs', folder, '--spool', folder]
   const node = ['--node', `bench${port}@localhost`]
@@ -36,7 +34,7 @@ export async function startEjabberd() {
     const body = JSON.stringify({ user, host: 'localhost', password: 'bench' })
     return (await fetch(`http://127.0.0.1:${port}/api/register`, { method: 'POST', body })).ok
   }
-  // It listens before it is connected to its database.
+  // ejabberd takes calls before it has connected to its database, and refuses them.
   for (let user = 0; user < streamCount; user += 1)
     await until(`ejabberd to register user${user}`, () => register(`user${user}`))
   return {

@@ -3,6 +3,7 @@ import { Redis } from 'ioredis'
 import { MongoClient } from 'mongodb'
 import { attachEngine } from '../../dev/engine/engine.ts'
 import { type PgPool, requirePeer } from '../peers.ts'
+import { streamCount } from './sender-settings.ts'
 
 export interface BareMessage {
   clientOperationId: string
@@ -81,7 +82,7 @@ async function openSocketIo(_: string, server: Server): Promise<MessageStore> {
   return {
     async put(message) {
       sent += 1
-      io.to(`visitor-${sent % 64}`).emit('message', message)
+      io.to(`visitor-${sent % streamCount}`).emit('message', message)
       return String(sent)
     },
     count: async () => sent,

@@ -17,8 +17,8 @@ type Results = Map<Contender, Map<number, Figures[]>>
 
 /**
  * Measures how fast visitors' messages are accepted. Compares the service with a minimal Fastify
- * server that does one insert per request, and with other durable stores. With `against`, also measures the service of another
- * checkout.
+ * server that does one insert per request, and with other systems. With `against`, also measures the
+ * service of another checkout.
  */
 export const sendPart: Part = async ({ rounds, quick, only, against, profile, log }) => {
   const times = quick ? { warmUpMs: 500, measuredMs: 1_500 } : { warmUpMs: 1_000, measuredMs: 4_000 }

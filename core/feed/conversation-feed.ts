@@ -99,24 +99,10 @@ export function createConversationFeed(dependencies: {
     return new Set(closings.filter(({ sessionId }) => replaced.has(sessionId!)))
   }
 
-  async function addAll(conversations: { workspaceId: string; entries: NewFeedEntry[] }[]) {
-    for (const [workspaceId, theirs] of Map.groupBy(conversations, (each) => each.workspaceId))
-      await add(
-        workspaceId,
-        theirs.flatMap(({ entries }) => entries),
-      )
-  }
-
   /** Adds the entries of events that need no read. */
   async function addAppended(conversations: AppendedEvents[]) {
-    const entries = await entriesOf(conversations.flatMap(({ events = [] }) => events))
-    const byConversation = Map.groupBy(entries, ({ conversationId = '' }) => conversationId)
-    await addAll(
-      conversations.map(({ conversationId, workspaceId }) => ({
-        workspaceId,
-        entries: byConversation.get(conversationId) ?? [],
-      })),
-    )
+    for (const [workspaceId, theirs] of Map.groupBy(conversations, (each) => each.workspaceId))
+      await add(workspaceId, await entriesOf(theirs.flatMap(({ events = [] }) => events)))
     for (const { conversationId, workspaceId, end } of conversations)
       appended.complete(conversationId, workspaceId, end)
   }
@@ -135,7 +121,11 @@ export function createConversationFeed(dependencies: {
         ...(await missingOf(conversationId, createdAt, newest.get(conversationId))),
       })),
     )
-    await addAll(missing)
+    for (const [workspaceId, theirs] of Map.groupBy(missing, (each) => each.workspaceId))
+      await add(
+        workspaceId,
+        theirs.flatMap(({ entries }) => entries),
+      )
     for (const { conversationId, workspaceId, hasMore, through } of missing)
       if (!hasMore) appended.complete(conversationId, workspaceId, Math.max(through, ends.get(conversationId) ?? 0))
     return missing.filter(({ hasMore }) => hasMore).map(({ conversationId }) => conversationId)
