@@ -3,6 +3,7 @@ import type { Part } from './part.ts'
 /** Parts by name, loaded on demand. */
 export const parts: Record<string, () => Promise<Part>> = {
   send: async () => (await import('./send/part.ts')).sendPart,
+  trace: async () => (await import('./trace/part.ts')).tracePart,
   requests: async () => (await import('./requests/part.ts')).requestsPart,
   latency: async () => (await import('./latency/part.ts')).latencyPart,
   history: async () => (await import('./history/part.ts')).historyPart,

@@ -13,6 +13,9 @@ export interface CollectedSpan {
   spanId: string
   parentSpanId?: string
   links?: { traceId: string; spanId: string }[]
+  /** Times in nanoseconds since 1970. */
+  startTimeUnixNano: string
+  endTimeUnixNano: string
   attributes: Record<string, unknown>
   status?: { code?: number }
 }
