@@ -11,4 +11,6 @@ export const contractLimits = {
   /** Maximum size of a page context in a request, as JSON. */
   pageContextSentMaxBytes: 16_384,
   screenshotMaxBytes: 5_242_880,
+  /** Maximum number of code points of a destination's response that are kept with an attempt. */
+  responseTextMaxLength: 300,
 } as const

@@ -7,12 +7,18 @@ interface WholeAnswer {
   headers: Record<string, string | string[] | undefined>
   /** False if the body was longer than `maxBytes`. */
   isWhole: boolean
+  /** Beginning of the body of an answer that is not 2xx. */
+  beginning: Uint8Array
 }
 
 /**
  * Headers that the worker sets itself from URL and body. The core's values for them are dropped.
  */
 const ownHeaders = new Set(['host', 'content-length', 'connection', 'transfer-encoding', 'expect', 'upgrade'])
+
+const noBytes = new Uint8Array()
+/** Bytes of an answer that are kept, at least. 300 characters have at most 1,200. */
+const keptBytes = 1_200
 
 /**
  * Sends one POST. Resolves when the response body has ended or `maxBytes` of it were read. Uses
@@ -34,6 +40,7 @@ export function readAnswer(
     let controller: Dispatcher.DispatchController | undefined
     let answer: WholeAnswer | undefined
     let read = 0
+    const beginning: Buffer[] = []
 
     const abort = () => controller?.abort(signal.reason)
     signal.addEventListener('abort', abort, { once: true })
@@ -48,18 +55,19 @@ export function readAnswer(
         onResponseStart(_, status, headers) {
           // Ignores interim responses such as 103 (Early Hints).
           if (status < 200) return
-          answer = { status, headers, isWhole: true }
+          answer = { status, headers, isWhole: true, beginning: noBytes }
           onHeaders()
         },
         onResponseData(started, chunk) {
+          if (answer && answer.status >= 300 && read < keptBytes) beginning.push(Buffer.from(chunk))
           read += chunk.length
           if (read <= maxBytes || !answer) return
-          resolve({ ...answer, isWhole: false })
+          resolve({ ...answer, isWhole: false, beginning: Buffer.concat(beginning) })
           started.abort(new Error('answer too long'))
         },
         onResponseEnd() {
           signal.removeEventListener('abort', abort)
-          if (answer) resolve(answer)
+          if (answer) resolve(beginning.length > 0 ? { ...answer, beginning: Buffer.concat(beginning) } : answer)
         },
         onResponseError(_, error) {
           signal.removeEventListener('abort', abort)

@@ -63,15 +63,15 @@ describe('senders', () => {
   ])(
     'a sender reports the wait of the Retry-After header of a response from /%s',
     async (path, status, retryAfterMs) => {
-      const value = retryAfterMs === undefined ? { status } : { status, retryAfterMs }
-      expect(await send(`${receiver.http}/${path}`)).toEqual({ case: 'response', value })
+      const { value } = await send(`${receiver.http}/${path}`)
+      expect(value).toEqual({ ...answered(status).value, ...(retryAfterMs !== undefined && { retryAfterMs }) })
     },
   )
 
   it('a sender reports the time until the date in a Retry-After header', async () => {
     const now = Date.parse(retryDate) - 90_000
     const outcome = await senderWith({ now: () => now }).send(request(`${receiver.http}/429-retry-after-date`), never)
-    expect(outcome).toEqual({ case: 'response', value: { status: 429, retryAfterMs: 90_000n } })
+    expect(outcome.value).toEqual({ ...answered(429).value, retryAfterMs: 90_000n })
   })
 
   it.each(['302-to-metadata', '302-to-elsewhere', '307-to-elsewhere', '301-to-localhost'])(
@@ -84,6 +84,41 @@ describe('senders', () => {
   )
 })
 
+describe('senders that get a response with text', () => {
+  it.each([
+    ['JSON', 422, '{"error":\n  "email is missing"}\n', '{"error": "email is missing"}'],
+    ['400 characters of four bytes', 500, '𝒳'.repeat(400), '𝒳'.repeat(300)],
+    ['escape codes, bidirectional marks and zero bytes', 400, 'a\u001b[31mred\u202eb\0\u0085c', 'a [31mred b c'],
+    ['bytes that are not UTF-8', 400, Buffer.from([0x61, 0xff, 0xfe, 0x62]), 'a\ufffd\ufffdb'],
+    ['white space only', 400, ' \r\n\t', undefined],
+    ['a response of an accepted request', 200, 'thanks', undefined],
+  ])('a sender reports the beginning of the text: %s', async (name, status, sent, text) => {
+    const path = `/text?${encodeURIComponent(name)}`
+    receiver.on(path, (_request, response) => response.writeHead(status).end(sent))
+    expect(await send(`${receiver.http}${path}`)).toEqual({
+      case: 'response',
+      value: { status, ...(text && { text }) },
+    })
+  })
+
+  it('a sender reports no text of a compressed response', async () => {
+    receiver.on('/compressed', (_request, response) =>
+      response.writeHead(500, { 'content-encoding': 'gzip' }).end('not text'),
+    )
+    expect(await send(`${receiver.http}/compressed`)).toEqual(answered(500, ''))
+  })
+
+  it('a sender reports the beginning of a text that comes in small pieces and exceeds the limit', async () => {
+    receiver.on('/pieces', async (_request, response) => {
+      response.writeHead(502)
+      for (let count = 0; count < 100; count += 1) response.write(`${count} `.repeat(1_000))
+      response.end()
+    })
+    const { value } = await send(`${receiver.http}/pieces`)
+    expect(value).toEqual({ status: 502, text: '0 '.repeat(150).trim() })
+  })
+})
+
 describe('senders that get a large response', () => {
   it.each([
     ['100-mb', 200],
@@ -93,7 +128,7 @@ describe('senders that get a large response', () => {
   ])('a sender reports the status of a large response from /%s and reads little of its body', async (path, status) => {
     const before = receiver.bytesSent()
     const open = receiver.openConnections()
-    expect(await send(`${receiver.http}/${path}`)).toEqual(answered(status))
+    expect(await send(`${receiver.http}/${path}`)).toEqual(answered(status, 'x'.repeat(300)))
     await until('the connection to be closed', () => receiver.openConnections() <= open)
     // The receiver sends more than the limit, because the kernel and both processes buffer data.
     expect(receiver.bytesSent() - before).toBeLessThan(20 * 1024 * 1024)

@@ -1,4 +1,5 @@
 import { AttemptPhase, type ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
+import { contractLimits } from '../contract/limits.ts'
 import { parseDestinationUrl } from '../platform/addresses/destination-url.ts'
 import type { ResolvedAddress } from '../platform/addresses/name-service.ts'
 import { DestinationBlockedError, type Resolver } from '../platform/addresses/resolve.ts'
@@ -10,7 +11,7 @@ import { readAnswer } from './read-answer.ts'
 
 /** Outcome of an attempt, as the worker reports it to a core. */
 export type Outcome =
-  | { case: 'response'; value: { status: number; retryAfterMs?: bigint } }
+  | { case: 'response'; value: Answer }
   | { case: 'failure'; value: Failure }
   | { case: 'released'; value: Record<string, never> }
 
@@ -88,7 +89,7 @@ export function createSender(options: SenderOptions): Sender {
     let whole = false
     try {
       onPhase(AttemptPhase.HEADERS)
-      const { status, headers, isWhole } = await readAnswer(connection.client, {
+      const { status, headers, isWhole, beginning } = await readAnswer(connection.client, {
         path: url.pathname + url.search,
         request,
         signal,
@@ -98,7 +99,12 @@ export function createSender(options: SenderOptions): Sender {
       whole = isWhole
       if (status < 200 || status > 599) throw new ProtocolError('invalid HTTP status')
       const retryAfterMs = parseRetryAfter(headers['retry-after'], now())
-      return { status, ...(retryAfterMs === undefined ? {} : { retryAfterMs: BigInt(retryAfterMs) }) }
+      const text = headers['content-encoding'] === undefined ? responseText(beginning) : ''
+      return {
+        status,
+        ...(text !== '' && { text }),
+        ...(retryAfterMs !== undefined && { retryAfterMs: BigInt(retryAfterMs) }),
+      }
     } finally {
       if (whole) connections.give(connection)
       else connections.drop(connection)
@@ -136,5 +142,20 @@ export function createSender(options: SenderOptions): Sender {
   }
 }
 
-type Answer = { status: number; retryAfterMs?: bigint }
+interface Answer {
+  status: number
+  retryAfterMs?: bigint
+  /** Beginning of the body, on one line. Absent for an accepted request and an answer without text. */
+  text?: string
+}
+
 type ExchangeRest = [url: URL, request: ReadyRequest, signal: AbortSignal, onPhase: (phase: AttemptPhase) => void]
+
+/** Returns the first characters of a response on one line, without control and format characters. */
+function responseText(beginning: Uint8Array): string {
+  const line = new TextDecoder()
+    .decode(beginning)
+    .replace(/[\p{C}\p{Z}]+/gu, ' ')
+    .trim()
+  return [...line].slice(0, contractLimits.responseTextMaxLength).join('').trimEnd()
+}

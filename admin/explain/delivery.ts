@@ -18,13 +18,14 @@ export async function* explainDelivery(services: Services, deliveryId: string): 
 
 function resultOf(attempt: DeliveryAttempt): string {
   const { attemptNumber, responseClass, responseStatus, failureReason, durationMs, updatedAt, correlationId } = attempt
+  const text = attempt.responseText === '' ? '' : ` The destination answered: ${attempt.responseText}`
   const facts = [
     ResponseClass[responseClass]?.toLowerCase(),
     responseStatus === undefined ? '' : `status ${responseStatus}`,
     failureReason === FailureReason.UNSPECIFIED ? '' : FailureReason[failureReason]?.toLowerCase(),
     durationMs === undefined ? '' : `${durationMs} ms`,
   ].filter(Boolean)
-  return `Attempt ${attemptNumber} ended at ${timeText(updatedAt)}: ${facts.join(', ')}; correlation id ${correlationId}.`
+  return `Attempt ${attemptNumber} ended at ${timeText(updatedAt)}: ${facts.join(', ')}; correlation id ${correlationId}.${text}`
 }
 
 function outcomeOf({ attemptId, status, responseClass, nextRetryAt, updatedAt }: DeliveryAttempt): string {

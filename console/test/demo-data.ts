@@ -143,6 +143,7 @@ export async function addDemoData({ conversations, visitors, workspace, leads, r
     ...crm,
     status: DeliveryStatus.RETRY_SCHEDULED,
     responseClass: ResponseClass.SERVER_ERROR,
+    responseText: '{"error":"The form was closed <b>today</b>"}',
     responseStatus: 503,
     durationMs: 240,
     createdAt: at(300),

@@ -25,6 +25,23 @@ describe('results', () => {
       { retry: retry(5000) },
     ],
     [
+      { status: 400, text: 'The field email is missing.' },
+      1,
+      {
+        status: 'failed',
+        responseClass: 'rejected_payload',
+        responseStatus: 400,
+        responseText: 'The field email is missing.',
+      },
+      { deleteAt },
+    ],
+    [
+      { status: 200, text: 'thanks' },
+      1,
+      { status: 'accepted', responseClass: 'accepted', responseStatus: 200 },
+      { deleteAt },
+    ],
+    [
       { status: 429, retryAfterMs: 60_000 },
       2,
       { status: 'retry_scheduled', responseClass: 'rate_limited', responseStatus: 429 },

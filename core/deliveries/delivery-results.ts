@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
+import { contractLimits } from '../../contract/limits.ts'
 import { retryDelay } from '../../contract/retry-delay.ts'
 import { byKey, createBatcher } from '../../platform/concurrency/batcher.ts'
 import { classify } from '../delivery-stores/delivery-outcomes.ts'
@@ -7,7 +8,7 @@ import type { DeliveryQueue, QueuedDelivery } from '../delivery-stores/delivery-
 import type { AttemptFacts, AttemptOutcome, PendingFault, Settlement } from '../delivery-stores/model.ts'
 import { newId } from '../ids.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
-import { field, integer, validate } from '../rules.ts'
+import { field, integer, line, validate } from '../rules.ts'
 import type { SubscriptionDisabling } from './delivery-holds.ts'
 import type { DestinationHealth, ResultSettlement } from './destination-health.ts'
 
@@ -90,7 +91,7 @@ export function createDeliveryResults(dependencies: {
       responseClass,
       ...('reason' in facts
         ? { failureReason: facts.reason, failurePhase: facts.phase }
-        : { responseStatus: facts.status }),
+        : { responseStatus: facts.status, ...(responseClass !== 'accepted' && { responseText: facts.text }) }),
       durationMs,
       claimId,
     }
@@ -194,10 +195,11 @@ const maxAttemptNumber = 1000
 
 function validateResults(results: AttemptResult[]) {
   if (results.length > maxResults) validate({ path: '/results', rule: 'maxItems' })
-  const statusOf = ({ facts }: AttemptResult) => (facts !== 'released' && 'status' in facts ? facts.status : undefined)
+  const answerOf = ({ facts }: AttemptResult) => (facts !== 'released' && 'status' in facts ? facts : undefined)
   validate(
     ...results.flatMap((result, index) => [
-      field(`/results/${index}/response/status`, statusOf(result), integer(100, 599)),
+      field(`/results/${index}/response/status`, answerOf(result)?.status, integer(100, 599)),
+      field(`/results/${index}/response/text`, answerOf(result)?.text, line(1, contractLimits.responseTextMaxLength)),
       field(`/results/${index}/attemptNumber`, result.claimed?.attemptNumber, integer(1, maxAttemptNumber)),
     ]),
   )

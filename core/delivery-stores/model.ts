@@ -36,7 +36,7 @@ export type AttemptPhase = 'resolve' | 'connect' | 'tls' | 'headers' | 'body'
 
 /**
  * Reason why an attempt has no complete answer. Only these fixed values are stored, so that no raw
- * error, address or body is exposed.
+ * error or address is exposed.
  */
 export type FailureReason =
   | 'timeout'
@@ -53,13 +53,15 @@ export type FailureReason =
 
 /** Facts that a worker observed: the destination's answer, or how the attempt failed. */
 export type AttemptFacts =
-  | { status: number; retryAfterMs?: number | undefined }
+  | { status: number; retryAfterMs?: number | undefined; text?: string }
   | { reason: FailureReason; phase?: AttemptPhase | undefined }
 
 export interface AttemptOutcome {
   status: SettledStatus
   responseClass: ResponseClass
   responseStatus?: number
+  /** Beginning of the destination's response, if the request was not accepted. */
+  responseText?: string
   failureReason?: FailureReason
   failurePhase?: AttemptPhase
   durationMs?: number

@@ -33,8 +33,8 @@ function groupKey(settlement: Settlement): string {
   if (settlement.kind === 'release' || settlement.retry || settlement.fault) return settlement.deliveryId
   const { claimId, index, at, deleteAt, outcome } = settlement
   if (outcome.durationMs === undefined) return settlement.deliveryId
-  const { status, responseClass, responseStatus, failureReason, failurePhase } = outcome
-  const end = [status, responseClass, responseStatus, failureReason, failurePhase]
+  const { status, responseClass, responseStatus, failureReason, failurePhase, responseText } = outcome
+  const end = [status, responseClass, responseStatus, failureReason, failurePhase, responseText]
   return [claimId, index, at.getTime(), deleteAt?.getTime(), ...end].join(' ')
 }
 

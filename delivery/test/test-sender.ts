@@ -32,7 +32,11 @@ export const request = (url: string, more: Partial<ReadyRequest> = {}): ReadyReq
 })
 export const never = new AbortController().signal
 export const send = (url: string, more?: Partial<ReadyRequest>) => senderWith().send(request(url, more), never)
-export const answered = (status: number): Outcome => ({ case: 'response', value: { status } })
+/** The outcome of an answer of the receiver, whose body is `text`. */
+export const answered = (status: number, text = '{"received":true}'): Outcome => ({
+  case: 'response',
+  value: { status, ...(status >= 300 && text !== '' && { text }) },
+})
 export const failed = (phase: AttemptPhase, reason: FailureReason): Outcome => ({
   case: 'failure',
   value: { phase, reason },

@@ -140,16 +140,21 @@ describe('a lead', () => {
 
   it('is sent again if an operator requests a retry of its failed attempt', async () => {
     let status = 422
-    receiver.on('/mended', (_request, response) => response.writeHead(status).end())
+    receiver.on('/mended', (_request, response) => response.writeHead(status).end(`status ${status}`))
     const { subscriptionId } = await subscribe('/mended')
     const { leadId, attempt } = await deliver(subscriptionId)
     await whenLatestIs(leadId, DeliveryStatus.FAILED)
     status = 202
     await leads.retryDeliveryAttempt({ attemptId: attempt.attemptId, idempotencyKey: randomUUID() })
     const attempts = await whenLatestIs(leadId, DeliveryStatus.ACCEPTED)
-    expect(attempts.map(({ attemptNumber, responseStatus }) => [attemptNumber, responseStatus])).toEqual([
-      [1, 422],
-      [2, 202],
+    const answers = attempts.map(({ attemptNumber, responseStatus, responseText }) => [
+      attemptNumber,
+      responseStatus,
+      responseText,
+    ])
+    expect(answers).toEqual([
+      [1, 422, 'status 422'],
+      [2, 202, ''],
     ])
   })
 

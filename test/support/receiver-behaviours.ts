@@ -49,9 +49,9 @@ function reset(socket: Socket): void {
 export const behaviours: Record<string, Behaviour> = {
   '302-to-metadata': answer(302, { location: 'http://169.254.169.254/latest/meta-data/' }),
   '302-to-elsewhere': (request, response) =>
-    response.writeHead(302, { location: `http://${request.headers.host}/200` }).end(),
+    response.writeHead(302, { location: `http://${request.headers.host}/200` }).end('{"received":true}'),
   '307-to-elsewhere': (request, response) =>
-    response.writeHead(307, { location: `http://${request.headers.host}/200` }).end(),
+    response.writeHead(307, { location: `http://${request.headers.host}/200` }).end('{"received":true}'),
   '301-to-localhost': answer(301, { location: 'http://localhost:1/' }),
   '429-retry-after-seconds': answer(429, { 'retry-after': '120' }),
   '429-retry-after-fraction': answer(429, { 'retry-after': '1.5' }),

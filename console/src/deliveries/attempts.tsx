@@ -19,6 +19,11 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
               <StatusTag status={attempt.status} past={attempt !== latest} />
               <span>{outcomeText(attempt)}</span>
             </div>
+            {attempt.responseText && (
+              <blockquote class="response-text breakable" dir="auto">
+                {attempt.responseText}
+              </blockquote>
+            )}
             <p class="hint">
               <When at={attempt.createdAt} full />
               {attempt.durationMs !== undefined && ` · ${attempt.durationMs} ms`}

@@ -141,6 +141,7 @@ interface DeliveryRowProps {
 function DeliveryRow({ delivery, destination, lead, onRetried }: DeliveryRowProps) {
   const { deliveryId, subscriptionId, status, latestAttempt, updatedAt } = delivery
   const attempt = latestAttempt ? [outcomeText(latestAttempt), `attempt ${latestAttempt.attemptNumber}`] : []
+  const answer = latestAttempt?.responseText
   return (
     <li class="table-line">
       <a class="table-row" href={pathOf({ view: 'delivery', deliveryId })}>
@@ -151,6 +152,11 @@ function DeliveryRow({ delivery, destination, lead, onRetried }: DeliveryRowProp
             {attempt.filter(Boolean).map((text) => `${text} · `)}
             {lead ? <bdi>{lead}</bdi> : `No lead: ${delivery.latestAttempt?.eventType ?? 'test'}`}
           </span>
+          {answer && (
+            <span class="table-sub ellipsis">
+              Answer: <bdi>{answer}</bdi>
+            </span>
+          )}
         </span>
         <When at={updatedAt} />
       </a>

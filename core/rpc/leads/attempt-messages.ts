@@ -42,8 +42,9 @@ function fromOutcome(outcome: AttemptResultMessage['outcome']): AttemptFacts | '
     case 'released':
       return 'released'
     case 'response': {
-      const { status, retryAfterMs } = outcome.value
-      return { status, retryAfterMs: retryAfterMs === undefined ? undefined : Number(retryAfterMs) }
+      const { status, retryAfterMs, text } = outcome.value
+      const answer = { status, retryAfterMs: retryAfterMs === undefined ? undefined : Number(retryAfterMs) }
+      return text === '' ? answer : { ...answer, text }
     }
     case 'failure': {
       const reason = nameOf<Reason>(FailureReason, outcome.value.reason)

@@ -117,6 +117,14 @@ export declare type DeliveryAttempt = Message<"service.lead.v1.DeliveryAttempt">
    * @generated from field: optional string event_type = 17;
    */
   eventType?: string | undefined;
+
+  /**
+   * Beginning of the destination's response: at most 300 characters on one line. Empty if the
+   * destination accepted the request or answered without text.
+   *
+   * @generated from field: string response_text = 18;
+   */
+  responseText: string;
 };
 
 /**
@@ -1093,7 +1101,7 @@ export declare type AttemptResult = Message<"service.lead.v1.AttemptResult"> & {
 export declare const AttemptResultSchema: GenMessage<AttemptResult>;
 
 /**
- * The destination's response, without its body.
+ * The destination's response.
  *
  * @generated from message service.lead.v1.AttemptResponse
  */
@@ -1112,6 +1120,14 @@ export declare type AttemptResponse = Message<"service.lead.v1.AttemptResponse">
    * @generated from field: optional uint64 retry_after_ms = 2;
    */
   retryAfterMs?: bigint | undefined;
+
+  /**
+   * Beginning of the body: at most 300 characters on one line, without control characters. Empty for
+   * an accepted request.
+   *
+   * @generated from field: string text = 3;
+   */
+  text: string;
 };
 
 /**
