@@ -29,6 +29,7 @@ import { createCoreMetrics, observeJobs } from './metrics.ts'
 import { createOperatorService, type OperatorService } from './operators/service.ts'
 import { createPrivacyService, type PrivacyService } from './privacy/service.ts'
 import { createReports, type Reports } from './reports/reports.ts'
+import { createUsualAnswer, type UsualAnswer } from './reports/usual-answer.ts'
 import { createSearch, type Search } from './search/search.ts'
 import { createSearchService, type SearchService } from './search/service.ts'
 import { createSourceTexts } from './search/source-texts.ts'
@@ -60,6 +61,7 @@ export interface CoreContext
   stores: Stores
   search: Search<Conversation>
   reports: Reports
+  usualAnswer: UsualAnswer
   access: Access
   /** Memory of the frames that gateways and operators have not read yet. */
   unreadFrames: SharedBytes
@@ -221,6 +223,7 @@ export function createCoreContext({
       textsOf: createSourceTexts(stores),
     }),
     reports: createReports({ store: stores.reports, now }),
+    usualAnswer: createUsualAnswer({ store: stores.reports, logger, now }),
     access: createAccess(keyring, now, {
       workspaceSessions: workspaces.workspaceSessions,
       consoleCallers: operators.consoleSessions,

@@ -12,6 +12,8 @@ export interface ReportStore {
     workspaceId: string,
     range: { since: Date; before: Date },
   ): AsyncIterable<{ conversationId: string; tags: string[] }[]>
+  /** Returns the ids of the conversations with the newest messages since `since`. */
+  newest(workspaceId: string, since: Date, limit: number): Promise<string[]>
   /** Returns what the logs say about conversations with a message of the visitor. */
   read(conversationIds: string[]): Promise<(Omit<ReportedConversation, 'tags'> & { conversationId: string })[]>
 }
@@ -49,6 +51,17 @@ export function createReportStore({
       } finally {
         await cursor.close()
       }
+    },
+
+    async newest(workspaceId, since, limit) {
+      const found = conversations
+        .find(
+          { workspaceId, lastMessageAt: { $gte: since }, erasing: { $exists: false } },
+          { projection: { _id: 1 }, hint: 'by_activity', batchSize: limit + 1 },
+        )
+        .sort({ lastMessageAt: -1 })
+        .limit(limit)
+      return (await found.toArray()).map(({ _id }) => _id)
     },
 
     async read(conversationIds) {

@@ -6,11 +6,11 @@ import {
   type Report,
   type ReportRow,
 } from '#proto/messaging/v1/messaging_pb.js'
-import { newId } from '../ids.ts'
-import type { LogEvent } from '../log-event.ts'
+
 import { say } from '../test/bots.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { openMeasuredClient } from '../test/query-cost.ts'
+import { newWorkspace, type Story, tell } from '../test/told-conversations.ts'
 import { transportTo } from '../test/transports.ts'
 import { createReportStore } from './report-store.ts'
 import { createReports } from './reports.ts'
@@ -31,66 +31,19 @@ async function reportFor(workspaceId: string, query: Query = {}, scopes = ['mess
   return report!
 }
 
-interface Story {
-  begunAt: string
-  /** Seconds from the beginning to events of these kinds. */
-  agent?: number[]
-  bot?: number[]
-  visitor?: number[]
-  scores?: unknown[]
-  tags?: string[]
-  more?: object
-}
-
-/** Stores a conversation with the events of a story. */
-async function tell(
-  workspaceId: string,
-  { begunAt, agent = [], bot = [], visitor = [], scores = [], tags, more }: Story,
-) {
-  const { conversations, events } = cores.core.database.collections
-  const conversationId = newId('cnv')
-  const at = (seconds: number) => new Date(Date.parse(begunAt) + seconds * 1000)
-  const message = (kind: string) => (seconds: number) => ({
-    occurredAt: at(seconds),
-    type: kind === 'visitor' ? 'message.accepted' : 'message.received',
-    message: { messageId: newId('msg'), author: { kind }, body: 'private words', contentType: 'text', state: 'sent' },
-  })
-  const told = [
-    ...[0, ...visitor].map(message('visitor')),
-    ...agent.map(message('agent')),
-    ...bot.map(message('bot')),
-    ...scores.map((score, index) => ({
-      occurredAt: at(9000 + index),
-      type: 'rating.given',
-      data: { score, comment: 'private' },
-    })),
-  ].sort((one, other) => one.occurredAt.getTime() - other.occurredAt.getTime())
-  await events.insertMany(told.map((event, index) => ({ conversationId, sequence: index + 1, ...event }) as LogEvent))
-  await conversations.insertOne({
-    _id: conversationId,
-    workspaceId,
-    connectionId: 'con_1',
-    epoch: newId('cnv'),
-    createdAt: at(-60),
-    lastMessageAt: told.at(-1)!.occurredAt,
-    ...(tags && { tags: { names: tags, tag: tags[0]!, isAdded: true, at: at(0), version: 1, announced: true } }),
-    ...more,
-  })
-}
-
-const newWorkspace = () => `ws_${newId('cnv')}`
+const told = (workspaceId: string, story: Story) => tell(cores.core, workspaceId, story)
 const filled = (rows: ReportRow[]) =>
   rows.filter(({ conversations }) => conversations > 0).map(({ name, conversations }) => `${name} ${conversations}`)
 
 describe('the report', () => {
   it('counts conversations by the day and hour of the first message in the time zone, and by tag', async () => {
     const workspaceId = newWorkspace()
-    await tell(workspaceId, { begunAt: '2026-03-01T22:59:59Z', tags: ['early'] })
-    await tell(workspaceId, { begunAt: '2026-03-01T23:00:00Z', tags: ['vip', 'refund'] })
-    await tell(workspaceId, { begunAt: '2026-03-08T22:59:59Z', tags: ['vip'] })
-    await tell(workspaceId, { begunAt: '2026-03-08T23:00:00Z', tags: ['late'] })
+    await told(workspaceId, { begunAt: '2026-03-01T22:59:59Z', tags: ['early'] })
+    await told(workspaceId, { begunAt: '2026-03-01T23:00:00Z', tags: ['vip', 'refund'] })
+    await told(workspaceId, { begunAt: '2026-03-08T22:59:59Z', tags: ['vip'] })
+    await told(workspaceId, { begunAt: '2026-03-08T23:00:00Z', tags: ['late'] })
     // A conversation that began earlier and goes on is no new conversation.
-    await tell(workspaceId, { begunAt: '2026-02-20T10:00:00Z', visitor: [900_000] })
+    await told(workspaceId, { begunAt: '2026-02-20T10:00:00Z', visitor: [900_000] })
     const report = await reportFor(workspaceId, { firstDay: '2026-03-02', timeZone: 'Europe/Vienna' })
     expect(report).toMatchObject({ firstDay: '2026-03-02', total: { conversations: 2, answered: 0 } })
     expect(report.total).not.toHaveProperty('medianAnswerSeconds')
@@ -106,7 +59,7 @@ describe('the report', () => {
   it('lists tags of equal number by name, in whatever order their conversations began', async () => {
     const workspaceId = newWorkspace()
     for (const tag of ['zoo', 'apple', 'mango'])
-      await tell(workspaceId, { begunAt: '2026-03-02T10:00:00Z', tags: [tag] })
+      await told(workspaceId, { begunAt: '2026-03-02T10:00:00Z', tags: [tag] })
     const { byTag } = await reportFor(workspaceId, { firstDay: '2026-03-02', days: 1 })
     expect(filled(byTag)).toEqual(['apple 1', 'mango 1', 'zoo 1'])
   })
@@ -115,11 +68,11 @@ describe('the report', () => {
     const workspaceId = newWorkspace()
     const begunAt = '2026-03-02T10:00:00Z'
     for (const seconds of [10, 20, 30, 40, 50, 60, 70, 80, 90, 1000])
-      await tell(workspaceId, { begunAt, bot: [1], agent: [seconds, seconds + 5], visitor: [2] })
+      await told(workspaceId, { begunAt, bot: [1], agent: [seconds, seconds + 5], visitor: [2] })
     // An agent who writes first has not answered, and a bot alone never answers.
-    await tell(workspaceId, { begunAt, agent: [-50] })
-    await tell(workspaceId, { begunAt, agent: [-50, 50], tags: ['proactive'] })
-    await tell(workspaceId, { begunAt, bot: [3] })
+    await told(workspaceId, { begunAt, agent: [-50] })
+    await told(workspaceId, { begunAt, agent: [-50, 50], tags: ['proactive'] })
+    await told(workspaceId, { begunAt, bot: [3] })
     const { total, byTag } = await reportFor(workspaceId, { firstDay: '2026-03-02', days: 1 })
     expect(total).toMatchObject({ conversations: 13, answered: 11, medianAnswerSeconds: 50, p90AnswerSeconds: 90 })
     expect(byTag).toMatchObject([{ name: 'proactive', answered: 1, medianAnswerSeconds: 50 }])
@@ -128,8 +81,8 @@ describe('the report', () => {
   it('counts ratings with a score from 1 to 5, and ignores malformed ones', async () => {
     const workspaceId = newWorkspace()
     const begunAt = '2026-03-02T10:00:00Z'
-    await tell(workspaceId, { begunAt, scores: [5, 2], tags: ['vip'] })
-    await tell(workspaceId, { begunAt, scores: [4, 0, 6, 2.5, 'five', null, undefined] })
+    await told(workspaceId, { begunAt, scores: [5, 2], tags: ['vip'] })
+    await told(workspaceId, { begunAt, scores: [4, 0, 6, 2.5, 'five', null, undefined] })
     const { total, byTag } = await reportFor(workspaceId, { firstDay: '2026-03-02', days: 1 })
     expect(total).toMatchObject({ conversations: 2, ratings: 3 })
     expect(total!.meanRating).toBeCloseTo(11 / 3)
@@ -144,7 +97,7 @@ describe('the report', () => {
       '2026-10-25T22:59:00Z',
       '2026-10-25T23:00:00Z',
     ])
-      await tell(workspaceId, { begunAt })
+      await told(workspaceId, { begunAt })
     const report = await reportFor(workspaceId, { firstDay: '2026-10-25', days: 1, timeZone: 'Europe/Vienna' })
     expect(filled(report.byHour)).toEqual(['02 2', '23 1'])
   })
@@ -188,7 +141,7 @@ describe('the report', () => {
   it('counts each conversation once, also if a message moves it while the report is read in parts', async () => {
     const workspaceId = newWorkspace()
     const story = { begunAt: '2026-03-02T10:00:00Z' }
-    for (let count = 0; count < 450; count += 1) await tell(workspaceId, story)
+    for (let count = 0; count < 450; count += 1) await told(workspaceId, story)
     const { conversations } = cores.core.database.collections
     const store = cores.core.stores.reports
     let parts = 0
@@ -266,7 +219,7 @@ describe('a core', () => {
 
 it('a part of a report reads only the events of its conversations', async () => {
   const workspaceId = newWorkspace()
-  for (let count = 0; count < 3; count += 1) await tell(workspaceId, { begunAt: '2026-03-02T10:00:00Z', agent: [5] })
+  for (let count = 0; count < 3; count += 1) await told(workspaceId, { begunAt: '2026-03-02T10:00:00Z', agent: [5] })
   const measured = await openMeasuredClient(cores.uri, cores.name)
   const store = createReportStore({
     conversations: measured.db.collection('conversations'),

@@ -40,7 +40,13 @@ const quarterMs = 15 * 60_000
  * Computes reports from the log, in small parts with pauses, so that a report of 100,000 conversations
  * delays no other call. A core runs two reports at once, and one for each workspace.
  */
-export function createReports({ store, now }: { store: ReportStore; now: () => number }): Reports {
+export function createReports({
+  store,
+  now,
+}: {
+  store: Pick<ReportStore, 'active' | 'read'>
+  now: () => number
+}): Reports {
   const slots = createSlots({ max: 2, waitingMax: 20 })
   const pace = createPace({ share: 0.5 })
 

@@ -80,7 +80,7 @@ export function toInstallation({
 /** Returns the settings that browsers get. */
 export function toWidgetConfig(
   installation: Installation,
-  { online, nextChangeAt }: AvailabilityState,
+  { online, nextChangeAt, usualAnswerMinutes }: AvailabilityState & { usualAnswerMinutes: number | undefined },
   config: CoreConfig,
 ): MessageInitShape<typeof WidgetConfigSchema> {
   const { publicSiteKey, defaultLocale, appearance, capabilities, forms, consent } = installation
@@ -97,6 +97,7 @@ export function toWidgetConfig(
     consent: consent ?? { required: false },
     online,
     nextChangeAt: nextChangeAt && timestampFromDate(nextChangeAt),
+    usualAnswerMinutes,
     limits: {
       bodyMaxLength: Math.min(config.MESSAGE_BODY_MAX_LENGTH, contractLimits.bodyMaxLength),
       pageContextMaxBytes: config.PAGE_CONTEXT_MAX_BYTES,

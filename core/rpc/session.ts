@@ -22,7 +22,7 @@ import { fromCredentials, fromPageContext, toPageContext } from './visitor.ts'
 
 export function sessionService(router: ConnectRouter, core: CoreContext): void {
   const { sessions, consents, observations, renewals, identification } = core
-  const { workspaces, visitorAccess, availabilityOf, config } = core
+  const { workspaces, visitorAccess, availabilityOf, usualAnswer, config } = core
   const audited = auditedWrites(core)
   /**
    * Returns the state of a session. If the connection was disabled, the session has ended although
@@ -55,7 +55,9 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
 
     async getConfig({ publicSiteKey, origin }) {
       const installation = await workspaces.installationFor(publicSiteKey, origin)
-      return { config: toWidgetConfig(installation, await availabilityOf(installation), config) }
+      const availability = await availabilityOf(installation)
+      const usualAnswerMinutes = usualAnswer.minutesOf(installation.workspaceId)
+      return { config: toWidgetConfig(installation, { ...availability, usualAnswerMinutes }, config) }
     },
 
     async createSession({

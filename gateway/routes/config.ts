@@ -107,6 +107,7 @@ function toAnswer(config: WidgetConfig, heartbeatSeconds: number): WidgetConfigA
       online: config.online,
       ...(config.nextChangeAt && { nextChangeAt: timeOf(config.nextChangeAt) }),
     },
+    usualAnswerMinutes: config.usualAnswerMinutes,
     compatibility,
     limits,
     realtime: { ...realtime, heartbeatSeconds },

@@ -80,6 +80,9 @@ export const WidgetConfigAnswer = Strict(
       policyVersion: Type.Optional(Type.String()),
     } satisfies SchemasOf<Consent>),
     availability: Strict({ online: Type.Boolean(), nextChangeAt: Type.Optional(Time) }),
+    usualAnswerMinutes: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'Half of the newest conversations were answered within this time.' }),
+    ),
     compatibility: Strict(
       {
         informational: OneOf([compatibility.informational]),
@@ -136,6 +139,7 @@ export const WidgetConfigAnswer = Strict(
         },
         consent: { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: '2026-01' },
         availability: { online: true, nextChangeAt: '2026-11-23T16:00:00.000Z' },
+        usualAnswerMinutes: 5,
         compatibility,
         limits: {
           bodyMaxLength: 4000,

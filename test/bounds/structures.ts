@@ -98,6 +98,7 @@ export const structures: Record<string, Record<string, string>> = {
     byTag: '10 tags of 250,000 conversations',
     quarters: 'quarters of an hour of 35 days',
   },
+  'core/reports/usual-answer.ts': { known: 'LRU of maxWorkspaces' },
   'core/conversations/message-states.ts': { waiting: '10,000 messages' },
   'core/conversations/visitor-presence.ts': {
     visitors: '200,000 by streams and 200,000 by reports (peer)',

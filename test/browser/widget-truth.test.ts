@@ -14,6 +14,21 @@ const load = (page: Page) =>
     `document.querySelector('script[data-site-key]').serviceWidget.load().then((chat) => { window.chat = chat })`,
   )
 
+describe('the header', () => {
+  it.each([
+    [1, 'en', 'Usually answers within 1 minute'],
+    [59, 'de', 'Antwort meist innerhalb von 59 Minuten'],
+    [100, 'fr', 'Répond en général en 2 heures'],
+    [1_440, 'ja', '通常24 時間以内に返信します'],
+    [undefined, 'en', 'We are online'],
+  ])('says how soon an answer usually comes: %s minutes in %s', async (usualAnswerMinutes, lang, text) => {
+    await serve({ usualAnswerMinutes })
+    const page = await visit({ lang })
+    await open(page)
+    await inWidget(page, '.status').getByText(text, { exact: true }).waitFor()
+  })
+})
+
 describe('prefill', () => {
   it('writes into an empty field, and replaces its own text', async () => {
     const page = await visit()

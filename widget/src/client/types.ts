@@ -124,6 +124,8 @@ export interface WidgetConfig {
   forms?: Partial<Record<FormKind, FormDefinition>>
   consent?: { required: boolean; policyUrl?: string; policyVersion?: string }
   availability: Availability
+  /** Half of the newest conversations were answered within this time. Absent if it is not known. */
+  usualAnswerMinutes?: number
   limits: { bodyMaxLength: number; historyPageMax: number; outboxMax: number; screenshotMaxBytes?: number }
   realtime: { heartbeatSeconds: number; reconnectMinMs: number; reconnectMaxMs: number }
 }

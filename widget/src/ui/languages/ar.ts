@@ -20,6 +20,7 @@ export const texts: WidgetTexts = {
   composerPlaceholder: 'اكتب رسالة…',
   send: 'إرسال الرسالة',
   online: 'نحن متصلون الآن',
+  usualAnswer: (time) => `نرد عادةً خلال ${time}`,
   away: 'نحن غير متاحين الآن وسنرد عليك لاحقًا',
   connecting: 'جارٍ الاتصال…',
   reconnecting: 'انقطع الاتصال. جارٍ إعادة الاتصال…',

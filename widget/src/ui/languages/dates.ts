@@ -25,6 +25,13 @@ export function createDates(locale: string | undefined, { today, yesterday }: Wi
      */
     weekday: (at: string) =>
       new Date(at).toLocaleString(locale, { weekday: 'long', hour: 'numeric', minute: '2-digit' }),
+    /** Returns minutes, or whole hours from an hour on, as a text. */
+    duration: (minutes: number) =>
+      (minutes < 60 ? minutes : Math.round(minutes / 60)).toLocaleString(locale, {
+        style: 'unit',
+        unit: minutes < 60 ? 'minute' : 'hour',
+        unitDisplay: 'long',
+      }),
     /**
      * Returns the date and the time as a text.
      *

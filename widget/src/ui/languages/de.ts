@@ -12,6 +12,7 @@ export const texts: WidgetTexts = {
   composerPlaceholder: 'Nachricht schreiben …',
   send: 'Nachricht senden',
   online: 'Wir sind online',
+  usualAnswer: (time) => `Antwort meist innerhalb von ${time}`,
   away: 'Wir sind gerade nicht da und antworten später',
   connecting: 'Verbindung wird hergestellt …',
   reconnecting: 'Verbindung unterbrochen. Neuer Versuch …',

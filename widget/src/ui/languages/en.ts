@@ -12,6 +12,7 @@ export const englishTexts: WidgetTexts = {
   composerPlaceholder: 'Write a message…',
   send: 'Send message',
   online: 'We are online',
+  usualAnswer: (time) => `Usually answers within ${time}`,
   away: 'We are away and will reply later',
   connecting: 'Connecting…',
   reconnecting: 'Connection lost. Reconnecting…',

@@ -11,6 +11,7 @@ export const texts: WidgetTexts = {
   composerPlaceholder: 'Escriba un mensaje…',
   send: 'Enviar mensaje',
   online: 'Estamos en línea',
+  usualAnswer: (time) => `Suele responder en ${time}`,
   away: 'Ahora no estamos; le responderemos más tarde',
   connecting: 'Conectando…',
   reconnecting: 'Conexión perdida. Reconectando…',

@@ -11,6 +11,7 @@ export const texts: WidgetTexts = {
   composerPlaceholder: 'Écrivez un message…',
   send: 'Envoyer le message',
   online: 'Nous sommes en ligne',
+  usualAnswer: (time) => `Répond en général en ${time}`,
   away: 'Nous sommes absents et répondrons plus tard',
   connecting: 'Connexion…',
   reconnecting: 'Connexion perdue. Reconnexion…',

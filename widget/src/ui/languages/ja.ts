@@ -11,6 +11,7 @@ export const texts: WidgetTexts = {
   composerPlaceholder: 'メッセージを入力…',
   send: 'メッセージを送信',
   online: 'オンライン',
+  usualAnswer: (time) => `通常${time}以内に返信します`,
   away: 'ただいま不在です。後ほどお返事します',
   connecting: '接続しています…',
   reconnecting: '接続が切れました。再接続しています…',

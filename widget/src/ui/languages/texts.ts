@@ -19,6 +19,8 @@ export interface WidgetTexts {
   composerPlaceholder: string
   send: string
   online: string
+  /** @param time a number of minutes or hours */
+  usualAnswer: (time: string) => string
   away: string
   connecting: string
   reconnecting: string

@@ -3,6 +3,7 @@ import type { ConnectionState, WidgetConfig } from '../../client/types.ts'
 import { element, icon } from '../elements/elements.ts'
 import { closeIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
+import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/texts.ts'
 
 export type Header = ReturnType<typeof createHeader>
@@ -13,7 +14,7 @@ interface ShownAgent {
 }
 
 /** Creates the panel's header: title, connection state and the close button. */
-export function createHeader(texts: WidgetTexts, titleId: string, onClose: () => void) {
+export function createHeader(texts: WidgetTexts, dates: Dates, titleId: string, onClose: () => void) {
   const mark = element('span', { class: 'mark', 'aria-hidden': 'true' })
   const title = element('h2', { class: 'title', id: titleId })
   const statusText = element('span', {})
@@ -59,8 +60,10 @@ export function createHeader(texts: WidgetTexts, titleId: string, onClose: () =>
   }
 
   function showStatus() {
-    const isAvailable = shownConfig?.availability.online ?? true
-    const live = agent?.displayName ? texts.chattingWith(agent.displayName) : texts.online
+    const { availability, usualAnswerMinutes } = shownConfig ?? {}
+    const isAvailable = availability?.online ?? true
+    const nobodyYet = usualAnswerMinutes ? texts.usualAnswer(dates.duration(usualAnswerMinutes)) : texts.online
+    const live = agent?.displayName ? texts.chattingWith(agent.displayName) : nobodyYet
     const stateTexts = {
       idle: '',
       connecting: texts.connecting,

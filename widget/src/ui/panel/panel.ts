@@ -44,9 +44,9 @@ interface PanelDeps {
  */
 export function createPanel({ client, texts, locale, panelId, onClose, ...deps }: PanelDeps) {
   const titleId = `${panelId}-title`
-  const header = createHeader(texts, titleId, onClose)
   const composer = createComposer(texts, send, client.setDraft)
   const dates = createDates(regionalLocale(locale), texts)
+  const header = createHeader(texts, dates, titleId, onClose)
   const log = createMessageLog({
     texts,
     dates,

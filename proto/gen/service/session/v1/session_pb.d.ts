@@ -150,6 +150,14 @@ export declare type WidgetConfig = Message<"service.session.v1.WidgetConfig"> & 
    * @generated from field: optional google.protobuf.Timestamp next_change_at = 11;
    */
   nextChangeAt?: Timestamp | undefined;
+
+  /**
+   * Minutes within which half of the newest conversations of the last week got their first answer,
+   * rounded up. Unset if fewer than 10 were answered, and above a day.
+   *
+   * @generated from field: optional uint32 usual_answer_minutes = 12;
+   */
+  usualAnswerMinutes?: number | undefined;
 };
 
 /**

@@ -1,0 +1,56 @@
+import type { Logger } from 'pino'
+import { createLruCache } from '../../platform/lru-cache.ts'
+import { createPace } from '../concurrency/pace.ts'
+import { rowOf } from './model.ts'
+import type { ReportStore } from './report-store.ts'
+
+/** The time that visitors usually wait for the first answer. */
+export interface UsualAnswer {
+  /**
+   * Minutes within which half of the newest conversations of the last week were answered, rounded up.
+   * Undefined if it is not known yet, if fewer than 10 were answered, or above a day. It is read in the
+   * background, at most once an hour.
+   */
+  minutesOf(workspaceId: string): number | undefined
+}
+
+const readEveryMs = 3_600_000
+const weekMs = 7 * 86_400_000
+const minAnswered = 10
+const maxMinutes = 24 * 60
+/** Number of conversations that one reading takes. */
+const newest = 200
+const maxWorkspaces = 10_000
+
+export function createUsualAnswer(dependencies: {
+  store: Pick<ReportStore, 'newest' | 'read'>
+  logger: Logger
+  now: () => number
+}): UsualAnswer {
+  const { store, logger, now } = dependencies
+  const known = createLruCache<{ minutes?: number; readAt: number }>(maxWorkspaces)
+  const pace = createPace({ share: 0.1 })
+  let turn: Promise<unknown> = Promise.resolve()
+
+  async function read(workspaceId: string, readAt: number) {
+    const ids = await store.newest(workspaceId, new Date(readAt - weekMs), newest)
+    const found = (await store.read(ids)).map((one) => ({ ...one, tags: [] }))
+    const { answered, medianAnswerSeconds = 0 } = rowOf('', found)
+    const minutes = Math.max(1, Math.ceil(medianAnswerSeconds / 60))
+    known.set(workspaceId, { readAt, ...(answered >= minAnswered && minutes <= maxMinutes && { minutes }) })
+  }
+
+  return {
+    minutesOf(workspaceId) {
+      const { minutes, readAt = Number.NEGATIVE_INFINITY } = known.get(workspaceId) ?? {}
+      const at = now()
+      if (at - readAt >= readEveryMs) {
+        known.set(workspaceId, { ...(minutes !== undefined && { minutes }), readAt: at })
+        turn = turn
+          .then(() => pace(() => read(workspaceId, at)))
+          .catch((error: Error) => logger.warn({ reason: error.name }, 'reading the usual time to answer failed'))
+      }
+      return minutes
+    },
+  }
+}
