@@ -3,6 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { freePort } from '../../test/support/free-port.ts'
 import { connectionFindings } from './connection-checks.ts'
+import type { Finding } from './findings.ts'
 
 /** Starts a server that accepts connections and is silent. Returns its port and the number of its connections. */
 async function startSilentServer(host: string) {
@@ -15,6 +16,12 @@ async function startSilentServer(host: string) {
   await once(server, 'listening')
   onTestFinished(() => void server.close())
   return { port: (server.address() as AddressInfo).port, connections: () => connections }
+}
+
+async function allFindings(url: URL, ...addresses: string[]) {
+  const found: Finding[] = []
+  for await (const finding of connectionFindings(url, resolveTo(...addresses))) found.push(finding)
+  return found
 }
 
 const resolveTo =
@@ -40,7 +47,7 @@ it.each([
   ['127.0.0.2', '127.0.0.1'],
 ])('accepts that a local server listens on one of the addresses %s and %s', async (...addresses) => {
   const { port } = await startSilentServer('127.0.0.2')
-  const found = await Array.fromAsync(connectionFindings(new URL(`http://localhost:${port}`), resolveTo(...addresses)))
+  const found = await allFindings(new URL(`http://localhost:${port}`), ...addresses)
   expect(found.filter(({ isFault }) => isFault)).toEqual([])
   const text = 'nothing listens on 127.0.0.1; browsers use the other address'
   expect(found).toContainEqual({ isFault: false, text })
@@ -48,7 +55,7 @@ it.each([
 
 it('names each address of this machine on which nothing listens', async () => {
   const url = new URL(`http://localhost:${await freePort()}`)
-  const found = await Array.fromAsync(connectionFindings(url, resolveTo('127.0.0.1', '127.0.0.2')))
+  const found = await allFindings(url, '127.0.0.1', '127.0.0.2')
   const text = expect.stringMatching(/nothing listens there: start the proxy/)
   expect(found.slice(1)).toEqual([
     { isFault: true, text },

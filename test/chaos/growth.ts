@@ -30,6 +30,8 @@ export const exceedsAllowance = (growth: Sample): boolean =>
  */
 export const documentsPerEvent: Readonly<Record<string, number>> = {
   events: 1,
+  // A capped collection, which a sweep keeps short.
+  wakeups: 1,
   feedEntries: 1.5,
   searchEntries: 1.2,
   deliveries: 0.3,
