@@ -5,11 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual, promisify } from 'node:util'
+import { Code, ConnectError } from '@connectrpc/connect'
 import { expect } from 'vitest'
 import { type Service, startService } from '../chaos/service.ts'
 import { type Operator, operatorOf } from '../support/operator.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
 import { type Prometheus, startPrometheus, type Targets } from './prometheus.ts'
 
@@ -55,15 +57,26 @@ export async function runNode(file: string, args: string[], env: Record<string, 
   return stdout.trim()
 }
 
+/** Repeats a call while a core or the database is busy or ends. */
+const repeated = <Answer>(call: () => Promise<Answer>) =>
+  until('an answer', () =>
+    call().catch((error) => {
+      if (ConnectError.from(error).code !== Code.Unavailable) throw error
+    }),
+  )
+
 /** Starts two cores, a gateway, a worker and Prometheus as processes. */
 export async function startWatchedDeployment(): Promise<WatchedDeployment> {
   const receiver = await startReceiver()
-  const manyAttempts = {
+  const env = {
+    // The default. The chaos suite has less.
+    MONGODB_TIMEOUT_MS: '5000',
+    // One destination gets hundreds of attempts at once.
     DELIVERY_CONCURRENCY: '2400',
     DELIVERY_PER_DESTINATION: '600',
     DELIVERY_ATTEMPT_DEADLINE_MS: '60000',
   }
-  const service = await startService({ cores: 2, gateways: 1, workers: 1, env: manyAttempts })
+  const service = await startService({ cores: 2, gateways: 1, workers: 1, env })
   const folder = await mkdtemp(join(tmpdir(), 'service-prometheus-'))
   const targets: Targets = {
     'service-core': service.cores.map(instanceOf),
@@ -99,15 +112,14 @@ export async function startWatchedDeployment(): Promise<WatchedDeployment> {
 
     async captureLeads(path, count) {
       const { workspaceId } = demo
-      const { subscriptionId } = await operator.leads.createSubscription({
-        workspaceId,
-        destinationUrl: receiver.http + path,
-        mappedFields: ['email'],
-      })
+      const destinationUrl = receiver.http + path
+      const subscription = { workspaceId, destinationUrl, mappedFields: ['email'] }
+      const { subscriptionId } = await repeated(() => operator.leads.createSubscription(subscription))
       const capture = async (index: number) => {
-        const fields = { email: `${index}@example.com` }
-        const { leadId } = await operator.leads.captureLead({ workspaceId, source: 'test', fields })
-        await operator.leads.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: randomUUID() })
+        const lead = { workspaceId, source: 'test', fields: { email: `${index}@example.com` } }
+        const { leadId } = await repeated(() => operator.leads.captureLead(lead))
+        const delivery = { leadId, subscriptionId, idempotencyKey: randomUUID() }
+        await repeated(() => operator.leads.createDeliveryAttempt(delivery))
       }
       // More calls at once would exceed the time limit of the database on a busy machine.
       for (let first = 0; first < count; first += 50)
