@@ -9,7 +9,7 @@ import { Code, ConnectError } from '@connectrpc/connect'
 import { expect } from 'vitest'
 import { type Service, startService } from '../chaos/service.ts'
 import { type Operator, operatorOf } from '../support/operator.ts'
-import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
+import { freePort, inheritedEnvironment, type StartedProcess, startProcess } from '../support/processes.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
@@ -53,7 +53,9 @@ export const instanceOf = ({ metricsPort }: { metricsPort: number }): string => 
 /** Runs a command of the project, such as `dev/token.ts`, and returns what it prints. */
 export async function runNode(file: string, args: string[], env: Record<string, string>): Promise<string> {
   const path = join(import.meta.dirname, '../..', file)
-  const { stdout } = await promisify(execFile)(process.execPath, [path, ...args], { env: { ...process.env, ...env } })
+  const { stdout } = await promisify(execFile)(process.execPath, [path, ...args], {
+    env: { ...inheritedEnvironment(), ...env },
+  })
   return stdout.trim()
 }
 
@@ -62,6 +64,7 @@ const repeated = <Answer>(call: () => Promise<Answer>) =>
   until('an answer', () =>
     call().catch((error) => {
       if (ConnectError.from(error).code !== Code.Unavailable) throw error
+      return undefined
     }),
   )
 
