@@ -23,7 +23,7 @@ if (!hasPrometheus) console.info('prometheus is not installed; skipping the aler
 const notFired = {
   ServiceSendQueueGrows:
     'needs 5,000 waiting sends while a core answers slowly; if no core answers, the gateway refuses sends at once',
-  ServiceWakeupsMissed: 'needs more than a lost wake-up each second; cores mend their cursor within one',
+  ServiceWakeupsMissed: 'needs more than one lost wake-up each second, again and again',
   ServiceJobStuck: 'its limit is three periods and five minutes',
 }
 const fired = new Set<string>()
