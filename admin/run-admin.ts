@@ -110,7 +110,8 @@ function describeError(error: unknown, call: Call | undefined): { text: string; 
   if (!info) {
     const isSilent = code === Code.Unavailable || code === Code.DeadlineExceeded
     const hint = isSilent ? '. Check CORE_URL, and whether GET /readyz of the core answers' : ''
-    return { text: `${rawMessage}${hint}`, status: 1 }
+    const text = code === Code.DeadlineExceeded ? 'the core has not answered in time' : rawMessage
+    return { text: `${text}${hint}`, status: 1 }
   }
   const issues = info.issues.map(({ path, rule }) => `\n  ${path} ${rule}${call ? aboutFlag(path, call) : ''}`)
   const missing = info.code === 'NotFound' && call ? aboutIds(call) : ''

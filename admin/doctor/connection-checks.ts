@@ -9,30 +9,39 @@ const DAY_MS = 86_400_000
 /** Programs that renew certificates do it earlier than this number of days before the end. */
 const MIN_DAYS_LEFT = 14
 
-/** Resolves the host and opens a connection, with TLS for `https:`, to each of its addresses. */
-export async function* connectionFindings(url: URL): AsyncGenerator<Finding, boolean> {
+/** Returns all addresses of a host. */
+type Resolve = (host: string, options: { all: true }) => Promise<{ address: string }[]>
+
+/**
+ * Resolves the host and opens a connection, with TLS for `https:`, to each of its addresses. Yields a
+ * finding about an address before it tries the next one.
+ */
+export async function* connectionFindings(url: URL, resolve: Resolve = lookup): AsyncGenerator<Finding, boolean> {
   // The hostname of an IPv6 address has brackets.
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
   let addresses: string[]
   try {
-    addresses = (await lookup(host, { all: true })).map(({ address }) => address)
+    addresses = (await resolve(host, { all: true })).map(({ address }) => address)
   } catch {
     yield fault(`${host} does not resolve: add its A or AAAA record, or correct the name`)
     return false
   }
   yield fine(`${host} resolves to ${addresses.join(', ')}`)
-  const opened: Opened[] = []
+  let isReached = false
+  /** Addresses of this machine that refused the connection, until another one is reached. */
+  let refused: { address: string; finding: Finding }[] = []
   for (const address of addresses) {
-    opened.push(await openedConnection(address, port, url.protocol === 'https:' ? host : ''))
-  }
-  const isReached = opened.some(({ isOpen }) => isOpen)
-  for (const [index, { finding, isRefused }] of opened.entries()) {
+    const { isOpen, isRefused, finding } = await openedConnection(address, port, url.protocol === 'https:' ? host : '')
+    isReached ||= isOpen
     // A server often listens on only one of the addresses of `localhost`.
-    yield isRefused && isReached && isLocal(host)
-      ? fine(`nothing listens on ${addresses[index]}; browsers use the other address`)
-      : finding
+    if (isRefused && isLocal(host)) refused.push({ address, finding })
+    else yield finding
+    if (!isReached) continue
+    for (const { address } of refused) yield fine(`nothing listens on ${address}; browsers use the other address`)
+    refused = []
   }
+  for (const { finding } of refused) yield finding
   if (url.protocol === 'http:' && !isLocal(host))
     yield fault('the URL begins with http: pages with https cannot use it. Terminate TLS in the proxy')
   return isReached

@@ -5,8 +5,8 @@ import { fromFeed, type LocalEvent, type LocalPage } from './local-event.ts'
 
 const pageSize = 50
 const waitSeconds = 20
-/** Longer than the wait, so that only a core that does not answer is given up. */
-const timeoutMs = 30_000
+/** Added to the wait, so that only a core that does not answer is given up. */
+const answerMs = 5_000
 
 /**
  * Returns the events of a workspace's feed, in order, until the signal aborts. Retries while the core
@@ -20,7 +20,10 @@ export async function* followFeed(
   const since = from instanceof Date ? timestampFromDate(from) : undefined
   let cursor = from instanceof Date ? '' : from
   const read = (wait: number) =>
-    events.listEvents({ workspaceId, cursor, since, types, limit: pageSize, waitSeconds: wait }, { signal, timeoutMs })
+    events.listEvents(
+      { workspaceId, cursor, since, types, limit: pageSize, waitSeconds: wait },
+      { signal, timeoutMs: wait * 1000 + answerMs },
+    )
   // A failed first call is not repeated, because its cause is usually a wrong address, token or workspace.
   for (let page = await read(0); ; ) {
     const found: LocalEvent[] = []

@@ -7,7 +7,7 @@ import { type LocalEvent, type LocalPage, localEvent } from './local-event.ts'
 const everyMs = 1_000
 /** Reads this much again, because a delivery may be stored after a newer one. */
 const overlapMs = 10_000
-const timeoutMs = 10_000
+const timeoutMs = 5_000
 
 /**
  * Returns the lead deliveries of a subscription that were created since a time, oldest first, until the

@@ -13,6 +13,8 @@ interface UndoneKind {
   differs: 'gone' | 'back' | ((replaced: Document, restored: Document) => boolean)
   /** What the operators do about it. */
   advice: string
+  /** Field that the report lists instead of ids, with the number of documents. `none` lists nothing. */
+  listedBy?: 'conversationId' | 'none'
 }
 
 const isFinal = ({ status }: Document) => ['accepted', 'failed', 'dead_lettered'].includes(status)
@@ -95,6 +97,8 @@ const kinds: UndoneKind[] = [
     collection: 'idempotency',
     differs: 'gone',
     advice: 'A client that repeats one of these requests makes it anew.',
+    // Their ids are hashes.
+    listedBy: 'none',
   },
   {
     title: 'Sessions of visitors that are gone',
@@ -112,11 +116,13 @@ const kinds: UndoneKind[] = [
     title: 'Messages and other events that are gone',
     collection: 'events',
     differs: 'gone',
-    advice: 'Visitors and operators read the history again.',
+    advice: 'Visitors and operators read the history again. The numbers are by conversation.',
+    listedBy: 'conversationId',
   },
 ]
 
-const maxListed = 50
+/** A list that must be worked through is complete up to this length. */
+const maxListed = 1_000
 const always = `Not known here, whether or not there was data to compare:
 
 - what happened outside of the database: service tokens and workspace sessions that were issued, settings, keys in \`SECRET_KEYS\`;
@@ -137,10 +143,14 @@ export async function reportOf(facts: { file: string; at: Date; restored: Db; re
   return `${[head + summary, ...found, always].join('\n\n')}\n`
 }
 
-async function partOf({ title, collection, filter, differs, advice }: UndoneKind, replaced: Db, restored: Db) {
+async function partOf(
+  { title, collection, filter, differs, advice, listedBy }: UndoneKind,
+  replaced: Db,
+  restored: Db,
+) {
   const [before, after] = await Promise.all([
-    read(replaced, collection, filter, differs),
-    read(restored, collection, filter, differs),
+    read(replaced, { collection, filter, differs, listedBy }),
+    read(restored, { collection, filter, differs }),
   ])
   const ids =
     differs === 'back'
@@ -151,16 +161,28 @@ async function partOf({ title, collection, filter, differs, advice }: UndoneKind
           return other && differs(document, other) ? [id] : []
         })
   if (ids.length === 0) return ''
-  const listed = ids.slice(0, maxListed).map((id) => `- ${id}`)
-  if (ids.length > maxListed) listed.push(`- and ${ids.length - maxListed} more`)
-  return [`## ${title}: ${ids.length}`, advice, listed.join('\n')].join('\n\n')
+  const names =
+    listedBy === undefined ? ids : listedBy === 'none' ? [] : countsOf(ids.map((id) => before.get(id)?.[listedBy]))
+  const listed = names.slice(0, maxListed).map((name) => `- ${name}`)
+  if (names.length > maxListed) listed.push(`- and ${names.length - maxListed} more`)
+  return [`## ${title}: ${ids.length}`, advice, ...(listed.length > 0 ? [listed.join('\n')] : [])].join('\n\n')
 }
 
-async function read(db: Db, collection: string, filter: Filter<Document> = {}, differs: UndoneKind['differs']) {
-  const projection =
-    typeof differs === 'string' ? { _id: 1 } : { status: 1, consents: 1, identitySecrets: 1, secrets: 1 }
-  const found = db.collection(collection).find(filter, { projection })
+/** Returns each name with the number of its occurrences. */
+function countsOf(names: string[]): string[] {
+  const counts = new Map<string, number>()
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return [...counts].map(([name, count]) => `${name}: ${count}`)
+}
+
+type Query = Pick<UndoneKind, 'collection' | 'filter' | 'differs' | 'listedBy'>
+
+async function read(db: Db, { collection, filter = {}, differs, listedBy }: Query): Promise<Map<string, Document>> {
+  const compared = typeof differs === 'string' ? [] : ['status', 'consents', 'identitySecrets', 'secrets']
+  const fields = ['_id', ...compared, ...(listedBy && listedBy !== 'none' ? [listedBy] : [])]
+  const projection = Object.fromEntries(fields.map((name) => [name, 1]))
   const documents = new Map<string, Document>()
-  for await (const document of found) documents.set(String(document._id), document)
+  for await (const document of db.collection(collection).find(filter, { projection }))
+    documents.set(String(document._id), document)
   return documents
 }

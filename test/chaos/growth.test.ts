@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { exceedsAllowance, growthOf, type Sample } from './growth.ts'
+import { exceedsAllowance, grownCollections, growthOf, type Sample } from './growth.ts'
 
 const samples = (of: (index: number) => Partial<Sample>): Sample[] =>
   Array.from({ length: 30 }, (_, index) => ({ residentMb: 100, handles: 50, sockets: 30, ...of(index) }))
@@ -20,4 +20,20 @@ it.each<[string, (index: number) => Partial<Sample>]>([
   ['sockets', (index) => ({ sockets: 30 + index * 5 })],
 ])('steady growth of %s exceeds the allowance', (_name, of) => {
   expect(exceedsAllowance(growthOf(samples(of)))).toBe(true)
+})
+
+const documents = (of: (index: number) => Record<string, number>) => Array.from({ length: 30 }, (_, index) => of(index))
+
+it('collections may grow with the events, and vary', () => {
+  const grown = grownCollections(
+    documents((index) => ({ events: index * 100, feedEntries: index * 110, typing: index % 20, locks: 1 })),
+  )
+  expect(grown).toEqual({})
+})
+
+it('documents that no event explains are reported as growth', () => {
+  const grown = grownCollections(
+    documents((index) => ({ events: index * 100, sessions: index * 50, typing: index * 3, keys: index })),
+  )
+  expect(grown).toEqual({ sessions: 500, typing: 30 })
 })

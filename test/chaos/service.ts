@@ -15,6 +15,8 @@ export interface Part {
   name: string
   /** Address of the process itself, not of the link (a TCP proxy) in front of it. */
   url: string
+  /** Port of its metrics. */
+  metricsPort: number
   pid(): number
   output(): string
   /** Starts the process, from the source in this folder. Default: the service's first folder. */
@@ -169,6 +171,7 @@ async function newPart(
   firstRoot?: string,
 ): Promise<Part> {
   const port = await freePort()
+  const metricsPort = await freePort()
   const url = `http://127.0.0.1:${port}`
   const clock = join(env.DATA_DIR ?? '', `clock of ${name}`)
   await writeFile(clock, '0')
@@ -179,7 +182,7 @@ async function newPart(
       entry,
       root,
       name,
-      env: { ...env, [portSetting]: String(port), CHAOS_CLOCK: clock },
+      env: { ...env, [portSetting]: String(port), METRICS_PORT: String(metricsPort), CHAOS_CLOCK: clock },
       preload: ['test/chaos/moved-clock.ts'],
       readyUrl: `${url}/livez`,
     })
@@ -190,6 +193,7 @@ async function newPart(
   return {
     name,
     url,
+    metricsPort,
     start,
     pid: () => running.pid,
     output: () => running.output(),

@@ -1,9 +1,10 @@
 // `npm run chaos -- soak --minutes 10`: runs clients at a steady load without faults. Fails if the
-// memory, files or sockets of a process grow.
+// memory, files or sockets of a process grow, or a collection that does not hold what clients wrote.
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { type Db, MongoClient } from 'mongodb'
 import { openFiles, residentBytes } from '../support/proc.ts'
-import { allowedGrowth, exceedsAllowance, growthOf, type Sample } from './growth.ts'
+import { allowedGrowth, exceedsAllowance, grownCollections, growthOf, type Sample } from './growth.ts'
 import { runWith } from './run.ts'
 
 const { values } = parseArgs({
@@ -18,11 +19,15 @@ const seconds = minutes * 60
 const sampleCount = 30
 
 const samples = new Map<string, Sample[]>()
+const documents: Record<string, number>[] = []
 const report = await runWith({ seed: 1, arrivalSeconds: seconds / 5, visitors, say: console.log }, async (service) => {
   const parts = [...service.gateways, ...service.cores, ...service.workers]
+  await using client = new MongoClient(service.engine.uri)
+  const db = client.db(service.engine.database)
   for (let count = 0; count < sampleCount; count += 1) {
     await delay((seconds * 1000) / sampleCount)
     for (const { name, pid } of parts) samples.set(name, [...(samples.get(name) ?? []), await sampleOf(pid())])
+    documents.push(await countsOf(db))
   }
 })
 
@@ -43,11 +48,14 @@ console.table(
 const grown = rows.filter((row) => exceedsAllowance(row.grown))
 const { residentMb, handles, sockets } = allowedGrowth
 console.log(`growth in brackets; allowed: ${residentMb} MB, ${handles} handles and ${sockets} sockets`)
+console.log(`documents at the end: ${JSON.stringify(documents.at(-1))}`)
+const grownStores = grownCollections(documents)
+for (const [name, by] of Object.entries(grownStores)) console.log(`the collection ${name} grew by ${by} documents`)
 for (const { rule, what } of report.violations.slice(0, 20)) console.log(`${rule}: ${what}`)
 console.log(
-  `${report.operations} operations, processes that grew: ${grown.length}, violations: ${report.violations.length}`,
+  `${report.operations} operations, processes that grew: ${grown.length}, collections that grew: ${Object.keys(grownStores).length}, violations: ${report.violations.length}`,
 )
-process.exitCode = grown.length + report.violations.length > 0 ? 1 : 0
+process.exitCode = grown.length + Object.keys(grownStores).length + report.violations.length > 0 ? 1 : 0
 
 async function sampleOf(pid: number): Promise<Sample> {
   const targets = await openFiles(pid)
@@ -56,4 +64,10 @@ async function sampleOf(pid: number): Promise<Sample> {
     handles: targets.length,
     sockets: targets.filter((target) => target.startsWith('socket:')).length,
   }
+}
+
+async function countsOf(db: Db): Promise<Record<string, number>> {
+  const collections = await db.collections()
+  const counts = await Promise.all(collections.map((each) => each.estimatedDocumentCount()))
+  return Object.fromEntries(collections.map(({ collectionName }, index) => [collectionName, counts[index] ?? 0]))
 }

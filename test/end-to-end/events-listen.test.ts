@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { beforeAll, expect, it, onTestFinished } from 'vitest'
 import { isRetried } from '../../admin/listen/forwarder.ts'
 import { runAdmin } from '../../admin/run-admin.ts'
 import { classify } from '../../core/delivery-stores/delivery-outcomes.ts'
 import { createVerifier, type WebhookEvent } from '../../webhooks/src/index.ts'
+import { adminHere } from '../support/admin.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -159,6 +160,34 @@ it.each([
   })
   expect([status > 0, errors.join()]).toEqual([true, expect.stringContaining(message)])
 })
+
+it.each(['feed', 'subscription'])(
+  'events listen of a %s fails within seconds if the core accepts connections and is silent',
+  async (kind) => {
+    const silent = createTcpServer((socket) => void socket.on('error', () => {}).resume())
+    silent.listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const { port } = silent.address() as AddressInfo
+    const { code, stderr } = await adminHere(
+      [
+        'events',
+        'listen',
+        '--forward-to',
+        'http://127.0.0.1:1/',
+        '--workspace',
+        'ws_1',
+        ...(kind === 'subscription' ? ['--subscription', 'sub_1'] : []),
+      ],
+      { CORE_URL: `http://127.0.0.1:${port}`, SERVICE_TOKEN: 'token' },
+    )
+    silent.close()
+    expect([code, stderr]).toEqual([
+      1,
+      'admin: the core has not answered in time. Check CORE_URL, and whether GET /readyz of the core answers\n',
+    ])
+  },
+  15_000,
+)
 
 it('events listen retries the same statuses as the deliveries', () => {
   for (let status = 200; status < 600; status += 1)

@@ -1,0 +1,28 @@
+import { MongoClient } from 'mongodb'
+import { afterAll, expect, it } from 'vitest'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { reportOf } from './restore-report.ts'
+
+const [before, after] = [testDatabase(), testDatabase()]
+const client = new MongoClient(before.uri)
+const [replaced, restored] = [client.db(before.name), client.db(after.name)]
+afterAll(() => client.close())
+
+it('lists lost messages by conversation, all lost bans, and idempotency records by their number only', async () => {
+  const event = (conversationId: string, sequence: number) => ({ conversationId, sequence })
+  const events = [event('cnv_1', 1), event('cnv_1', 2), event('cnv_1', 3), event('cnv_2', 1)]
+  await replaced.collection<object>('events').insertMany(events)
+  const [kept] = await replaced.collection('events').find({ conversationId: 'cnv_1', sequence: 1 }).toArray()
+  await restored.collection('events').insertOne(kept!)
+  const bans = Array.from({ length: 60 }, (_, index) => ({ _id: `visitor-${index}`, bannedAt: new Date() }))
+  await replaced.collection<{ _id: string }>('visitors').insertMany(bans)
+  await replaced.collection<{ _id: string }>('idempotency').insertOne({ _id: 'hash' })
+
+  const text = await reportOf({ file: 'backup', at: new Date(), restored, replaced })
+  expect(text).toContain('Messages and other events that are gone: 3\n')
+  expect(text).toContain('- cnv_1: 2\n- cnv_2: 1\n')
+  expect(text).toContain('Bans that are lifted: 60\n')
+  for (const { _id } of bans) expect(text).toContain(`- ${_id}\n`)
+  expect(text).toContain('Idempotency records that are gone: 1\n')
+  expect(text).not.toContain('hash')
+})
