@@ -12,7 +12,6 @@ export const allowedGrowth: Sample = { residentMb: 40, handles: 20, sockets: 15 
 /**
  * Returns the growth from the second third of the samples to the last third. The first third is
  * ignored as warm-up. Compares the minimums of the thirds, so that short peaks do not count. A pure
- * function.
  */
 export function growthOf(samples: Sample[]): Sample {
   const third = Math.floor(samples.length / 3)
@@ -51,8 +50,7 @@ const allowedDocuments = 20
 
 /**
  * Returns the collections that grew by more than their allowance from the second third of the samples
- * to the last third, with their growth. `samples` are numbers of documents by collection. A pure
- * function.
+ * to the last third, with their growth. `samples` are numbers of documents by collection.
  */
 export function grownCollections(samples: Record<string, number>[]): Record<string, number> {
   const third = Math.floor(samples.length / 3)
