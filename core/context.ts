@@ -27,6 +27,7 @@ import {
 import { createLogService, type LogService } from './log/service.ts'
 import { createCoreMetrics, observeJobs } from './metrics.ts'
 import { createOperatorService, type OperatorService } from './operators/service.ts'
+import { createPictures, type Pictures } from './pictures/pictures.ts'
 import { createPrivacyService, type PrivacyService } from './privacy/service.ts'
 import { createReports, type Reports } from './reports/reports.ts'
 import { createSearch, type Search } from './search/search.ts'
@@ -60,6 +61,7 @@ export interface CoreContext
   stores: Stores
   search: Search<Conversation>
   reports: Reports
+  pictures: Pictures
   access: Access
   /** Memory of the frames that gateways and operators have not read yet. */
   unreadFrames: SharedBytes
@@ -221,6 +223,7 @@ export function createCoreContext({
       textsOf: createSourceTexts(stores),
     }),
     reports: createReports({ store: stores.reports, now }),
+    pictures: createPictures({ store: stores.pictures, publicUrl: config.PUBLIC_URL, now }),
     access: createAccess(keyring, now, {
       workspaceSessions: workspaces.workspaceSessions,
       consoleCallers: operators.consoleSessions,

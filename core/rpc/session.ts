@@ -58,6 +58,8 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
       return { config: toWidgetConfig(installation, await availabilityOf(installation), config) }
     },
 
+    getPicture: ({ pictureId }) => core.pictures.find(pictureId),
+
     async createSession({
       publicSiteKey,
       origin,
