@@ -29,7 +29,7 @@ function outboxWith(codes: Code[], storage = memory()) {
       },
     },
     drafts,
-    agentName: () => 'Ada',
+    agent: () => ({ displayName: 'Ada' }),
     clock: { setTimeout: (callback) => void queueMicrotask(callback), clearTimeout() {} },
   })
   return { outbox, calls, drafts, storage }

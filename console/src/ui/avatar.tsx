@@ -13,6 +13,14 @@ export function Avatar({ name, id, presence }: { name: string; id: string; prese
   )
 }
 
+/** Covers the initials of an avatar with a picture that the service stores. Other hosts are not asked. */
+export function Picture({ url }: { url: string | undefined }) {
+  const path = url && /\/api\/integrations\/v1\/widget\/pictures\/[\w-]+$/.exec(url)?.[0]
+  return path ? (
+    <img key={path} src={path} alt="" onError={({ currentTarget }) => (currentTarget.hidden = true)} />
+  ) : null
+}
+
 const presenceMarks: Partial<Record<Presence, string>> = { [Presence.HERE]: 'here', [Presence.AWAY]: 'away' }
 
 /** Words for the presence of a visitor. Empty while it is unknown. */
