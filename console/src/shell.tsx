@@ -1,6 +1,5 @@
 import { useSignalEffect } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { initialsOf } from '../../browser/initials.ts'
 import { createPageBadge } from './alerts/page-badge.ts'
 import { ChangesView } from './changes/changes-view.tsx'
 import { ConnectionStateLine } from './connection-state.tsx'
@@ -12,7 +11,7 @@ import { InstallationView } from './installations/installation-view.tsx'
 import { InstallationsView } from './installations/installations-view.tsx'
 import { LeadView } from './leads/lead-view.tsx'
 import { LeadsView } from './leads/leads-view.tsx'
-import { OwnPictureDialog } from './own-picture-dialog.tsx'
+import { OwnPicture } from './own-picture.tsx'
 import { PeopleView } from './people/people-view.tsx'
 import { ReportView } from './report/report-view.tsx'
 import { pathOf, type Route } from './router.ts'
@@ -24,7 +23,6 @@ import { SubscriptionsView } from './subscriptions/subscriptions-view.tsx'
 import { SuppressionImportView } from './suppressions/import-view.tsx'
 import { SuppressionsView } from './suppressions/suppressions-view.tsx'
 import { formatDistance, formatFull } from './time.ts'
-import { Picture } from './ui/avatar.tsx'
 import { IconButton } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { Icon, type IconName } from './ui/icon.tsx'
@@ -104,7 +102,6 @@ const areaOf = ({ view }: Route) => areas.find((area) => area.view === view || a
 /** Frame of every view: navigation, operator and connection state. */
 export function Shell() {
   const { session, holder, api, router, inbox, shortcuts, alerts, announcer } = useConsole()
-  const [isPictureOpen, setPictureOpen] = useState(false)
   const [isHelpOpen, setHelpOpen] = useState(false)
   const [isBlocked, setBlocked] = useState(false)
   const [leaving, setLeaving] = useState<{ drafts: number; failed?: boolean }>()
@@ -180,18 +177,7 @@ export function Shell() {
         <div class="sidebar-foot">
           <ConnectionStateLine />
           <div class="operator">
-            <button
-              type="button"
-              class="icon-button"
-              aria-label="Your picture"
-              title="Your picture"
-              onClick={() => setPictureOpen(true)}
-            >
-              <span class="avatar tint-0">
-                {initialsOf(session.displayName)}
-                <Picture url={holder.face.value} />
-              </span>
-            </button>
+            <OwnPicture />
             <div class="operator-names">
               <strong class="ellipsis">{session.displayName}</strong>
               <span class="ellipsis" title={formatFull(new Date(session.expiresAt))}>
@@ -220,7 +206,6 @@ export function Shell() {
         </Dialog>
       )}
       {leaving && <SignOutDialog {...leaving} onClose={() => setLeaving(undefined)} />}
-      {isPictureOpen && <OwnPictureDialog onClose={() => setPictureOpen(false)} />}
       {isHelpOpen && <ShortcutHelp onClose={() => setHelpOpen(false)} />}
     </div>
   )

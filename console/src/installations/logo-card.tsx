@@ -1,5 +1,6 @@
 import { initialOf } from '../../../browser/initials.ts'
 import { useConsole } from '../console-context.ts'
+import { storedPath } from '../ui/avatar.tsx'
 import { Card } from '../ui/page.tsx'
 import { PictureField } from '../ui/picture-field.tsx'
 import type { InstallationPart } from './update.ts'
@@ -8,15 +9,14 @@ import type { InstallationPart } from './update.ts'
 export function LogoCard({ installation: { publicSiteKey: siteKey, appearance }, onChanged }: InstallationPart) {
   const { api } = useConsole()
   const url = appearance?.logoUrl
-  const isStored = url?.includes('/widget/pictures/') ?? true
   return (
     <Card title="Logo">
       <PictureField
         name="Logo"
         hint={
-          isStored
+          url === undefined || storedPath(url)
             ? 'The chat shows it beside the title, until an operator answers.'
-            : `The present logo is at ${URL.parse(url!)?.host}. A file that you choose replaces it.`
+            : `The present logo is at ${URL.parse(url)?.host}. A file that you choose replaces it.`
         }
         shape="logo"
         initials={initialOf(appearance?.title ?? '')}
