@@ -13,17 +13,12 @@ export function OwnPicture() {
   const url = holder.face.value
   return (
     <>
-      <button
-        type="button"
-        class="icon-button"
-        aria-label="Your picture"
-        title="Your picture"
-        onClick={() => setOpen(true)}
-      >
+      <button type="button" class="icon-button" title="Your picture" onClick={() => setOpen(true)}>
         <span class="avatar tint-0" aria-hidden="true">
           {initials}
           <Picture url={url} />
         </span>
+        <span class="visually-hidden">Your picture</span>
       </button>
       {isOpen && (
         <Dialog title="Your picture" onClose={() => setOpen(false)}>

@@ -59,7 +59,7 @@ export function PictureField({ name, hint, shape, initials, url, onSave }: Pictu
 
   return (
     <fieldset class="field">
-      <legend>{name}</legend>
+      <legend class="visually-hidden">{name}</legend>
       <div class="picture-field">
         <span class="avatar tint-0" aria-hidden="true">
           {initials}

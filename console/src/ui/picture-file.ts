@@ -1,4 +1,4 @@
-/** Shape of a stored picture: a face is cut to a square, a logo is shown whole on a square. */
+/** Shape of a stored picture: a face is cut to a square, a logo is shown whole in a circle. */
 export type PictureShape = 'face' | 'logo'
 
 const sidePixels = { face: 128, logo: 256 }
@@ -29,9 +29,15 @@ export async function encodePicture(file: Blob, shape: PictureShape): Promise<Ui
   return undefined
 }
 
+/** Returns the side of a square whose inner circle shows a logo; an almost square logo fills the square. */
+function sideAround(width: number, height: number): number {
+  const longest = Math.max(width, height)
+  return longest > 1.2 * Math.min(width, height) ? Math.ceil(Math.hypot(width, height)) : longest
+}
+
 function drawSquare(bitmap: ImageBitmap, shape: PictureShape): HTMLCanvasElement {
   const { width, height } = bitmap
-  const square = shape === 'face' ? Math.min(width, height) : Math.max(width, height)
+  const square = shape === 'face' ? Math.min(width, height) : sideAround(width, height)
   const canvas = document.createElement('canvas')
   canvas.width = canvas.height = Math.min(square, sidePixels[shape])
   const scale = canvas.width / square
