@@ -92,7 +92,8 @@ export function url(...schemes: ('http' | 'https')[]): Rule<string> {
   }
 }
 
-const onThisMachine = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(\/|$)/
+const hostsOfThisMachine = ['localhost', '127.0.0.1', '[::1]']
 
 /** Accepts an https URL, or an http URL of this machine, as in development. */
-export const pictureUrl: Rule<string> = (value) => url(onThisMachine.test(value) ? 'http' : 'https')(value)
+export const pictureUrl: Rule<string> = (value) =>
+  url('https', ...(hostsOfThisMachine.includes(URL.parse(value)?.hostname ?? '') ? (['http'] as const) : []))(value)
