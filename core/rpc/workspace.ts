@@ -133,7 +133,7 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
       const { siteKey, image, gatewayOrigin } = request
       const scope = callerOf(context).workspaceId
       const { workspaceId } = await workspaces.findInstallation(siteKey, scope)
-      const settings = [{ name: 'appearance.logo', value: image.length > 0 ? `${image.length} bytes` : '' }]
+      const settings = [{ name: 'appearance.logo', value: image.length > 0 ? `${image.length} bytes` : 'none' }]
       await audited(context, request, { workspaceId, target: siteKey, settings }, async (operation) => {
         await core.pictures.setLogo(siteKey, { workspaceId, image, gatewayOrigin }, async (logoUrl) => {
           const changed = await workspaces.updateInstallation(siteKey, { appearance: { logoUrl } }, scope, operation)

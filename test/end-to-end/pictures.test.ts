@@ -244,7 +244,7 @@ describe('the logo of an installation', () => {
     const { changes } = await workspaces.listPolicyChanges({ workspaceId, target: siteKey })
     expect(changes.slice(0, 3).map(({ action, actor }) => `${action} ${actor}`)).toEqual(Array(3).fill('SetLogo admin'))
     expect(changes.slice(0, 3).map(({ settings }) => settings.map(({ value }) => value))).toEqual([
-      [''],
+      ['none'],
       [`${image.length} bytes`],
       [`${image.length} bytes`],
     ])

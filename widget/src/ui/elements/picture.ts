@@ -5,7 +5,7 @@ import { element } from './elements.ts'
  * referrer and is removed if loading fails. Returns an empty array for other URLs than those of http.
  */
 export function picture(address: string | undefined): HTMLImageElement[] {
-  if (!address || !/^https?:\/\//.test(address)) return []
+  if (!address?.startsWith('http')) return []
   const image = element('img', { referrerpolicy: 'no-referrer', decoding: 'async', alt: '', src: address })
   image.addEventListener('error', () => image.remove())
   return [image]
