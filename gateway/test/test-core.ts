@@ -51,8 +51,6 @@ export function createTestCore() {
     /** Site keys of installations. */
     siteKeys: new Set(['pk_demo']),
     siteTitle: 'Shop',
-    /** Content of pictures by id. */
-    pictures: new Map<string, Uint8Array>(),
     /** Error with which the core rejects GetConfig. */
     refuseConfig: undefined as PublicErrorCode | undefined,
     onSend: answerSends as (
@@ -143,12 +141,6 @@ export function createTestCore() {
         const { publicSiteKey } = request
         if (!core.siteKeys.has(publicSiteKey)) throw refusal('InstallationNotFound')
         return { config: { ...CONFIG, publicSiteKey, appearance: { ...CONFIG.appearance, title: core.siteTitle } } }
-      },
-      getPicture(request, context) {
-        note('getPicture', request, context)
-        const content = core.pictures.get(request.pictureId)
-        if (content === undefined) throw refusal('NotFound')
-        return { contentType: 'image/png', content }
       },
       createSession(request, context) {
         note('createSession', request, context)
