@@ -26,6 +26,10 @@ export const coreSettings = defineSettings({
     1_000_000,
     'Maximum number of concurrent calls without streams; further calls get 503.',
   ),
+  PUBLIC_URL: text(
+    'Origin of the gateways as visitors reach them, for the URLs of uploaded pictures: https, or http on this machine. Default: the origin at which the console is open.',
+    { pattern: '^$|^https://[^/?#@\\s]+$|^http://(localhost|127\\.0\\.0\\.1|\\[::1\\])(:\\d+)?$' },
+  ),
   CORE_TLS_CERT: text(
     'File with the certificate (PEM) for TLS on that port; empty for no TLS. Reloaded when it changes.',
   ),

@@ -27,6 +27,7 @@ import {
 import { createLogService, type LogService } from './log/service.ts'
 import { createCoreMetrics, observeJobs } from './metrics.ts'
 import { createOperatorService, type OperatorService } from './operators/service.ts'
+import { createPictures, type Pictures } from './pictures/pictures.ts'
 import { createPrivacyService, type PrivacyService } from './privacy/service.ts'
 import { createReports, type Reports } from './reports/reports.ts'
 import { createUsualAnswer, type UsualAnswer } from './reports/usual-answer.ts'
@@ -62,6 +63,7 @@ export interface CoreContext
   search: Search<Conversation>
   reports: Reports
   usualAnswer: UsualAnswer
+  pictures: Pictures
   access: Access
   /** Memory of the frames that gateways and operators have not read yet. */
   unreadFrames: SharedBytes
@@ -224,6 +226,7 @@ export function createCoreContext({
     }),
     reports: createReports({ store: stores.reports, now }),
     usualAnswer: createUsualAnswer({ store: stores.reports, logger, now }),
+    pictures: createPictures({ store: stores.pictures, publicUrl: config.PUBLIC_URL, now }),
     access: createAccess(keyring, now, {
       workspaceSessions: workspaces.workspaceSessions,
       consoleCallers: operators.consoleSessions,

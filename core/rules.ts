@@ -79,7 +79,7 @@ export function agentIssues(
   { displayName, avatarUrl }: { displayName: string; avatarUrl?: string },
   path = '/agent',
 ): (FieldIssue | undefined)[] {
-  return [field(`${path}/displayName`, displayName, text(1, 128)), field(`${path}/avatarUrl`, avatarUrl, url('https'))]
+  return [field(`${path}/displayName`, displayName, text(1, 128)), field(`${path}/avatarUrl`, avatarUrl, pictureUrl)]
 }
 
 /** Accepts an absolute URL with one of the schemes, at most 2,048 characters, without user info. */
@@ -91,3 +91,9 @@ export function url(...schemes: ('http' | 'https')[]): Rule<string> {
     return allowed && parsed.username === '' && parsed.password === '' ? undefined : 'format'
   }
 }
+
+const hostsOfThisMachine = ['localhost', '127.0.0.1', '[::1]']
+
+/** Accepts an https URL, or an http URL of this machine, as in development. */
+export const pictureUrl: Rule<string> = (value) =>
+  url('https', ...(hostsOfThisMachine.includes(URL.parse(value)?.hostname ?? '') ? (['http'] as const) : []))(value)

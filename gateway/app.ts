@@ -37,6 +37,7 @@ import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
 import { CONSOLE_SESSION_PREFIX, consoleSessionRoutes } from './routes/console-sessions.ts'
 import { healthRoutes } from './routes/health.ts'
 import { LEADS_PREFIX, leadRoutes } from './routes/leads.ts'
+import { pictureRoutes } from './routes/pictures.ts'
 import { providerCallbackRoute } from './routes/provider-callback.ts'
 import { RPC_PREFIX, rpcRoutes } from './routes/rpc.ts'
 import { consoleRoutes, type StaticFolders, widgetFileRoutes } from './routes/static-files.ts'
@@ -182,6 +183,7 @@ export function createGateway(deps: {
     app.register(consoleSessionRoutes, { prefix: CONSOLE_SESSION_PREFIX, core, checkRate, now })
     app.register(providerCallbackRoute, { prefix: CONSOLE_SESSION_PREFIX, core, checkRate, now })
   }
+  app.register(pictureRoutes, { prefix: `${WIDGET_PREFIX}/pictures`, core, now, checkRate })
   app.register(widgetRoutes, {
     prefix: WIDGET_PREFIX,
     config,

@@ -65,7 +65,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
     const outbox = createOutbox({
       messaging: api.messaging,
       drafts,
-      agentName: () => session.displayName,
+      agent: holder.agent,
       clock: systemClock,
     })
     const hasAlerts = signal(false)

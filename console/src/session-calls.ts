@@ -6,6 +6,8 @@ export interface WorkspaceSession {
   operator: string
   /** The agent's name that visitors see. */
   displayName: string
+  /** URL of the agent's picture that visitors see. */
+  avatarUrl?: string
   scopes: string[]
   /** Expiry in milliseconds since the epoch. */
   expiresAt: number

@@ -3,6 +3,12 @@ import type { CallFailure, Credential, SessionCalls, WorkspaceSession } from './
 
 export type { WorkspaceSession } from './session-calls.ts'
 
+/** An operator as visitors see them. */
+export interface ShownAgent {
+  displayName: string
+  avatarUrl?: string | undefined
+}
+
 export type SessionEnd = 'signed_out' | 'expired' | 'rejected'
 
 export type SessionHolder = ReturnType<typeof createSessionHolder>
@@ -46,6 +52,8 @@ export function createSessionHolder({
   const link = signal<string | undefined>(undefined)
   /** Why the last sign-in at the identity provider failed. */
   const providerProblem = signal<ProviderProblem | undefined>(undefined)
+  /** URL of the operator's picture. */
+  const face = signal<string | undefined>(undefined)
   let timer: ReturnType<typeof setTimeout> | undefined
   let countDrafts = () => 0
   /**
@@ -65,6 +73,7 @@ export function createSessionHolder({
   function begin(session: WorkspaceSession) {
     changes += 1
     ended.value = undefined
+    face.value = session.avatarUrl
     // If the id is the same, keep the object. A new object would create all views again.
     if (current.value?.id !== session.id) current.value = session
     watchExpiry()
@@ -145,10 +154,18 @@ export function createSessionHolder({
     },
     ended,
     link,
+    face,
+    /** Shows a changed picture of the operator in all tabs. */
+    setFace(url: string | undefined) {
+      face.value = url
+      channel.postMessage({ name: 'session-changed' } satisfies TabMessage)
+    },
     load,
     signIn,
     signOut,
     draftsOfAllTabs,
+    /** Returns the signed-in operator as visitors see them. */
+    agent: (): ShownAgent => ({ displayName: current.peek()?.displayName ?? '', avatarUrl: face.peek() }),
     /** Sets the function that counts the conversations with drafts in this tab. */
     onCountDrafts(count: () => number) {
       countDrafts = count

@@ -11,6 +11,7 @@ import { InstallationView } from './installations/installation-view.tsx'
 import { InstallationsView } from './installations/installations-view.tsx'
 import { LeadView } from './leads/lead-view.tsx'
 import { LeadsView } from './leads/leads-view.tsx'
+import { OwnPicture } from './own-picture.tsx'
 import { PeopleView } from './people/people-view.tsx'
 import { ReportView } from './report/report-view.tsx'
 import { pathOf, type Route } from './router.ts'
@@ -176,6 +177,7 @@ export function Shell() {
         <div class="sidebar-foot">
           <ConnectionStateLine />
           <div class="operator">
+            <OwnPicture />
             <div class="operator-names">
               <strong class="ellipsis">{session.displayName}</strong>
               <span class="ellipsis" title={formatFull(new Date(session.expiresAt))}>

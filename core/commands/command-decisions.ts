@@ -1,6 +1,7 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
+import { imageTypes } from '../pictures/image-model.ts'
 import { field, oneOf, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
 import type { VisitorAccess } from '../sessions/visitor-access.ts'
@@ -11,7 +12,6 @@ import {
   type CommandKind,
   type CommandState,
   capabilityOf,
-  imageTypes,
   isStepDue,
   type NavigationOutcome,
   navigationOutcomes,

@@ -85,28 +85,6 @@ export function progressAt<C extends CommandProgress>(command: C, now: number): 
   return { ...command, state, transitions: [...command.transitions, { state, at: command.expiresAt, by: 'clock' }] }
 }
 
-/** Accepted image types. Each has a function that checks the first bytes of a file. */
-const signatures: Record<string, (bytes: Uint8Array) => boolean> = {
-  'image/png': (bytes) => startsWith(bytes, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
-  'image/jpeg': (bytes) => startsWith(bytes, [0xff, 0xd8, 0xff]),
-  'image/webp': (bytes) =>
-    startsWith(bytes, [...Buffer.from('RIFF')]) && startsWith(bytes, [...Buffer.from('WEBP')], 8),
-}
-
-export const imageTypes: readonly string[] = Object.keys(signatures)
-
-/** Number of bytes at the start of a file that are enough to identify its image type. */
-export const imageSignatureBytes = 12
-
-/** Whether a file with these first bytes can have this image type. */
-export function isImageOfType(type: string, bytes: Uint8Array): boolean {
-  return signatures[type]?.(bytes) ?? false
-}
-
-function startsWith(bytes: Uint8Array, expected: number[], offset = 0): boolean {
-  return bytes.length >= offset + expected.length && expected.every((byte, index) => bytes[offset + index] === byte)
-}
-
 /**
  * Returns the rule that a navigation URL violates. Returns undefined for an http(s) URL on one of
  * the origins (contract, section 3).

@@ -3,21 +3,14 @@ import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
+import { imageSignatureBytes, imageTypes, isImageOfType } from '../pictures/image-model.ts'
 import { isIdempotencyKey } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
 import type { VisitorAccess } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
 import { requireOwnCommand } from './command-decisions.ts'
 import type { CommandStore } from './command-store.ts'
-import {
-  type Command,
-  type CommandState,
-  imageSignatureBytes,
-  imageTypes,
-  isImageOfType,
-  stateAt,
-  type UploadedScreenshot,
-} from './model.ts'
+import { type Command, type CommandState, stateAt, type UploadedScreenshot } from './model.ts'
 import type { ScreenshotStore } from './screenshot-store.ts'
 
 export interface ScreenshotUpload {

@@ -11,7 +11,7 @@ import type { EventLog } from '../log/event-log.ts'
 import type { EventStore } from '../log/event-store.ts'
 import { type Agent, type LogEvent, type Message, operationKeys } from '../log-event.ts'
 import { repairLocale, useLineFeeds } from '../repairs.ts'
-import { field, integer, messageBody, oneOf, operationId, text, url, validate } from '../rules.ts'
+import { field, integer, messageBody, oneOf, operationId, pictureUrl, text, validate } from '../rules.ts'
 import {
   operationSessionOf,
   type PageContext,
@@ -253,7 +253,7 @@ export function createMessages({
         field('/clientOperationId', input.clientOperationId, operationId),
         field('/body', input.body, messageBody(settings.bodyMaxLength)),
         field('/agent/displayName', input.agent?.displayName, text(0, 128)),
-        field('/agent/avatarUrl', input.agent?.avatarUrl, url('https')),
+        field('/agent/avatarUrl', input.agent?.avatarUrl, pictureUrl),
       )
       const { displayName = '', avatarUrl } = named ?? {}
       const sent = await log.append({

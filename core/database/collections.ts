@@ -48,6 +48,7 @@ export function collectionsOf(db: Db): Collections {
     searchEntries: db.collection('searchEntries'),
     searchProgress: db.collection('searchProgress'),
     feedEntries: db.collection('feedEntries'),
+    pictures: db.collection('pictures'),
     policyChanges: db.collection('policyChanges'),
     migrations: db.collection('migrations'),
   }

@@ -155,6 +155,8 @@ export const indexes: IndexPlan[] = [
   ['suppressions', { unswept: 1 }, { name: 'unswept', sparse: true }],
   // Finds the leads of a person who is added to the suppression list.
   ['leads', { contacts: 1 }, { name: 'by_contact', partialFilterExpression: { contacts: { $exists: true } } }],
+  ['pictures', { workspaceId: 1, owner: 1 }, { name: 'by_owner' }],
+  ['pictures', { deleteAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['policyChanges', { workspaceId: 1, at: -1, _id: -1 }, { name: 'by_workspace' }],
   ['policyChanges', { target: 1, at: -1, _id: -1 }, { name: 'by_target' }],
   ['networkBans', { network: 1, endsAt: 1 }, { name: 'by_network' }],

@@ -71,6 +71,7 @@ export const shardPlans: ShardPlan[] = [
   { collection: 'connections', why: 'few' },
   { collection: 'installations', why: 'few' },
   { collection: 'suppressions', key: hashedId, why: 'looked up by id' },
+  { collection: 'pictures', key: hashedId, why: 'found by id, which each page of a visitor does' },
   { collection: 'policyChanges', why: 'few: one per change by an operator' },
   { collection: 'networkBans', why: 'few' },
   { collection: 'erasures', why: 'few' },

@@ -25,6 +25,7 @@ import { createSuppressionStore } from '../leads/suppression-store.ts'
 import { createEventStore } from '../log/event-store.ts'
 import { createFollowerStore } from '../log/follower-store.ts'
 import { createConsoleSessionStore } from '../operators/console-session-store.ts'
+import { createPictureStore } from '../pictures/picture-store.ts'
 import { createConversationFactsStore } from '../privacy/conversation-facts-store.ts'
 import { createDataStore } from '../privacy/data-store.ts'
 import { createDeletionStore } from '../privacy/deletion-store.ts'
@@ -80,6 +81,7 @@ export function createStores({ collections, screenshots, history, isSharded }: D
     networkBans: createNetworkBanStore(collections),
     suppressions: createSuppressionStore(collections),
     nonces: createNonceStore(collections),
+    pictures: createPictureStore(collections),
     policyChanges: createPolicyChangeStore(collections),
     operatorPresence: createOperatorPresenceStore(collections),
     removals: createRemovalStore(collections),

@@ -1,6 +1,6 @@
 import type { Collection } from 'mongodb'
 import { createLeases, type Lease } from '../mongodb/leases.ts'
-import type { ConsoleSession, SignInAttempt, SignInLink } from './model.ts'
+import type { ConsoleSession, SignedInOperator, SignInAttempt, SignInLink } from './model.ts'
 
 export type ConsoleSessionDocument = { _id: string } & Omit<ConsoleSession, 'id'>
 export type SignInLinkDocument = { _id: string } & Omit<SignInLink, 'id'>
@@ -16,8 +16,8 @@ export interface ConsoleSessionStore {
   takeLink(id: string, now: Date): Promise<SignInLink | undefined>
   insertSession(session: ConsoleSession): Promise<void>
   findSessions(ids: string[]): Promise<ConsoleSession[]>
-  /** Returns the names in the sessions of a workspace that have not expired, each once. */
-  namesIn(workspaceId: string, now: Date): Promise<string[]>
+  /** Returns the operators in the sessions of a workspace that have not expired, each name once. */
+  operatorsIn(workspaceId: string, now: Date): Promise<SignedInOperator[]>
   removeSession(id: string): Promise<void>
   /** Leases a session whose claims must be read again, so that only one core reads them. */
   claimRecheck(now: Date, until: Date): Promise<{ lease: Lease; session: ConsoleSession } | undefined>
@@ -62,8 +62,12 @@ export function createConsoleSessionStore({
       return (await consoleSessions.find({ _id: { $in: ids } }).toArray()).map(withId)
     },
 
-    async namesIn(workspaceId, now) {
-      return consoleSessions.distinct('displayName', { workspaceId, expiresAt: { $gt: now } })
+    async operatorsIn(workspaceId, now) {
+      const found = consoleSessions.aggregate<{ _id: string; operator: string }>([
+        { $match: { workspaceId, expiresAt: { $gt: now } } },
+        { $group: { _id: '$displayName', operator: { $last: '$operator' } } },
+      ])
+      return (await found.toArray()).map(({ _id: displayName, operator }) => ({ displayName, operator }))
     },
 
     async removeSession(id) {

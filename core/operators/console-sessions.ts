@@ -9,7 +9,7 @@ import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { Caller, ConsoleCallers } from '../workspaces/access.ts'
 import { operatorScopes, type WorkspaceSessions } from '../workspaces/workspace-sessions.ts'
 import type { ConsoleSessionStore } from './console-session-store.ts'
-import { type ConsoleSession, linkLifetimeMs, secretId, sessionLifetimeMs } from './model.ts'
+import { type ConsoleSession, linkLifetimeMs, type SignedInOperator, secretId, sessionLifetimeMs } from './model.ts'
 
 export type SignInCredential = { linkSecret: string } | { workspaceSession: string }
 
@@ -41,8 +41,8 @@ export interface ConsoleSessions extends ConsoleCallers {
   begin(session: NewSession, replacedId: string | undefined): Promise<SignedIn>
   /** Returns the session of a secret. Errors: `Unauthenticated` if it has ended. */
   find(secret: string): Promise<ConsoleSession>
-  /** Returns the names of the operators of a workspace who are signed in, in alphabetical order. */
-  namesIn(workspaceId: string): Promise<string[]>
+  /** Returns the operators of a workspace who are signed in, in alphabetical order of their names. */
+  operatorsIn(workspaceId: string): Promise<SignedInOperator[]>
   /** Ends a session on all cores. */
   signOut(secret: string): Promise<void>
 }
@@ -50,7 +50,7 @@ export interface ConsoleSessions extends ConsoleCallers {
 const secretBytes = 32
 const secretForm = /^[\w-]{43}$/
 const maxCached = 10_000
-const maxNames = 200
+const maxOperators = 200
 
 export function createConsoleSessions(dependencies: {
   store: ConsoleSessionStore
@@ -140,9 +140,9 @@ export function createConsoleSessions(dependencies: {
 
     find,
 
-    async namesIn(workspaceId) {
-      const names = await store.namesIn(workspaceId, new Date(now()))
-      return names.sort((one, other) => one.localeCompare(other)).slice(0, maxNames)
+    async operatorsIn(workspaceId) {
+      const operators = await store.operatorsIn(workspaceId, new Date(now()))
+      return operators.sort((one, other) => one.displayName.localeCompare(other.displayName)).slice(0, maxOperators)
     },
 
     signOut: (secret) => end(secretId(secret)),

@@ -16,6 +16,8 @@ export interface ConsoleSession {
   provider?: ProviderCheck
 }
 
+export type SignedInOperator = Pick<ConsoleSession, 'displayName' | 'operator'>
+
 export interface ProviderCheck {
   /**
    * Issuer of the refresh token. The token is sent to no other provider. Absent in sessions that the

@@ -1,4 +1,5 @@
 import type { Collection, Document } from 'mongodb'
+import { logoOf } from '../pictures/model.ts'
 import type { Session } from '../sessions/model.ts'
 import { toSession } from '../sessions/session-store.ts'
 import type { DataStore } from './data-store.ts'
@@ -23,7 +24,8 @@ export function createDeletionStore(
   collections: PrivacyCollections & { data: Pick<DataStore, 'deliveryPart' | 'leadPart' | 'sessionPart'> },
 ) {
   const { workspaces, connections, installations, leadSubscriptions, suppressions, policyChanges } = collections
-  const { sessions, conversations, erasures, visitors, consoleSessions, signInLinks, feedEntries, data } = collections
+  const { sessions, conversations, erasures, visitors, consoleSessions, signInLinks, feedEntries } = collections
+  const { pictures, data } = collections
 
   /** Returns the objects that the deletion marks and removes, by collection. The deleted one is in the last. */
   function objectsIn({ kind, id, workspaceId }: Deleted) {
@@ -72,7 +74,7 @@ export function createDeletionStore(
 
   /** Parts of a workspace beside its conversations and objects. */
   function partsOfWorkspace(workspaceId: string): Part[] {
-    const rest = [suppressions, policyChanges, erasures, visitors, consoleSessions, signInLinks, feedEntries]
+    const rest = [suppressions, policyChanges, erasures, visitors, consoleSessions, signInLinks, feedEntries, pictures]
     return [
       data.deliveryPart({ workspaceId }),
       data.leadPart({ workspaceId }),
@@ -135,6 +137,7 @@ export function createDeletionStore(
         // Sessions whose conversation was never stored.
         data.sessionPart({ publicSiteKey: { $in: siteKeys } }),
         ...(kind === 'workspace' ? partsOfWorkspace(id) : []),
+        documents(pictures, { workspaceId: deleted.workspaceId, owner: { $in: siteKeys.map(logoOf) } }),
         documents(visitors, { connectionId: { $in: connectionIds } }),
         atOnce(async () => {
           for (const { collection, filter } of objectsIn(deleted)) await collection.deleteMany(filter)

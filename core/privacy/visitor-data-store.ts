@@ -13,6 +13,7 @@ import type { LeadDocument } from '../leads/lead-store.ts'
 import type { SuppressionDocument } from '../leads/suppression-store.ts'
 import type { EventDocument } from '../log/event-store.ts'
 import type { ConsoleSessionDocument, SignInLinkDocument } from '../operators/console-session-store.ts'
+import type { PictureDocument } from '../pictures/picture-store.ts'
 import type { SearchEntryDocument } from '../search/search-entry-store.ts'
 import type { SessionDocument } from '../sessions/session-store.ts'
 import type { PolicyChangeDocument } from '../workspaces/policy-change-store.ts'
@@ -34,6 +35,7 @@ export interface PrivacyCollections {
   leadSubscriptions: Collection<LeadSubscriptionDocument>
   deliveries: Collection<DeliveryDocument>
   typing: Collection<TypingDocument>
+  pictures: Collection<PictureDocument>
   policyChanges: Collection<PolicyChangeDocument>
   searchEntries: Collection<SearchEntryDocument>
   feedEntries: Collection<FeedEntryDocument>

@@ -4,11 +4,29 @@ import { ConsoleService, type SignInRequest } from '#proto/console/v1/console_pb
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { CoreContext } from '../context.ts'
 import { ServiceError } from '../errors.ts'
-import type { SignInCredential } from '../operators/console-sessions.ts'
+import type { SignedIn, SignInCredential } from '../operators/console-sessions.ts'
 import type { ConsoleSession } from '../operators/model.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 
-export function consoleService(router: ConnectRouter, { consoleSessions, providerSignIn }: CoreContext): void {
+export function consoleService(router: ConnectRouter, core: CoreContext): void {
+  const { consoleSessions, providerSignIn, pictures } = core
+
+  async function toMessage({ id, expiresAt, createdAt: _, provider: __, ...rest }: ConsoleSession) {
+    const { workspaceId, operator } = rest
+    return {
+      ...rest,
+      // The id of a session is the hash of its secret. Half of it identifies the session in a browser.
+      consoleSessionId: id.slice(0, 22),
+      expiresAt: timestampFromDate(expiresAt),
+      avatarUrl: (await pictures.facesOf(workspaceId, [operator])).get(operator),
+    }
+  }
+
+  async function toSignedIn({ secret, session }: SignedIn) {
+    await pictures.keepFace(session.workspaceId, session.operator)
+    return { sessionSecret: secret, session: await toMessage(session) }
+  }
+
   router.service(ConsoleService, {
     async createSignInLink({ workspaceId, operator, scopes }, context) {
       const { secret, expiresAt } = await consoleSessions.createLink(callerOf(context), {
@@ -20,21 +38,17 @@ export function consoleService(router: ConnectRouter, { consoleSessions, provide
     },
 
     async signIn({ credential, displayName, replacedSecret }) {
-      const { secret, session } = await consoleSessions.signIn(toCredential(credential), displayName, replacedSecret)
-      return { sessionSecret: secret, session: toMessage(session) }
+      return toSignedIn(await consoleSessions.signIn(toCredential(credential), displayName, replacedSecret))
     },
 
     beginProviderSignIn: ({ origin, replacedSecret }) => providerSignIn.begin(origin, replacedSecret),
 
-    async finishProviderSignIn(callback) {
-      const { secret, session } = await providerSignIn.finish(callback)
-      return { sessionSecret: secret, session: toMessage(session) }
-    },
+    finishProviderSignIn: async (callback) => toSignedIn(await providerSignIn.finish(callback)),
 
     getSignInOptions: () => ({ provider: providerSignIn.isEnabled }),
 
     async getConsoleSession({ sessionSecret }) {
-      return { session: toMessage(await consoleSessions.find(sessionSecret)) }
+      return { session: await toMessage(await consoleSessions.find(sessionSecret)) }
     },
 
     async signOut({ sessionSecret }) {
@@ -54,10 +68,3 @@ function toCredential(credential: SignInRequest['credential']): SignInCredential
       throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/credential', rule: 'required' }] })
   }
 }
-
-const toMessage = ({ id, expiresAt, createdAt: _, provider: __, ...rest }: ConsoleSession) => ({
-  ...rest,
-  // The id of a session is the hash of its secret. Half of it identifies the session in a browser.
-  consoleSessionId: id.slice(0, 22),
-  expiresAt: timestampFromDate(expiresAt),
-})

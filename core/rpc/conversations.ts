@@ -39,6 +39,7 @@ type ConversationMethods = Pick<
   | 'assignAgent'
   | 'unassignAgent'
   | 'listAgents'
+  | 'setAgentPicture'
   | 'listSavedReplies'
   | 'saveReply'
   | 'deleteSavedReply'
@@ -155,8 +156,19 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     },
 
     async listAgents({ workspaceId }, context) {
-      const names = await core.consoleSessions.namesIn(requiredWorkspace(context, workspaceId))
-      return { agents: names.map((displayName) => ({ displayName })) }
+      const workspace = requiredWorkspace(context, workspaceId)
+      const found = await core.consoleSessions.operatorsIn(workspace)
+      const faces = await core.pictures.facesOf(
+        workspace,
+        found.map(({ operator }) => operator),
+      )
+      return { agents: found.map(({ displayName, operator }) => ({ displayName, avatarUrl: faces.get(operator) })) }
+    },
+
+    async setAgentPicture({ workspaceId: named, image, gatewayOrigin }, context) {
+      const { workspaceId } = await core.workspaces.findWorkspace(requiredWorkspace(context, named))
+      const picture = { workspaceId, image, gatewayOrigin }
+      return { avatarUrl: await core.pictures.setFace(callerOf(context).subject, picture) }
     },
 
     async listSavedReplies({ workspaceId }, context) {

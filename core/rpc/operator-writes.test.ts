@@ -9,6 +9,7 @@ import { servedMethods } from '../test/operator-calls.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import type { Answer, Scene, Write } from '../test/operator-scenes.ts'
 import { writes } from '../test/operator-writes.ts'
+import { site } from '../test/visitor-credentials.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -118,6 +119,10 @@ describe('operator writes with an idempotency key', () => {
     [
       'WorkspaceService.UpdateInstallation',
       ({ siteKey }) => cores.other.workspaces.updateInstallation(siteKey, { appearance: { title: 'Mine' } }, undefined),
+    ],
+    [
+      'WorkspaceService.SetLogo',
+      ({ siteKey }) => cores.other.workspaces.updateInstallation(siteKey, { appearance: { logoUrl: site } }, undefined),
     ],
     [
       'WorkspaceService.SetConnectionStatus',

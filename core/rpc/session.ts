@@ -60,6 +60,8 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
       return { config: toWidgetConfig(installation, { ...availability, usualAnswerMinutes }, config) }
     },
 
+    getPicture: ({ pictureId }) => core.pictures.find(pictureId),
+
     async createSession({
       publicSiteKey,
       origin,

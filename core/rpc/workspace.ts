@@ -129,6 +129,21 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
       return { installation: toInstallation(await workspaces.findInstallation(siteKey, scope)) }
     },
 
+    async setLogo(request, context) {
+      const { siteKey, image, gatewayOrigin } = request
+      const scope = callerOf(context).workspaceId
+      const { workspaceId } = await workspaces.findInstallation(siteKey, scope)
+      const settings = [{ name: 'appearance.logo', value: image.length > 0 ? `${image.length} bytes` : 'none' }]
+      await audited(context, request, { workspaceId, target: siteKey, settings }, async (operation) => {
+        await core.pictures.setLogo(siteKey, { workspaceId, image, gatewayOrigin }, async (logoUrl) => {
+          const changed = await workspaces.updateInstallation(siteKey, { appearance: { logoUrl } }, scope, operation)
+          return changed.appearance.logoUrl
+        })
+        return { publicSiteKey: siteKey }
+      })
+      return { installation: toInstallation(await workspaces.findInstallation(siteKey, scope)) }
+    },
+
     async listInstallations({ workspaceId }, context) {
       const workspace = requiredWorkspace(context, workspaceId)
       return { installations: (await workspaces.listInstallations(workspace)).map(toInstallation) }

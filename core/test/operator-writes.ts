@@ -1,4 +1,5 @@
 import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
+import { pngOf } from '../../test/support/images.ts'
 import type { TestCores } from './cores.ts'
 import { deliveryWrites } from './delivery-writes.ts'
 import {
@@ -18,6 +19,8 @@ const workspaceOf = async (cores: TestCores, workspaceId: string) =>
   (await collectionsOf(cores).workspaces.findOne({ _id: workspaceId }))!
 const installationOf = async (cores: TestCores, siteKey: string) =>
   (await collectionsOf(cores).installations.findOne({ _id: siteKey }))!
+
+const logo = pngOf()
 
 /** The writes of operators that have an idempotency key, and how to count their effects. */
 export const writes: Record<string, Write> = {
@@ -84,6 +87,17 @@ export const writes: Record<string, Write> = {
     scene: siteScene,
     async call({ workspaces }, { siteKey }, key, title) {
       await workspaces.updateInstallation({ siteKey, appearance: { title }, ...idempotencyOf(key) })
+      return { id: siteKey }
+    },
+    effects: async (cores, { siteKey }) => (await installationOf(cores, siteKey)).operations?.length ?? 0,
+    state: async (cores, { siteKey }) => (await installationOf(cores, siteKey)).appearance,
+  },
+  'WorkspaceService.SetLogo': {
+    isKeyed: true,
+    scene: siteScene,
+    async call({ workspaces }, { siteKey }, key, input) {
+      const image = input === 'a' ? logo : new Uint8Array()
+      await workspaces.setLogo({ siteKey, image, gatewayOrigin: site, ...idempotencyOf(key) })
       return { id: siteKey }
     },
     effects: async (cores, { siteKey }) => (await installationOf(cores, siteKey)).operations?.length ?? 0,

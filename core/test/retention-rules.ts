@@ -93,6 +93,7 @@ const rules: Record<string, IsOverdue> = {
   signInLinks: () => false,
   signInAttempts: () => false,
   networkBans: () => false,
+  pictures: () => false,
   operatorPresence: () => false,
   // These documents have no period. They are kept until they are removed explicitly.
   visitors: () => false,

@@ -1,6 +1,6 @@
 import type { FieldIssue } from '../../contract/errors.ts'
 import { isOriginEntry } from '../../contract/origins.ts'
-import { field, hexColour, locale, oneOf, text, url, validate } from '../rules.ts'
+import { field, hexColour, locale, oneOf, pictureUrl, text, validate } from '../rules.ts'
 import { consentPolicyIssues } from './consent-policy.ts'
 import { formDefinitionIssues } from './forms.ts'
 import type { Appearance, InstallationSettings } from './model.ts'
@@ -42,7 +42,7 @@ function appearanceIssues(appearance: Partial<Appearance>): (FieldIssue | undefi
     greeting: [field('/appearance/greeting', greeting, text(0, 1024))],
     accentColor: [field('/appearance/accentColor', accentColor, hexColour)],
     position: [field('/appearance/position', position, oneOf<Appearance['position']>('left', 'right'))],
-    logoUrl: [field('/appearance/logoUrl', logoUrl, url('https'))],
+    logoUrl: [field('/appearance/logoUrl', logoUrl, pictureUrl)],
     translations: translationIssues(translations ?? {}),
   }
   return Object.values(issues).flat()

@@ -191,7 +191,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
 
 /**
  * Returns the settings with dotted paths, so that a write does not change the other fields. Each
- * translation is a separate field. A translation without texts is removed.
+ * translation is a separate field. A translation without texts, and a logo that is undefined, are removed.
  */
 function fieldsOf({ appearance, capabilities, forms, availability, ...plain }: InstallationSettings) {
   const { translations = {}, ...look } = appearance ?? {}
@@ -203,8 +203,9 @@ function fieldsOf({ appearance, capabilities, forms, availability, ...plain }: I
       .filter(([, translation]) => hasTexts(translation) === has)
       .map(([tag, translation]) => [`appearance.translations.${tag}`, has ? translation : '']),
   )
+  if ('logoUrl' in look && look.logoUrl === undefined) removed!.push(['appearance.logoUrl', ''])
   return {
-    $set: { ...plain, ...Object.fromEntries([...nested, ...texts!]) },
+    $set: { ...plain, ...Object.fromEntries([...nested.filter(([, value]) => value !== undefined), ...texts!]) },
     ...(removed!.length > 0 && { $unset: Object.fromEntries(removed!) }),
   }
 }

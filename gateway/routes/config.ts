@@ -8,6 +8,7 @@ import type { AllFields } from '../../contract/proto-fields.ts'
 import { CONTRACT, CONTRACT_VERSION } from '../../contract/public-api.ts'
 import { createAnswerCache } from '../core-calls/answer-cache.ts'
 import { timeOf } from '../core-calls/proto-values.ts'
+import { matchesEtag } from '../http/etag.ts'
 import { callOptions, type RouteDeps } from '../route-deps.ts'
 import { ConfigParams, WidgetConfigAnswer } from '../schemas/config.ts'
 
@@ -74,14 +75,8 @@ export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, de
 
 function send({ body, etag }: EncodedConfig, reply: FastifyReply): void {
   reply.headers({ 'cache-control': 'public, max-age=60', etag })
-  if (matches(reply.request.headers['if-none-match'], etag)) reply.code(304).send()
+  if (matchesEtag(reply.request.headers['if-none-match'], etag)) reply.code(304).send()
   else reply.header('content-type', 'application/json; charset=utf-8').send(body)
-}
-
-/** Whether `If-None-Match` contains the ETag (weak comparison, RFC 9110, section 13.1.2). */
-function matches(ifNoneMatch: string | undefined, etag: string): boolean {
-  if (ifNoneMatch === undefined) return false
-  return ifNoneMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
 }
 
 function toAnswer(config: WidgetConfig, heartbeatSeconds: number): WidgetConfigAnswer {

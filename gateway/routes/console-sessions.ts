@@ -110,6 +110,6 @@ function asOperator(error: unknown): never {
 
 function toAnswer(session: ConsoleSession | undefined) {
   if (session === undefined) throw new Error('the answer of the core has no session')
-  const { consoleSessionId: id, workspaceId, operator, displayName, scopes, expiresAt } = session
-  return { id, workspaceId, operator, displayName, scopes, expiresAt: timeOf(expiresAt) }
+  const { consoleSessionId: id, workspaceId, operator, displayName, scopes, expiresAt, avatarUrl } = session
+  return { id, workspaceId, operator, displayName, scopes, expiresAt: timeOf(expiresAt), avatarUrl }
 }

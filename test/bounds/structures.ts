@@ -91,6 +91,7 @@ export const structures: Record<string, Record<string, string>> = {
     published: 'as `watchers`',
   },
   'core/workspaces/access.ts': { known: 'LRU of maxCached' },
+  'core/pictures/image-model.ts': { kept: 'one file of 64 KiB', sizes: 'as `kept`' },
   'core/reports/reports.ts': {
     total: '250,000 conversations of one report',
     byDay: '35 days of 250,000 conversations',

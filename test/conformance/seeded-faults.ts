@@ -109,7 +109,7 @@ export const seededFaults: SeededFault[] = [
   fault(
     'C3.29',
     'accepts an upload whose bytes are no JPEG',
-    'core/commands',
+    'core/pictures',
     "'image/jpeg': (bytes) => startsWith(bytes, [0xff, 0xd8, 0xff]),",
     "'image/jpeg': () => true,",
   ),

@@ -121,7 +121,7 @@ function contentSecurityPolicy(gatewayOrigin: string): string {
     "script-src 'self'",
     "style-src 'self'",
     `connect-src 'self' ${gatewayOrigin}`,
-    "img-src 'self' data:",
+    `img-src 'self' data: ${gatewayOrigin}`,
     "base-uri 'none'",
     "form-action 'self'",
     "frame-ancestors 'none'",

@@ -4,6 +4,7 @@ const actions: Record<string, string> = {
   UpdateWorkspace: 'Workspace changed',
   CreateInstallation: 'Website created',
   UpdateInstallation: 'Website changed',
+  SetLogo: 'Logo of a website changed',
   RotateIdentitySecret: 'Identity secret rotated',
   SetConnectionStatus: 'Connection status changed',
   AddSuppressions: 'People added to do not contact',

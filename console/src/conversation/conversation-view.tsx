@@ -29,7 +29,7 @@ interface ConversationViewProps {
 }
 
 export function ConversationView({ conversationId, details, message }: ConversationViewProps) {
-  const { api, inbox, outbox, session, announcer, router, shortcuts } = useConsole()
+  const { api, inbox, outbox, session, holder, announcer, router, shortcuts } = useConsole()
   const thread = useMemo(
     () =>
       createThread({
@@ -37,7 +37,7 @@ export function ConversationView({ conversationId, details, message }: Conversat
         inbox,
         outbox,
         conversationId,
-        agentName: () => session.displayName,
+        agent: holder.agent,
         onVisitorMessage: ({ body }) => announcer.say(`New message: ${body}`),
         now: Date.now,
       }),
@@ -57,7 +57,7 @@ export function ConversationView({ conversationId, details, message }: Conversat
   const assign = () =>
     run(async () => {
       const assigned = thread.conversation.peek()?.agent?.displayName === session.displayName
-      await thread.assign(assigned ? undefined : session.displayName)
+      await thread.assign(assigned ? undefined : holder.agent())
       announcer.say(assigned ? 'Conversation unassigned.' : 'Conversation assigned to you.')
     })
   const switchBot = () =>

@@ -70,7 +70,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
 
 /** Assigns the conversation to a signed-in operator, or to nobody. */
 function AssignmentSection({ thread }: { thread: Thread }) {
-  const { api, session, announcer } = useConsole()
+  const { api, session, holder, announcer } = useConsole()
   const { busy, failure, run } = useAction()
   const agents = useLoad(async () => (await api.messaging.listAgents({})).agents, [thread])
   const assigned = thread.conversation.value?.agent?.displayName ?? ''
@@ -78,7 +78,8 @@ function AssignmentSection({ thread }: { thread: Thread }) {
   if (assigned) names.add(assigned)
   const assign = (name: string) =>
     run(async () => {
-      await thread.assign(name || undefined)
+      const agent = agents.value?.find(({ displayName }) => displayName === name) ?? { displayName: name }
+      await thread.assign(name === '' ? undefined : name === session.displayName ? holder.agent() : agent)
       announcer.say(name ? `Conversation assigned to ${name}.` : 'Conversation unassigned.')
     })
   return (

@@ -4,6 +4,8 @@ export interface Unsent {
   body: string
   /** The agent's name in the first attempt. A retry of an operation must have the same input. */
   agentName: string
+  /** The agent's picture in the first attempt. */
+  avatarUrl?: string | undefined
 }
 
 export type Drafts = ReturnType<typeof createDrafts>

@@ -16,8 +16,8 @@ function memory() {
  * Creates an outbox. Each call to its service fails with the next of `codes`. Later calls succeed.
  * Timers end at once.
  */
-function outboxWith(codes: Code[], storage = memory()) {
-  const calls: { clientOperationId: string; body: string }[] = []
+function outboxWith(codes: Code[], storage = memory(), avatarUrl?: string) {
+  const calls: { clientOperationId: string; body: string; agent: object }[] = []
   const drafts = createDrafts(storage, 'ws_1 ada')
   const outbox = createOutbox({
     messaging: {
@@ -29,7 +29,7 @@ function outboxWith(codes: Code[], storage = memory()) {
       },
     },
     drafts,
-    agentName: () => 'Ada',
+    agent: () => ({ displayName: 'Ada', avatarUrl }),
     clock: { setTimeout: (callback) => void queueMicrotask(callback), clearTimeout() {} },
   })
   return { outbox, calls, drafts, storage }
@@ -78,6 +78,18 @@ describe('the outbox of the console', () => {
     const ids = (calls: typeof first.calls) => calls.map(({ clientOperationId }) => clientOperationId).sort()
     expect(ids(second.calls)).toEqual(ids(first.calls))
     expect(second.drafts.count()).toBe(0)
+  })
+
+  it('repeats a reply with the picture of its first attempt, also after a reload with another picture', async () => {
+    const first = outboxWith([Code.Unavailable], memory(), 'https://chat.example/one')
+    first.outbox.open('cnv_1', () => {}).send('Hello')
+    first.outbox.stop()
+    await idle()
+    const second = outboxWith([], first.storage, 'https://chat.example/two')
+    second.outbox.sendNow()
+    await idle()
+    expect(second.calls.map(({ agent }) => agent)).toEqual(first.calls.map(({ agent }) => agent))
+    expect(second.calls[0]?.agent).toEqual({ displayName: 'Ada', avatarUrl: 'https://chat.example/one' })
   })
 
   it('does not retry a rejected reply automatically, and sends the next reply', async () => {

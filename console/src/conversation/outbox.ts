@@ -4,6 +4,7 @@ import type { Clock, TimerId } from '../../../browser/platform.ts'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
 import { newOperationId } from '../operations.ts'
+import type { ShownAgent } from '../session.ts'
 import type { Drafts, Unsent } from './drafts.ts'
 
 /** A reply of the operator that the conversation does not contain yet. */
@@ -25,7 +26,7 @@ const longestPauseMs = 15_000
 interface OutboxDeps {
   messaging: Pick<Api['messaging'], 'sendAgentMessage'>
   drafts: Drafts
-  agentName: () => string
+  agent: () => ShownAgent
   clock: Pick<Clock, 'setTimeout' | 'clearTimeout'>
 }
 
@@ -34,7 +35,7 @@ interface OutboxDeps {
  * confirmed or discarded, even after a reload. So the service stores the reply only once. A
  * conversation's replies are sent one at a time, in the order in which they were written.
  */
-export function createOutbox({ messaging, drafts, agentName, clock }: OutboxDeps) {
+export function createOutbox({ messaging, drafts, agent, clock }: OutboxDeps) {
   const lists = signal<ReadonlyMap<string, readonly OutgoingMessage[]>>(
     new Map(
       drafts
@@ -58,19 +59,16 @@ export function createOutbox({ messaging, drafts, agentName, clock }: OutboxDeps
     lists.value = next
     drafts.keepUnsent(
       conversationId,
-      messages.map(({ operationId, body, agentName: name }) => ({ operationId, body, agentName: name })),
+      messages.map(({ state: _, failure: __, ...unsent }) => unsent),
     )
   }
 
-  function change(
-    conversationId: string,
-    { operationId, body, agentName: name }: Unsent,
-    state: Partial<OutgoingMessage>,
-  ) {
-    const changed = { operationId, body, agentName: name, state: 'sending', ...state } as const
+  function change(conversationId: string, message: OutgoingMessage, state: Partial<OutgoingMessage>) {
+    const { failure: _, ...unsent } = message
+    const changed = { ...unsent, ...state }
     set(
       conversationId,
-      listOf(conversationId).map((known) => (known.operationId === operationId ? changed : known)),
+      listOf(conversationId).map((known) => (known.operationId === message.operationId ? changed : known)),
     )
   }
 
@@ -99,10 +97,10 @@ export function createOutbox({ messaging, drafts, agentName, clock }: OutboxDeps
     sending.delete(conversationId)
   }
 
-  async function transmit(conversationId: string, { operationId, body, agentName: displayName }: Unsent) {
+  async function transmit(conversationId: string, { operationId, body, agentName: displayName, avatarUrl }: Unsent) {
     try {
       const { message } = await messaging.sendAgentMessage(
-        { conversationId, clientOperationId: operationId, body, agent: { displayName } },
+        { conversationId, clientOperationId: operationId, body, agent: { displayName, avatarUrl } },
         { timeoutMs: sendTimeoutMs },
       )
       if (message) listeners.get(conversationId)?.(message)
@@ -157,7 +155,8 @@ export function createOutbox({ messaging, drafts, agentName, clock }: OutboxDeps
         list: computed(() => listOf(conversationId)),
 
         send(body: string) {
-          const message = { operationId: newOperationId(), body, agentName: agentName(), state: 'waiting' as const }
+          const { displayName: agentName, avatarUrl } = agent()
+          const message = { operationId: newOperationId(), body, agentName, avatarUrl, state: 'waiting' as const }
           set(conversationId, [...listOf(conversationId), message])
           void sendAll(conversationId)
         },

@@ -7,6 +7,7 @@ import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import { summaryOf, typingLastsMs } from '../inbox/inbox-merge.ts'
+import type { ShownAgent } from '../session.ts'
 import { createConversationEvents } from './conversation-events.ts'
 import { mergeMessages, withdrawn, withState } from './message-merge.ts'
 import type { Outbox } from './outbox.ts'
@@ -20,8 +21,8 @@ interface ThreadDeps {
   inbox: Pick<Inbox, 'follow' | 'update'>
   outbox: Pick<Outbox, 'open'>
   conversationId: string
-  /** The agent's name that the visitor sees. */
-  agentName: () => string
+  /** Returns the signed-in operator as visitors see them. */
+  agent: () => ShownAgent
   /** Called with each new message of the visitor. */
   onVisitorMessage: (message: Message) => void
   now: () => number
@@ -36,7 +37,7 @@ const typingRepeatMs = 5000
  * them up to date, and sends the operator's replies and other actions.
  */
 export function createThread(deps: ThreadDeps) {
-  const { api, inbox, outbox, conversationId, agentName, onVisitorMessage, now } = deps
+  const { api, inbox, outbox, conversationId, agent, onVisitorMessage, now } = deps
   const { messaging, sessions } = api
   const conversation = signal<Conversation | undefined>(undefined)
   const messages = signal<readonly Message[]>([])
@@ -214,7 +215,7 @@ export function createThread(deps: ThreadDeps) {
       const { message } = await messaging.redactMessage({
         conversationId,
         sequence,
-        agent: { displayName: agentName() },
+        agent: agent(),
       })
       if (message) add([message])
     },
@@ -239,14 +240,14 @@ export function createThread(deps: ThreadDeps) {
       typingSent = types
       typingSentAt = now()
       const state = types ? TypingState.STARTED : TypingState.STOPPED
-      messaging.setTyping({ conversationId, state, agent: { displayName: agentName() } }).catch(() => {})
+      messaging.setTyping({ conversationId, state, agent: agent() }).catch(() => {})
     },
 
-    assign: (displayName: string | undefined) =>
+    assign: (assignee: ShownAgent | undefined) =>
       applyResponse(
-        displayName === undefined
+        assignee === undefined
           ? messaging.unassignAgent({ conversationId })
-          : messaging.assignAgent({ conversationId, agent: { displayName } }),
+          : messaging.assignAgent({ conversationId, agent: assignee }),
       ),
 
     close: () => applyResponse(messaging.closeConversation({ conversationId })),
@@ -266,7 +267,7 @@ export function createThread(deps: ThreadDeps) {
 
     /** Adds a note. A repeat with the same operation ID adds no second note. */
     async addNote(body: string, clientOperationId: string) {
-      await messaging.addNote({ conversationId, clientOperationId, body, agent: { displayName: agentName() } })
+      await messaging.addNote({ conversationId, clientOperationId, body, agent: agent() })
       await loadNotes()
     },
 

@@ -12,6 +12,7 @@ import { AvailabilityCard } from './availability-card.tsx'
 import { ConsentCard } from './consent-card.tsx'
 import { FormsCard } from './forms-card.tsx'
 import { capabilities, capabilityNames, originProblem, snippetOf } from './installation-words.ts'
+import { LogoCard } from './logo-card.tsx'
 import { TranslationsCard } from './translations-card.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
@@ -27,6 +28,7 @@ export function TabContent({
       return (
         <>
           <AppearanceCard {...part} />
+          <LogoCard {...part} />
           <TranslationsCard {...part} />
         </>
       )

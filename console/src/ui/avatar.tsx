@@ -1,5 +1,6 @@
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import { initialsOf } from '../../../browser/initials.ts'
+import { WIDGET_PREFIX } from '../../../contract/public-api.ts'
 import { Icon } from './icon.tsx'
 
 /** Shows a visitor's initials on a colour that is derived from the ID, with a dot for their presence. */
@@ -11,6 +12,21 @@ export function Avatar({ name, id, presence }: { name: string; id: string; prese
       {mark && <span class={`avatar-mark ${mark}`} />}
     </span>
   )
+}
+
+const picturesPath = `${WIDGET_PREFIX}/pictures/`
+
+/** Returns the path of a picture that the service stores; undefined for pictures of other hosts. */
+export function storedPath(url: string | undefined): string | undefined {
+  const path = url === undefined ? undefined : URL.parse(url)?.pathname
+  return path?.startsWith(picturesPath) ? path : undefined
+}
+
+/** Covers the initials of an avatar with a stored picture. The console asks no other host. */
+export function Picture({ url }: { url: string | undefined }) {
+  const path = storedPath(url)
+  if (path === undefined) return null
+  return <img key={path} src={path} alt="" onError={({ currentTarget }) => (currentTarget.hidden = true)} />
 }
 
 const presenceMarks: Partial<Record<Presence, string>> = { [Presence.HERE]: 'here', [Presence.AWAY]: 'away' }

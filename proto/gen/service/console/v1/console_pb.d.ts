@@ -312,6 +312,13 @@ export declare type ConsoleSession = Message<"service.console.v1.ConsoleSession"
    * @generated from field: google.protobuf.Timestamp expires_at = 6;
    */
   expiresAt?: Timestamp | undefined;
+
+  /**
+   * URL of the operator's picture. MessagingService.SetAgentPicture sets it.
+   *
+   * @generated from field: optional string avatar_url = 7;
+   */
+  avatarUrl?: string | undefined;
 };
 
 /**

@@ -593,7 +593,7 @@ export declare type Agent = Message$1<"service.messaging.v1.Agent"> & {
   displayName: string;
 
   /**
-   * URL of the picture that visitors see: https, at most 2,048 characters.
+   * URL of the picture that visitors see: https, or http on this machine, at most 2,048 characters.
    *
    * @generated from field: optional string avatar_url = 2;
    */
@@ -1630,6 +1630,58 @@ export declare type ListAgentsResponse = Message$1<"service.messaging.v1.ListAge
  * Use `create(ListAgentsResponseSchema)` to create a new message.
  */
 export declare const ListAgentsResponseSchema: GenMessage<ListAgentsResponse>;
+
+/**
+ * @generated from message service.messaging.v1.SetAgentPictureRequest
+ */
+export declare type SetAgentPictureRequest = Message$1<"service.messaging.v1.SetAgentPictureRequest"> & {
+  /**
+   * Id of the workspace. If unset, the token's workspace is used.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+
+  /**
+   * A PNG, JPEG or WebP file of at most 65,536 bytes and 512 by 512 pixels, without animation. Metadata
+   * is removed. If empty, the operator's picture is removed.
+   *
+   * @generated from field: bytes image = 2;
+   */
+  image: Uint8Array;
+
+  /**
+   * Origin of the gateways as visitors reach them: https, or http on this machine. Ignored if the setting
+   * PUBLIC_URL is set.
+   *
+   * @generated from field: string gateway_origin = 3;
+   */
+  gatewayOrigin: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.SetAgentPictureRequest.
+ * Use `create(SetAgentPictureRequestSchema)` to create a new message.
+ */
+export declare const SetAgentPictureRequestSchema: GenMessage<SetAgentPictureRequest>;
+
+/**
+ * @generated from message service.messaging.v1.SetAgentPictureResponse
+ */
+export declare type SetAgentPictureResponse = Message$1<"service.messaging.v1.SetAgentPictureResponse"> & {
+  /**
+   * Unset if the picture was removed.
+   *
+   * @generated from field: optional string avatar_url = 1;
+   */
+  avatarUrl?: string | undefined;
+};
+
+/**
+ * Describes the message service.messaging.v1.SetAgentPictureResponse.
+ * Use `create(SetAgentPictureResponseSchema)` to create a new message.
+ */
+export declare const SetAgentPictureResponseSchema: GenMessage<SetAgentPictureResponse>;
 
 /**
  * A text that operators insert by its shortcut.
@@ -3499,8 +3551,8 @@ export declare const MessagingService: GenService<{
     output: typeof AssignAgentResponseSchema;
   },
   /**
-   * Lists the names of the operators who are signed in to the console of a workspace, in alphabetical
-   * order. Errors: NotFound for a workspace that the token may not access, ValidationFailed if
+   * Lists the operators who are signed in to the console of a workspace, in alphabetical order of their
+   * names. Errors: NotFound for a workspace that the token may not access, ValidationFailed if
    * neither the request nor the token names a workspace.
    *
    * @generated from rpc service.messaging.v1.MessagingService.ListAgents
@@ -3541,6 +3593,19 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof DeleteSavedReplyRequestSchema;
     output: typeof DeleteSavedReplyResponseSchema;
+  },
+  /**
+   * Sets the picture that visitors see beside answers of the calling operator, or removes it. Answers
+   * that were sent with an earlier picture show it for 30 more days. A picture of an operator who has not
+   * signed in for 180 days is removed. Errors: NotFound, ValidationFailed, also if the workspace has 500
+   * pictures.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.SetAgentPicture
+   */
+  setAgentPicture: {
+    methodKind: "unary";
+    input: typeof SetAgentPictureRequestSchema;
+    output: typeof SetAgentPictureResponseSchema;
   },
   /**
    * Removes the assigned agent. Does nothing if no agent is assigned. Errors: NotFound for an

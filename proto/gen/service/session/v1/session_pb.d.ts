@@ -84,6 +84,45 @@ export declare type GetConfigResponse = Message<"service.session.v1.GetConfigRes
 export declare const GetConfigResponseSchema: GenMessage<GetConfigResponse>;
 
 /**
+ * @generated from message service.session.v1.GetPictureRequest
+ */
+export declare type GetPictureRequest = Message<"service.session.v1.GetPictureRequest"> & {
+  /**
+   * @generated from field: string picture_id = 1;
+   */
+  pictureId: string;
+};
+
+/**
+ * Describes the message service.session.v1.GetPictureRequest.
+ * Use `create(GetPictureRequestSchema)` to create a new message.
+ */
+export declare const GetPictureRequestSchema: GenMessage<GetPictureRequest>;
+
+/**
+ * @generated from message service.session.v1.GetPictureResponse
+ */
+export declare type GetPictureResponse = Message<"service.session.v1.GetPictureResponse"> & {
+  /**
+   * "image/png", "image/jpeg" or "image/webp".
+   *
+   * @generated from field: string content_type = 1;
+   */
+  contentType: string;
+
+  /**
+   * @generated from field: bytes content = 2;
+   */
+  content: Uint8Array;
+};
+
+/**
+ * Describes the message service.session.v1.GetPictureResponse.
+ * Use `create(GetPictureResponseSchema)` to create a new message.
+ */
+export declare const GetPictureResponseSchema: GenMessage<GetPictureResponse>;
+
+/**
  * Public configuration for browsers without a session. Contains no internal identifiers.
  *
  * @generated from message service.session.v1.WidgetConfig
@@ -281,6 +320,8 @@ export declare type Appearance = Message<"service.session.v1.Appearance"> & {
   position: string;
 
   /**
+   * https, or http on this machine, at most 2,048 characters. SetLogo stores a logo and sets its URL.
+   *
    * @generated from field: optional string logo_url = 5;
    */
   logoUrl?: string | undefined;
@@ -1539,6 +1580,16 @@ export declare const SessionService: GenService<{
     methodKind: "unary";
     input: typeof GetConfigRequestSchema;
     output: typeof GetConfigResponseSchema;
+  },
+  /**
+   * Returns a picture of an operator or a logo. The content of an id never changes. Errors: NotFound.
+   *
+   * @generated from rpc service.session.v1.SessionService.GetPicture
+   */
+  getPicture: {
+    methodKind: "unary";
+    input: typeof GetPictureRequestSchema;
+    output: typeof GetPictureResponseSchema;
   },
   /**
    * Creates a visitor session with its own conversation. For ten minutes, a repeated idempotency

@@ -933,6 +933,61 @@ export declare type IdentitySecret = Message<"service.workspace.v1.IdentitySecre
 export declare const IdentitySecretSchema: GenMessage<IdentitySecret>;
 
 /**
+ * @generated from message service.workspace.v1.SetLogoRequest
+ */
+export declare type SetLogoRequest = Message<"service.workspace.v1.SetLogoRequest"> & {
+  /**
+   * The public site key.
+   *
+   * @generated from field: string site_key = 1;
+   */
+  siteKey: string;
+
+  /**
+   * As in `SetAgentPictureRequest`. If empty, the installation has no logo any more.
+   *
+   * @generated from field: bytes image = 2;
+   */
+  image: Uint8Array;
+
+  /**
+   * As in `SetAgentPictureRequest`.
+   *
+   * @generated from field: string gateway_origin = 3;
+   */
+  gatewayOrigin: string;
+
+  /**
+   * Identifies the operation, see the comment on WorkspaceService.
+   *
+   * @generated from field: optional string idempotency_key = 4;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.SetLogoRequest.
+ * Use `create(SetLogoRequestSchema)` to create a new message.
+ */
+export declare const SetLogoRequestSchema: GenMessage<SetLogoRequest>;
+
+/**
+ * @generated from message service.workspace.v1.SetLogoResponse
+ */
+export declare type SetLogoResponse = Message<"service.workspace.v1.SetLogoResponse"> & {
+  /**
+   * @generated from field: service.workspace.v1.Installation installation = 1;
+   */
+  installation?: Installation | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.SetLogoResponse.
+ * Use `create(SetLogoResponseSchema)` to create a new message.
+ */
+export declare const SetLogoResponseSchema: GenMessage<SetLogoResponse>;
+
+/**
  * @generated from message service.workspace.v1.UpdateInstallationRequest
  */
 export declare type UpdateInstallationRequest = Message<"service.workspace.v1.UpdateInstallationRequest"> & {
@@ -1711,6 +1766,17 @@ export declare const WorkspaceService: GenService<{
     methodKind: "unary";
     input: typeof UpdateInstallationRequestSchema;
     output: typeof UpdateInstallationResponseSchema;
+  },
+  /**
+   * Stores the logo of an installation and sets `logo_url`, or removes it. Errors: NotFound for an unknown
+   * installation, ValidationFailed, also if the workspace has 500 pictures.
+   *
+   * @generated from rpc service.workspace.v1.WorkspaceService.SetLogo
+   */
+  setLogo: {
+    methodKind: "unary";
+    input: typeof SetLogoRequestSchema;
+    output: typeof SetLogoResponseSchema;
   },
   /**
    * Deletes an installation with its sessions and conversations, in the manner of DeleteWorkspace.

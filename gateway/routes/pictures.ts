@@ -1,0 +1,56 @@
+import type { FastifyPluginAsync } from 'fastify'
+import type { Check } from '../checks/in-order.ts'
+import { createAnswerCache } from '../core-calls/answer-cache.ts'
+import { GatewayError } from '../errors.ts'
+import { matchesEtag } from '../http/etag.ts'
+import { answerUnknownRoutes } from '../http/unknown-routes.ts'
+import { callOptions, type RouteDeps } from '../route-deps.ts'
+
+interface PictureDeps extends Pick<RouteDeps, 'core' | 'now'> {
+  checkRate: Check
+}
+
+/** How long a gateway serves a picture without a core, also if it was removed. */
+const FRESH_MS = 600_000
+const CACHE_MAX_BYTES = 16 * 1024 * 1024
+/** Rough size of a cache entry without its content. */
+const ENTRY_BYTES = 1_024
+const ID = /^[\w-]{43}$/
+const HEADERS = {
+  'access-control-allow-origin': '*',
+  // The content of an id never changes. A removed picture disappears from browsers after this time.
+  'cache-control': 'public, max-age=2592000, immutable',
+  'content-security-policy': "default-src 'none';frame-ancestors 'none';sandbox",
+}
+
+/**
+ * GET /pictures/{pictureId}: pictures of operators and logos. Image elements send neither headers of
+ * the contract nor a grant, so the checks of the other routes do not apply. Only requests that ask a
+ * core count for the rate limit.
+ */
+export const pictureRoutes: FastifyPluginAsync<PictureDeps> = async (app, { core, now, checkRate }) => {
+  const pictures = createAnswerCache<{ contentType: string; content: Uint8Array }>({
+    freshMs: FRESH_MS,
+    maxSize: CACHE_MAX_BYTES,
+    sizeOf: ({ content }) => ENTRY_BYTES + content.length,
+    now,
+  })
+  answerUnknownRoutes(app)
+  app.get<{ Params: { pictureId: string } }>(
+    '/:pictureId',
+    { schema: { hide: true }, config: { rate: 'config' } },
+    async (request, reply) => {
+      const { pictureId } = request.params
+      if (!ID.test(pictureId)) throw new GatewayError('NotFound')
+      let picture = pictures.fresh(pictureId)
+      if (picture === undefined) {
+        await checkRate(request, reply)
+        picture = await pictures.ask(pictureId, () => core.sessions.getPicture({ pictureId }, callOptions(request)))
+      }
+      const etag = `"${pictureId}"`
+      reply.headers({ ...HEADERS, etag })
+      if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
+      return reply.type(picture.contentType).send(Buffer.from(picture.content))
+    },
+  )
+}
