@@ -29,7 +29,15 @@ export async function startEjabberd() {
   await chmod(folder, 0o755)
   const folders = ['--config-dir', folder, '--logs', folder, '--spool', folder]
   const node = ['--node', `bench${port}@localhost`]
-  const server = await startProgram(program, [...folders, ...node, 'foreground'], port)
+  const started = await startProgram(program, [...folders, ...node, 'foreground'], port)
+  const server = {
+    ...started,
+    // ejabberdctl starts the server as another user, so signals do not reach the server.
+    async stop() {
+      await run(program, [...folders, ...node, 'stop']).catch(() => {})
+      await started.stop()
+    },
+  }
   const register = async (user: string) => {
     const body = JSON.stringify({ user, host: 'localhost', password: 'bench' })
     return (await fetch(`http://127.0.0.1:${port}/api/register`, { method: 'POST', body })).ok

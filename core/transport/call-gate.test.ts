@@ -34,7 +34,7 @@ function openGate({ callsMax = 1_000 } = {}) {
     )
     return state
   }
-  return { call }
+  return { gate, call }
 }
 
 const running = (calls: { leave?: () => void }[]) => calls.filter(({ leave }) => leave !== undefined).length
@@ -83,4 +83,24 @@ describe('when operators and services read one thing each, hundreds at once', ()
     expect(running(reads)).toBe(8)
     expect(reads.map(({ code }) => code).filter((code) => code !== undefined)).toEqual([Code.Unavailable])
   })
+})
+
+it.each([
+  [sendVisitorMessages, 0],
+  [listVisitorMessages, 1],
+])('a call of $name asks for its signal only if it may wait', async (method, times) => {
+  let asked = 0
+  const context = {
+    method,
+    service: method.parent,
+    values: createContextValues(),
+    requestHeader: new Headers(),
+    url: 'http://core/',
+    get signal() {
+      asked += 1
+      return new AbortController().signal
+    },
+  }
+  await openGate().gate.admit(context as unknown as HandlerContext)
+  expect(asked).toBe(times)
 })

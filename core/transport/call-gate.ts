@@ -52,15 +52,19 @@ export function createCallGate({ access, config, logger, metrics, now }: CoreCon
   const exports = createSlots({ max: exportsMax, waitingMax: config.CALLS_MAX })
   const otherCalls = createSlots({ max: config.CALLS_MAX, waitingMax: 0 })
 
-  /** Returns undefined for a stream, which takes no place of calls. */
-  function slotFor({ method: { methodKind, name }, signal }: HandlerContext): Promise<Slot> | undefined {
-    if (name === 'ExportVisitor') return exports.enter([], signal)
+  /**
+   * Returns undefined for a stream, which takes no place of calls. Reads the signal only of calls that
+   * may wait, because reading it creates it.
+   */
+  function slotFor(context: HandlerContext): Promise<Slot> | undefined {
+    const { methodKind, name } = context.method
+    if (name === 'ExportVisitor') return exports.enter([], context.signal)
     if (methodKind !== 'unary') return undefined
-    if (name === 'ListVisitorMessages') return visitorReads.enter([], signal)
+    if (name === 'ListVisitorMessages') return visitorReads.enter([], context.signal)
     // This call may wait for half a minute, so it takes no place of reads.
     if (name === 'ListEvents') return otherCalls.enter()
-    if (shortReadMethod.test(name)) return shortReads.enter([], signal)
-    return pagedMethod.test(name) ? otherReads.enter([], signal) : otherCalls.enter()
+    if (shortReadMethod.test(name)) return shortReads.enter([], context.signal)
+    return pagedMethod.test(name) ? otherReads.enter([], context.signal) : otherCalls.enter()
   }
 
   async function enter(context: HandlerContext): Promise<() => void> {
