@@ -14,7 +14,7 @@ let copy: string
 const git = async (...args: string[]) =>
   (await run('git', ['-c', 'user.name=Test', '-c', 'user.email=test@service.example', ...args], { cwd: copy })).stdout
 const release = (version: string) =>
-  run(process.execPath, ['dev/release.ts', version], {
+  run(process.execPath, ['dev/make/release.ts', version], {
     cwd: copy,
     env: { ...inheritedEnvironment(), ...author },
   })

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { packWidget } from '../../dev/pack.ts'
+import { packWidget } from '../../dev/make/pack.ts'
 import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
 import { sharedChromium } from '../support/chromium.ts'
 

@@ -209,7 +209,7 @@ describe.skipIf(!hasPrometheus)('alerts', () => {
         cert,
       ])
       const scopes = ['--subject', 'gateway', '--scopes', 'visitors:act', '--days', '7']
-      const token = await runNode('dev/token.ts', scopes, { DATA_DIR: dataDir })
+      const token = await runNode('dev/make/token.ts', scopes, { DATA_DIR: dataDir })
       const gateway = await deployment.addGateway({ env: { CORE_TOKEN: token, CLIENT_CERT: cert, CLIENT_KEY: key } })
       const labels = { job: 'service-gateway', instance: gateway.instance, part: 'gateway' }
       await firing('ServiceTokenExpires', labels)
@@ -226,7 +226,7 @@ describe.skipIf(!hasPrometheus)('alerts', () => {
 
     it('fire when a gateway has the token of another deployment', async () => {
       const otherKey = { DATA_DIR: deployment.service.dataDir, SECRET_KEYS: `k1:${randomBytes(32).toString('base64')}` }
-      const token = await runNode('dev/token.ts', ['--subject', 'gateway', '--scopes', 'visitors:act'], otherKey)
+      const token = await runNode('dev/make/token.ts', ['--subject', 'gateway', '--scopes', 'visitors:act'], otherKey)
       const gateway = await deployment.addGateway({ env: { CORE_TOKEN: token } })
       await firing('ServiceGatewayWithoutCore', { instance: gateway.instance })
       await gateway.remove()

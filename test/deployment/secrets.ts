@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { atFileEnd } from '../support/clean-up.ts'
 
 const run = promisify(execFile)
-const script = join(import.meta.dirname, '../../dev/make-secrets.ts')
+const script = join(import.meta.dirname, '../../dev/make/secrets.ts')
 
 export interface MadeSecrets {
   folder: string

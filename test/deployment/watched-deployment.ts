@@ -50,7 +50,7 @@ export interface AddedGateway {
 
 export const instanceOf = ({ metricsPort }: { metricsPort: number }): string => `127.0.0.1:${metricsPort}`
 
-/** Runs a command of the project, such as `dev/token.ts`, and returns what it prints. */
+/** Runs a command of the project, such as `dev/make/token.ts`, and returns what it prints. */
 export async function runNode(file: string, args: string[], env: Record<string, string>): Promise<string> {
   const path = join(import.meta.dirname, '../..', file)
   const { stdout } = await promisify(execFile)(process.execPath, [path, ...args], {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Code } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
 import { connectCodeOf, publicErrors } from '../../contract/errors.ts'
-import { errorsDocument } from '../../dev/write-errors.ts'
+import { errorsDocument } from '../../dev/make/errors.ts'
 
 const text = readFileSync(join(import.meta.dirname, '../../docs/errors.md'), 'utf8')
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { allMetrics, metricsDocument } from '../../dev/write-metrics.ts'
+import { allMetrics, metricsDocument } from '../../dev/make/metrics.ts'
 import { declarationsOf, type MetricDeclaration } from '../../platform/observability/metrics.ts'
 
 const read = (path: string) => readFileSync(join(import.meta.dirname, '../..', path), 'utf8')

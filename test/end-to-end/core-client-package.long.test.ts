@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { packCoreClient } from '../../dev/pack.ts'
+import { packCoreClient } from '../../dev/make/pack.ts'
 import { startLocalStack } from '../support/local-stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 

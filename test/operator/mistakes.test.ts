@@ -18,7 +18,7 @@ const entries = {
   migrate: 'core/migrate.ts',
   token: 'core/token.ts',
   admin: 'admin/main.ts',
-  secrets: 'dev/make-secrets.ts',
+  secrets: 'dev/make/secrets.ts',
 }
 
 const taken = createServer().listen(0, '::')

@@ -1,7 +1,7 @@
 // Writes docs/errors.md from the table of codes in proto/service/error/v1/error.proto: `npm run make -- errors`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { publicErrors } from '../contract/errors.ts'
+import { publicErrors } from '../../contract/errors.ts'
 
 const yesNo = (value: boolean) => (value ? 'yes' : 'no')
 
@@ -38,4 +38,4 @@ ${errors
 ${errors.map(({ code, meaning, remedy }) => `## ${code}\n\n${meaning}\n\n**What to do:** ${remedy}\n`).join('\n')}`
 }
 
-if (import.meta.main) writeFileSync(join(import.meta.dirname, '../docs/errors.md'), errorsDocument())
+if (import.meta.main) writeFileSync(join(import.meta.dirname, '../../docs/errors.md'), errorsDocument())

@@ -3,12 +3,12 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { launchChromium } from '../test/support/chromium.ts'
-import { operatorOf } from '../test/support/operator.ts'
-import { readDevConfig } from './config.ts'
-import type { DemoFile } from './demo-seed.ts'
+import { launchChromium } from '../../../test/support/chromium.ts'
+import { operatorOf } from '../../../test/support/operator.ts'
+import { readDevConfig } from '../../config.ts'
+import type { DemoFile } from '../../demo-seed.ts'
 
-const images = join(import.meta.dirname, '../docs/images')
+const images = join(import.meta.dirname, '../../../docs/images')
 const desktop = { width: 1280, height: 800 }
 const wide = { width: 1440, height: 860 }
 const phone = { width: 390, height: 844 }

@@ -1,11 +1,11 @@
 // Writes docs/metrics.md from the declarations of the metrics: `npm run make -- metrics`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createCoreMetrics } from '../core/metrics.ts'
-import { createDeliveryMetrics } from '../delivery/metrics.ts'
-import { createGatewayMetrics } from '../gateway/metrics.ts'
-import { declarationsOf, type MetricDeclaration } from '../platform/observability/metrics.ts'
-import { createProcessMetrics } from '../platform/observability/process-metrics.ts'
+import { createCoreMetrics } from '../../core/metrics.ts'
+import { createDeliveryMetrics } from '../../delivery/metrics.ts'
+import { createGatewayMetrics } from '../../gateway/metrics.ts'
+import { declarationsOf, type MetricDeclaration } from '../../platform/observability/metrics.ts'
+import { createProcessMetrics } from '../../platform/observability/process-metrics.ts'
 
 /** Returns the metrics of gateway, core and delivery worker, and those that each has. */
 export function allMetrics(): MetricDeclaration[] {
@@ -29,4 +29,4 @@ ${allMetrics().map(row).join('\n')}
 `
 }
 
-if (import.meta.main) writeFileSync(join(import.meta.dirname, '../docs/metrics.md'), metricsDocument())
+if (import.meta.main) writeFileSync(join(import.meta.dirname, '../../docs/metrics.md'), metricsDocument())

@@ -1,11 +1,11 @@
 // Writes docs/settings.md from the schemas that check the settings: `npm run make -- settings`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { adminSettings } from '../admin/config.ts'
-import { coreSettings } from '../core/config.ts'
-import { deliverySettings } from '../delivery/config.ts'
-import { gatewaySettings } from '../gateway/config.ts'
-import { devSettings } from './config.ts'
+import { adminSettings } from '../../admin/config.ts'
+import { coreSettings } from '../../core/config.ts'
+import { deliverySettings } from '../../delivery/config.ts'
+import { gatewaySettings } from '../../gateway/config.ts'
+import { devSettings } from '../config.ts'
 
 interface Setting {
   default?: unknown
@@ -90,6 +90,6 @@ ${names.map((name) => `  '${name}',`).join('\n')}
 }
 
 if (import.meta.main) {
-  writeFileSync(join(import.meta.dirname, '../docs/settings.md'), settingsDocument())
-  writeFileSync(join(import.meta.dirname, '../platform/settings/known-names.ts'), knownNamesModule())
+  writeFileSync(join(import.meta.dirname, '../../docs/settings.md'), settingsDocument())
+  writeFileSync(join(import.meta.dirname, '../../platform/settings/known-names.ts'), knownNamesModule())
 }

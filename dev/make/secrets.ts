@@ -7,11 +7,11 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { createKeyring, parseSecretKeys } from '../core/keys/keyring.ts'
-import { createAccess } from '../core/workspaces/access.ts'
-import { operatorScopes } from '../core/workspaces/workspace-sessions.ts'
-import { SettingError } from '../platform/settings/settings.ts'
-import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
+import { createKeyring, parseSecretKeys } from '../../core/keys/keyring.ts'
+import { createAccess } from '../../core/workspaces/access.ts'
+import { operatorScopes } from '../../core/workspaces/workspace-sessions.ts'
+import { SettingError } from '../../platform/settings/settings.ts'
+import { asUsageError, failStart } from '../../platform/settings/start-faults.ts'
 
 type Files = Record<string, Record<string, string>>
 

@@ -5,7 +5,7 @@ import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { buildWidget } from '../widget/build.ts'
+import { buildWidget } from '../../widget/build.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '..')

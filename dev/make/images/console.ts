@@ -3,14 +3,14 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { signAssertion } from '../test/support/assertion.ts'
-import { launchChromium } from '../test/support/chromium.ts'
-import { operatorOf } from '../test/support/operator.ts'
-import { startVisitor } from '../test/support/visitor.ts'
-import { readDevConfig } from './config.ts'
-import type { DemoFile } from './demo-seed.ts'
+import { signAssertion } from '../../../test/support/assertion.ts'
+import { launchChromium } from '../../../test/support/chromium.ts'
+import { operatorOf } from '../../../test/support/operator.ts'
+import { startVisitor } from '../../../test/support/visitor.ts'
+import { readDevConfig } from '../../config.ts'
+import type { DemoFile } from '../../demo-seed.ts'
 
-const images = join(import.meta.dirname, '../docs/images')
+const images = join(import.meta.dirname, '../../../docs/images')
 const desktop = { width: 1440, height: 900 }
 const views = [
   { name: 'console', viewport: desktop, colorScheme: 'light' },

@@ -2,13 +2,13 @@
 // as argument, writes the screenshots there and adds widget states that no document shows.
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { launchChromium } from '../test/support/chromium.ts'
-import { openWidgetPage, type WidgetPageOptions } from '../test/support/widget-page.ts'
-import { buildWidgetIfStale } from '../widget/build.ts'
-import { type ScenarioServer, startScenarioServer } from '../widget/test/scenario-server.ts'
-import type { SiteKey } from '../widget/test/scenarios.ts'
+import { launchChromium } from '../../../test/support/chromium.ts'
+import { openWidgetPage, type WidgetPageOptions } from '../../../test/support/widget-page.ts'
+import { buildWidgetIfStale } from '../../../widget/build.ts'
+import { type ScenarioServer, startScenarioServer } from '../../../widget/test/scenario-server.ts'
+import type { SiteKey } from '../../../widget/test/scenarios.ts'
 
-const [, , folder = join(import.meta.dirname, '../docs/images')] = process.argv
+const [, , folder = join(import.meta.dirname, '../../../docs/images')] = process.argv
 const takesAll = process.argv.length > 2
 const desktop = { width: 1100, height: 780 }
 const phone = { width: 390, height: 844 }

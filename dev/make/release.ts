@@ -7,9 +7,9 @@ import { createHash } from 'node:crypto'
 import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { releasedWidgets, widgetDist } from '../widget/build.ts'
+import { releasedWidgets, widgetDist } from '../../widget/build.ts'
 import { packCoreClient, packWebhooks, packWidget } from './pack.ts'
-import { type Release, readReleases, writeReleases } from './releases.ts'
+import { type Release, readReleases, writeReleases } from '../releases.ts'
 
 const root = join(import.meta.dirname, '..')
 const workspaces = ['webhooks', 'widget']

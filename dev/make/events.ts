@@ -4,10 +4,10 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { compatibility, type EventName, eventCategories } from '../contract/event-categories.ts'
-import { deliveryEvents, feedEvents } from '../contract/event-kinds.ts'
-import { type EventDefinition, eventDefinitions } from '../gateway/schemas/events.ts'
-import { MessageAnswer } from '../gateway/schemas/messages.ts'
+import { compatibility, type EventName, eventCategories } from '../../contract/event-categories.ts'
+import { deliveryEvents, feedEvents } from '../../contract/event-kinds.ts'
+import { type EventDefinition, eventDefinitions } from '../../gateway/schemas/events.ts'
+import { MessageAnswer } from '../../gateway/schemas/messages.ts'
 
 interface Shape {
   type?: string
@@ -76,7 +76,7 @@ browser; no stream carries them.
 `
 }
 
-const receiving = join(import.meta.dirname, '../docs/receiving-leads.md')
+const receiving = join(import.meta.dirname, '../../docs/receiving-leads.md')
 
 /** Returns docs/receiving-leads.md with the table of the events that destinations receive. */
 export function receivingDocument(): string {
@@ -93,7 +93,7 @@ export function receivingDocument(): string {
   return readFileSync(receiving, 'utf8').replace(/\| `eventType` \|.*\n(?:\|.*\n)*/, `${table.join('\n')}\n`)
 }
 
-const eventList = join(import.meta.dirname, '../contract/event-list.ts')
+const eventList = join(import.meta.dirname, '../../contract/event-list.ts')
 
 /** Returns contract/event-list.ts: when each event happens, for the console. */
 export function eventListModule(): string {
@@ -107,7 +107,7 @@ ${rows.join('\n')}
 `
 }
 
-const integrating = join(import.meta.dirname, '../docs/integrating.md')
+const integrating = join(import.meta.dirname, '../../docs/integrating.md')
 
 /** Returns docs/integrating.md with the table of the events of the feed. */
 export function integratingDocument(): string {
@@ -116,8 +116,8 @@ export function integratingDocument(): string {
   return readFileSync(integrating, 'utf8').replace(/\| `type` \| Content.*\n(?:\|.*\n)*/, `${table.join('\n')}\n`)
 }
 
-const biome = join(import.meta.dirname, '../node_modules/.bin/biome')
-const webhookKinds = join(import.meta.dirname, '../webhooks/src/event-kinds.ts')
+const biome = join(import.meta.dirname, '../../node_modules/.bin/biome')
+const webhookKinds = join(import.meta.dirname, '../../webhooks/src/event-kinds.ts')
 
 /** Returns the TypeScript type of a schema. Objects accept new fields, because later versions add them. */
 function typeOf({
@@ -176,7 +176,7 @@ export const eventKindsDocument = (): string =>
 
 if (import.meta.main) {
   writeFileSync(webhookKinds, eventKindsDocument())
-  writeFileSync(join(import.meta.dirname, '../docs/events.md'), eventsDocument())
+  writeFileSync(join(import.meta.dirname, '../../docs/events.md'), eventsDocument())
   writeFileSync(receiving, receivingDocument())
   writeFileSync(integrating, integratingDocument())
   writeFileSync(eventList, eventListModule())
