@@ -10,8 +10,8 @@ import { clock } from '../commands.ts'
 import type { Part } from '../part.ts'
 import { cellOf, type Table } from '../table.ts'
 import { type Backlog, openBacklog } from './backlog.ts'
-import type { Delivering } from './contender.ts'
-import { startOurs } from './ours.ts'
+import type { Delivering } from './contenders/contender.ts'
+import { startOurs } from './contenders/ours.ts'
 import { drain, type Figures, steady } from './steps.ts'
 
 const day = 86_400_000

@@ -3,7 +3,7 @@ import type { CommandProcess } from '../../test/support/processes.ts'
 import { clock } from '../commands.ts'
 import { quantile } from '../table.ts'
 import { usageOf } from '../usage.ts'
-import { concurrency, type Delivering } from './contender.ts'
+import { concurrency, type Delivering } from './contenders/contender.ts'
 import type { Received, ReceiverCommand, Times } from './receiver.ts'
 
 /** Figures of one step, by name. */

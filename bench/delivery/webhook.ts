@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { Agent, request } from 'undici'
 import { webhookHeaders } from '../../contract/webhook-headers.ts'
-import { payloadBytes } from './contender.ts'
+import { payloadBytes } from './contenders/contender.ts'
 
 export interface WebhookJob {
   deliveryId: string

@@ -8,8 +8,8 @@ import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/p
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { releasedWidgets, widgetDist } from '../../widget/build.ts'
-import { packCoreClient, packWebhooks, packWidget } from './pack.ts'
 import { type Release, readReleases, writeReleases } from '../releases.ts'
+import { packCoreClient, packWebhooks, packWidget } from './pack.ts'
 
 const root = join(import.meta.dirname, '..')
 const workspaces = ['webhooks', 'widget']

@@ -1,5 +1,5 @@
-import { handleCommands } from '../commands.ts'
-import { runAtRate, runConcurrently } from './pacing.ts'
+import { handleCommands } from '../../commands.ts'
+import { runAtRate, runConcurrently } from '../pacing.ts'
 import type { ProducerCommand } from './producer.ts'
 
 /** Executes the commands of the bench in the process of a producer. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort, type StartedProcess, startCommandProcess, startProcess } from '../../test/support/processes.ts'
-import { scratchFolder } from '../workspace.ts'
+import { freePort, type StartedProcess, startCommandProcess, startProcess } from '../../../test/support/processes.ts'
+import { scratchFolder } from '../../workspace.ts'
 import { type Contender, concurrency, type Delivering } from './contender.ts'
 import { producing } from './producer.ts'
 
@@ -17,7 +17,7 @@ export async function startOurs(receiverPort: number, profile?: string) {
   const core = await startOwnCore(profile)
   let worker = await startWorker(core, profile)
   const args = [core.url, join(core.dataDir, 'demo.json'), String(receiverPort)]
-  const producer = await startCommandProcess({ entry: 'bench/delivery/our-producer.ts', args })
+  const producer = await startCommandProcess({ entry: 'bench/delivery/contenders/our-producer.ts', args })
   const delivering: Delivering = {
     ...producing(producer),
     worker: () => worker,

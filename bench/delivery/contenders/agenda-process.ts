@@ -1,11 +1,11 @@
 // Worker or producer process of the job queue Agenda. Arguments: `worker` or `producer`, the
 // database engine's URI, the receiver's port.
 import { setTimeout as delay } from 'node:timers/promises'
-import { requirePeer } from '../peers.ts'
+import { requirePeer } from '../../peers.ts'
+import { sendWebhook, type WebhookJob } from '../webhook.ts'
 import { lockLimit, processEveryMs } from './agenda-settings.ts'
 import { concurrency } from './contender.ts'
 import { serveQueue } from './queue-process.ts'
-import { sendWebhook, type WebhookJob } from './webhook.ts'
 
 interface AgendaInstance {
   ready: Promise<unknown>

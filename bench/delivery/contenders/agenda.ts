@@ -1,5 +1,5 @@
-import { startCommandProcess } from '../../test/support/processes.ts'
-import { installPeers, peerVersion } from '../peers.ts'
+import { startCommandProcess } from '../../../test/support/processes.ts'
+import { installPeers, peerVersion } from '../../peers.ts'
 import { lockLimit, processEveryMs } from './agenda-settings.ts'
 import { type Contender, concurrency } from './contender.ts'
 import { startOwnCore } from './ours.ts'
@@ -17,10 +17,10 @@ export const agenda: Contender = {
     address.pathname = '/agenda'
     const args = [address.href, String(receiverPort)]
     const newWorker = () =>
-      startCommandProcess({ entry: 'bench/delivery/agenda-process.ts', args: ['worker', ...args] })
+      startCommandProcess({ entry: 'bench/delivery/contenders/agenda-process.ts', args: ['worker', ...args] })
     let worker = await newWorker()
     const producer = await startCommandProcess({
-      entry: 'bench/delivery/agenda-process.ts',
+      entry: 'bench/delivery/contenders/agenda-process.ts',
       args: ['producer', ...args],
     })
     return {

@@ -1,5 +1,5 @@
 // Producer process of the job queue BullMQ. Arguments: Redis's port, the receiver's port.
-import { requirePeer } from '../peers.ts'
+import { requirePeer } from '../../peers.ts'
 import { serveQueue } from './queue-process.ts'
 
 interface BullQueue {

@@ -1,4 +1,4 @@
-import type { StartedProcess } from '../../test/support/processes.ts'
+import type { StartedProcess } from '../../../test/support/processes.ts'
 
 /** Number of destinations that receive the deliveries. */
 export const destinations = 50

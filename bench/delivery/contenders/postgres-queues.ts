@@ -1,6 +1,6 @@
-import { startCommandProcess } from '../../test/support/processes.ts'
-import { installPeers, peerVersion } from '../peers.ts'
-import { startPostgres } from '../postgres.ts'
+import { startCommandProcess } from '../../../test/support/processes.ts'
+import { installPeers, peerVersion } from '../../peers.ts'
+import { startPostgres } from '../../postgres.ts'
 import { type Contender, concurrency } from './contender.ts'
 import { producing } from './producer.ts'
 
@@ -11,17 +11,17 @@ export const postgresQueues: Contender[] = [
   {
     name: 'pg-boss, attempt table',
     about: `pg-boss ${peerVersion('pg-boss')} on ${settings}, woken by NOTIFY, five workers with batches of ten`,
-    start: (receiverPort) => startQueue('bench/delivery/pg-boss-process.ts', [], receiverPort),
+    start: (receiverPort) => startQueue('bench/delivery/contenders/pg-boss-process.ts', [], receiverPort),
   },
   {
     name: 'graphile-worker, attempt table',
     about: `graphile-worker ${peerVersion('graphile-worker')} on ${settings}, other settings at their defaults`,
-    start: (receiverPort) => startQueue('bench/delivery/graphile-process.ts', ['single'], receiverPort),
+    start: (receiverPort) => startQueue('bench/delivery/contenders/graphile-process.ts', ['single'], receiverPort),
   },
   {
     name: 'graphile-worker, batched',
     about: `the same with localQueue of ${concurrency * 2} and completions batched for 100 ms`,
-    start: (receiverPort) => startQueue('bench/delivery/graphile-process.ts', ['batched'], receiverPort),
+    start: (receiverPort) => startQueue('bench/delivery/contenders/graphile-process.ts', ['batched'], receiverPort),
   },
 ]
 

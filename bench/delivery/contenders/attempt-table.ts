@@ -1,5 +1,5 @@
-import { type PgPool, requirePeer } from '../peers.ts'
-import { sendWebhook, type WebhookJob } from './webhook.ts'
+import { type PgPool, requirePeer } from '../../peers.ts'
+import { sendWebhook, type WebhookJob } from '../webhook.ts'
 
 /** Returns a function that sends a webhook and inserts a row about the attempt. */
 export async function loggedSends(connectionString: string) {

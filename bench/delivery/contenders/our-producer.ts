@@ -7,9 +7,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createClient } from '@connectrpc/connect'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
-import { connectService } from '../../core-client/index.ts'
+import { connectService } from '../../../core-client/index.ts'
+import { runConcurrently } from '../pacing.ts'
 import { concurrency, destinations, payloadBytes } from './contender.ts'
-import { runConcurrently } from './pacing.ts'
 import { serveProducer } from './producer-process.ts'
 
 const [coreUrl = '', demoFile = '', receiverPort = ''] = process.argv.slice(2)

@@ -1,4 +1,4 @@
-import type { CommandProcess } from '../../test/support/processes.ts'
+import type { CommandProcess } from '../../../test/support/processes.ts'
 import type { Delivering } from './contender.ts'
 
 export type ProducerCommand =

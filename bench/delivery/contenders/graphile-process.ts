@@ -1,10 +1,10 @@
 // Worker or producer process of the job queue graphile-worker. Arguments: `worker` or `producer`, the
 // database's URI, the receiver's port, and `single` or `batched`.
-import { type PgPool, requirePeer } from '../peers.ts'
+import { type PgPool, requirePeer } from '../../peers.ts'
+import type { WebhookJob } from '../webhook.ts'
 import { loggedSends } from './attempt-table.ts'
 import { concurrency } from './contender.ts'
 import { serveQueue } from './queue-process.ts'
-import type { WebhookJob } from './webhook.ts'
 
 interface GraphileWorker {
   makeWorkerUtils(options: object): Promise<{

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { runConcurrently } from '../pacing.ts'
+import { newJob, type WebhookJob } from '../webhook.ts'
 import { concurrency, destinations } from './contender.ts'
-import { runConcurrently } from './pacing.ts'
 import { serveProducer } from './producer-process.ts'
-import { newJob, type WebhookJob } from './webhook.ts'
 
 /** How a compared job queue takes jobs. */
 export interface JobQueue {

@@ -1,10 +1,10 @@
 // Worker process of the job queue BullMQ. Arguments: Redis's port, and `log` to record each
 // attempt.
 import { Redis } from 'ioredis'
-import { handleCommands } from '../commands.ts'
-import { requirePeer } from '../peers.ts'
+import { handleCommands } from '../../commands.ts'
+import { requirePeer } from '../../peers.ts'
+import { sendWebhook, type WebhookJob } from '../webhook.ts'
 import { concurrency } from './contender.ts'
-import { sendWebhook, type WebhookJob } from './webhook.ts'
 
 interface BullJob {
   data: WebhookJob

@@ -1,6 +1,6 @@
-import { startCommandProcess } from '../../test/support/processes.ts'
-import { installPeers, peerVersion } from '../peers.ts'
-import { startRedis } from '../redis.ts'
+import { startCommandProcess } from '../../../test/support/processes.ts'
+import { installPeers, peerVersion } from '../../peers.ts'
+import { startRedis } from '../../redis.ts'
 import { type Contender, concurrency } from './contender.ts'
 import { producing } from './producer.ts'
 
@@ -12,10 +12,13 @@ export const bullmq = ({ log, appendfsync }: { log: boolean; appendfsync: 'every
     await installPeers()
     const { running: redis, port } = await startRedis(appendfsync)
     const newWorker = () =>
-      startCommandProcess({ entry: 'bench/delivery/bullmq-worker.ts', args: [String(port), log ? 'log' : 'no-log'] })
+      startCommandProcess({
+        entry: 'bench/delivery/contenders/bullmq-worker.ts',
+        args: [String(port), log ? 'log' : 'no-log'],
+      })
     let worker = await newWorker()
     const producer = await startCommandProcess({
-      entry: 'bench/delivery/bullmq-producer.ts',
+      entry: 'bench/delivery/contenders/bullmq-producer.ts',
       args: [String(port), String(receiverPort)],
     })
     return {
