@@ -1,4 +1,5 @@
 import { splitList } from '../platform/settings/settings.ts'
+import { type AvailabilityService, createAvailabilityService } from './availability/service.ts'
 import { createBus } from './bus.ts'
 import { type CommandService, createCommandService } from './commands/service.ts'
 import { createJob } from './concurrency/job.ts'
@@ -47,7 +48,8 @@ export interface CoreContext
     Omit<WakeupService, 'jobs'>,
     Omit<LogService, 'jobs'>,
     Omit<StreamService, 'jobs'>,
-    Omit<WorkspaceService, 'workspaceSessions' | 'jobs'>,
+    Omit<WorkspaceService, 'workspaceSessions'>,
+    Omit<AvailabilityService, 'jobs'>,
     Omit<OperatorService, 'jobs'>,
     Omit<VisitorService, 'jobs'>,
     Omit<SearchService, 'jobs'>,
@@ -143,6 +145,7 @@ export function createCoreContext({
   const streams = createStreamService(kit, stores, { ...wakeups, ...events })
   const log = { ...wakeups, ...events, ...streams }
   const workspaces = createWorkspaceService(kit, stores, log, workspaceSessionSecrets)
+  const availability = createAvailabilityService(kit, stores, log, workspaces)
   const operators = createOperatorService(kit, stores, log, workspaces)
   const visitors = createVisitorService(kit, stores, log, workspaces)
   const search = createSearchService(kit, stores)
@@ -189,7 +192,7 @@ export function createCoreContext({
     wakeups,
     events,
     streams,
-    workspaces,
+    availability,
     operators,
     visitors,
     search,
@@ -205,6 +208,7 @@ export function createCoreContext({
     ...kit,
     ...log,
     ...workspaces,
+    ...availability,
     ...operators,
     ...visitors,
     ...search,

@@ -1,4 +1,5 @@
 import type { Collection, Db } from 'mongodb'
+import type { OperatorPresenceDocument } from '../availability/operator-presence-store.ts'
 import type { NonceDocument } from '../identity/identity-store.ts'
 import type { KeyDocument } from '../keys/key-store.ts'
 import type { FollowerDocument } from '../log/follower-store.ts'
@@ -6,7 +7,6 @@ import type { MigrationDocument } from '../mongodb/migration-records.ts'
 import type { SignInAttemptDocument } from '../operators/console-session-store.ts'
 import type { PrivacyCollections } from '../privacy/visitor-data-store.ts'
 import type { WakeupDocument } from '../wakeups/wakeup-store.ts'
-import type { OperatorPresenceDocument } from '../workspaces/operator-presence-store.ts'
 
 export interface Collections extends PrivacyCollections {
   nonces: Collection<NonceDocument>

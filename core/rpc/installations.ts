@@ -21,9 +21,9 @@ import type {
 } from '#proto/workspace/v1/workspace_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
 import type { AllFields, ProtoFields } from '../../contract/proto-fields.ts'
+import { type AvailabilityState, availabilityOf } from '../availability/availability.ts'
 import type { CoreConfig } from '../config.ts'
 import { ServiceError } from '../errors.ts'
-import { type AvailabilityState, availabilityOf } from '../workspaces/availability.ts'
 import type {
   Appearance,
   Availability,

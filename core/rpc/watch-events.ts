@@ -11,10 +11,10 @@ import {
   WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { encodeStreamedEvent } from '../../contract/event-stream.ts'
+import { encodeAvailability } from '../availability/availability-watch.ts'
 import type { CoreContext } from '../context.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
 import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
-import { encodeAvailability } from '../workspaces/availability-watch.ts'
 import { fromCredentials } from './visitor.ts'
 
 type Frame = MessageInitShape<typeof FrameSchema>

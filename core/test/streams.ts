@@ -1,7 +1,7 @@
+import { encodeAvailability } from '../availability/availability-watch.ts'
 import type { CoreContext } from '../context.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
-import { encodeAvailability } from '../workspaces/availability-watch.ts'
 import { credentialsOf } from './visitor-credentials.ts'
 
 type Open = Parameters<CoreContext['streamSubscriptions']['open']>[0]

@@ -1,14 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { byKey } from '../../platform/concurrency/batcher.ts'
-import { createJob, type Job } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
-import type { StreamService } from '../streams/service.ts'
 import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
 import type { WakeupService } from '../wakeups/service.ts'
-import { type AvailabilityOf, createAvailabilityOf } from './availability.ts'
-import { type AvailabilityWatch, createAvailabilityWatch } from './availability-watch.ts'
-import { createOperatorPresence, type OperatorPresence } from './operator-presence.ts'
-import type { OperatorPresenceStore } from './operator-presence-store.ts'
 import type { PolicyChangeStore } from './policy-change-store.ts'
 import { createPolicyChanges, type PolicyChanges } from './policy-changes.ts'
 import { createRetentionOf, type RetentionOf } from './retention.ts'
@@ -24,19 +17,8 @@ export interface WorkspaceService {
   savedReplies: SavedReplies
   workspaceSessions: WorkspaceSessions
   siteDirectory: SiteDirectory
-  operatorPresence: OperatorPresence
-  availabilityOf: AvailabilityOf
   retentionOf: RetentionOf
-  availabilityWatch: AvailabilityWatch
-  jobs: Job[]
 }
-
-const availabilityEveryMs = 500
-/**
- * Interval in milliseconds at which a core renews its lease in `operator-presence.ts`. The lease
- * is more than three times as long.
- */
-const presenceEveryMs = 3_000
 
 /** Time limit in milliseconds for loading the key set of workspace sessions. */
 const jwksTimeoutMs = 3_000
@@ -44,19 +26,17 @@ const jwksTimeoutMs = 3_000
 const jwksFreshMs = 600_000
 
 export function createWorkspaceService(
-  { config, bus, secretBox, plannedIds, logger, now }: CoreKit,
+  { config, bus, secretBox, plannedIds, now }: CoreKit,
   {
     workspaces: store,
-    operatorPresence,
     policyChanges,
     savedReplies,
   }: {
     savedReplies: SavedReplyStore
     workspaces: WorkspaceStore
-    operatorPresence: OperatorPresenceStore
     policyChanges: PolicyChangeStore
   },
-  { wakeups, streamSubscriptions }: StreamService & WakeupService,
+  { wakeups }: WakeupService,
   workspaceSessionSecrets: Uint8Array[],
 ): WorkspaceService {
   const { isCurrent } = wakeups
@@ -76,35 +56,11 @@ export function createWorkspaceService(
       loadMany: async (keys) => byKey(await store.findInstallations(keys), ({ publicSiteKey }) => publicSiteKey),
     }),
   }
-  const presence = createOperatorPresence({
-    store: operatorPresence,
-    processId: randomUUID(),
-    wakeups,
-    bus,
-    logger,
-    now,
-  })
-  const availabilityOf = createAvailabilityOf({ presence, now })
-  const availabilityWatch = createAvailabilityWatch({
-    directory: siteDirectory,
-    availabilityOf,
-    subscriptions: streamSubscriptions,
-    bus,
-    logger,
-    now,
-  })
   return {
     siteDirectory,
     policyChanges: createPolicyChanges({ store: policyChanges, plannedIds, now }),
     savedReplies: createSavedReplies(savedReplies, config.MESSAGE_BODY_MAX_LENGTH),
-    operatorPresence: presence,
-    availabilityOf,
     retentionOf: createRetentionOf(config),
-    availabilityWatch,
-    jobs: [
-      createJob({ name: 'check of availability', everyMs: availabilityEveryMs, run: availabilityWatch.check, logger }),
-      createJob({ name: 'renewal of operator presence', everyMs: presenceEveryMs, run: presence.renew, logger }),
-    ],
     workspaces: createWorkspaces({ store, directory: siteDirectory, secretBox, plannedIds, wakeups, now }),
     workspaceSessions: createWorkspaceSessions(
       {

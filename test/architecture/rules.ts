@@ -50,6 +50,7 @@ const coreLayers = [
   /^core\/log\//,
   /^core\/streams\//,
   /^core\/workspaces\//,
+  /^core\/availability\//,
   /^core\/pictures\//,
   /^core\/operators\//,
   /^core\/sessions\//,

@@ -1,5 +1,5 @@
-import { type Availability, defaultAvailability, type Installation } from './model.ts'
-import { type OpeningState, openingState } from './opening-hours.ts'
+import { type Availability, defaultAvailability, type Installation } from '../workspaces/model.ts'
+import { type OpeningState, openingState } from '../workspaces/opening-hours.ts'
 import type { OperatorPresence } from './operator-presence.ts'
 
 /** Whether visitors can reach somebody now. */

@@ -2,9 +2,9 @@ import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
 import type { StreamSubscriptions } from '../streams/stream-subscriptions.ts'
+import type { SiteDirectory } from '../workspaces/workspaces.ts'
 import type { AvailabilityOf, AvailabilityState } from './availability.ts'
 import { presenceChanged } from './operator-presence.ts'
-import type { SiteDirectory } from './workspaces.ts'
 
 export interface AvailabilityWatch {
   /**

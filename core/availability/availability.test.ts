@@ -4,8 +4,8 @@ import { watchConversations } from '../rpc/watch-conversations.ts'
 import { codeOf, testCores } from '../test/cores.ts'
 import type { TestStream } from '../test/streams.ts'
 import { site } from '../test/visitor-credentials.ts'
-import type { Availability } from './model.ts'
-import { operatorScopes } from './workspace-sessions.ts'
+import type { Availability } from '../workspaces/model.ts'
+import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 
 const cores = testCores({ count: 2 })
 const open = { weekday: 1, from: '00:00', to: '00:01' }
