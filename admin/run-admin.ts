@@ -5,6 +5,7 @@ import { createCoreTransport } from '../core-client/core-transport.ts'
 import { errorInfoOf } from '../core-client/error-info.ts'
 import { SettingError } from '../platform/settings/settings.ts'
 import { consoleLink } from './commands/console-link.ts'
+import { conversations } from './commands/conversations.ts'
 import { deliveries } from './commands/deliveries.ts'
 import { doctor } from './commands/doctor.ts'
 import { events } from './commands/events.ts'
@@ -29,6 +30,7 @@ const groups = {
   'identity-secrets': identitySecrets,
   subscriptions,
   hooks,
+  conversations,
   deliveries,
   events,
   visitors,

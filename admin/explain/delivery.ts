@@ -1,4 +1,10 @@
-import { type DeliveryAttempt, DeliveryStatus, FailureReason, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
+import {
+  AttemptPhase,
+  type DeliveryAttempt,
+  DeliveryStatus,
+  FailureReason,
+  ResponseClass,
+} from '#proto/lead/v1/delivery_pb.js'
 import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import type { Services } from '../services.ts'
 import { timeText } from './time-text.ts'
@@ -17,22 +23,24 @@ export async function* explainDelivery(services: Services, deliveryId: string): 
 }
 
 function resultOf(attempt: DeliveryAttempt): string {
-  const { attemptNumber, responseClass, responseStatus, failureReason, durationMs, updatedAt, correlationId } = attempt
+  const { attemptNumber, responseClass, responseStatus, failureReason, failurePhase } = attempt
+  const { durationMs, updatedAt, correlationId } = attempt
   const text = attempt.responseText === '' ? '' : ` The destination answered: ${attempt.responseText}`
   const facts = [
     ResponseClass[responseClass]?.toLowerCase(),
     responseStatus === undefined ? '' : `status ${responseStatus}`,
     failureReason === FailureReason.UNSPECIFIED ? '' : FailureReason[failureReason]?.toLowerCase(),
+    failurePhase === AttemptPhase.UNSPECIFIED ? '' : `phase ${AttemptPhase[failurePhase]?.toLowerCase()}`,
     durationMs === undefined ? '' : `${durationMs} ms`,
   ].filter(Boolean)
-  return `Attempt ${attemptNumber} ended at ${timeText(updatedAt)}: ${facts.join(', ')}; correlation id ${correlationId}.${text}`
+  return `Attempt ${attemptNumber} ended at ${timeText(updatedAt)}: ${[...new Set(facts)].join(', ')}; correlation id ${correlationId}.${text}`
 }
 
 function outcomeOf({ attemptId, status, responseClass, nextRetryAt, updatedAt }: DeliveryAttempt): string {
   const retry = `Mend the destination, then run \`deliveries retry --attempt ${attemptId}\`.`
   switch (status) {
     case DeliveryStatus.PENDING:
-      return `It waits for a worker since ${timeText(updatedAt)}. If it waits for long, look at the workers' /readyz, and at service_core_longest_queues for the destinations that hold the queue.`
+      return `It waits for a worker since ${timeText(updatedAt)}. If it waits for long, its destination may be slow: a worker sends only some requests to a destination at once, and service_core_longest_queues shows which destinations hold the queue. Or no worker is there: look at their /readyz.`
     case DeliveryStatus.SENDING:
       return `A worker has claimed it at ${timeText(updatedAt)}. If the worker died, another one continues when its lease expires.`
     case DeliveryStatus.RETRY_SCHEDULED:

@@ -1,3 +1,5 @@
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 
 export interface Job {
@@ -9,6 +11,9 @@ export interface Job {
   /** Starts no more runs. Resolves when the current run, if any, has ended. */
   stop(): Promise<void>
 }
+
+/** A job that keeps failing is logged again after this time. */
+const logEveryMs = 60_000
 
 /**
  * Runs work periodically, one run at a time. The pause between runs varies at random by up to 20
@@ -26,6 +31,17 @@ export function createJob(options: {
   let running: Promise<unknown> = Promise.resolve()
   let stopped = false
   let lastSuccessAt = Date.now()
+  /** Failures since the last success, and when and where the last logged one was. */
+  let failures = 0
+  let logged: { at: number; place: string | undefined } | undefined
+
+  function report(error: Error) {
+    failures += 1
+    const place = placeOf(error)
+    if (logged && logged.place === place && performance.now() - logged.at < logEveryMs) return
+    logged = { at: performance.now(), place }
+    logger.warn({ reason: error.name, place, failures }, `${name} failed; the next run repeats it`)
+  }
 
   function schedule() {
     if (stopped) return
@@ -34,8 +50,10 @@ export function createJob(options: {
         running = run()
           .then(() => {
             lastSuccessAt = Date.now()
+            failures = 0
+            logged = undefined
           })
-          .catch((error: Error) => logger.warn({ reason: error.name }, `${name} failed; the next run repeats it`))
+          .catch(report)
           .finally(schedule)
       },
       everyMs * (0.8 + 0.4 * random()),
@@ -53,6 +71,20 @@ export function createJob(options: {
       await running
     },
   }
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/**
+ * Returns the file of the product and the line where an error arose, if it did. An error's message may
+ * contain data, so it is never logged.
+ */
+function placeOf({ stack = '' }: Error): string | undefined {
+  for (const [, path, line] of stack.matchAll(/^ {4}at .*?(?:file:\/\/)?(\/[^():]+):(\d+):\d+\)?$/gm)) {
+    const file = relative(root, path!)
+    if (!file.startsWith('..') && !file.startsWith('node_modules')) return `${file}:${line}`
+  }
+  return undefined
 }
 
 /**

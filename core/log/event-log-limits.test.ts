@@ -163,29 +163,6 @@ describe('batches', () => {
     expect(inserts.find(({ metricName }) => metricName?.endsWith('_count'))?.value).toBe(2)
   })
 
-  it('that take a second or longer are reported with the correlation ids of their messages', async () => {
-    const slow: [number, string[]][] = []
-    let time = 0
-    const append = (tookMs: number, drafts: EventDraft[]) => {
-      const log = newLog(
-        {
-          async insert(events) {
-            time += tookMs
-            return events.map(() => 'inserted' as const)
-          },
-        },
-        { now: () => time, onSlowWrite: (ms, ids) => void slow.push([ms, ids]) },
-      )
-      return Promise.all(drafts.map(log.append))
-    }
-    const traced = message(newId('cnv'), 'op-1')
-    traced.message!.correlationId = 'request-1'
-    await append(999, [traced])
-    expect(slow).toEqual([])
-    await append(1_000, [traced, draft(newId('cnv'))])
-    expect(slow).toEqual([[1_000, ['request-1']]])
-  })
-
   it('take events from a queue of at most 20,000, and a drain waits for all of them', async () => {
     const gate = Promise.withResolvers<void>()
     const { append, drain, metrics } = newLog({

@@ -6,7 +6,7 @@ import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { type EventDraft, opens, reopened, waitingAfter } from './event-draft.ts'
 import type { EventStore } from './event-store.ts'
 import type { LogHeads } from './log-heads.ts'
-import { measuredInsert, type OnSlowWrite } from './measured-insert.ts'
+import { measuredInsert } from './measured-insert.ts'
 
 export interface Appended {
   event: LogEvent
@@ -60,7 +60,6 @@ export interface EventLogDependencies {
   /** Maximum number of batches being written at once. */
   maxInFlight?: number
   maxWaiting?: number
-  onSlowWrite?: OnSlowWrite
 }
 
 /**
@@ -90,9 +89,8 @@ export function createEventLog({
   maxBatch = 512,
   maxInFlight = 2,
   maxWaiting = 20_000,
-  onSlowWrite = () => {},
 }: EventLogDependencies): EventLog {
-  const insert = measuredInsert(store, { metrics, now, onSlowWrite })
+  const insert = measuredInsert(store, metrics)
   let waiting: Pending[] = []
   /** Conversations with an event in flight. */
   const busy = new Set<string>()

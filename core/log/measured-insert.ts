@@ -3,22 +3,13 @@ import type { LogEvent } from '../log-event.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { EventStore } from './event-store.ts'
 
-/** Gets the duration of a write that took a second or longer, and the correlation ids of its messages. */
-export type OnSlowWrite = (durationMs: number, correlationIds: string[]) => void
-
-const slowWriteMs = 1_000
-
 /**
- * Returns the store's `insert`, with a span, with metrics of size and duration, and with a report of
- * each slow write. `origins` are the contexts of the requests that a batch belongs to.
+ * Returns the store's `insert`, with a span and with metrics of size and duration. `origins` are the
+ * contexts of the requests that a batch belongs to.
  */
-export function measuredInsert(
-  store: Pick<EventStore, 'insert'>,
-  { metrics, now, onSlowWrite }: { metrics: CoreMetrics; now: () => number; onSlowWrite: OnSlowWrite },
-) {
+export function measuredInsert(store: Pick<EventStore, 'insert'>, metrics: CoreMetrics) {
   return async (events: LogEvent[], origins: Context[]) => {
     metrics.logBatchSize.observe(events.length)
-    const began = now()
     const attributes = {
       'db.system.name': 'mongodb',
       'db.collection.name': 'events',
@@ -31,10 +22,6 @@ export function measuredInsert(
       return await inSpan('insert events', options, () => store.insert(events))
     } finally {
       endTimer()
-      const durationMs = now() - began
-      if (durationMs >= slowWriteMs) onSlowWrite(durationMs, correlationIdsOf(events))
     }
   }
 }
-
-const correlationIdsOf = (events: LogEvent[]) => events.flatMap(({ message }) => message?.correlationId ?? [])

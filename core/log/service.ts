@@ -36,7 +36,6 @@ export function createLogService(
       now,
       transientMs,
       onAppended: (event) => bus.emit('appended', event),
-      onSlowWrite: (durationMs, correlationIds) => logger.warn({ durationMs, correlationIds }, 'slow write'),
     }),
     logHeads,
     transientSweep,

@@ -2,18 +2,22 @@ import type { ConnectRouter } from '@connectrpc/connect'
 import { BotService } from '#proto/bot/v1/bot_pb.js'
 import type { CoreContext } from '../context.ts'
 import { callerOf } from '../transport/caller.ts'
+import { correlationIdOf } from '../transport/connect-errors.ts'
 import { fromTypingState } from './conversations.ts'
-import { countSends } from './messaging.ts'
 import { fromAgent, toMessage } from './messaging-values.ts'
+import { observeSends } from './observed-sends.ts'
 
-export function botService(router: ConnectRouter, { bots, typing, metrics }: CoreContext): void {
-  const counted = countSends(metrics)
+export function botService(router: ConnectRouter, core: CoreContext): void {
+  const { bots, typing } = core
+  const observed = observeSends(core)
   const unnamed = { displayName: '' }
 
   router.service(BotService, {
     async sendBotMessage({ conversationId, clientOperationId, body, bot, quickReplies }, context) {
       const send = { conversationId, clientOperationId, body, bot: fromAgent(bot) ?? unnamed, quickReplies }
-      const { event, replayed } = await counted('bot', bots.send(send, callerOf(context).workspaceId))
+      const correlationId = correlationIdOf(context.requestHeader)
+      const sending = bots.send(send, callerOf(context).workspaceId)
+      const { event, replayed } = await observed('bot', correlationId, sending)
       return { message: toMessage(event), replayed }
     },
 

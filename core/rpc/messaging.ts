@@ -13,11 +13,11 @@ import type { ProtoFields } from '../../contract/proto-fields.ts'
 import type { CoreContext } from '../context.ts'
 import type { PageQuery, Sent, VisitorSend } from '../conversations/messages.ts'
 import { ServiceError } from '../errors.ts'
-import type { CoreMetrics } from '../metrics.ts'
 import { callerOf } from '../transport/caller.ts'
 import { correlationIdOf, toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 import { conversationMethods } from './conversations.ts'
 import { fromAgent, toMessage, toPage, toVisitorsPage } from './messaging-values.ts'
+import { observeSends } from './observed-sends.ts'
 import { reportMethods } from './report.ts'
 import { fromCredentials, fromPageContext } from './visitor.ts'
 import { watchEvents } from './watch-events.ts'
@@ -25,12 +25,13 @@ import { watchEvents } from './watch-events.ts'
 const maxSends = 512
 
 export function messagingService(router: ConnectRouter, core: CoreContext): void {
-  const { messages, logger, metrics } = core
-  const counted = countSends(metrics)
+  const { messages, logger } = core
+  const observed = observeSends(core)
 
   async function sendOne(message: VisitorMessage): Promise<MessageInitShape<typeof VisitorMessageResultSchema>> {
     try {
-      const sent = await counted('visitor', messages.sendAsVisitor(fromVisitorMessage(message)))
+      const send = fromVisitorMessage(message)
+      const sent = await observed('visitor', send.correlationId, messages.sendAsVisitor(send))
       return { outcome: { case: 'accepted', value: toAccepted(sent) } }
     } catch (error) {
       const failure = toServiceError(error)
@@ -66,7 +67,8 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
       const named = fromAgent(agent)
       const correlationId = correlationIdOf(context.requestHeader)
       const send = { conversationId, clientOperationId, body, agent: named, correlationId }
-      const { event, replayed } = await counted('agent', messages.sendAsAgent(send, callerOf(context).workspaceId))
+      const sending = messages.sendAsAgent(send, callerOf(context).workspaceId)
+      const { event, replayed } = await observed('agent', correlationId, sending)
       return { message: toMessage(event), replayed }
     },
 
@@ -80,20 +82,6 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
     watchEvents: (commands, { signal }) => watchEvents(core, commands, signal),
   })
 }
-
-/** Returns a function that counts a send by its author and result. */
-export const countSends =
-  ({ sends }: CoreMetrics) =>
-  async (author: 'visitor' | 'agent' | 'bot', sending: Promise<Sent>): Promise<Sent> => {
-    try {
-      const sent = await sending
-      sends.inc({ author, result: sent.replayed ? 'replayed' : 'accepted' })
-      return sent
-    } catch (error) {
-      sends.inc({ author, result: toErrorInfo(toServiceError(error)).code })
-      throw error
-    }
-  }
 
 function fromVisitorMessage(message: VisitorMessage): VisitorSend {
   const { $typeName: _, $unknown: __, credentials, pageContext, ...send } = message

@@ -1,0 +1,52 @@
+import { toJson } from '@bufbuild/protobuf'
+import { ListConversationsResponseSchema } from '#proto/messaging/v1/messaging_pb.js'
+import { command, type Group } from '../command.ts'
+import { workspace } from './workspace-flag.ts'
+
+/** A conversation of the list, as JSON. */
+interface ListedConversation {
+  conversationId: string
+  sessionId: string
+  lastMessageAt?: string
+  waitingSince?: string
+  agent?: { displayName: string }
+}
+
+/** Returns one row for each conversation, and one that says how to go on. */
+function conversationRows(answer: { conversations?: ListedConversation[]; nextPageToken?: string }): string[][] {
+  const { conversations = [], nextPageToken } = answer
+  if (conversations.length === 0) return [['nothing']]
+  const rows = conversations.map(({ conversationId, sessionId, agent, waitingSince, lastMessageAt }) => [
+    conversationId,
+    sessionId,
+    waitingSince ? `waits since ${waitingSince}` : `last message ${lastMessageAt ?? 'none'}`,
+    agent ? `with ${agent.displayName}` : 'unassigned',
+  ])
+  return nextPageToken === undefined ? rows : [...rows, ['more with', `--page ${nextPageToken}`]]
+}
+
+export const conversations: Group = {
+  list: command({
+    summary: 'List the conversations of a workspace; with `--unanswered`, those that wait for an answer',
+    flags: {
+      workspace,
+      unanswered: {
+        type: 'boolean',
+        description: 'only open ones whose last message is the visitor’s, longest wait first',
+      },
+      limit: { type: 'string', description: '1 to 100; default 50' },
+      page: { type: 'string', field: 'pageToken', description: '`nextPageToken` of the previous page' },
+    },
+    rows: conversationRows,
+    run: async ({ messaging }, { workspace, unanswered = false, limit, page }) =>
+      toJson(
+        ListConversationsResponseSchema,
+        await messaging.listConversations({
+          workspaceId: workspace,
+          unanswered,
+          limit: limit === undefined ? undefined : Number(limit),
+          pageToken: page,
+        }),
+      ),
+  }),
+}

@@ -1,0 +1,37 @@
+import { pino } from 'pino'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { Sent } from '../conversations/messages.ts'
+import { ServiceError } from '../errors.ts'
+import { createCoreMetrics } from '../metrics.ts'
+import { observeSends } from './observed-sends.ts'
+
+it('sends of a second or longer are logged with their correlation id, also those that fail', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const lines: object[] = []
+  const logger = pino({ level: 'warn', base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  const metrics = createCoreMetrics()
+  const observed = observeSends({ metrics, logger })
+  const after = async (ms: number, outcome: () => Sent) => {
+    const sending = new Promise((resolve) => setTimeout(resolve, ms)).then(outcome)
+    const result = observed('visitor', `request-${ms}`, sending).catch(() => {})
+    await vi.advanceTimersByTimeAsync(ms)
+    await result
+  }
+  const sent = () => ({ replayed: false }) as Sent
+  await after(999, sent)
+  await after(1_000, sent)
+  await after(2_000, () => {
+    throw new ServiceError(ErrorCode.SERVICE_UNAVAILABLE)
+  })
+  expect(lines).toMatchObject([
+    { msg: 'slow send', correlationId: 'request-1000', author: 'visitor', result: 'accepted', durationMs: 1_000 },
+    { msg: 'slow send', correlationId: 'request-2000', result: 'ServiceUnavailable', durationMs: 2_000 },
+  ])
+  const { values } = await metrics.sends.get()
+  expect(values.map(({ labels, value }) => [labels.result, value])).toEqual([
+    ['accepted', 2],
+    ['ServiceUnavailable', 1],
+  ])
+})

@@ -1,0 +1,28 @@
+import type { CoreContext } from '../context.ts'
+import type { Sent } from '../conversations/messages.ts'
+import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
+
+const slowMs = 1_000
+
+/**
+ * Returns a function that counts a send by its author and result. A send that takes a second or longer,
+ * whatever it waits for, is logged with the correlation id of its request.
+ */
+export function observeSends({ metrics, logger }: Pick<CoreContext, 'metrics' | 'logger'>) {
+  return async (author: 'visitor' | 'agent' | 'bot', correlationId: string | undefined, sending: Promise<Sent>) => {
+    const began = performance.now()
+    let result: string | undefined
+    try {
+      const sent = await sending
+      result = sent.replayed ? 'replayed' : 'accepted'
+      return sent
+    } catch (error) {
+      result = toErrorInfo(toServiceError(error)).code
+      throw error
+    } finally {
+      metrics.sends.inc({ author, result })
+      const durationMs = Math.round(performance.now() - began)
+      if (durationMs >= slowMs) logger.warn({ correlationId, author, result, durationMs }, 'slow send')
+    }
+  }
+}
