@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { buildWidget } from '../../widget/build.ts'
 
 const run = promisify(execFile)
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 const compiler = join(root, 'node_modules/.bin/tsc')
 
 /** Packs `@service/widget`. Returns the path of the tarball. */

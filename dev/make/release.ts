@@ -11,7 +11,7 @@ import { releasedWidgets, widgetDist } from '../../widget/build.ts'
 import { type Release, readReleases, writeReleases } from '../releases.ts'
 import { packCoreClient, packWebhooks, packWidget } from './pack.ts'
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 const workspaces = ['webhooks', 'widget']
 const inRoot = { cwd: root, maxBuffer: 64 * 1024 * 1024 }
 const run = async (file: string, ...args: string[]) => (await promisify(execFile)(file, args, inRoot)).stdout
