@@ -1,4 +1,3 @@
-import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 
@@ -80,9 +79,12 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
  * contain data, so it is never logged.
  */
 function placeOf({ stack = '' }: Error): string | undefined {
-  for (const [, path, line] of stack.matchAll(/^ {4}at .*?(?:file:\/\/)?(\/[^():]+):(\d+):\d+\)?$/gm)) {
-    const file = relative(root, path!)
-    if (!file.startsWith('..') && !file.startsWith('node_modules')) return `${file}:${line}`
+  for (const line of stack.split('\n')) {
+    const start = line.indexOf(root)
+    if (start < 0 || !line.startsWith('    at ')) continue
+    const [file = '', lineNumber = ''] = line.slice(start + root.length).split(':')
+    const isOurs = /^[\w./-]+$/.test(file) && !file.startsWith('node_modules/')
+    if (isOurs && /^\d+$/.test(lineNumber)) return `${file}:${lineNumber}`
   }
   return undefined
 }
