@@ -18,7 +18,7 @@ function newJob(run: () => Promise<unknown>) {
 const fail = () => Promise.reject(new TypeError('private\n    at forged (/etc/passwd:1:1)'))
 const otherFail = () => Promise.reject(new RangeError('private'))
 
-it('logs the place of a failure without its message, and again after a minute', async () => {
+it('logs where the work failed but no message of the error, and logs it again if it still fails after a minute', async () => {
   const lines = newJob(fail)
   await vi.advanceTimersByTimeAsync(59_500)
   const place = expect.stringMatching(/^core\/concurrency\/job\.test\.ts:\d+$/)

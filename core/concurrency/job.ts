@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
+import { stackFrames } from '../../platform/observability/stack-frames.ts'
 
 export interface Job {
   readonly name: string
@@ -30,8 +31,9 @@ export function createJob(options: {
   let running: Promise<unknown> = Promise.resolve()
   let stopped = false
   let lastSuccessAt = Date.now()
-  /** Failures since the last success, and when and where the last logged one was. */
+  /** Number of failures since the last success. */
   let failures = 0
+  /** The failure that was logged last. */
   let logged: { at: number; place: string | undefined } | undefined
 
   function report(error: Error) {
@@ -74,17 +76,12 @@ export function createJob(options: {
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/**
- * Returns the file of the product and the line where an error arose, if it did. An error's message may
- * contain data, so it is never logged.
- */
-function placeOf({ stack = '' }: Error): string | undefined {
-  for (const line of stack.split('\n')) {
-    const start = line.indexOf(root)
-    if (start < 0 || !line.startsWith('    at ')) continue
-    const [file = '', lineNumber = ''] = line.slice(start + root.length).split(':')
-    const isOurs = /^[\w./-]+$/.test(file) && !file.startsWith('node_modules/')
-    if (isOurs && /^\d+$/.test(lineNumber)) return `${file}:${lineNumber}`
+/** Returns the first line of our own code in the stack of an error, such as `core/search/search.ts:12`. */
+function placeOf(error: Error): string | undefined {
+  for (const frame of stackFrames(error)) {
+    const start = frame.indexOf(root)
+    const [file = '', line = ''] = frame.slice(start + root.length).split(':')
+    if (start >= 0 && !file.startsWith('node_modules/')) return `${file}:${line}`
   }
   return undefined
 }

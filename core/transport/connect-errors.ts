@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { ErrorCode, type ErrorInfo, ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { validCorrelationId } from '../../contract/correlation-id.ts'
 import { connectCodeOf, publicError } from '../../contract/errors.ts'
+import { stackFrames } from '../../platform/observability/stack-frames.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { isStoreFault } from '../mongodb/faults.ts'
 
@@ -78,7 +79,5 @@ async function* convertStream<T>(messages: AsyncIterable<T>, convert: (error: un
  * must not be logged.
  */
 function describe(cause: unknown) {
-  return cause instanceof Error
-    ? { type: cause.name, stack: cause.stack?.split('\n').slice(1, 6).join('\n') }
-    : undefined
+  return cause instanceof Error ? { type: cause.name, stack: stackFrames(cause).slice(0, 5).join('\n') } : undefined
 }

@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { PublicErrorCode } from '../../contract/errors.ts'
+import { stackFrames } from '../../platform/observability/stack-frames.ts'
 import type { GrantCache } from '../core-calls/grant-cache.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import type { GatewayMetrics } from '../metrics.ts'
@@ -80,10 +81,7 @@ function logFailure(failure: GatewayError, request: FastifyRequest): void {
   }
   const cause = failure.cause instanceof Error ? failure.cause : undefined
   // The message of a library error may quote the request. Name, code and stack frames do not.
-  const where = cause?.stack
-    ?.split('\n')
-    .filter((line) => line.startsWith('    at '))
-    .slice(0, 5)
+  const where = cause && stackFrames(cause).slice(0, 5)
   const reason = cause !== undefined && 'code' in cause ? cause.code : undefined
   request.log.error({ code: failure.code, cause: cause?.name, reason, where }, 'request failed')
 }

@@ -1,0 +1,14 @@
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { connectErrorOf } from './connect-errors.ts'
+
+it('an unexpected error is logged with the places in the code, and with no line of its message', () => {
+  const lines: string[] = []
+  const logger = pino({ level: 'error' }, { write: (line: string) => void lines.push(line) })
+  connectErrorOf(new TypeError('private one\nprivate two'), { url: '/service/Method', header: new Headers() }, logger)
+  expect(JSON.parse(lines[0]!).err).toEqual({
+    type: 'TypeError',
+    stack: expect.stringContaining('connect-errors.test.ts:'),
+  })
+  expect(lines.join()).not.toContain('private')
+})
