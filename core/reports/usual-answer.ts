@@ -28,7 +28,7 @@ export function createUsualAnswer(dependencies: {
   now: () => number
 }): UsualAnswer {
   const { store, logger, now } = dependencies
-  const known = createLruCache<{ minutes?: number; readAt: number }>(maxWorkspaces)
+  const known = createLruCache<{ minutes: number | undefined; readAt: number }>(maxWorkspaces)
   const pace = createPace({ share: 0.1 })
   let turn: Promise<unknown> = Promise.resolve()
 
@@ -37,7 +37,8 @@ export function createUsualAnswer(dependencies: {
     const found = (await store.read(ids)).map((one) => ({ ...one, tags: [] }))
     const { answered, medianAnswerSeconds = 0 } = rowOf('', found)
     const minutes = Math.max(1, Math.ceil(medianAnswerSeconds / 60))
-    known.set(workspaceId, { readAt, ...(answered >= minAnswered && minutes <= maxMinutes && { minutes }) })
+    const isShown = answered >= minAnswered && minutes <= maxMinutes
+    known.set(workspaceId, { minutes: isShown ? minutes : undefined, readAt })
   }
 
   return {
@@ -45,7 +46,7 @@ export function createUsualAnswer(dependencies: {
       const { minutes, readAt = Number.NEGATIVE_INFINITY } = known.get(workspaceId) ?? {}
       const at = now()
       if (at - readAt >= readEveryMs) {
-        known.set(workspaceId, { ...(minutes !== undefined && { minutes }), readAt: at })
+        known.set(workspaceId, { minutes, readAt: at })
         turn = turn
           .then(() => pace(() => read(workspaceId, at)))
           .catch((error: Error) => logger.warn({ reason: error.name }, 'reading the usual time to answer failed'))
