@@ -1,9 +1,8 @@
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
 import { Code, ConnectError, createClient, createRouterTransport } from '@connectrpc/connect'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { createCoreTransport } from '../core-client/core-transport.ts'
+import { startSilentServer } from '../test/support/silent-server.ts'
 import { createKeyedTransport, UnknownOutcomeError } from './keyed-transport.ts'
 
 /** A core whose first `times` calls fail with `code`. Later calls succeed. */
@@ -49,10 +48,8 @@ describe('a transport that adds idempotency keys', () => {
 })
 
 it('a call to a core that accepts the connection and never answers ends at the deadline', async () => {
-  const silent = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1')
-  await once(silent, 'listening')
-  onTestFinished(() => void silent.close())
-  const core = createCoreTransport(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`)
+  const { port } = await startSilentServer()
+  const core = createCoreTransport(`http://127.0.0.1:${port}`)
   onTestFinished(() => core.cut())
   const client = createClient(WorkspaceService, createKeyedTransport(core, { key: 'k1', deadlineMs: 100 }))
   await expect(client.listWorkspaces({})).rejects.toMatchObject({ code: Code.DeadlineExceeded })

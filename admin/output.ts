@@ -6,6 +6,12 @@ export function formatValue(value: unknown): string {
   return rows.length === 0 ? '  nothing' : columns(rows)
 }
 
+/** Completes the rows of a page: says that there are none, or how to read the next page. */
+export function pageRows(rows: string[][], nextPageToken = ''): string[][] {
+  if (rows.length === 0) return [['nothing']]
+  return nextPageToken === '' ? rows : [...rows, ['more with', `--page ${nextPageToken}`]]
+}
+
 const isEmptyList = (value: unknown) => Array.isArray(value) && value.length === 0
 
 function rowsOf(value: unknown, path: string): string[][] {

@@ -7,8 +7,8 @@ interface WholeAnswer {
   headers: Record<string, string | string[] | undefined>
   /** False if the body was longer than `maxBytes`. */
   isWhole: boolean
-  /** Beginning of the body of an answer that is not 2xx. */
-  beginning: Uint8Array
+  /** Beginning of the body of an answer that is not 2xx, in pieces. */
+  beginning: Buffer[]
 }
 
 /**
@@ -16,7 +16,6 @@ interface WholeAnswer {
  */
 const ownHeaders = new Set(['host', 'content-length', 'connection', 'transfer-encoding', 'expect', 'upgrade'])
 
-const noBytes = new Uint8Array()
 /** Bytes of an answer that are kept, at least. 300 characters have at most 1,200. */
 const keptBytes = 1_200
 
@@ -40,7 +39,6 @@ export function readAnswer(
     let controller: Dispatcher.DispatchController | undefined
     let answer: WholeAnswer | undefined
     let read = 0
-    const beginning: Buffer[] = []
 
     const abort = () => controller?.abort(signal.reason)
     signal.addEventListener('abort', abort, { once: true })
@@ -55,19 +53,19 @@ export function readAnswer(
         onResponseStart(_, status, headers) {
           // Ignores interim responses such as 103 (Early Hints).
           if (status < 200) return
-          answer = { status, headers, isWhole: true, beginning: noBytes }
+          answer = { status, headers, isWhole: true, beginning: [] }
           onHeaders()
         },
         onResponseData(started, chunk) {
-          if (answer && answer.status >= 300 && read < keptBytes) beginning.push(Buffer.from(chunk))
+          if (answer && answer.status >= 300 && read < keptBytes) answer.beginning.push(Buffer.from(chunk))
           read += chunk.length
           if (read <= maxBytes || !answer) return
-          resolve({ ...answer, isWhole: false, beginning: Buffer.concat(beginning) })
+          resolve({ ...answer, isWhole: false })
           started.abort(new Error('answer too long'))
         },
         onResponseEnd() {
           signal.removeEventListener('abort', abort)
-          if (answer) resolve(beginning.length > 0 ? { ...answer, beginning: Buffer.concat(beginning) } : answer)
+          if (answer) resolve(answer)
         },
         onResponseError(_, error) {
           signal.removeEventListener('abort', abort)

@@ -99,7 +99,8 @@ export function createSender(options: SenderOptions): Sender {
       whole = isWhole
       if (status < 200 || status > 599) throw new ProtocolError('invalid HTTP status')
       const retryAfterMs = parseRetryAfter(headers['retry-after'], now())
-      const text = headers['content-encoding'] === undefined ? responseText(beginning) : ''
+      const isText = beginning.length > 0 && headers['content-encoding'] === undefined
+      const text = isText ? responseText(beginning) : ''
       return {
         status,
         ...(text !== '' && { text }),
@@ -152,9 +153,9 @@ interface Answer {
 type ExchangeRest = [url: URL, request: ReadyRequest, signal: AbortSignal, onPhase: (phase: AttemptPhase) => void]
 
 /** Returns the first characters of a response on one line, without control and format characters. */
-function responseText(beginning: Uint8Array): string {
+function responseText(beginning: Buffer[]): string {
   const line = new TextDecoder()
-    .decode(beginning)
+    .decode(Buffer.concat(beginning))
     .replace(/[\p{C}\p{Z}]+/gu, ' ')
     .trim()
   return [...line].slice(0, contractLimits.responseTextMaxLength).join('').trimEnd()

@@ -1,6 +1,7 @@
 import { toJson } from '@bufbuild/protobuf'
 import { ListConversationsResponseSchema } from '#proto/messaging/v1/messaging_pb.js'
 import { command, type Group } from '../command.ts'
+import { pageRows } from '../output.ts'
 import { workspace } from './workspace-flag.ts'
 
 /** A conversation of the list, as JSON. */
@@ -12,17 +13,16 @@ interface ListedConversation {
   agent?: { displayName: string }
 }
 
-/** Returns one row for each conversation, and one that says how to go on. */
+/** Returns one row for each conversation. */
 function conversationRows(answer: { conversations?: ListedConversation[]; nextPageToken?: string }): string[][] {
   const { conversations = [], nextPageToken } = answer
-  if (conversations.length === 0) return [['nothing']]
   const rows = conversations.map(({ conversationId, sessionId, agent, waitingSince, lastMessageAt }) => [
     conversationId,
     sessionId,
     waitingSince ? `waits since ${waitingSince}` : `last message ${lastMessageAt ?? 'none'}`,
     agent ? `with ${agent.displayName}` : 'unassigned',
   ])
-  return nextPageToken === undefined ? rows : [...rows, ['more with', `--page ${nextPageToken}`]]
+  return pageRows(rows, nextPageToken)
 }
 
 export const conversations: Group = {

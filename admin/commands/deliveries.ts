@@ -9,6 +9,7 @@ import {
 } from '#proto/lead/v1/delivery_pb.js'
 import { leadTitle } from '../../contract/lead-title.ts'
 import { command, type Group } from '../command.ts'
+import { pageRows } from '../output.ts'
 import { oneOf, UsageError } from '../usage.ts'
 import { namedSubscription as named } from './destination-flags.ts'
 import { workspace } from './workspace-flag.ts'
@@ -38,9 +39,8 @@ interface ListedDelivery {
   latestAttempt?: { attemptNumber: number; eventType: string; nextRetryAt?: string }
 }
 
-/** Returns one row for each delivery, and one that says how to go on. */
+/** Returns one row for each delivery. */
 function deliveryRows(answer: { deliveries: ListedDelivery[]; nextPageToken: string }): string[][] {
-  if (answer.deliveries.length === 0) return [['nothing']]
   const rows = answer.deliveries.map(({ destination, latestAttempt: attempt, ...delivery }) => [
     delivery.createdAt,
     delivery.deliveryId,
@@ -51,7 +51,7 @@ function deliveryRows(answer: { deliveries: ListedDelivery[]; nextPageToken: str
     attempt?.eventType ?? '',
     delivery.lead ?? '',
   ])
-  return answer.nextPageToken === '' ? rows : [...rows, ['more with', `--page ${answer.nextPageToken}`]]
+  return pageRows(rows, answer.nextPageToken)
 }
 
 export const deliveries: Group = {

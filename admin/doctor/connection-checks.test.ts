@@ -1,22 +1,8 @@
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { freePort } from '../../test/support/free-port.ts'
+import { startSilentServer } from '../../test/support/silent-server.ts'
 import { connectionFindings } from './connection-checks.ts'
 import type { Finding } from './findings.ts'
-
-/** Starts a server that accepts connections and is silent. Returns its port and the number of its connections. */
-async function startSilentServer(host: string) {
-  let connections = 0
-  const server = createServer((socket) => {
-    connections += 1
-    socket.on('error', () => {}).resume()
-  })
-  server.listen(0, host)
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  return { port: (server.address() as AddressInfo).port, connections: () => connections }
-}
 
 async function allFindings(url: URL, ...addresses: string[]) {
   const found: Finding[] = []

@@ -5,7 +5,7 @@ import { fromFeed, type LocalEvent, type LocalPage } from './local-event.ts'
 
 const pageSize = 50
 const waitSeconds = 20
-/** Added to the wait, so that only a core that does not answer is given up. */
+/** A call fails when a core has not answered this long after the end of its wait. */
 const answerMs = 5_000
 
 /**

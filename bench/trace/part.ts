@@ -28,7 +28,7 @@ const stretches: [name: string, length: (trace: Trace) => bigint][] = [
   ['driver and engine: journaled insert', ({ insert }) => lengthOf(insert)],
 ]
 
-/** Traces single sends and shows where their time is. The traces themselves take about a tenth of it. */
+/** Shows how long each part of a single send takes. The tracing itself adds about a tenth. */
 export const tracePart: Part = async ({ rounds, quick, log }) => {
   const measuredMs = quick ? 2_000 : 8_000
   const collector = await startCollector()

@@ -3,7 +3,7 @@ import type { CallFailure, Credential, SessionCalls, WorkspaceSession } from './
 
 export type { WorkspaceSession } from './session-calls.ts'
 
-/** An operator as visitors see them. */
+/** The name and the picture of an operator that visitors see. */
 export interface ShownAgent {
   displayName: string
   avatarUrl?: string | undefined
@@ -164,7 +164,7 @@ export function createSessionHolder({
     signIn,
     signOut,
     draftsOfAllTabs,
-    /** Returns the signed-in operator as visitors see them. */
+    /** Returns the name and the picture that visitors see of the signed-in operator. */
     agent: (): ShownAgent => ({ displayName: current.peek()?.displayName ?? '', avatarUrl: face.peek() }),
     /** Sets the function that counts the conversations with drafts in this tab. */
     onCountDrafts(count: () => number) {

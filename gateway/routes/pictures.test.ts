@@ -31,7 +31,7 @@ async function startWithPictures(...letters: string[]) {
   return { ...gateway, pictures, asked, get, status: async (letter: string) => (await get(letter)).status }
 }
 
-test('a picture is read from a core once in ten minutes, for any number of requests', async () => {
+test('a gateway asks a core for a picture at most once in ten minutes, however many requests come', async () => {
   const { pictures, asked, clock, get, status } = await startWithPictures('a')
   const answers = await Promise.all(Array.from({ length: 5 }, () => get('a')))
   for (const answer of answers) expect(Buffer.from(await answer.arrayBuffer()).equals(PICTURE)).toBe(true)

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { beforeAll, expect, it, onTestFinished } from 'vitest'
 import { isRetried } from '../../admin/listen/forwarder.ts'
 import { runAdmin } from '../../admin/run-admin.ts'
@@ -8,6 +8,7 @@ import { classify } from '../../core/delivery-stores/delivery-outcomes.ts'
 import { createVerifier, type WebhookEvent } from '../../webhooks/src/index.ts'
 import { adminHere } from '../support/admin.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { startSilentServer } from '../support/silent-server.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
@@ -164,10 +165,7 @@ it.each([
 it.each(['feed', 'subscription'])(
   'events listen of a %s fails within seconds if the core accepts connections and is silent',
   async (kind) => {
-    const silent = createTcpServer((socket) => void socket.on('error', () => {}).resume())
-    silent.listen(0, '127.0.0.1')
-    await once(silent, 'listening')
-    const { port } = silent.address() as AddressInfo
+    const { port } = await startSilentServer()
     const { code, stderr } = await adminHere(
       [
         'events',
@@ -180,7 +178,6 @@ it.each(['feed', 'subscription'])(
       ],
       { CORE_URL: `http://127.0.0.1:${port}`, SERVICE_TOKEN: 'token' },
     )
-    silent.close()
     expect([code, stderr]).toEqual([
       1,
       'admin: the core has not answered in time. Check CORE_URL, and whether GET /readyz of the core answers\n',

@@ -25,7 +25,7 @@ const utils = await makeWorkerUtils({ pgPool: pool, logger: silentLogger() })
 await utils.migrate()
 const maxAttempts = 9
 
-/** Returns a logger that writes nothing. The package calls its method `scope`. */
+/** Returns a logger that writes nothing. graphile-worker asks it for further loggers with `scope`. */
 function silentLogger() {
   const logger: object = { ...silent, scope: () => logger, log() {} }
   return logger

@@ -2,7 +2,7 @@ import { handleCommands } from '../../commands.ts'
 import { runAtRate, runConcurrently } from '../pacing.ts'
 import type { ProducerCommand } from './producer.ts'
 
-/** Executes the commands of the bench in the process of a producer. */
+/** Runs in the process of a producer, and does what the bench tells it to do. */
 export function serveProducer({
   create,
   fill,

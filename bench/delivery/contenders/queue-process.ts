@@ -16,7 +16,7 @@ export interface JobQueue {
 const bulk = 500
 const settledEveryMs = 20
 
-/** Executes the commands of the bench in the process of a job queue. */
+/** Runs in the process of a job queue, and does what the bench tells it to do. */
 export function serveQueue({ add, addAll, isSettled }: JobQueue, receiverPort: string): void {
   const jobOf = (index: number) => newJob(receiverPort, index, destinations)
 

@@ -80,7 +80,7 @@ describe('the outbox of the console', () => {
     expect(second.drafts.count()).toBe(0)
   })
 
-  it('repeats a reply with the picture of its first attempt, also after a reload with another picture', async () => {
+  it('sends a reply again with the picture of the first try, even if the operator has changed it and reloaded the page', async () => {
     const first = outboxWith([Code.Unavailable], memory(), 'https://chat.example/one')
     first.outbox.open('cnv_1', () => {}).send('Hello')
     first.outbox.stop()

@@ -21,7 +21,7 @@ interface ThreadDeps {
   inbox: Pick<Inbox, 'follow' | 'update'>
   outbox: Pick<Outbox, 'open'>
   conversationId: string
-  /** Returns the signed-in operator as visitors see them. */
+  /** Returns the name and the picture that visitors see of the signed-in operator. */
   agent: () => ShownAgent
   /** Called with each new message of the visitor. */
   onVisitorMessage: (message: Message) => void

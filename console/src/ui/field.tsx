@@ -26,6 +26,15 @@ export function Field({
     <div class="field">
       <label for={id}>{label}</label>
       {children({ id, 'aria-describedby': described || undefined, 'aria-invalid': error !== undefined })}
+      <FieldNotes id={id} hint={hint} error={error} />
+    </div>
+  )
+}
+
+/** The hint and the error of a field. Their ids are `${id}-hint` and `${id}-error`. */
+export function FieldNotes({ id, hint, error }: { id: string; hint: ComponentChildren; error: string | undefined }) {
+  return (
+    <>
       {hint && (
         <p class="hint" id={`${id}-hint`}>
           {hint}
@@ -36,7 +45,7 @@ export function Field({
           {error}
         </p>
       )}
-    </div>
+    </>
   )
 }
 

@@ -5,6 +5,7 @@ import type { Failure } from '../failures.ts'
 import { useAction } from './action.ts'
 import { Picture } from './avatar.tsx'
 import { Button } from './button.tsx'
+import { FieldNotes } from './field.tsx'
 import { encodePicture, type PictureShape } from './picture-file.ts'
 
 /** A picture as SetAgentPicture and SetLogo take it. */
@@ -84,14 +85,7 @@ export function PictureField({ name, hint, shape, initials, url, onSave }: Pictu
         </div>
       </div>
       <input ref={file} type="file" hidden accept="image/png,image/jpeg,image/webp" onChange={upload} />
-      <p class="hint" id={`${id}-hint`}>
-        {hint}
-      </p>
-      {error && (
-        <p class="field-error" id={`${id}-error`} role="alert">
-          {error}
-        </p>
-      )}
+      <FieldNotes id={id} hint={hint} error={error} />
     </fieldset>
   )
 }

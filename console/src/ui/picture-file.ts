@@ -13,7 +13,8 @@ const encodings = [
 ]
 
 /**
- * Draws a picture anew in its stored size, so that no metadata such as a place leaves this browser.
+ * Draws a picture again in the size in which it is stored. Its metadata, such as where a photo was
+ * taken, is not drawn and so never leaves this browser.
  * Returns undefined if the file is no picture that the browser can read.
  */
 export async function encodePicture(file: Blob, shape: PictureShape): Promise<Uint8Array | undefined> {
@@ -42,7 +43,7 @@ function drawSquare(bitmap: ImageBitmap, shape: PictureShape): HTMLCanvasElement
   canvas.width = canvas.height = Math.min(square, sidePixels[shape])
   const scale = canvas.width / square
   const context = canvas.getContext('2d')!
-  // Initials are behind the picture, so it must not be transparent.
+  // The initials behind the picture would show through a transparent one.
   context.fillStyle = '#fff'
   context.fillRect(0, 0, canvas.width, canvas.width)
   context.imageSmoothingQuality = 'high'
