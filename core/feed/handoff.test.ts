@@ -63,6 +63,35 @@ it.each([
   expect(found).toHaveLength(expected)
 })
 
+it('deliveries that are announced together keep their own number of attempts and hand-off', async () => {
+  const [plain, accepted, failed] = [
+    await deliveries.newScene(),
+    await deliveries.newScene(),
+    await deliveries.newScene(),
+  ]
+  await handsOff(accepted, 'ended')
+  await handsOff(failed, 'failed')
+  const worker = await deliveries.worker()
+  const { attemptId } = await plain.send()
+  await worker.drain(400)
+  await plain.operator.retryDeliveryAttempt({ attemptId, idempotencyKey: 'again' })
+  await accepted.send()
+  await worker.drain(200)
+  await failed.send()
+  await worker.drain(400)
+  await deliveries.cores[0]!.flushFeed()
+  const { collections } = deliveries.cores[0]!.database
+  const stored = await Promise.all(
+    [plain, accepted, failed].map(({ leadId }) => collections.deliveries.findOne({ leadId })),
+  )
+  expect(stored.map((each) => [each?.announcedAttempts, each?.handoff?.outcome, each?.unannounced])).toEqual([
+    [2, undefined, undefined],
+    [1, 'accepted', undefined],
+    [1, 'failed', undefined],
+  ])
+  expect(typesOf(await feedOf(plain))).toEqual(['lead.captured', 'lead.delivery-failed', 'lead.delivered'])
+})
+
 it('a core that dies between any two writes delays the events of a delivery and repeats none', async () => {
   for (let writes = 0, died = true; died; writes += 1) {
     const scene = await deliveries.newScene()

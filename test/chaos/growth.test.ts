@@ -2,20 +2,20 @@ import { expect, it } from 'vitest'
 import { exceedsAllowance, grownCollections, growthOf, type Sample } from './growth.ts'
 
 const samples = (of: (index: number) => Partial<Sample>): Sample[] =>
-  Array.from({ length: 30 }, (_, index) => ({ residentMb: 100, handles: 50, sockets: 30, ...of(index) }))
+  Array.from({ length: 30 }, (_, index) => ({ usedMb: 100, handles: 50, sockets: 30, ...of(index) }))
 
 it('fluctuating samples are not reported as growth', () => {
-  const growth = growthOf(samples((index) => ({ residentMb: 100 + (index % 3) * 60, sockets: 30 + (index % 4) * 50 })))
-  expect(growth).toEqual({ residentMb: 0, handles: 0, sockets: 0 })
+  const growth = growthOf(samples((index) => ({ usedMb: 100 + (index % 3) * 60, sockets: 30 + (index % 4) * 50 })))
+  expect(growth).toEqual({ usedMb: 0, handles: 0, sockets: 0 })
   expect(exceedsAllowance(growth)).toBe(false)
 })
 
 it('growth in the first third of the samples is ignored as warm-up', () => {
-  expect(exceedsAllowance(growthOf(samples((index) => ({ residentMb: Math.min(index, 10) * 50 }))))).toBe(false)
+  expect(exceedsAllowance(growthOf(samples((index) => ({ usedMb: Math.min(index, 10) * 50 }))))).toBe(false)
 })
 
 it.each<[string, (index: number) => Partial<Sample>]>([
-  ['memory', (index) => ({ residentMb: 100 + index * 10 })],
+  ['memory', (index) => ({ usedMb: 100 + index * 10 })],
   ['handles', (index) => ({ handles: 50 + index * 5 })],
   ['sockets', (index) => ({ sockets: 30 + index * 5 })],
 ])('steady growth of %s exceeds the allowance', (_name, of) => {

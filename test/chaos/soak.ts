@@ -3,9 +3,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Db, MongoClient } from 'mongodb'
-import { openFiles, residentBytes } from '../support/proc.ts'
+import { scrape, sumOf } from '../support/metrics.ts'
+import { openFiles } from '../support/proc.ts'
 import { allowedGrowth, exceedsAllowance, grownCollections, growthOf, type Sample } from './growth.ts'
 import { runWith } from './run.ts'
+import type { Part } from './service.ts'
 
 const { values } = parseArgs({
   options: { minutes: { type: 'string', default: '5' }, visitors: { type: 'string', default: '20' } },
@@ -26,7 +28,7 @@ const report = await runWith({ seed: 1, arrivalSeconds: seconds / 5, visitors, s
   const db = client.db(service.engine.database)
   for (let count = 0; count < sampleCount; count += 1) {
     await delay((seconds * 1000) / sampleCount)
-    for (const { name, pid } of parts) samples.set(name, [...(samples.get(name) ?? []), await sampleOf(pid())])
+    for (const part of parts) samples.set(part.name, [...(samples.get(part.name) ?? []), await sampleOf(part)])
     documents.push(await countsOf(db))
   }
 })
@@ -40,14 +42,14 @@ const rows = [...samples].map(([process, all]) => ({
 console.table(
   rows.map(({ process, first, last, grown }) => ({
     process,
-    'memory, MB': `${first.residentMb} → ${last.residentMb} (${grown.residentMb})`,
+    'used memory, MB': `${first.usedMb} → ${last.usedMb} (${grown.usedMb})`,
     handles: `${first.handles} → ${last.handles} (${grown.handles})`,
     sockets: `${first.sockets} → ${last.sockets} (${grown.sockets})`,
   })),
 )
 const grown = rows.filter((row) => exceedsAllowance(row.grown))
-const { residentMb, handles, sockets } = allowedGrowth
-console.log(`growth in brackets; allowed: ${residentMb} MB, ${handles} handles and ${sockets} sockets`)
+const { usedMb, handles, sockets } = allowedGrowth
+console.log(`growth in brackets; allowed: ${usedMb} MB, ${handles} handles and ${sockets} sockets`)
 console.log(`documents at the end: ${JSON.stringify(documents.at(-1))}`)
 const grownStores = grownCollections(documents)
 for (const [name, by] of Object.entries(grownStores)) console.log(`the collection ${name} grew by ${by} documents`)
@@ -57,10 +59,12 @@ console.log(
 )
 process.exitCode = grown.length + Object.keys(grownStores).length + report.violations.length > 0 ? 1 : 0
 
-async function sampleOf(pid: number): Promise<Sample> {
-  const targets = await openFiles(pid)
+async function sampleOf({ pid, metricsPort }: Part): Promise<Sample> {
+  const targets = await openFiles(pid())
+  const metrics = await scrape(`http://127.0.0.1:${metricsPort}/metrics`)
+  const bytes = sumOf(metrics, 'nodejs_heap_size_used_bytes') + sumOf(metrics, 'nodejs_external_memory_bytes')
   return {
-    residentMb: Math.round((await residentBytes(pid)) / 2 ** 20),
+    usedMb: Math.round(bytes / 2 ** 20),
     handles: targets.length,
     sockets: targets.filter((target) => target.startsWith('socket:')).length,
   }
