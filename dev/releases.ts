@@ -31,6 +31,15 @@ export async function lastRelease(root: string): Promise<Release | undefined> {
 }
 
 /**
+ * Returns the releases that can be upgraded to a version, oldest first: those of its major version whose commits
+ * are recorded.
+ */
+export async function upgradableReleases(root: string, version: string): Promise<Release[]> {
+  const major = version.split('.')[0]
+  return (await readReleases(root)).filter((each) => each.commit !== undefined && each.version.split('.')[0] === major)
+}
+
+/**
  * Returns the commit of a release, named `0.2.0` or `v0.2.0`, or of any other name that Git knows.
  *
  * @throws Error if this clone does not have the commit

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { commitOf, lastRelease, readReleases } from '../releases.ts'
+import { commitOf, lastRelease, readReleases, upgradableReleases } from '../releases.ts'
 
 const root = join(import.meta.dirname, '../..')
 const git = (...args: string[]) => execFileSync('git', args, { cwd: root })
@@ -37,6 +37,12 @@ describe.skipIf(isShallow).each(releases.filter(({ commit }) => commit !== undef
 
 it('the last release is the newest one', async () => {
   expect((await lastRelease(root))?.version).toBe(releases.at(-1)?.version)
+})
+
+it('releases of another major version cannot be upgraded', async () => {
+  const recorded = releases.filter(({ commit }) => commit !== undefined)
+  expect(await upgradableReleases(root, '0.9.0')).toEqual(recorded.filter(({ version }) => version.startsWith('0.')))
+  expect(await upgradableReleases(root, '77.0.0')).toEqual([])
 })
 
 it('a name that is neither a release nor a commit is rejected with the command that fetches the history', async () => {

@@ -1,2 +1,2 @@
-/** Release or commit that replaces the last release in rehearsals. */
+/** Release or commit to rehearse from instead of the recorded releases. */
 export const rehearsalFrom = (): string | undefined => process.env.REHEARSAL_FROM

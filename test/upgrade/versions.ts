@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { commitOf, lastRelease } from '../../dev/releases.ts'
+import { commitOf, lastRelease, upgradableReleases } from '../../dev/releases.ts'
 import { rehearsalFrom } from './config.ts'
 
 const run = promisify(execFile)
@@ -15,6 +15,14 @@ export const presentRoot = join(import.meta.dirname, '../..')
  */
 export async function lastVersion(): Promise<string | undefined> {
   return rehearsalFrom() ?? (await lastRelease(presentRoot))?.version
+}
+
+/** Returns the versions that can be upgraded to this source, oldest first; or the one of `REHEARSAL_FROM`. */
+export async function upgradableVersions(): Promise<string[]> {
+  const named = rehearsalFrom()
+  if (named !== undefined) return [named]
+  const { version } = JSON.parse(await readFile(join(presentRoot, 'package.json'), 'utf8'))
+  return (await upgradableReleases(presentRoot, version)).map((release) => release.version)
 }
 
 /**
