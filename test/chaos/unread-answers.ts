@@ -35,8 +35,9 @@ export async function leaveAnswersUnread(context: ClientContext): Promise<void> 
   function ask(url: string) {
     const { hostname, port } = new URL(url)
     // Connects to the part itself, because the link in front of it would read the answer.
-    const socket = connect({ host: hostname, port: Number(port) }).pause()
+    const socket = connect({ host: hostname, port: Number(port) })
     open.add(socket)
+    socket.on('data', () => socket.pause()).pause()
     socket.on('error', () => socket.destroy()).on('close', () => open.delete(socket))
     socket.write(random.pick(requests).repeat(PIPELINED))
   }
@@ -46,7 +47,7 @@ export async function leaveAnswersUnread(context: ClientContext): Promise<void> 
     for (const socket of open) {
       if (random.next() < 0.02) socket.destroy()
       // A slow client reads a little.
-      else if (random.next() < 0.1) socket.once('data', () => socket.pause()).resume()
+      else if (random.next() < 0.1) socket.resume()
     }
     for (const { name, pid } of [...service.gateways, ...service.cores]) {
       const mebibytes = Math.round((await residentBytes(pid()).catch(() => 0)) / 2 ** 20)
