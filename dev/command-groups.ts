@@ -31,7 +31,7 @@ export const groups: Record<string, Record<string, string[][]>> = {
   },
   verify: {
     audit: [['dev/audit.ts']],
-    browsers: runOf('test/browser/other-browsers'),
+    browsers: runOf('other-browsers'),
     cluster: [['test/cluster/main.ts']],
     deployment: runOf('test/deployment/images'),
     fuzz: [['test/fuzz/main.ts']],

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { builtFile } from '../../widget/test/built-files.ts'
-import { howToInstall, type OtherBrowser, otherBrowsers } from '../support/other-browsers.ts'
+import { faultsOfPage, howToInstall, type OtherBrowser, otherBrowsers } from '../support/other-browsers.ts'
 import { openShop, type Shop } from '../support/shop.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -115,6 +115,12 @@ for (const [name, start] of Object.entries(otherBrowsers)) {
       await shows(browser, '· Sent')
       const bodies = (await shop.messagesOf(conversationId)).map(({ body }) => body)
       expect(bodies.filter((body) => body === 'Are you there?')).toHaveLength(1)
+    })
+
+    test('the shop with an open chat has no fault at any size', async () => {
+      await browser.goto(shop.origin)
+      await shows(browser, 'Yes, we do.')
+      expect(await faultsOfPage(browser)).toEqual([])
     })
 
     test('the browser refuses a chat file and a chunk with one changed byte', async () => {

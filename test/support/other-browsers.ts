@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { access, mkdtemp, rm } from 'node:fs/promises'
+import { access, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -12,6 +13,8 @@ export interface OtherBrowser {
   goto(url: string): Promise<void>
   /** Evaluates an expression in the page and returns its JSON value. Awaits promises. */
   evaluate<T = unknown>(expression: string): Promise<T>
+  /** Sets the size of the page in CSS pixels. WebKit's window has a frame, so its page is a little smaller. */
+  resize(size: { width: number; height: number }): Promise<void>
   close(): Promise<void>
 }
 
@@ -26,6 +29,31 @@ export const otherBrowsers: Record<string, () => Promise<OtherBrowser | undefine
 export const howToInstall = 'apt-get install --no-install-recommends firefox-esr webkit2gtk-driver xvfb xauth'
 
 const miniBrowser = '/usr/lib/x86_64-linux-gnu/webkit2gtk-4.1/MiniBrowser'
+
+const sizes = {
+  desktop: { width: 1440, height: 900 },
+  laptop: { width: 1280, height: 800 },
+  phone: { width: 390, height: 844 },
+}
+const axe = () => readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** Returns what is wrong with the whole page at each size: violations that axe finds, and sideways scrolling. */
+export async function faultsOfPage(browser: OtherBrowser): Promise<string[]> {
+  await browser.evaluate(`(() => { ${await axe()} })()`)
+  const found: string[] = []
+  for (const [size, { width, height }] of Object.entries(sizes)) {
+    await browser.resize({ width, height })
+    const faults = await browser.evaluate<string[]>(`axe
+      .run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'], resultTypes: ['violations'] })
+      .then(({ violations }) => [
+        ...violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html)),
+        ...(document.documentElement.scrollWidth > innerWidth ? ['scrolls sideways'] : []),
+      ])`)
+    found.push(...faults.map((fault) => `${size}: ${fault}`))
+  }
+  await browser.resize(sizes.desktop)
+  return found
+}
 
 /** Starts Firefox, which speaks WebDriver BiDi over a WebSocket. */
 async function startFirefox(): Promise<OtherBrowser> {
@@ -74,6 +102,9 @@ async function startFirefox(): Promise<OtherBrowser> {
       }
       if (type !== 'success') throw new Error(exceptionDetails?.text)
       return JSON.parse(result.value)
+    },
+    async resize(viewport) {
+      await call('browsingContext.setViewport', { context, viewport })
     },
     async close() {
       socket.close()
@@ -126,6 +157,9 @@ async function startWebKit(): Promise<OtherBrowser> {
       })
       if (answer.error !== undefined) throw new Error(answer.error)
       return answer.value
+    },
+    async resize(size) {
+      await call('POST', `${session}/window/rect`, { x: 0, y: 0, ...size })
     },
     async close() {
       await call('DELETE', session).catch(() => {})

@@ -1,0 +1,37 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import { faultsOfPage, howToInstall, otherBrowsers } from '../../test/support/other-browsers.ts'
+import { until } from '../../test/support/until.ts'
+import { consoleBrowser } from './test-console.ts'
+import { views } from './view-checks.ts'
+
+const { newDemoCore } = consoleBrowser()
+
+for (const [name, start] of Object.entries(otherBrowsers)) {
+  const browser = await start()
+  if (!browser) {
+    test.skip(`${name} is not installed: ${howToInstall}`, () => {})
+    continue
+  }
+  describe(name, () => {
+    afterAll(() => browser.close())
+
+    test('no view has a fault at any size', async () => {
+      const { url } = await newDemoCore()
+      await browser.goto(`${url}/console/`)
+      const signIn = { method: 'POST', body: JSON.stringify({ link: 'good', displayName: 'Ada' }) }
+      await browser.evaluate(
+        `fetch('/console/session/sign-in', ${JSON.stringify(signIn)}).then(({ status }) => status)`,
+      )
+      const found: string[] = []
+      for (const [path, shown] of views) {
+        await browser.goto(`${url}/console/${path}`)
+        await until(`${path} with ${shown}`, async () => {
+          const text = await browser.evaluate<string>(`document.querySelector('main')?.textContent ?? ''`)
+          return typeof shown === 'string' ? text.includes(shown) : shown.test(text)
+        })
+        found.push(...(await faultsOfPage(browser)).map((fault) => `${path}, ${fault}`))
+      }
+      expect(found).toEqual([])
+    })
+  })
+}
