@@ -30,6 +30,11 @@ const idBytes = 8
 /** Maximum number of subscriptions of one gateway, also of those that are opening. */
 const maxSubscriptions = 100_000
 const framesPerMessage = 1000
+/**
+ * A message gets no further frame at this size, about in bytes. Messages of megabytes cost several times as much for
+ * each byte, because the encoder copies them in new memory.
+ */
+const messageBytes = 64 * 1024
 
 /**
  * Serves all subscriptions of one gateway with one call. The gateway sends stream commands, and the
@@ -148,7 +153,7 @@ export async function* watchEvents(
     while (!over) {
       if (frames.length === 0) await new Promise<void>((resolve) => (wake = resolve))
       if (over) return
-      const batch = frames.splice(0, framesPerMessage)
+      const batch = frames.splice(0, countOfMessage(frames))
       for (const { size } of batch) unread.giveBack(size)
       yield create(WatchEventsResponseSchema, { frames: batch.map(({ frame }) => ({ frame })) })
     }
@@ -158,6 +163,16 @@ export async function* watchEvents(
     visitors.end()
     for (const subscription of open.values()) if (subscription !== 'opening') streamSubscriptions.close(subscription)
   }
+}
+
+/** Returns how many of the frames, from the first, share a message. */
+function countOfMessage(frames: { size: number }[]): number {
+  const most = Math.min(frames.length, framesPerMessage)
+  for (let count = 0, bytes = 0; count < most; count += 1) {
+    if (bytes >= messageBytes) return count
+    bytes += frames[count]!.size
+  }
+  return most
 }
 
 const fromPresenceUpdate = ({ opened, ended, reports }: PresenceUpdateMessage) => ({
