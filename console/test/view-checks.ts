@@ -43,7 +43,12 @@ export const emptyViews: [path: string, shows: string | RegExp][] = [
   ['nowhere', 'Page not found'],
 ]
 const desktop = { width: 1440, height: 900 }
+const laptop = { width: 1280, height: 800 }
 const phone = { width: 390, height: 844 }
+/** The pages that a laptop shows at 200 % and 400 % zoom. */
+const zoomed = { twice: { width: 640, height: 400 }, fourTimes: { width: 320, height: 256 } }
+/** Rules whose result depends on the size of the page. */
+const layoutRules = ['target-size', 'scrollable-region-focusable', 'css-orientation-lock']
 /** Accessibility rules whose result depends on the colour scheme. */
 const colourRules = ['color-contrast', 'link-in-text-block']
 export const looks = [
@@ -51,6 +56,9 @@ export const looks = [
   { name: 'dark', colorScheme: 'dark', viewport: desktop, rules: colourRules },
   { name: 'dark on a phone', colorScheme: 'dark', viewport: phone, rules: undefined },
   { name: 'light on a phone', colorScheme: 'light', viewport: phone, rules: colourRules },
+  { name: 'light on a laptop', colorScheme: 'light', viewport: laptop, rules: layoutRules },
+  { name: 'at 200 % on a laptop', colorScheme: 'light', viewport: zoomed.twice, rules: layoutRules },
+  { name: 'at 400 % on a laptop', colorScheme: 'light', viewport: zoomed.fourTimes, rules: layoutRules },
 ] as const
 
 /**
