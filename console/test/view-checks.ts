@@ -86,6 +86,11 @@ export async function checkViews(
       if (wide) found.push(`${path}, ${name}: scrolls sideways`)
       const beyond = await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)
       if (beyond > 0) found.push(`${path}, ${name}: scrolls ${beyond} px into nothing`)
+      const log = await page
+        .locator('.log')
+        .boundingBox({ timeout: 1 })
+        .catch(() => null)
+      if (log && log.height < 80) found.push(`${path}, ${name}: ${Math.round(log.height)} px for the messages`)
       if (viewport === phone) found.push(...(await smallTargets(page)).map((each) => `${path}, ${name}: ${each}`))
     }
   }
