@@ -127,6 +127,12 @@ export function Shell() {
   useSignalEffect(() => void badge.show(inbox.unanswered.value))
   useEffect(() => () => void badge.show(0), [])
   useFocusOnRoute(main)
+  // On phones the navigation scrolls, and the present area may be out of view.
+  const nav = useRef<HTMLElement>(null)
+  useEffect(
+    () => nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }),
+    [area],
+  )
 
   async function toggleAlerts() {
     const isAllowed = await alerts.toggle()
@@ -147,7 +153,7 @@ export function Shell() {
       <button type="button" class="skip-link" onClick={() => main.current?.focus()}>
         Skip to content
       </button>
-      <nav class="sidebar" aria-label="Console">
+      <nav class="sidebar" aria-label="Console" ref={nav}>
         <div class="workspace">
           <span class="workspace-mark" aria-hidden="true">
             <Icon name="inbox" />
@@ -180,8 +186,7 @@ export function Shell() {
             <OwnPicture />
             <div class="operator-names">
               <strong class="ellipsis">{session.displayName}</strong>
-              <span class="ellipsis" title={formatFull(new Date(session.expiresAt))}>
-                {session.displayName === session.operator ? '' : `${session.operator} · `}
+              <span class="ellipsis" title={`${session.operator}, until ${formatFull(new Date(session.expiresAt))}`}>
                 {`expires in ${formatDistance(session.expiresAt - Date.now())}`}
               </span>
             </div>

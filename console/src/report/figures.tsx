@@ -49,8 +49,12 @@ export function Figures({ report: { total, byDay, byHour, byTag } }: { report: R
     <>
       <dl class="figures">
         <Figure name="Conversations" value={String(total.conversations)} more={`${total.answered} answered`} />
-        <Figure name="Median first answer" value={duration(total.medianAnswerSeconds)} more="half came within" />
-        <Figure name="90 % of first answers" value={duration(total.p90AnswerSeconds)} more="came within" />
+        <Figure name="Median first answer" value={duration(total.medianAnswerSeconds)} more="half came sooner" />
+        <Figure
+          name="Nine in ten answered within"
+          value={duration(total.p90AnswerSeconds)}
+          more="one in ten took longer"
+        />
         <Figure name="Mean rating" value={score(total.meanRating)} more={`of 5, ${total.ratings} ratings`} />
       </dl>
       <Card title="Chart">
