@@ -27,3 +27,11 @@ export const eventList: Record<string, string> = {
   'subscription.disabled': 'a subscription was disabled',
   'subscription.failing': 'the first dead letter of a subscription since its last success',
 }
+
+/** Events that lead subscriptions can have. */
+export const leadEventTypes: string[] = [
+  'lead.ready-for-delivery',
+  'lead.captured',
+  'lead.delivered',
+  'lead.delivery-failed',
+]

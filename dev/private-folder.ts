@@ -8,8 +8,8 @@ const ownFolders = /^(mongodb$|nudges$|engine)/
 
 /**
  * Creates a data folder, or takes the access of other users from an existing one: from the folder, the
- * files in it, and everything in the folders of the engine. Keeps other folders, because `DATA_DIR` may
- * name a folder that is not only a data folder.
+ * files in it, and everything in the folders of the engine. Does not change other folders, because `DATA_DIR`
+ * may name a folder that also has other content.
  *
  * @throws Error if a mode cannot be changed
  */

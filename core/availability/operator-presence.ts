@@ -37,7 +37,7 @@ const everyWorkspace = '*'
 
 /**
  * Records which inboxes are watched on this core, and reads which inboxes are watched on any core.
- * Each core stores its watched workspaces with a lease.
+ * Each core stores its watched workspaces; they expire with its lease.
  */
 export function createOperatorPresence(dependencies: {
   store: OperatorPresenceStore

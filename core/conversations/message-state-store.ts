@@ -1,5 +1,6 @@
 import type { AnyBulkWriteOperation, Collection, WithId } from 'mongodb'
 import type { EventDocument } from '../log/event-store.ts'
+import { withdrawal } from '../log/message-model.ts'
 import type { LogEvent, MessageState } from '../log-event.ts'
 import { type MessageStateChange, stateOf } from './model.ts'
 
@@ -129,10 +130,7 @@ export function createMessageStateStore({ events }: { events: Collection<EventDo
             {
               updateOne: {
                 filter: { conversationId, sequence: messageSequence!, message: { $exists: true } },
-                update: {
-                  $set: { 'message.body': '', 'message.redactedAt': occurredAt },
-                  $unset: { 'message.quickReplies': '' as const },
-                },
+                update: withdrawal(occurredAt),
               },
             },
             { updateOne: { filter: { conversationId, sequence }, update: { $unset: { unapplied: '' as const } } } },

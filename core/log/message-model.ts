@@ -29,3 +29,30 @@ export function publicMessage(
     quickReplies,
   } satisfies Record<keyof Omit<ProtoFields<MessageOfProto>, 'correlationId'>, unknown>
 }
+
+/** What a withdrawal does with each field of a stored message (contract, section 7). A new field is decided here. */
+const whenWithdrawn = {
+  messageId: 'stays',
+  clientOperationId: 'stays',
+  sessionId: 'stays',
+  correlationId: 'stays',
+  author: 'stays',
+  contentType: 'stays',
+  locale: 'stays',
+  state: 'stays',
+  body: 'emptied',
+  quickReplies: 'removed',
+  redactedAt: 'set',
+} as const satisfies Record<keyof Message, 'stays' | 'emptied' | 'removed' | 'set'>
+
+const fieldsThatAre = (fate: (typeof whenWithdrawn)[keyof Message]) =>
+  Object.entries(whenWithdrawn).flatMap(([field, what]) => (what === fate ? [`message.${field}`] : []))
+
+/** Returns the update that withdraws a stored message. */
+export const withdrawal = (at: Date) => ({
+  $set: {
+    ...Object.fromEntries(fieldsThatAre('emptied').map((field) => [field, ''])),
+    ...Object.fromEntries(fieldsThatAre('set').map((field) => [field, at])),
+  },
+  $unset: Object.fromEntries(fieldsThatAre('removed').map((field) => [field, '' as const])),
+})

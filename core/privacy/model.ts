@@ -51,7 +51,7 @@ export interface ErasedVisitor {
    * ids are added before the data is removed.
    */
   traces: VisitorTraces
-  /** Whether data that was written late has been removed. New sessions then ignore the erasure. */
+  /** Whether data was removed that calls wrote after the first pass. New sessions then ignore the erasure. */
   isSwept: boolean
 }
 

@@ -1,6 +1,6 @@
 import type { Collection, Document, Filter, WithId } from 'mongodb'
 
-/** A part of the data that belongs to a thing. */
+/** A group of documents that is removed with its owner, for example a visitor or a conversation. */
 export interface Part {
   /** Kind of the documents in the metric of removed data. */
   kind?: string

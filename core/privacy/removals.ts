@@ -24,7 +24,7 @@ export interface RemovalList {
   removed?(removal: Removal): Promise<void>
   /** Whether data that calls wrote late is removed a minute later. */
   removesLate: boolean
-  /** Removes the last references to the removal. */
+  /** Removes the id of the removal from the documents that still have it. */
   forget?(removal: Removal): Promise<void>
 }
 
@@ -95,7 +95,7 @@ export function createPacedRemoval(metrics: Pick<CoreMetrics, 'removed'>): Paced
  * 1. `marking`, or `ending` for a visitor, hides the data.
  * 2. `checking`, after every earlier call has ended, reads the data again.
  * 3. `removing` removes the data in small groups.
- * 4. `removed`, after `maxCallMs`, removes data that a call wrote after its caller stopped waiting.
+ * 4. `removed` waits for `maxCallMs`, then removes what calls still wrote after their callers gave up.
  *    Then it removes the wake-ups with the removed ids, and the record.
  */
 export function createRemovals(dependencies: {

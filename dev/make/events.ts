@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compatibility, type EventName, eventCategories } from '../../contract/event-categories.ts'
-import { deliveryEvents, feedEvents } from '../../contract/event-kinds.ts'
+import { deliveryEvents, feedEvents, leadEventTypes } from '../../contract/event-kinds.ts'
 import { type EventDefinition, eventDefinitions } from '../../gateway/schemas/events.ts'
 import { MessageAnswer } from '../../gateway/schemas/messages.ts'
 
@@ -98,12 +98,18 @@ const eventList = join(import.meta.dirname, '../../contract/event-list.ts')
 /** Returns contract/event-list.ts: when each event happens, for the console. */
 export function eventListModule(): string {
   const rows = Object.entries(deliveryEvents).map(([type, { when }]) => `  '${type}': '${when}',`)
+  const leadTypes = leadEventTypes.map((type) => `  '${type}',`)
   return `// Written from contract/event-kinds.ts: \`npm run make -- events\`.
 
 /** Every kind of event, and when it happens. Browsers do not need the schemas. */
 export const eventList: Record<string, string> = {
 ${rows.join('\n')}
 }
+
+/** Events that lead subscriptions can have. */
+export const leadEventTypes: string[] = [
+${leadTypes.join('\n')}
+]
 `
 }
 

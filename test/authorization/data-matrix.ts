@@ -74,7 +74,7 @@ export async function walkData(cores: TestCores): Promise<ShownData> {
       const token = await cores.core.access.issue({
         subject: 'reader',
         scopes: held,
-        // A token of one workspace cannot call the methods of all workspaces.
+        // Some methods act on all workspaces; a token of one workspace cannot call them.
         ...(!/\.(Create|List)Workspaces?$/.test(name) && { workspaceId: things.workspaceId }),
       })
       const call = { transport, method, token, marks, visitor, cores }

@@ -11,7 +11,7 @@ import {
   operatorRequests,
   serviceRequests,
   visitorRequests,
-} from './dear-requests.ts'
+} from './expensive-requests.ts'
 
 const SESSIONS = 10
 /** Bound of docs/operating.md for what such load adds to a gateway or a core. */
@@ -105,7 +105,7 @@ async function expectOthersUnharmed(name: string, requests: (() => Promise<Answe
 describe.each([
   ['one session', 1],
   ['ten sessions of one address', SESSIONS],
-])('the dearest requests of %s', (_, sessions) => {
+])('the most expensive requests of %s', (_, sessions) => {
   it.each(visitorRequests)(
     '%s are answered or refused with Retry-After, and nothing else stops',
     { timeout: 180_000 },
@@ -128,7 +128,7 @@ const operatorCases = callers.flatMap((caller) =>
   ),
 )
 
-describe('the dearest reads of operators and services', () => {
+describe('the most expensive reads of operators and services', () => {
   it.each(
     operatorCases.map(({ caller, request: [name, times], factor }, index) => [times * factor, name, caller, index]),
   )(

@@ -6,7 +6,7 @@ import { startDeliveryWorker } from '../support/delivery-worker.ts'
 import { residentBytes } from '../support/proc.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import type { Visitor } from '../support/visitor.ts'
-import { LARGE, MESSAGES } from './dear-requests.ts'
+import { LARGE, MESSAGES } from './expensive-requests.ts'
 
 const CLIENTS = 60
 const PIPELINED = 90

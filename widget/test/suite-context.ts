@@ -68,7 +68,7 @@ export function createSuiteContext({ serverUrl, fetch }: SuiteOptions) {
     tab,
     until,
     reset: () => control('reset'),
-    /** Changes how the server violates the contract. */
+    /** Makes the server violate the contract in this way; by default it keeps it. */
     set: (change: Scenario) => control('set', change),
     requests: (route: string) => control<Seen[]>('requests', route),
     /** Returns the number of open streams of all sessions. */

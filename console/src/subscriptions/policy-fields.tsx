@@ -1,4 +1,4 @@
-import { eventList } from '../../../contract/event-list.ts'
+import { eventList, leadEventTypes } from '../../../contract/event-list.ts'
 import type { Api } from '../api.ts'
 import { useConsole } from '../console-context.ts'
 import { SelectField, Toggle } from '../ui/field.tsx'
@@ -11,8 +11,10 @@ export interface PolicyInput {
   installations: string[]
 }
 
-const leadTypes = ['lead.captured', 'lead.delivered', 'lead.delivery-failed']
-const hookTypes = Object.keys(eventList).filter((type) => type !== 'lead.ready-for-delivery')
+/** Has a choice of its own. */
+const ofLead = 'lead.ready-for-delivery'
+const leadTypes = leadEventTypes.filter((type) => type !== ofLead)
+const hookTypes = Object.keys(eventList).filter((type) => type !== ofLead)
 
 const sources: [string, string][] = [
   ['', 'all sources'],

@@ -6,7 +6,7 @@ import type { WidgetTexts } from '../languages/texts.ts'
 type HistoryClient = Pick<ServiceClient, 'messages' | 'hasOlder' | 'loadOlder'>
 
 /**
- * Loads the whole history and returns it as a text. Lines after the first one of a message are
+ * Loads the whole history and returns it as a text. All lines of a message except its first are
  * indented, so that no message looks like several. Rejects if the history cannot be loaded.
  */
 export async function transcriptOf(client: HistoryClient, texts: WidgetTexts, dates: Dates): Promise<string> {

@@ -1651,7 +1651,7 @@ export declare type SetAgentPictureRequest = Message$1<"service.messaging.v1.Set
   image: Uint8Array;
 
   /**
-   * Origin of the gateways as visitors reach them: https, or http on this machine. Ignored if the setting
+   * Origin of the gateways as visitors reach them: https, or http for localhost. Ignored if the setting
    * PUBLIC_URL is set.
    *
    * @generated from field: string gateway_origin = 3;

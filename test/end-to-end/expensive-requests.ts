@@ -18,7 +18,7 @@ const large = () => {
   return { clientOperationId, body: LARGE, contentType: 'text', locale: 'en' }
 }
 
-/** The dearest request of each route of visitors. */
+/** The most expensive request of each route that visitors call. */
 export const visitorRequests: DearRequest<Visitor & { siteKey: string }>[] = [
   ['history from the start', CALLS_BURST, (visitor) => visitor.call('GET', '/messages?limit=100')],
   ['newest history', CALLS_BURST, (visitor) => visitor.call('GET', '/messages?limit=100&beforeSequence=2147483647')],
@@ -112,7 +112,7 @@ export function operatorCallers(
   }
 }
 
-/** The dearest reads of operators and services. */
+/** The most expensive reads of operators and services. */
 export const operatorRequests: DearRequest<OperatorCaller>[] = [
   [
     'search',
@@ -155,7 +155,7 @@ export const operatorRequests: DearRequest<OperatorCaller>[] = [
   ],
 ]
 
-/** The dearest read that only services may make. */
+/** The most expensive read that only services may make. */
 export const serviceRequests: DearRequest<OperatorCaller>[] = [
   [
     'export of a visitor',
