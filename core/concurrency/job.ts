@@ -5,7 +5,10 @@ import { stackFrames } from '../../platform/observability/stack-frames.ts'
 export interface Job {
   readonly name: string
   readonly everyMs: number
-  /** End of the last run without a failure, in milliseconds since 1970; before that, the start. */
+  /**
+   * Returns the end of the last successful run, in milliseconds since 1970. Before the first one,
+   * returns the time at which the job was created.
+   */
   lastSuccessAt(): number
   start(): void
   /** Starts no more runs. Resolves when the current run, if any, has ended. */

@@ -18,7 +18,7 @@ interface PaceOptions {
 export type Pace = <T>(work: () => Promise<T>, options?: { signal?: AbortSignal; atOnce?: boolean }) => Promise<T>
 
 /**
- * Creates the pace of work in the background, so that it does not delay database calls for messages.
+ * Creates a pace for background work, so that this work does not delay database calls for messages.
  * After an idle time, work starts at once.
  */
 export function createPace({

@@ -34,8 +34,9 @@ const states: Partial<Record<EventType, RatingState>> = { 'rating.requested': 'r
 const deciding: EventType[] = ['conversation.closed', 'rating.requested', 'rating.given']
 
 /**
- * Ratings of closed conversations. The newest event about the rating since the closing is its state.
- * So a rating is given at most once for each closing, also at several cores.
+ * Ratings of closed conversations. The newest event about the rating since the closing determines
+ * the state of the rating. So a rating is given at most once for each closing, also at several
+ * cores.
  */
 export function createRatings(dependencies: {
   access: VisitorAccess

@@ -46,8 +46,8 @@ export function createMongoClient(uri: string, defaults: MongoClientOptions): Mo
 }
 
 /**
- * Returns a `SettingError` if a file with a certificate cannot be read, or if the database refuses the user
- * or misses a right. Else returns the error itself.
+ * Returns a `SettingError` if a file with a certificate cannot be read, if the database rejects the
+ * user, or if the user lacks a permission. Else returns the error itself.
  */
 export function connectFault(error: unknown): unknown {
   const { code, path, message = '' } = error as { code?: unknown; path?: string; message?: string }

@@ -118,7 +118,8 @@ export function createWorkerRoom(options: {
         usages.delete(destination)
       if (base + extra === 0) waiting.clear()
       if (wasFull && waiting.size > 0) return true
-      // Waits until half of the deliveries in advance are left, so that one claim brings many.
+      // Wait until the worker has at most half of the deliveries in advance that it may have.
+      // Then one claim returns many deliveries.
       return waiting.has(destination) && usage.extra <= usage.ahead / 2 && waiting.delete(destination)
     },
     resize(size) {

@@ -2,7 +2,10 @@ import { createLruCache } from '../../platform/lru-cache.ts'
 import type { LogEvent } from '../log-event.ts'
 import { isInFeed } from './model.ts'
 
-/** Events that this process has appended to the log of one conversation, and whose entries are missing. */
+/**
+ * Events that this process has appended to the log of one conversation. Their entries in the feed
+ * are still missing.
+ */
 export interface AppendedEvents {
   conversationId: string
   /** In order, without gaps. Undefined if the log must be read, because more events may be missing. */

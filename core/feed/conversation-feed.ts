@@ -30,7 +30,7 @@ const paceMs = 50
 const share = 1 / 5
 /** Events older than this are not added, because their entries may have been removed. */
 const maxAgeMs = feedKeptMs - 86_400_000
-/** The first start of the feed reads the logs from this time before. */
+/** At its first start, the feed begins with log events of at most this age, in milliseconds. */
 const beforeFirstStartMs = 600_000
 
 /**
@@ -68,8 +68,8 @@ export function createConversationFeed(dependencies: {
   }
 
   /**
-   * Reads which entries a conversation lacks, oldest first, and whether there may be more. With them it
-   * is complete up to `through`.
+   * Returns entries that the feed lacks for a conversation, oldest first, and whether there may be
+   * more. With these entries, the feed has all entries of the conversation up to `through`.
    */
   async function missingOf(conversationId: string, createdAt: Date, newest: number | undefined) {
     const since = new Date(now() - maxAgeMs)

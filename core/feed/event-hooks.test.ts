@@ -39,7 +39,7 @@ async function scene(eventTypes: string[] = feedEventTypes) {
     const outcome = { case: 'response' as const, value: { status } }
     return worker.recordAttempts({ results: [{ deliveryId, attemptId, claimId, outcome }] })
   }
-  /** Sends what waits for the hook, and returns the verified bodies. */
+  /** Sends the deliveries that wait for the hook. Returns their verified bodies. */
   async function sent(status = 200) {
     await Promise.all(cores.cores.map((core) => core.flushFeed()))
     const mine = (await claim()).filter(({ destination }) => destination === created.hookId)

@@ -11,7 +11,7 @@ interface NewPicture {
   workspaceId: string
   /** The file; empty to remove the picture. */
   image: Uint8Array
-  /** Origin of the gateways, unless the settings name it. */
+  /** Origin of the gateways. Used only if the setting `PUBLIC_URL` is empty. */
   gatewayOrigin: string
 }
 

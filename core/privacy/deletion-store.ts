@@ -72,7 +72,7 @@ export function createDeletionStore(
     return ids((await Promise.all(found)).flat())
   }
 
-  /** Parts of a workspace beside its conversations and objects. */
+  /** Returns the parts of a workspace other than its conversations and objects. */
   function partsOfWorkspace(workspaceId: string): Part[] {
     const rest = [suppressions, policyChanges, erasures, visitors, consoleSessions, signInLinks, feedEntries, pictures]
     return [

@@ -44,8 +44,9 @@ const deletedBy = ({ kind, ids: [id = ''], workspaceId }: Removal): Deleted => (
 })
 
 /**
- * The removal of a workspace, connection, installation or lead subscription. Hiding marks the object,
- * and the check marks what earlier calls have added. The conversations have removals of their own.
+ * The removal of a workspace, connection, installation or lead subscription. Hiding marks the
+ * object, and the check marks what earlier calls have added. Separate removals remove the
+ * conversations.
  */
 export function createObjectList(dependencies: {
   store: DeletionStore

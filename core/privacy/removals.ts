@@ -31,7 +31,7 @@ export interface RemovalList {
 interface NextParts<Item = string> {
   /** Ids of what to remove, or sessions. */
   items: Item[]
-  /** Returns the parts of a group of the items. */
+  /** Returns the parts (groups of documents) to remove for some of the items. */
   partsOf(items: Item[]): Part[]
 }
 

@@ -134,7 +134,7 @@ function createGroups(first: Temporal.PlainDate, days: number, timeZone: string)
   const byTag = new Map<string, Group>()
   for (let day = 0; day < days; day += 1) byDay.set(first.add({ days: day }).toString(), [])
   for (let hour = 0; hour < 24; hour += 1) byHour.set(hourName(hour), [])
-  /** Rows of each quarter of an hour, because a conversion to local time is slow. */
+  /** Caches the rows of each quarter of an hour, because a conversion to local time is slow. */
   const quarters = new Map<number, (Group | undefined)[]>()
 
   function rowsAt(time: number) {

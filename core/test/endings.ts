@@ -18,7 +18,7 @@ export interface Way {
   /** Whether the action also ends the access of the second session of `createScene`. */
   sibling: boolean
   end(core: CoreContext, scene: Scene): Promise<unknown>
-  /** False if time or the visitor ends the session, because then no operator repeats the action. */
+  /** False if a timeout or the visitor ends the session. Only actions of operators are repeated. */
   repeats?: false
 }
 

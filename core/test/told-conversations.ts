@@ -6,7 +6,10 @@ export const newWorkspace = () => `ws_${newId('cnv')}`
 
 export interface Story {
   begunAt: string
-  /** Seconds from the beginning to events of these kinds. */
+  /**
+   * Times of the messages of each author, in seconds after `begunAt`. The visitor also sends one at
+   * `begunAt`.
+   */
   agent?: number[]
   bot?: number[]
   visitor?: number[]

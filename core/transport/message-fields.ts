@@ -39,7 +39,7 @@ export function requireFewFields(message: DescMessage, bytes: Uint8Array): void 
   try {
     walk(message, bytes.length)
   } catch (error) {
-    // The decoder reports bytes that are no message.
+    // Ignore other errors, because the decoder reports bytes that are not a valid message.
     if (error instanceof ConnectError) throw error
   }
 }

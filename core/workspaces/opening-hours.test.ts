@@ -52,7 +52,7 @@ describe('openingState', () => {
   })
 
   it.each([
-    // The clock goes from 02:00 to 03:00, so it skips the hours in between.
+    // The clock goes from 02:00 to 03:00, so it skips this hour.
     ['2026-03-28T23:00:00Z', '02:00', '03:00', false, undefined],
     ['2026-03-28T23:00:00Z', '02:30', '03:30', false, '2026-03-29T01:00'],
     ['2026-03-29T01:10:00Z', '02:30', '03:30', true, '2026-03-29T01:30'],

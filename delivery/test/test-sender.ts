@@ -32,7 +32,7 @@ export const request = (url: string, more: Partial<ReadyRequest> = {}): ReadyReq
 })
 export const never = new AbortController().signal
 export const send = (url: string, more?: Partial<ReadyRequest>) => senderWith().send(request(url, more), never)
-/** The outcome of an answer of the receiver, whose body is `text`. */
+/** Returns the outcome for an answer of the receiver with the body `text`. */
 export const answered = (status: number, text = '{"received":true}'): Outcome => ({
   case: 'response',
   value: { status, ...(status >= 300 && text !== '' && { text }) },

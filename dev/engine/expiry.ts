@@ -84,8 +84,8 @@ const deleteExpired = async (collection: Collection, at: Date): Promise<number> 
 }
 
 /**
- * The filter of documents that a TTL monitor would delete. `$lte` with a Date matches only Date
- * values and arrays that contain one. Documents without a date in the field are kept, as on a
+ * Returns the filter for documents that a TTL monitor would delete. `$lte` with a Date matches only
+ * Date values and arrays that contain one. Documents without a date in the field are kept, as on a
  * MongoDB server.
  */
 const expiredFilter = (index: IndexDescriptionInfo, at: Date): Document | undefined => {

@@ -24,7 +24,7 @@ export function nudgeOfDatabase(uri: string, name: string): SocketNudge | undefi
 /** Folder beside the socket of the engine. */
 export const nudgeFolder = 'nudges'
 
-/** Length of the number before each message, which is the length of the message. */
+/** Number of bytes before each message. They contain the length of the message. */
 const headerBytes = 4
 /** A process with more unread bytes gets no further messages, because it does not read. */
 const maxUnreadBytes = 1_000_000

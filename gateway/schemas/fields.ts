@@ -9,7 +9,10 @@ export const Strict = <Properties extends TProperties>(
   options: object = {},
 ): TObject<Properties> => Type.Object(properties, { additionalProperties: false, ...options })
 
-/** Schemas of the fields of a proto. A field that is added to the proto and forgotten does not compile. */
+/**
+ * Schemas of the fields of a proto. If a field has no schema and is not in `Left`, the code does
+ * not compile.
+ */
 export type SchemasOf<Type, Left extends keyof Type = never> = Record<keyof Omit<ProtoFields<Type>, Left>, TSchema>
 
 /** Pattern of a text without control characters or lone surrogates. Ajv runs it in Unicode mode. */

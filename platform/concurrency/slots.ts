@@ -17,7 +17,10 @@ export interface Slot {
 /** Thrown if no slot is given. */
 export class NoSlotError extends Error {
   override readonly name = 'NoSlotError'
-  /** Whether a group has too many waiting calls. Otherwise all calls together are too many or too slow. */
+  /**
+   * Whether a group has too many waiting calls. Otherwise too many calls wait in all, or the call
+   * has waited too long.
+   */
   readonly isGroupFull: boolean
 
   constructor(isGroupFull: boolean) {

@@ -5,7 +5,7 @@ import { SettingError } from './setting-error.ts'
 
 export { SettingError }
 
-/** Settings with names, bounds, defaults and descriptions, and how to read them. */
+/** Settings with their names, bounds, defaults and descriptions. `read` returns their values. */
 export interface Settings<Properties extends TProperties> {
   properties: Properties
   /**

@@ -35,7 +35,10 @@ export interface WatchedTlsFiles extends TlsFiles {
 
 /** Minimum time between checks for changed files, in milliseconds. */
 const freshMs = 1000
-/** Time after which invalid files are reported. A new certificate and its key are not written at once. */
+/**
+ * Time after which invalid files are reported. A new certificate and its key are not written at the
+ * same moment.
+ */
 const reportAfterMs = 10_000
 
 interface TlsFilesOptions {

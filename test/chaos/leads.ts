@@ -103,7 +103,10 @@ export async function reportTooLate({ service, recorder, random, draining }: Cli
   }
 }
 
-/** The messages of a worker that has more room than any other, until it has a delivery, and then says nothing. */
+/**
+ * Yields the messages of a worker that first has more room than all others. Once the worker has a
+ * delivery, it reports that it has no more room. It then sends nothing until `signal` aborts.
+ */
 async function* roomForSome(taken: Promise<void>, signal: AbortSignal) {
   const over = once(signal, 'abort')
   yield { workerId: 'sleeper', room: { limit: 20_000, perDestination: 1_000 } }

@@ -171,7 +171,7 @@ export async function runWith(
       })
       draining.abort()
       const sending = Promise.all(clients).then(() => Promise.all(visitors.map(({ sent }) => sent)))
-      // The signal ends the timer, which would keep the process running.
+      // The signal ends the timer. Otherwise the timer would keep the process running.
       await Promise.race([sending, delay(stuckAfterMs, undefined, { signal: stopped.signal }).catch(() => {})])
       await waitForNone('streams behind the log', () => streamsBehind(db, visitors))
       await waitForNone('unfinished deliveries', () => openDeliveries(db, workspaceId))

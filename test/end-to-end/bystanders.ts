@@ -44,7 +44,8 @@ export async function startBystanders({ gateways, demo }: Stack): Promise<Bystan
         const times = samples.filter(({ kind, at }) => kind === 'send' && at >= from).map(({ at }) => at)
         times.sort((a, b) => a - b)
         const last = lastOf(times)
-        // Answers arrive in another order than requests, so it waits for the answers of later requests.
+        // Answers may arrive in a different order than their requests. So wait for the answers to
+        // later requests.
         return last >= 0 && times.length > last + 5 ? { to: times[last]! } : undefined
       })
       const { to } = await Promise.race([failed, measured])

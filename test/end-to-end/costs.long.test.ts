@@ -16,11 +16,12 @@ import {
 const SESSIONS = 10
 /** Bound of docs/operating.md for what such load adds to a gateway or a core. */
 const GROWTH_MAX_MIB = 350
-/** Number of sends of others that are measured before, during and after the load. */
+/** Number of the bystanders' sends that are measured before, during and after the load each. */
 const SENDS = 40
 /**
- * Others' sends may take this long at most: no one waits for the whole load. Client, gateway, core,
- * engine and other tests share the processors, so the printed times compare within a run only.
+ * Maximum time of a bystander's send, in milliseconds: no send waits for the whole load. Client,
+ * gateway, core, engine and other tests share the processors, so the printed times are comparable
+ * within a run only.
  */
 const SEND_MAX_MS = 5_000
 
@@ -28,7 +29,7 @@ let stack: Stack
 let attackers: (Visitor & { siteKey: string })[]
 let bystanders: Bystanders
 let memory: Record<string, number>
-/** Sends of others without load, measured after the previous case. */
+/** The bystanders' sends without load, measured after the previous case. */
 let before: Sample[]
 
 beforeAll(async () => {
@@ -55,7 +56,7 @@ beforeAll(async () => {
 /** Stands for a request whose connection was refused: an address has too many. */
 const connectionRefused = (): Answer => ({ status: 0, headers: new Headers(), body: undefined })
 
-/** Makes the requests at once, again and again, until enough sends of others were measured. */
+/** Makes the requests at once, again and again, until enough sends of bystanders were measured. */
 async function attack(requests: (() => Promise<Answer>)[]) {
   const answers: Answer[] = []
   const peak: Record<string, number> = {}

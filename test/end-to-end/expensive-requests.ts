@@ -72,7 +72,10 @@ export interface OperatorCaller {
   session: { sessionId: string; conversationId: string }
 }
 
-/** The caller with an operator's session at a gateway, and the caller with a service token at a core. */
+/**
+ * Returns two callers: an operator with a session at a gateway, and a service with a token at a
+ * core.
+ */
 export function operatorCallers(
   { demo, gateways, cores }: Stack,
   session: OperatorCaller['session'],

@@ -9,7 +9,7 @@ const key = 'service.widget.1.pk_friendly.features'
 const preChat = { fields: [{ name: 'name', label: 'Name', type: 'text', required: false, maxLength: 100 }] }
 const config = { capabilities: { preChatForm: true, navigation: true, screenshots: true }, forms: { preChat } }
 
-/** What each page wrote is kept, as in a browser's storage. */
+/** Creates a storage that keeps what each page wrote, as a browser's storage does. */
 function createStorage() {
   const items = new Map<string, string>()
   return {

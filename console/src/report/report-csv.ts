@@ -11,7 +11,7 @@ const columns = [
   'mean_rating',
 ]
 
-/** Spreadsheets read a text that begins so as a formula, also in wide characters. */
+/** Beginnings of texts that spreadsheets read as a formula, also as full-width characters. */
 const formula = /^[=+\-@\t\r＝＋－＠]/
 
 /** Returns a value as a field of CSV that no spreadsheet runs. */

@@ -106,7 +106,7 @@ export function hookService(router: ConnectRouter, core: CoreContext): void {
   })
 }
 
-/** Whether the words are known is checked with the other settings. */
+/** Does not check the event types. They are checked together with the other settings. */
 const policyOf = (types: string[]) => ({ ...defaultPolicy, types: types as DeliveryEventType[] })
 
 function toHook(view: SubscriptionView, at: Date): MessageInitShape<typeof HookSchema> {

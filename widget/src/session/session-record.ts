@@ -31,7 +31,7 @@ export interface SessionRecord extends SessionNotes {
   times?: GrantTimes
   /** A renewal without a response yet. A repeat must send the same key and input. */
   renewal?: { key: string; lastSeenEventId?: string; askedAtMs: number }
-  /** Subject as which the visitor was identified. Undefined while the visitor is anonymous. */
+  /** Subject of the identified visitor. Undefined while the visitor is anonymous. */
   subject?: string
   /**
    * Event that ended the session. It stays until the visitor or the host page starts a new session.

@@ -24,8 +24,8 @@ export type AnswerCard = ReturnType<typeof createAnswerCard>
 
 /**
  * Creates the card beside the launcher that shows a new answer while the panel is closed. While the
- * page is hidden, its title names the answer, too. Screen readers hear the answer from the announcer.
- * A button of the card turns a sound on.
+ * page is hidden, the title of the page also says who has answered. Screen readers get the answer
+ * from the announcer. A button of the card turns a sound on.
  */
 export function createAnswerCard({ frame, button, storage, siteKey, onOpen }: AnswerCardDeps) {
   const sound = createAnswerSound(storage, siteKey)
