@@ -120,7 +120,7 @@ function describeError(error: unknown, call: Call | undefined): { text: string; 
   return { text: `the core answered ${info.code}${missing}${issues.join('')}`, status: 1 }
 }
 
-/** Returns the flag that an issue of the request is about, and what the flag takes. */
+/** Returns the flag that sets this field of the request, and the description of the flag. */
 function aboutFlag(path: string, { command: { flags } }: Call): string {
   const flag = flagAt(path, flags)
   return flag === undefined ? '' : ` (--${flag}: ${flags[flag]?.description})`

@@ -1,6 +1,9 @@
 type TextPart = { text: string; href?: string }
 
-/** Addresses in a text, and the link of each. Later patterns read the text between earlier links. */
+/**
+ * Patterns of addresses, and a function that returns the link of an address. A pattern is not
+ * applied to links that earlier patterns have found.
+ */
 const patterns: [pattern: RegExp, hrefOf: (shown: string) => string | undefined][] = [
   [/\bhttps?:\/\/[^\s<>"'`]+/gi, safeHref],
   [/\bwww\.[^\s<>"'`]+/gi, (shown) => safeHref(`https://${shown}`)],

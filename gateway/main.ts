@@ -18,8 +18,9 @@ const GRACE_MS = 10_000
 
 /**
  * Maximum number of connections that wait to be accepted. After another gateway stops, thousands
- * reconnect at once. With Node's default of 511, the system drops further connections, and their
- * clients retry after 1 s. The system may allow fewer than this number (`net.core.somaxconn`).
+ * of clients reconnect at once. With Node's default of 511, the system drops further connections,
+ * and their clients retry after 1 s. The system may allow fewer than this number
+ * (`net.core.somaxconn`).
  */
 const BACKLOG = 4_096
 

@@ -4,7 +4,7 @@ import { timeText } from './time-text.ts'
 
 /**
  * Answers where a message is, and where to look if it was slow. Changes no state of the message. Errors:
- * NotFound for an unknown conversation, and an error for an unknown message.
+ * NotFound for an unknown conversation, and `Error` for an unknown message.
  */
 export async function* explainMessage(
   services: Services,

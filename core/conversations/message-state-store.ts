@@ -6,16 +6,16 @@ import { type MessageStateChange, stateOf } from './model.ts'
 
 export interface MessageStateStore {
   /**
-   * Returns the visitor's messages, without bodies, up to a sequence that are in one of these
-   * states, oldest first.
+   * Returns the visitor's messages in one of these states, up to a sequence, oldest first. Leaves
+   * out their bodies.
    */
   visitorMessages(
     query: { conversationId: string; upTo: number; states: MessageState[] },
     limit: number,
   ): Promise<LogEvent[]>
   /**
-   * Counts the visitor's messages up to a sequence that are in one of these states. Stops counting
-   * at `limit`.
+   * Counts the visitor's messages in one of these states, up to a sequence. Stops counting at
+   * `limit`.
    */
   count(query: { conversationId: string; upTo: number; states: MessageState[] }, limit: number): Promise<number>
   /** Returns the latest agent's message up to a sequence, without its body. */

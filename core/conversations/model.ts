@@ -76,7 +76,7 @@ export interface Assignment extends Announced {
 /** Whether bots may act in a conversation. Absent if they have never been stopped. */
 export interface BotState extends Announced {
   isStopped: boolean
-  /** The request for a person that stopped the bot. */
+  /** The bot's request for a person, if this request stopped the bots. */
   request?: { operationId: string; inputHash: string; bot: Agent; at: Date }
 }
 

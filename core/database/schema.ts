@@ -16,7 +16,7 @@ export interface SchemaStatus {
    * previous version is left.
    */
   toContract: Migration[]
-  /** Indexes with a name of this version but other keys, as `collection.index`. */
+  /** Indexes, as `collection.index`, whose keys differ from the keys in this version. */
   different: string[]
   /** Migrations of newer versions. */
   unknown: MigrationDocument[]

@@ -177,7 +177,7 @@ export function createDeliveryClaims(dependencies: {
   /**
    * Returns the deliveries that the rate limits of their destinations allow now. Reserves the
    * requests before the claim. So the rate limit holds even if the claim fails or another core
-   * claims.
+   * claims deliveries too.
    */
   async function withinRates(ids: string[], found: Sendable[], time: Date): Promise<string[]> {
     const selected = new Set(ids)

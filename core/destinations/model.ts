@@ -52,7 +52,10 @@ export interface LeadSubscription extends HandsOff, Receives {
   secrets: WebhookSecret[]
   /** Custom headers. Absent if there are none. */
   headers?: CustomHeader[]
-  /** Names of the headers that a move to another origin removed, until headers are set again. */
+  /**
+   * Names of the headers that were removed when the destination moved to another origin. Empty
+   * after headers are set again.
+   */
   droppedHeaders?: string[]
   /** Ids of the consecutive attempts that the destination answered with 404. */
   notFound: string[]

@@ -26,7 +26,7 @@ const batchSize = 50
 const eventsPerRead = 200
 /** Minimum time in milliseconds between two rounds, if fewer than `batchSize` conversations wait. */
 const paceMs = 50
-/** Maximum share of the time that the feed takes under load. */
+/** Under load, the feed works for at most this share of the time. */
 const share = 1 / 5
 /** Events older than this are not added, because their entries may have been removed. */
 const maxAgeMs = feedKeptMs - 86_400_000

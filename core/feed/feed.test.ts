@@ -200,7 +200,7 @@ it('a visitor who identifies has not left, and one whose session is closed has',
   const { all } = await reader(site.workspaceId)
   const types = ['visitor.identified', 'visitor.left']
   expect(typesOf(await all('', types))).toEqual(['visitor.identified'])
-  // The log gets the end of a session only while one of its streams is open.
+  // The end of a session is written to the log only if the session has an open stream.
   await cores.openStream(verified)
   await cores.close(verified)
   const ends = async () => (await cores.log(verified.conversationId)).some(({ type }) => type === 'session.closed')

@@ -5,15 +5,16 @@ import type { IdentityProvider } from '../operators/identity-provider.ts'
 import { createProviderSignIn } from '../operators/provider-sign-in.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 
-// Each stored secret belongs to what it was entered or created for: a destination, a provider, an
-// installation. This table changes each of these, and checks what travels to the new one.
+// Each stored secret was entered or created for one owner, such as a destination, a provider or an
+// installation. The functions in `places` change this owner and return all that is then sent. The
+// secret must not be in it.
 
 const test = testDeliveries()
 const client = new MongoClient(test.uri)
 beforeAll(() => test.open({ started: true }))
 afterAll(() => client.close())
 
-/** A change, with the secrets that must not travel after it, and all that travels after it. */
+/** The secrets that must not be sent after a change, and everything that is sent after it. */
 interface Change {
   secrets: string[]
   travels: string
@@ -91,7 +92,7 @@ const providerChanges = (run: (asked: string[], other: string) => Promise<unknow
     ]),
   )
 
-/** Changes an installation and returns the answers, which are all that travels. */
+/** Changes an installation and returns the answers. Nothing else is sent. */
 async function changedInstallation(settings: object): Promise<Change> {
   const { workspaces } = test.cores[0]!
   const { workspaceId } = await workspaces.createWorkspace('Shop')
@@ -105,7 +106,7 @@ async function changedInstallation(settings: object): Promise<Change> {
 const places: Record<string, Record<string, () => Promise<Change>>> = {
   'leadSubscriptions.destination.sealed': destinationChanges,
   'leadSubscriptions.headers.sealed': destinationChanges,
-  // A signing secret stays when the destination moves, because only signatures travel.
+  // A signing secret stays when the destination moves, because requests have only signatures.
   'leadSubscriptions.secrets.sealed': destinationChanges,
   'consoleSessions.provider.sealed': providerChanges(async (asked, other) => {
     await signInAt(providerAt('https://a.example')).finish(await begunSignIn(providerAt('https://a.example')))

@@ -14,8 +14,8 @@ export interface RemovalList {
   /** Time in milliseconds after which no earlier call uses the hidden data. */
   hiddenMs: number
   /**
-   * Reads the hidden data again after that time. Returns the ids of the data to remove, or undefined
-   * if data was hidden only now, so that the check must be repeated.
+   * Reads the hidden data again after that time. Returns the ids of the data to remove. Returns
+   * undefined if it has hidden more data; the check must then be repeated.
    */
   check?(removal: Removal): Promise<string[] | undefined>
   /** Returns what to remove now, or the pause in milliseconds before the next try. */

@@ -112,8 +112,8 @@ export async function* watchEvents(
       const epoch = (await conversationAccess.epochOf(session.conversationId)) ?? ''
       const start = { afterSequence, lastEventId }
       const subscription = await streamSubscriptions.open({ id, sink, session, epoch, start, toldAvailability })
-      // While the subscription was opening, the gateway cancelled it or the call ended.
       if (!over && open.get(id) === 'opening') return void open.set(id, subscription)
+      // While the subscription was opening, the gateway cancelled it or the call ended.
       told.delete(id)
       streamSubscriptions.close(subscription)
     } catch (error) {

@@ -154,7 +154,7 @@ export async function startTestCores(
      * than in the run before. The test returns whether its core died. `npm run test:long` tries every
      * number of writes. `npm test` tries one of `every` numbers, other ones each day.
      *
-     * @param everyInLong the long run tries one of this many numbers
+     * @param everyInLong `npm run test:long` tries one of this many numbers; by default, all
      */
     async untilOneSurvives(
       test: (mortal: CoreContext, writes: number) => Promise<boolean>,

@@ -39,8 +39,8 @@ export interface Wakeups {
    */
   isCurrent(): boolean
   /**
-   * Whether streams may send events. False while this process may not know changes that other
-   * processes have answered. `current` is emitted when it is true again.
+   * Whether streams may send events. False while other processes may have confirmed changes to
+   * their callers that this process does not know yet. `current` is emitted when it is true again.
    */
   maySend(): boolean
   /** Starts to read the wake-ups of other processes. Must be called before the first call of a client. */

@@ -63,7 +63,7 @@ describe('no other user can access anything in the data folder', () => {
     const file = join(folder, 'service.backup')
     command('backup', file)
     expect(accessible(dataDir)).toEqual([])
-    // A backup of an earlier version has open modes in its archive.
+    // The archive of an earlier version contains files that all users may access.
     openToAll(dataDir)
     execFileSync('tar', ['--create', '--gzip', '--file', file, '--directory', dataDir, '.'])
     rmSync(dataDir, { recursive: true })

@@ -42,7 +42,7 @@ export interface ReadLimit {
 }
 
 /**
- * Creates the limit. It ends a read of `app` when its answer is sent.
+ * Creates the limit. A hook of `app` ends a read when the answer to the read is sent.
  *
  * @param deps.waitMaxMs a read that has waited for this time is answered with 503
  */

@@ -48,7 +48,7 @@ redis.call('PEXPIRE', KEYS[1], math.ceil((capacity - tokens) / perMs) + 1000)
 return wait
 `
 
-/** A missing bucket is full, so no token is added to it. */
+/** Adds a token to the bucket. A missing bucket counts as full, so nothing is added to it. */
 const GIVE_TOKEN_BACK = `
 local tokens = redis.call('HGET', KEYS[1], 'tokens')
 if tokens then redis.call('HSET', KEYS[1], 'tokens', string.format('%.17g', math.min(tonumber(ARGV[1]), tokens + 1))) end

@@ -8,7 +8,7 @@ import { startTestGateway } from '../test/test-gateway.ts'
 const path = (letter: string) => `/pictures/${letter.repeat(43)}`
 const PICTURE = Buffer.alloc(60_000, 'x')
 const TEN_MINUTES_MS = 600_000
-/** An image element of another site sends these headers. */
+/** An image element of another site sends none of these headers. */
 const headers = { origin: null, authorization: null, 'x-service-widget-version': null }
 
 /** Starts a gateway in front of a core that has these pictures. */

@@ -9,9 +9,8 @@ export { SettingError }
 export interface Settings<Properties extends TProperties> {
   properties: Properties
   /**
-   * Reads settings from an environment. An empty variable counts as not set. Instead of the value of
-   * `NAME`, the environment may have the path of a file with this value, as `NAME_FILE`. Throws
-   * `SettingError`.
+   * Reads settings from an environment. An empty variable counts as not set. Instead of `NAME`, the
+   * environment may have `NAME_FILE`, the path of a file with the value. Throws `SettingError`.
    */
   read(env: NodeJS.ProcessEnv): Static<Type.TObject<Properties>>
 }

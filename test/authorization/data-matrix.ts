@@ -214,7 +214,7 @@ async function changeConversation({ cores, visitor, marks }: Call): Promise<stri
   marks.push(target)
   await core.commands.requestNavigation({ sessionId, url: `https://shop.example/${target}` }, { subject: 'desk' })
   const subject = marks.find((mark) => mark.startsWith('sub'))!
-  // The event of the identification is in the conversation of the planted visitor.
+  // The new session continues the conversation of the visitor, whose log gets `session.identified`.
   await identify(await newSession(), sign({ sub: subject }))
   const body = `watched${randomUUID()}`
   marks.push(body)

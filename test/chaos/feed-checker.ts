@@ -3,7 +3,7 @@ import type { Entry, Records } from './history.ts'
 
 type FeedEvent = Extract<Entry, { kind: 'feed event' }>
 
-/** Types of events of a log that have an event of the feed. */
+/** Types of feed events, by type of the log event. Other types of log events have no feed event. */
 const feedTypes: Record<string, string> = {
   'message.accepted': 'message.visitor',
   'message.received': 'message.agent',
@@ -106,7 +106,7 @@ function checkContent(reader: string, events: FeedEvent[], expected: ReturnType<
   const wanted = reader.startsWith('leads') ? expected.leads : expected.conversations
   const seen = new Set(events.map(keyOf))
   const missing = [...wanted].filter((key) => !seen.has(key))
-  // Conversations of other clients, which are deleted meanwhile, are not checked.
+  // Skips conversations without a recorded session, because clients delete them during the run.
   const own = events.filter(({ type, about }) => !isOfConversation(type) || expected.checked.has(about))
   const unknown = new Set(own.map(keyOf)).difference(wanted)
   return [

@@ -1,5 +1,6 @@
 // `npm run chaos -- soak --minutes 10`: runs clients at a steady load without faults. Fails if the
-// memory, files or sockets of a process grow, or a collection that does not hold what clients wrote.
+// memory, files or sockets of a process grow. Also fails if a collection grows by more documents
+// than the writes of the clients allow.
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Db, MongoClient } from 'mongodb'

@@ -103,7 +103,7 @@ export async function send(context: ClientContext, name: string, visitor: Visito
   recorder.add({ kind: 'stuck', what: `${operation} is not acknowledged` })
 }
 
-/** Repeatedly reads the history and records it, as a page does when it opens. */
+/** Repeatedly reads the history, as a page does when it opens. Records each result. */
 async function readHistory(context: ClientContext, name: string, visitor: Visitor) {
   const { service, recorder, random, draining } = context
   while (!draining.aborted) {

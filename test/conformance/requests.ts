@@ -15,7 +15,7 @@ export function requestRules(suite: () => Suite): void {
   /**
    * Sends requests that fail two checks, and expects the error of the earlier check.
    *
-   * @param forgeExpired makes an expired grant. Without it, the check of the expiry is left out.
+   * @param forgeExpired makes an expired grant. Without it, the expiry check is not tested.
    */
   async function expectOrder(forgeExpired?: (grant: string) => Promise<string>) {
     const { client, operator } = suite().roomy

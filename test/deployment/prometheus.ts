@@ -12,7 +12,7 @@ const deployed = join(import.meta.dirname, '../../deploy/prometheus')
 const scrapeSeconds = 1
 /** Durations of the rules are divided by this number. */
 const faster = 30
-/** Two scrapes are the shortest duration with two values, also when the machine is busy. */
+/** Shortest duration. A window of two scrapes contains two values, even if the machine is busy. */
 const minSeconds = 2 * scrapeSeconds
 /** Keeps alerts of rare events short, and the windows of an hour. */
 const maxSeconds = 30

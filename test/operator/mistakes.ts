@@ -35,7 +35,7 @@ const coreSettings = {
   CORE_PORT: 'free',
 }
 
-/** Settings without which a process does not read the wrong one. */
+/** Other settings, by the name of a wrong one. Without them, a process ignores the wrong one. */
 const needed: Record<string, Record<string, string>> = {
   METRICS_HOST: { METRICS_PORT: 'free' },
   DELIVERY_HOST: { DELIVERY_PORT: 'free' },

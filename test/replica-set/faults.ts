@@ -3,7 +3,7 @@ import type { ErrorName } from './errors.ts'
 
 /** A fault of a command. Without an error, the member closes the connection. */
 export interface CommandFault {
-  /** Whether the fault comes instead of the execution, or instead of the answer. */
+  /** `before`: the command is not executed. `after`: the fault replaces its answer. */
   when: 'before' | 'after'
   /** With `after`, the error is a write concern error of the executed write. */
   error?: ErrorName

@@ -1,6 +1,6 @@
 import type { Collection, Document, MongoClient } from 'mongodb'
 
-/** An answer of a retryable write, which a repeat of the write gets again. */
+/** The answer to a retryable write. A repeat of the write gets the same answer. */
 export interface StoredAnswer {
   txnNumber: bigint
   answer: Promise<Buffer>

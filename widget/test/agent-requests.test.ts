@@ -180,8 +180,8 @@ describe('agents’ screenshot requests', () => {
 describe('agents’ requests', () => {
   it('an agent’s request expires on time even if the browser clock is wrong', async () => {
     const harness = await started()
-    // The browser's clock is now five minutes ahead. The client computes the difference from the
-    // time of a live event.
+    // The browser's clock is now five minutes ahead. The client computes the difference between the
+    // clocks from the time of a live event.
     clock.sleep(300_000)
     const serverNow = () => clock.now() - 300_000
     const expiresAt = new Date(serverNow() + 120_000).toISOString()

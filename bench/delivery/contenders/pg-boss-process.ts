@@ -34,7 +34,7 @@ const again = { retryLimit: 8, retryDelay: 5, retryBackoff: true }
 if (role === 'producer') await boss.createQueue(name, { ...again, notify: true, expireInSeconds: 60 })
 else {
   const send = await loggedSends(connectionString)
-  // Each of the workers runs a batch at once, and fetches again at once after a full batch.
+  // Each worker runs the jobs of a batch in parallel. After a full batch, it fetches again at once.
   const options = {
     localConcurrency: concurrency / batchSize,
     batchSize,

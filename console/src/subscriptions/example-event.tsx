@@ -7,7 +7,10 @@ interface ExampleEventProps {
   sentNames: Record<string, string>
 }
 
-/** Shows what will be sent, with the newest lead that the operator may read, or with samples. */
+/**
+ * Shows an example of the event that will be sent. It has the values of the newest lead that the
+ * operator may read, or sample values if there is none.
+ */
 export function ExampleEvent({ mappedFields, sentNames }: ExampleEventProps) {
   const { api } = useConsole()
   const loaded = useLoad(async () => (await api.leads.listLeads({ limit: 1 })).leads, [])

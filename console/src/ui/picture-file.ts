@@ -43,7 +43,7 @@ function drawSquare(bitmap: ImageBitmap, shape: PictureShape): HTMLCanvasElement
   canvas.width = canvas.height = Math.min(square, sidePixels[shape])
   const scale = canvas.width / square
   const context = canvas.getContext('2d')!
-  // The initials behind the picture would show through a transparent one.
+  // Without this background, the initials behind a transparent picture would be visible.
   context.fillStyle = '#fff'
   context.fillRect(0, 0, canvas.width, canvas.width)
   context.imageSmoothingQuality = 'high'

@@ -43,7 +43,7 @@ export async function* workDeliveries(
   let unsent: ClaimedDelivery[] = []
   let recorded: ClaimState[] = []
   let renewed: ClaimState[] = []
-  /** Number of results and renewals that the worker has no answer to. */
+  /** Number of results and renewals of the worker that this stream has not answered yet. */
   let unanswered = 0
   let drained = false
   let failure: unknown

@@ -59,7 +59,7 @@ export function createMessageLog(deps: MessageLogDeps) {
   let isLoadingOlder = false
   let announceTimer: ReturnType<typeof setTimeout> | undefined
   let followsEnd = true
-  /** Number of unread messages when the panel opened, until they are shown. */
+  /** Number of the newest agent messages that must still be marked as new. */
   let newCount = 0
   let firstNewKey: string | undefined
   let lastKey: string | undefined

@@ -74,7 +74,7 @@ export function createMessageRow(
   function update(placed: PlacedMessage) {
     const { message, startsDay, startsNew, startsGroup, endsGroup, showsState, isLast } = placed
     // Most rows stay the same when a message arrives. The text of an unsent message also depends on
-    // consent and network, and that of a day on the present day.
+    // consent and network. The label of a day also depends on the current date.
     const isSame =
       message.messageId &&
       !startsDay &&
