@@ -50,7 +50,10 @@ export interface Command<F extends Record<string, Flag> = Record<string, Flag>> 
    * arrive. Returns undefined if it has printed everything.
    */
   run(services: Services, values: Values<F>, demo: DemoValues, host: Host): Promise<unknown> | AsyncIterable<string>
-  /** Returns the rows of a table that shows a list of the answer. Without it, each field has a line. */
+  /**
+   * Returns the rows of the table that shows a list in the answer. A command without `rows` shows
+   * each field of the answer on its own line.
+   */
   rows?(answer: never): string[][]
 }
 

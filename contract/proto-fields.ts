@@ -1,7 +1,7 @@
 /**
- * The fields of a message type of the protos. An object that `satisfies Record<keyof
- * ProtoFields<Type>, unknown>` has them all: a field that is added to the proto and forgotten there
- * does not compile.
+ * The fields of a message type of the protos. If an object `satisfies Record<keyof
+ * ProtoFields<Type>, unknown>`, it has all these fields. If a field is added to the proto but not
+ * to the object, the object does not compile.
  */
 export type ProtoFields<Type> = Omit<Type, '$typeName' | '$unknown'>
 

@@ -9,7 +9,7 @@ interface Output {
   entryFileNames: string
   chunkFileNames?: string
   format?: 'es' | 'iife'
-  /** Names of files that several entry files share, by the paths of their modules. */
+  /** Output files that several entry files share. `test` matches the paths of their modules. */
   shared?: { name: string; test: RegExp }[]
   define?: Record<string, string>
   sourcemap?: boolean

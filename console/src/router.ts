@@ -172,7 +172,10 @@ export function createRouter(window: Window) {
     stay() {
       held.value = undefined
     },
-    /** Keeps the operator in the view until the returned function is called or they choose to leave. */
+    /**
+     * Keeps the operator in the current view until the returned function is called or the operator
+     * chooses to leave.
+     */
     hold() {
       isHeld = true
       return () => {

@@ -21,7 +21,7 @@ interface Walk {
   stops: string[]
   /** Usable elements that the Tab key does not reach. */
   missed: string[]
-  /** Reached elements that are hidden or have no visible focus indicator. */
+  /** Elements that the Tab key reaches although they are hidden or show no focus indicator. */
   unseen: string[]
 }
 

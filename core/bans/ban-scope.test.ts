@@ -26,7 +26,7 @@ async function identify(at: Site, sub: string, options: { browser?: string; core
   return cores.identify(await begin(at, options), at.sign({ sub }), options)
 }
 
-/** Starts two erasures of a person and finishes both: of the session's visitor, and of the subject everywhere. */
+/** Erases the visitor of a session. Resolves when the erasure has finished. */
 async function erase(session: Parameters<typeof visitorOf>[1]) {
   await cores.core.erasures.begin(await visitorOf(cores, session), 'desk')
   await finishErasures(cores, cores.core)

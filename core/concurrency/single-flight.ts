@@ -70,7 +70,7 @@ export function createSingleFlight(
       }
     } finally {
       // The run must end in the same turn of the event loop as the last call of `hasMore`.
-      // Otherwise, work that arrives between the two would not start a run.
+      // Otherwise, work that arrives after that call and before the end would not start a run.
       running = undefined
       endRound()
     }

@@ -52,8 +52,8 @@ const isClosed = {
 
 export interface ConversationStore {
   /**
-   * Inserts a conversation. Returns false and changes nothing if it exists. The stored epoch lacks the
-   * id of the history, which every read adds.
+   * Inserts a conversation. Returns false and changes nothing if it exists. The epoch is stored
+   * without the id of the history. Each read adds this id.
    */
   insertOnce(conversation: Conversation): Promise<boolean>
   find(conversationIds: string[]): Promise<Conversation[]>

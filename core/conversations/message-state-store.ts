@@ -104,7 +104,8 @@ export function createMessageStateStore({ events }: { events: Collection<EventDo
       const sequences = await Promise.all(
         changes.map(async (change) => (change.isReceipt ? received(change) : [change.messageSequence])),
       )
-      // The driver repeats only updates of one document after an election.
+      // After an election, the driver retries only updates of a single document. So each message
+      // has its own update.
       const updates = changes.flatMap(({ conversationId, state, from }, index) =>
         sequences[index]!.map((sequence) => ({
           updateOne: {

@@ -63,7 +63,10 @@ export function createMessageStates(dependencies: {
 }): MessageStates {
   const { store, log, access, conversationAccess, logger, now } = dependencies
   let waiting = new Map<string, LogEvent>()
-  /** Events that `markSent` has taken. Every open inbox reports the same events. */
+  /**
+   * Events that `markSent` has taken. It skips repeats, because every open inbox reports the same
+   * events.
+   */
   const taken = new WeakSet<LogEvent>()
   const receipts = createSlots({ max: receiptsMax, waitingMax: Number.POSITIVE_INFINITY })
 

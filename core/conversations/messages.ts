@@ -175,8 +175,8 @@ export function createMessages({
   }
 
   /**
-   * Stores in the background what a new message shows about its visitor. If the write of the page
-   * fails, the previous page stays stored until the next report.
+   * Stores in the background that the visitor uses the panel, and on which page. If the write of
+   * the page fails, the previous page stays stored until the next report.
    */
   function observe({ session, installation }: Visitor, { occurredAt }: LogEvent, page: PageContext | undefined) {
     observations.panelUsed(session, 'message')

@@ -24,8 +24,9 @@ export interface Redactions {
 }
 
 /**
- * Withdraws messages. The event is written first, then the text is removed from the event of the
- * message, and its words from the search. Readers see the event or the removed text, in any order.
+ * Withdraws messages. First the event `message.redacted` is appended. Then the text is removed from
+ * the event of the message, and its words are removed from the search. Readers may see the appended
+ * event or the removal of the text first.
  */
 export function createRedactions(dependencies: {
   log: EventLog

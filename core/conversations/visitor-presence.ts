@@ -1,4 +1,7 @@
-/** Whether a conversation's visitor is there (`Presence` in messaging.proto). */
+/**
+ * Whether a conversation's visitor sees the chat, is only connected, or has left (`Presence` in
+ * messaging.proto).
+ */
 export type Presence = 'here' | 'away' | 'gone'
 
 /** What changed for the visitors of one gateway since its last update. */

@@ -34,7 +34,7 @@ export async function requireMatchingClock(database: Pinged, now: () => number =
     )
 }
 
-/** Returns a job that measures whether the database answers, and the difference of the clocks. */
+/** Returns a job that checks whether the database answers, and how much its clock differs. */
 export function createDatabaseWatch(options: {
   database: Pinged
   metrics: Pick<CoreMetrics, 'databaseUp' | 'clockOffset'>

@@ -65,8 +65,8 @@ const maxRenewed = 1000
 /** Maximum number of deliveries of one claim. */
 const maxTaken = 1000
 /**
- * Time in milliseconds during which claims skip a destination with a rate limit after another core
- * reserved requests to it first.
+ * Time in milliseconds for which claims skip a destination with a rate limit. The time starts when
+ * this core's reservation fails, because another core has reserved requests first.
  */
 const conflictPauseMs = 20
 /**
@@ -214,7 +214,7 @@ export function createDeliveryClaims(dependencies: {
     )
     metrics.leaseExpiries.inc(all.filter(({ tookOver }) => tookOver).length)
     if (signal.aborted) {
-      // The worker disconnected, so nobody would send these deliveries.
+      // The worker disconnected, so it cannot send these deliveries.
       await queue.releaseClaim(deliveryIds, claimId, at)
       return []
     }

@@ -11,8 +11,8 @@ interface Rate {
 /**
  * Returns how many of the `wanted` requests may start at `now`, and the state of the rate limit
  * after them. Also returns the time at which the next request may start. A tenth of the requests of
- * one second may start at once. So that no second has more than `maxPerSecond` requests, the
- * interval between the others is at least `1000 / maxPerSecond` milliseconds.
+ * one second may start at once. The interval between the other requests is at least
+ * `1000 / maxPerSecond` milliseconds, so that no second has more than `maxPerSecond` requests.
  */
 export function reserveRequests({ maxPerSecond, freeAt }: Rate, wanted: number, now: number) {
   const burst = Math.ceil(maxPerSecond / 10)

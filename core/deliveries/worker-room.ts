@@ -45,8 +45,8 @@ interface Usage {
 /**
  * Creates the room of a worker. On a stream, each destination gets at most a third of the free
  * places, so that a few destinations that hang never use all places. Destinations that answer
- * quickly get more in advance. In a claim, the worker itself says how many deliveries per destination
- * it already has (`underWay`), and how many it takes in advance (`ahead`).
+ * quickly get more deliveries in advance. In a claim, the worker itself says how many deliveries
+ * per destination it already has (`underWay`), and how many it takes in advance (`ahead`).
  */
 export function createWorkerRoom(options: {
   limit: number

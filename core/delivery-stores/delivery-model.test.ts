@@ -114,8 +114,8 @@ describe('deliveries', () => {
             lost = claimed
             claimed = undefined
             advance(longerThanALease)
-            // The claim takes over the delivery after its lease has expired, or holds the delivery
-            // of a disabled subscription.
+            // The lease has expired, so the claim takes over the delivery. If the subscription is
+            // disabled, the claim holds the delivery instead.
             const [got] = await workers[1]!.claim()
             if (model.enabled) {
               expect(got).toMatchObject({ deliveryId, attemptId: lost.attemptId })

@@ -1,5 +1,5 @@
 export const handoffWhens = ['accepted', 'failed', 'ended'] as const
-/** End of a delivery after which it is handed off. */
+/** Result of a delivery that causes its hand-off. `ended` means any result. */
 export type HandoffWhen = (typeof handoffWhens)[number]
 
 /** The workflow to which a subscription hands off its deliveries when they end. */

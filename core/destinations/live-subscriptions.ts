@@ -30,7 +30,7 @@ export interface LiveSubscriptions {
  */
 const maxAgeMs = 5_000
 
-/** Id of the cached knowledge which workspaces have destinations that receive events of the feed. */
+/** Id of the cache entry that tells whether destinations of a workspace receive feed events. */
 export const followersOf = (workspaceId: string): string => `followers ${workspaceId}`
 
 export function createLiveSubscriptions(dependencies: {

@@ -38,7 +38,10 @@ interface Waiting {
   since: number
 }
 
-/** Maximum number of conversations that wait. A follower of the logs adds the entries of further ones. */
+/**
+ * Maximum number of conversations that wait. A follower of the logs adds the entries of other
+ * conversations.
+ */
 const maxWaiting = 10_000
 const maxKnown = 50_000
 /** Further events of a conversation are read from its log. */

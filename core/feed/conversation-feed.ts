@@ -99,7 +99,7 @@ export function createConversationFeed(dependencies: {
     return new Set(closings.filter(({ sessionId }) => replaced.has(sessionId!)))
   }
 
-  /** Adds the entries of events that need no read. */
+  /** Adds the entries of events that this process remembers, without a read of the logs. */
   async function addAppended(conversations: AppendedEvents[]) {
     for (const [workspaceId, theirs] of Map.groupBy(conversations, (each) => each.workspaceId))
       await add(workspaceId, await entriesOf(theirs.flatMap(({ events = [] }) => events)))

@@ -68,7 +68,10 @@ export function createEventFanOut(dependencies: {
     await intake.add(delivery, known)
   }
 
-  /** Sends the events of the entries to the destinations that want them, then marks these. */
+  /**
+   * Sends the events of the entries to the destinations that want them. Then stores the position of
+   * each destination that has not failed.
+   */
   async function sendAll(workspaceId: string, entries: FeedEntry[], followers: Follower[], hookIds: Set<string>) {
     const found = await Promise.all(followers.map(({ subscriptionId }) => liveSubscriptions.find(subscriptionId)))
     const destinations = found.filter((known) => known !== undefined)
@@ -91,7 +94,10 @@ export function createEventFanOut(dependencies: {
     for (const { reason } of failed as PromiseRejectedResult[]) throw reason
   }
 
-  /** Brings the destinations of a workspace that have the same place to the end of its feed. */
+  /**
+   * Sends the rest of the feed to destinations of a workspace. All of them must have received the
+   * feed up to the same entry.
+   */
   async function bringUp(workspaceId: string, followers: Follower[], hookIds: Set<string>) {
     for (let place = followers[0]!.followedTo; !closed.signal.aborted; ) {
       const entries = await store.after(workspaceId, place, entriesPerRead)
@@ -102,7 +108,10 @@ export function createEventFanOut(dependencies: {
     }
   }
 
-  /** Brings the destinations of workspaces to the end of their feeds, even if one of them fails. */
+  /**
+   * Sends the rest of the feed of each workspace to its destinations. A failure for some
+   * destinations does not stop the others.
+   */
   async function bringUpAll(workspaceIds: string[]) {
     const failures: unknown[] = []
     const note = (error: unknown) => void failures.push(error)

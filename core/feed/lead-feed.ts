@@ -17,8 +17,9 @@ const batchSize = 100
 const share = 1 / 5
 
 /**
- * Adds the events of leads to the feeds. The capture of a lead comes before its deliveries. The
- * hand-off comes after the end that caused it. Any process may add them, also twice.
+ * Adds the events of leads to the feeds. The capture of a lead comes before the ends of its
+ * deliveries. A hand-off comes after the end of the delivery that caused it. Any process may add
+ * these events, even twice.
  */
 export function createLeadFeed({
   store,
@@ -94,7 +95,8 @@ const outcomes = { accepted: 'accepted', failed: 'failed', dead_lettered: 'faile
 
 /** Returns how each attempt ended that ended its delivery. */
 function endings({ _id, subscriptionId, status, attempts, ...sent }: UnannouncedDelivery) {
-  // The ends of other deliveries are no events. Otherwise an event would cause further ones.
+  // Only the ends of deliveries of leads are events. Otherwise each delivered event would cause
+  // another event.
   if (!isHandedOff(sent)) return []
   return attempts.flatMap(({ attemptId, outcome, updatedAt }, index) => {
     // An attempt of a suppressed person may end without an outcome of its own.

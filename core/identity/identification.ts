@@ -127,8 +127,8 @@ export function createIdentification(dependencies: IdentificationDependencies): 
   }
 
   /**
-   * Replaces a session with a new one, whose ids are derived from the operation. The write that
-   * closes the old session decides between concurrent operations. So no client gets the new
+   * Replaces a session with a new one, whose ids are derived from the operation. Of concurrent
+   * operations, the one whose write closes the old session succeeds. So no client gets the new
    * credentials before that write.
    */
   async function replace(

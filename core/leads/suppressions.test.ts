@@ -115,7 +115,7 @@ describe('a delivery of a suppressed person', () => {
     expect(claimed.map(({ deliveryId }) => deliveryId)).toContain(sending.deliveryId)
     await add([email(address)])
     expect(await deliveriesOf(leadId)).toMatchObject([{ status: 'sending' }])
-    // The worker dies. The next worker gets the delivery after the lease, and nothing is sent.
+    // The worker dies. After the lease, a claim ends the delivery and does not return it.
     cores.advance(600)
     expect((await claim()).map(({ deliveryId }) => deliveryId)).not.toContain(sending.deliveryId)
     expect((await deliveriesOf(leadId)).at(-1)).toMatchObject({ status: 'failed', responseClass: 'suppressed' })

@@ -143,8 +143,8 @@ export function createEventStore({
     },
 
     async readManyAfter(ranges, limit, { transient = false } = {}) {
-      // Each alternative of `$or` costs the database a query plan, which costs as much as the read.
-      // So ranges with the same start share one alternative.
+      // The database makes a query plan for each alternative of `$or`. A plan costs as much as the
+      // read. So ranges with the same start share one alternative.
       const places = Map.groupBy(ranges, ({ after }) => after)
       const alternatives = [...places].map(([after, together]) => ({
         conversationId: { $in: together.map(({ conversationId }) => conversationId) },

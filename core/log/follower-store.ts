@@ -2,7 +2,7 @@ import { type Collection, ObjectId } from 'mongodb'
 import type { LogEvent } from '../log-event.ts'
 import type { EventDocument } from './event-store.ts'
 
-/** Up to where a follower has read the logs. */
+/** Position up to which a follower has read the logs. */
 export interface FollowerDocument {
   /** Name of the follower. */
   _id: string

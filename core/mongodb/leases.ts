@@ -103,7 +103,10 @@ export function createLeases<D extends Document & { _id: string }>(
   }
 }
 
-/** Does the work of a lease. If the lease is lost, ends without an error: its holder continues. */
+/**
+ * Does the work of a lease. If the lease is lost, ends without an error, because the new holder of
+ * the lease continues the work.
+ */
 export async function whileHeld(work: Promise<unknown>): Promise<void> {
   await work.catch((error: unknown) => {
     if (!(error instanceof LeaseLost)) throw error

@@ -42,7 +42,7 @@ export interface Pictures {
 const maxBytes = 65_536
 const maxPixels = 512
 const maxPictures = 500
-/** Pictures of one owner: the present one and earlier ones that answers still show. */
+/** Maximum number of pictures of one owner: the current one, and those that old answers show. */
 const maxOfOwner = 5
 const dayMs = 86_400_000
 const faceLifetimeMs = 180 * dayMs

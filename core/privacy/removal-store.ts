@@ -52,8 +52,9 @@ type AnyDocument = LeasedDocument & { stage: string; ids?: string[]; traces?: Vi
 export type RemovalStore = ReturnType<typeof createRemovalStore>
 
 /**
- * Stores removals. Those of visitors are in `erasures`, because operators see them when they are
- * finished. Every write under a lease throws `LeaseLost` when another core owns the removal.
+ * Stores removals. Removals of visitors are in `erasures`, because operators can still see them
+ * after they have finished. Every write under a lease throws `LeaseLost` when another core owns the
+ * removal.
  */
 export function createRemovalStore({
   removals,
@@ -141,7 +142,10 @@ export function createRemovalStore({
     /** Throws `LeaseLost` if another core owns the removal. Writes nothing. */
     confirm: (removal: Held) => leasesOf(removal).confirm(removal.lease),
 
-    /** Removes the record. That of an erasure stays, without what identifies the visitor. */
+    /**
+     * Removes the record. The record of an erasure stays, but loses the fields that identify the
+     * visitor.
+     */
     async finish(removal: Held, at: Date): Promise<void> {
       if (removal.kind !== 'visitor') return removalLeases.remove(removal.lease)
       await erasureLeases.write(removal.lease, {

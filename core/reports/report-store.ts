@@ -6,7 +6,7 @@ import type { ReportedConversation } from './model.ts'
 export interface ReportStore {
   /**
    * Yields the conversations that were created before `before` and had a message since `since`, in
-   * parts. A conversation that gets a message meanwhile may come again.
+   * parts. A conversation that gets a message during the read may be yielded twice.
    */
   active(
     workspaceId: string,

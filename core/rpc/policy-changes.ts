@@ -90,8 +90,8 @@ export function policyChangeCalls({
 const maxSettings = 64
 const maxValueLength = 256
 /**
- * Request fields that are not recorded. They name the object of a call, or contain text about a
- * person.
+ * Request fields that are not recorded. They identify the call or the changed object, or contain
+ * text about a person.
  */
 const unrecorded = ['siteKey', 'sessionId', 'connectionId', 'workspaceId', 'idempotencyKey', 'reason']
 

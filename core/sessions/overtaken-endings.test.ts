@@ -47,7 +47,7 @@ const answerVia = (core: CoreContext, conversationId: string) =>
     agent: { displayName: 'Ada' },
   })
 
-// The clock ends the sessions of the other ways, so these have no answer.
+// Excludes the ways in which a session or grant expires, because they have no call with an answer.
 describe.each(waysToEnd(cores).filter(({ name }) => !/expires|renewed|lifetime/.test(name)))('when $name', (way) => {
   it('no message that another core writes after the answer reaches a stream of that core', async () => {
     for (let round = 0; round < rounds; round += 1) {

@@ -48,7 +48,8 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
   const externalSubject = mark('sub')
   const claims = { sub: externalSubject, name: mark('name'), ctx: { [mark('key')]: mark('value') }, jti: mark('nonce') }
   if (verified) {
-    // Creates an earlier session of the same person. The session below continues its conversation.
+    // Creates an earlier session of the same person. `session` continues the conversation of this
+    // earlier session.
     const first = await cores.identify(await cores.newSession(), cores.sign({ ...claims, jti: mark('firstnonce') }))
     await cores.send(first, mark('elsewhere'))
     session = await cores.identify(created, cores.sign(claims), { key: mark('identifykey') })

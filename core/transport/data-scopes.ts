@@ -23,7 +23,7 @@ export function typesIn(type: DescMessage, found = new Set<DescMessage>()): Set<
  * protos declare the scope of each kind of data.
  */
 export function hideDataInterceptor(): Interceptor {
-  /** Reading an option of a descriptor decodes it each time. */
+  /** Scopes by method. Cached, because each read of a descriptor's option decodes it again. */
   const needed = new Map<DescMethod, string[]>()
 
   /** Returns the scopes of all data that a response of the method can contain. */

@@ -26,10 +26,10 @@ export function isPlainUnary({ httpVersionMajor, method, headers }: IncomingMess
 }
 
 /**
- * Answers a call like Connect's own handler, with a fraction of its cost. This is the road of calls
- * from gateways, workers and cores.
+ * Answers a call like Connect's own handler, with a fraction of its cost. It answers the calls of
+ * gateways, workers and cores.
  *
- * @param shutdown aborts when the core stops: calls that wait for work end
+ * @param shutdown aborts when the core stops, and ends calls that wait for work
  */
 export async function serveUnary(
   { method, run }: UnaryMethod,

@@ -13,7 +13,7 @@ export function canonicalLocale(tag: string): string | undefined {
   }
 }
 
-/** Returns the violated rules of translations. A wrong locale is not repeated in the error. */
+/** Returns the violated rules of translations. The issues do not contain an invalid locale. */
 export function translationIssues(translations: Record<string, Translation>): (FieldIssue | undefined)[] {
   const path = '/appearance/translations'
   const tags = Object.keys(translations).map(canonicalLocale)

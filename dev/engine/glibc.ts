@@ -141,7 +141,7 @@ Dir::Etc::Preferences "/dev/null";
 Dir::Etc::PreferencesParts "/dev/null";
 `
 
-/** Returns the apt source of this system's archive for the next release. */
+/** Returns the apt source for the next release, in the archive that this system uses. */
 const newerSource = async (arch: string, run: Run): Promise<string> => {
   const release = Object.fromEntries(
     (await run('cat', ['/etc/os-release'])).split('\n').map((line) => line.replaceAll('"', '').split('=', 2)),

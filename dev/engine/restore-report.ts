@@ -7,8 +7,8 @@ interface UndoneKind {
   /** The documents that the kind is about. */
   filter?: Filter<Document>
   /**
-   * `gone`: only the replaced data has it. `back`: only the backup has it. Otherwise returns whether the
-   * two versions of a document differ in this kind.
+   * Selects the listed documents. `gone`: only the replaced data has the document. `back`: only the
+   * backup has it. A function gets both versions of a document, and returns whether to list it.
    */
   differs: 'gone' | 'back' | ((replaced: Document, restored: Document) => boolean)
   /** What the operators do about it. */

@@ -99,10 +99,10 @@ export function createGrantCache(options: { core: CoreClients; now: () => number
   }
 
   /**
-   * Returns whether a request may use this earlier call. `expiredToo` says whether the request
-   * accepts an expired grant. A pending call must have been made with the same value. An answered
-   * call may be used until the grant expires, or with `expiredToo` while the session can be
-   * renewed.
+   * Returns whether a request may use the answer of this earlier call. `expiredToo` says whether
+   * the request accepts an expired grant. A pending call must have been made with the same
+   * `expiredToo`. An answered call may be used until the grant expires. With `expiredToo`, it may
+   * also be used while the session can be renewed.
    */
   function isAccepted({ expiredToo: wasExpiredToo, known }: Call, expiredToo: boolean): boolean {
     if (known === undefined) return wasExpiredToo === expiredToo

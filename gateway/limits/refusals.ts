@@ -45,9 +45,9 @@ export function createRefusalLimit(options: {
   const { limiter, metrics } = options
   const accepted = createLruCache<true>(options.acceptedMax)
   /**
-   * The first check of each origin, grant or site key, while it runs. The promise resolves to an
-   * error if no core was reachable, else to undefined. Concurrent requests with the same value wait
-   * for this check, so that a valid value takes only one token of the limiter.
+   * The running first checks of origins, grants and site keys. Each promise resolves to an error if
+   * no core was reachable, else to undefined. Concurrent requests with the same value wait for this
+   * check, so that a valid value takes only one token of the limiter.
    */
   const first = new Map<string, Promise<GatewayError | undefined>>()
 

@@ -7,7 +7,7 @@ export type Connection = Writable & { readonly bytesWritten?: number }
 interface Progress {
   /** Number of bytes that have left the process. */
   sent: number
-  /** Number of checks since `sent` has changed or nothing was unsent. */
+  /** Number of consecutive checks with unsent bytes and an unchanged `sent`. */
   stalledChecks: number
 }
 

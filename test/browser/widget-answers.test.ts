@@ -16,8 +16,8 @@ async function closedChat(options = {}) {
 }
 
 /**
- * Makes the scripts of the page read that it is hidden. Sends no event, because over HTTP/1.1 the
- * stream of a hidden tab may close.
+ * Sets `document.hidden` to true for the scripts of the page. Sends no event, because over HTTP/1.1
+ * the stream of a hidden tab may close.
  */
 const hide = (page: Page) =>
   page.evaluate(`Object.defineProperty(document, 'hidden', { get: () => true, configurable: true })`)

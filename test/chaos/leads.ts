@@ -8,7 +8,7 @@ import type { Receiver } from '../support/receiver.ts'
 import { type ClientContext, callTimeoutMs } from './client-context.ts'
 
 const destinations = 2
-/** Maximum time of a worker that takes one delivery. */
+/** Maximum duration in milliseconds of a worker's stream, which takes one delivery. */
 const streamTimeoutMs = 20_000
 
 /** Creates a workspace with lead subscriptions that send every lead automatically. */

@@ -143,7 +143,8 @@ export function lifetimeRules(suite: () => Suite): void {
   concurrentRule('C4.15', async () => {
     const visitor = await suite().short.client.visitor()
     const started = performance.now()
-    // The stream is open before the message, because an older message is outside the short replay window.
+    // Opens the stream before the message is sent. A later stream may not get the message, because
+    // the replay window is short.
     const stream = await visitor.openStream({ after: 0 })
     await sendMany(visitor, 1)
     await stream.ended

@@ -25,8 +25,8 @@ let proxyUrl: string
 const proxies: ChildProcess[] = []
 
 /**
- * Starts nginx with the configuration of compose.yaml. Docker's host name is replaced by local
- * gateways.
+ * Starts nginx with the configuration of compose.yaml. The addresses of local gateways replace the
+ * host name that Docker resolves.
  *
  * @param cdn address of a CDN in front of the proxy
  */

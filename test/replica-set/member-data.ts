@@ -7,8 +7,8 @@ export interface StoredAnswer {
 }
 
 /**
- * The data of one or more members. Members with the same writes share their data. It consists of the
- * engine's databases whose names end with `suffix`.
+ * The data of one or more members. Members with the same writes share it. The data is in those
+ * databases of the engine whose names end with `suffix`.
  */
 export interface MemberData {
   suffix: string

@@ -6,7 +6,7 @@ import { encode, encodeLegacyReply, encodeMessage, messagesOf, parseRequest, typ
 
 const helloNames = ['hello', 'ismaster', 'isMaster']
 
-/** Starts the endpoint of a member. The address is known when the server listens. */
+/** Creates the server of a member. The caller starts it, and then sets `member.host`. */
 export function serveMember(context: CommandContext, member: Member, socketPath: string): Server {
   return createServer({ noDelay: true }, (socket) => {
     if (!member.isUp) return void socket.resetAndDestroy()
@@ -34,8 +34,8 @@ async function serve(context: CommandContext, member: Member, socket: Socket, en
 }
 
 /**
- * Answers `hello`. A monitor asks with the topology version that it knows: the answer then waits for a
- * change, and with an exhaust request further answers follow.
+ * Answers `hello`. If a monitor sends the topology version that it knows, the answer waits for a
+ * change. After the answer to an exhaust request, further answers follow.
  */
 async function greet({ topology }: CommandContext, member: Member, socket: Socket, request: Request) {
   const { command, id, isLegacy, isExhaust } = request

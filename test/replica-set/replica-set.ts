@@ -46,8 +46,8 @@ const isolatedPrimaryMs = 1_500
 
 /**
  * A test double of a replica set of three members, or of three routers of a sharded cluster. The members
- * share one engine. A fault that needs different data on the members copies the data. What the double
- * does not prove stands in docs/testing.md.
+ * share one engine. A fault that needs different data on the members copies the data.
+ * docs/testing.md lists what the double does not prove.
  */
 export async function startReplicaSet(
   engineUri: string,

@@ -74,7 +74,7 @@ export function parseRequest(message: Buffer): Request {
 
 const documentAt = (bytes: Buffer, at: number) => bytes.subarray(at, at + bytes.readInt32LE(at))
 
-/** Returns the elements of a list of a command: in its body, or in a document sequence. */
+/** Returns the elements of a list in a command. They are in its body or in document sequences. */
 export function listIn({ command, sequences }: Request, name: string): Document[] {
   const inBody = command[name]
   if (Array.isArray(inBody)) return inBody

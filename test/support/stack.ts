@@ -20,7 +20,7 @@ export interface Part {
   start(): Promise<void>
 }
 
-/** Running gateways and cores, in this process or in their own. */
+/** Running gateways and cores, in this process or in processes of their own. */
 export interface RunningStack {
   demo: DemoFile
   /** Data folder with the secrets of the stack. */

@@ -73,7 +73,7 @@ function chime(audio: AudioContext) {
 
 /**
  * Lifecycle for the inbox stream. Over HTTP/1.1, hidden tabs have no stream. While alerts are on,
- * one tab of the browser counts as visible, so that alerts arrive if all tabs are hidden.
+ * one tab of the browser counts as visible, so that alerts arrive even if all tabs are hidden.
  */
 export function listeningLifecycle(
   lifecycle: Lifecycle,

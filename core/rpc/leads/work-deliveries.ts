@@ -20,7 +20,7 @@ type ClaimState = MessageInitShape<typeof ClaimStateSchema>
 
 const maxLimit = 20_000
 const maxPerDestination = 1_000
-/** A worker with more results and renewals without an answer is disconnected. */
+/** Maximum number of unanswered results and renewals. A worker that sends more is disconnected. */
 const maxUnanswered = 50_000
 /** Maximum time that an answer to a result waits for the next message, in milliseconds. */
 const answerWithinMs = 50

@@ -25,7 +25,7 @@ function said({ author: { kind, displayName }, body, redactedAt }: WidgetMessage
   return `${name}: ${redactedAt ? texts.withdrawn : body.replaceAll('\n', '\n    ')}`
 }
 
-/** Saves a text as a file. The mark at its start makes editors read it as UTF-8. */
+/** Saves a text as a file. The byte order mark at the start makes editors read it as UTF-8. */
 export function saveText(name: string, text: string) {
   const url = URL.createObjectURL(new Blob(['\ufeff', text], { type: 'text/plain;charset=utf-8' }))
   const link = document.createElement('a')

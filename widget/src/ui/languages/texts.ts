@@ -115,7 +115,7 @@ export interface WidgetTexts {
   // Texts of the consent step.
   consentTitle: string
   consentExplained: string
-  /** Added to the explanation while messages or a form wait for the decision. */
+  /** Added to `consentExplained` while messages or a form wait for the visitor's decision. */
   consentHolding: string
   /** Text of the link to the policy. */
   consentPolicy: string
