@@ -20,7 +20,9 @@ const { values } = parseArgs({
 })
 const simulated = values.simulated ? await startSimulatedSet() : undefined
 const database = `service-cluster-${randomBytes(4).toString('hex')}`
-const uri = takeClusterUri(database, simulated?.database.uri)
+// On a busy machine, the set answers late, because all its members are one process.
+const patience = ['connect', 'socket', 'serverSelection', 'waitQueue'].map((name) => `&${name}TimeoutMS=30000`).join('')
+const uri = takeClusterUri(database, simulated && `${simulated.database.uri}${patience}`)
 if (uri === undefined) {
   console.error('Set MONGODB_URI to the URI of a replica set.')
   process.exit(2)
