@@ -204,7 +204,8 @@ it('the number of due deliveries and the age of the oldest one are measured', as
   await deliver('/200?due')
   await deliver('/422')
   await deliver(`http://127.0.0.1:${await freePort()}/refused`)
-  expect(await counted([stack.cores[0]!], 'service_core_deliveries_due')).toBe(3)
+  const due = async () => sumOf(await readMetrics([stack.cores[0]!]), 'service_core_deliveries_due')
+  await until('three due deliveries', async () => (await due()) === 3)
   expect(await ofCores('oldest_due_age_seconds')).toBeLessThan(60)
 })
 
