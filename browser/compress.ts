@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
-/** Compresses a built file for each content encoding that servers use, with the highest quality. */
+/** Compressors for built files, one for each content encoding, with the highest quality. */
 export const encodings = {
   br: (content: Buffer) =>
     promisify(brotliCompress)(content, {

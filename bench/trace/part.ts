@@ -28,7 +28,7 @@ const stretches: [name: string, length: (trace: Trace) => bigint][] = [
   ['driver and engine: journaled insert', ({ insert }) => lengthOf(insert)],
 ]
 
-/** Shows how long each part of a single send takes. The tracing itself adds about a tenth. */
+/** Shows how long each part of a single send takes. Tracing adds about a tenth to each time. */
 export const tracePart: Part = async ({ rounds, quick, log }) => {
   const measuredMs = quick ? 2_000 : 8_000
   const collector = await startCollector()

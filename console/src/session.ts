@@ -164,7 +164,7 @@ export function createSessionHolder({
     signIn,
     signOut,
     draftsOfAllTabs,
-    /** Returns the name and the picture that visitors see of the signed-in operator. */
+    /** Returns the name and picture of the signed-in operator, as visitors see them. */
     agent: (): ShownAgent => ({ displayName: current.peek()?.displayName ?? '', avatarUrl: face.peek() }),
     /** Sets the function that counts the conversations with drafts in this tab. */
     onCountDrafts(count: () => number) {

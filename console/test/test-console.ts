@@ -3,6 +3,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { beforeAll } from 'vitest'
 import { sharedChromium } from '../../test/support/chromium.ts'
 import { atFileEnd } from '../../test/support/clean-up.ts'
+import { accessibilityTags } from '../../test/support/page-checks.ts'
 import { buildConsoleIfStale } from '../build.ts'
 import { addDemoData } from './demo-data.ts'
 import { type FakeCore, startFakeCore, workspaceSession } from './fake-core.ts'
@@ -65,8 +66,6 @@ export function consoleBrowser() {
   }
 }
 
-const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
-
 /**
  * Returns the accessibility violations that axe finds on the page. Without `rules`, checks all
  * rules.
@@ -76,6 +75,6 @@ export async function accessibilityFindings(page: Page, rules?: string[]): Promi
   const axe = new AxeBuilder({ page }).options({ resultTypes: ['violations'], selectors: false, elementRef: false })
   // Legacy mode skips frames, so axe needs no second page to merge results.
   axe.setLegacyMode()
-  const { violations } = await (rules ? axe.withRules(rules) : axe.withTags(tags)).analyze()
+  const { violations } = await (rules ? axe.withRules(rules) : axe.withTags(accessibilityTags)).analyze()
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
 }

@@ -1,4 +1,5 @@
 import type { Page } from 'playwright-core'
+import { pageSizes } from '../../test/support/page-checks.ts'
 import type { FakeCore } from './fake-core.ts'
 import { accessibilityFindings, type consoleBrowser } from './test-console.ts'
 
@@ -42,9 +43,7 @@ export const emptyViews: [path: string, shows: string | RegExp][] = [
   ['installations', 'No connections yet'],
   ['nowhere', 'Page not found'],
 ]
-const desktop = { width: 1440, height: 900 }
-const laptop = { width: 1280, height: 800 }
-const phone = { width: 390, height: 844 }
+const { desktop, laptop, phone } = pageSizes
 /** The pages that a laptop shows at 200 % and 400 % zoom. */
 const zoomed = { twice: { width: 640, height: 400 }, fourTimes: { width: 320, height: 256 } }
 /** Rules whose result depends on the size of the page. */
@@ -86,11 +85,10 @@ export async function checkViews(
       if (wide) found.push(`${path}, ${name}: scrolls sideways`)
       const beyond = await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)
       if (beyond > 0) found.push(`${path}, ${name}: scrolls ${beyond} px into nothing`)
-      const log = await page
-        .locator('.log')
-        .boundingBox({ timeout: 1 })
-        .catch(() => null)
-      if (log && log.height < 80) found.push(`${path}, ${name}: ${Math.round(log.height)} px for the messages`)
+      for (const log of await page.locator('.log:visible').all()) {
+        const { height = 0 } = (await log.boundingBox()) ?? {}
+        if (height < 80) found.push(`${path}, ${name}: ${Math.round(height)} px for the messages`)
+      }
       if (viewport === phone) found.push(...(await smallTargets(page)).map((each) => `${path}, ${name}: ${each}`))
     }
   }

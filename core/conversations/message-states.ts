@@ -64,8 +64,8 @@ export function createMessageStates(dependencies: {
   const { store, log, access, conversationAccess, logger, now } = dependencies
   let waiting = new Map<string, LogEvent>()
   /**
-   * Events that `markSent` has taken. It skips repeats, because every open inbox reports the same
-   * events.
+   * Events that `markSent` has handled. It ignores them when they are reported again, because every
+   * open inbox reports them.
    */
   const taken = new WeakSet<LogEvent>()
   const receipts = createSlots({ max: receiptsMax, waitingMax: Number.POSITIVE_INFINITY })

@@ -4,6 +4,7 @@ import { createBus } from '../bus.ts'
 import type { CoreContext } from '../context.ts'
 import { encodeEvent } from '../streams/model.ts'
 import { createRecentEvents } from '../streams/recent-events.ts'
+import { say as sayAsBot } from '../test/bots.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 
 const cores = testCores({ count: 2, started: false })
@@ -67,6 +68,15 @@ it('a withdrawn message has no text for any reader, on both cores, and its words
   expect({ redactedAt, body }).toEqual({ redactedAt: redaction.occurredAt, body: '' })
   expect(redaction).toMatchObject({ data: { messageId }, messageSequence: sequence })
   expect(redaction.unapplied).toBeUndefined()
+})
+
+it('a withdrawn message of a bot has no quick replies for any reader', async () => {
+  const visitor = await cores.newVisitor(await cores.newSite())
+  await send(cores.core, visitor, 'hello')
+  const { event } = await sayAsBot(cores.core, visitor, 'one', { quickReplies: [secret] })
+  expect(await readings(visitor)).toContain(secret)
+  await withdraw(cores.other, visitor, event.sequence, { anyAuthor: true })
+  expect(await readings(visitor)).not.toContain(secret)
 })
 
 it('concurrent and repeated withdrawals write one event, and a repeat of the send brings no text back', async () => {

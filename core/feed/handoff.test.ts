@@ -64,32 +64,30 @@ it.each([
 })
 
 it('deliveries that are announced together keep their own number of attempts and hand-off', async () => {
-  const [plain, accepted, failed] = [
-    await deliveries.newScene(),
-    await deliveries.newScene(),
-    await deliveries.newScene(),
-  ]
-  await handsOff(accepted, 'ended')
-  await handsOff(failed, 'failed')
-  const worker = await deliveries.worker()
-  const { attemptId } = await plain.send()
-  await worker.drain(400)
-  await plain.operator.retryDeliveryAttempt({ attemptId, idempotencyKey: 'again' })
-  await accepted.send()
-  await worker.drain(200)
-  await failed.send()
-  await worker.drain(400)
-  await deliveries.cores[0]!.flushFeed()
-  const { collections } = deliveries.cores[0]!.database
-  const stored = await Promise.all(
-    [plain, accepted, failed].map(({ leadId }) => collections.deliveries.findOne({ leadId })),
-  )
-  expect(stored.map((each) => [each?.announcedAttempts, each?.handoff?.outcome, each?.unannounced])).toEqual([
-    [2, undefined, undefined],
-    [1, 'accepted', undefined],
-    [1, 'failed', undefined],
-  ])
-  expect(typesOf(await feedOf(plain))).toEqual(['lead.captured', 'lead.delivery-failed', 'lead.delivered'])
+  const { stores, database } = deliveries.cores[0]!
+  const at = new Date(0)
+  const attempt = { attemptId: 'att', correlationId: '', manual: false, createdAt: at, updatedAt: at }
+  const ended = (attempts: number, outcome?: 'accepted' | 'failed', workflowId = 'flow') => ({
+    read: {
+      _id: `dlv_${attempts}_${outcome}_${workflowId}`,
+      workspaceId: 'ws_together',
+      subscriptionId: 'sub',
+      destination: 'sub',
+      status: outcome ?? ('accepted' as const),
+      attempts: Array.from({ length: attempts }, (_, index) => ({ ...attempt, attemptId: `att_${index}` })),
+      operations: [{ key: `together ${attempts} ${outcome} ${workflowId}`, inputHash: '', attemptId: '' }],
+      createdAt: at,
+      updatedAt: at,
+    },
+    handoff: outcome && { workflowId, outcome, at },
+  })
+  const announced = [ended(1), ended(2), ended(1, 'accepted'), ended(1, 'failed'), ended(1, 'failed', 'other flow')]
+  await database.collections.deliveries.insertMany(announced.map(({ read }) => read))
+  await stores.leadFeed.markDeliveries(announced)
+  const found = await database.collections.deliveries.find({ workspaceId: 'ws_together' }).toArray()
+  const marks = new Map(found.map(({ _id, announcedAttempts, handoff }) => [_id, { announcedAttempts, handoff }]))
+  for (const { read, handoff } of announced)
+    expect(marks.get(read._id)).toEqual({ announcedAttempts: read.attempts.length, handoff })
 })
 
 it('a core that dies between any two writes delays the events of a delivery and repeats none', async () => {

@@ -1,6 +1,7 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
+import { accessibilityTags } from '../support/page-checks.ts'
 import {
   choosePicture,
   inWidget,
@@ -15,9 +16,7 @@ import {
 
 /** Returns the accessibility violations that axe finds on the host page with the widget. */
 export async function findings(page: Page): Promise<string[]> {
-  const { violations, passes } = await new AxeBuilder({ page })
-    .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
-    .analyze()
+  const { violations, passes } = await new AxeBuilder({ page }).withTags(accessibilityTags).analyze()
   expect(passes.length).toBeGreaterThan(5)
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ target, failureSummary }) => `${id} ${target} ${failureSummary}`),

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { freePort } from './free-port.ts'
+import { accessibilityTags, pageSizes } from './page-checks.ts'
 import { until } from './until.ts'
 
 /** A browser other than Chromium, with one page. */
@@ -30,28 +31,23 @@ export const howToInstall = 'apt-get install --no-install-recommends firefox-esr
 
 const miniBrowser = '/usr/lib/x86_64-linux-gnu/webkit2gtk-4.1/MiniBrowser'
 
-const sizes = {
-  desktop: { width: 1440, height: 900 },
-  laptop: { width: 1280, height: 800 },
-  phone: { width: 390, height: 844 },
-}
 const axe = () => readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /** Returns what is wrong with the whole page at each size: violations that axe finds, and sideways scrolling. */
 export async function faultsOfPage(browser: OtherBrowser): Promise<string[]> {
   await browser.evaluate(`(() => { ${await axe()} })()`)
   const found: string[] = []
-  for (const [size, { width, height }] of Object.entries(sizes)) {
-    await browser.resize({ width, height })
+  for (const [size, viewport] of Object.entries(pageSizes)) {
+    await browser.resize(viewport)
     const faults = await browser.evaluate<string[]>(`axe
-      .run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'], resultTypes: ['violations'] })
+      .run({ runOnly: ${JSON.stringify(accessibilityTags)}, resultTypes: ['violations'] })
       .then(({ violations }) => [
         ...violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html)),
         ...(document.documentElement.scrollWidth > innerWidth ? ['scrolls sideways'] : []),
       ])`)
     found.push(...faults.map((fault) => `${size}: ${fault}`))
   }
-  await browser.resize(sizes.desktop)
+  await browser.resize(pageSizes.desktop)
   return found
 }
 

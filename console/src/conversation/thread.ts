@@ -21,7 +21,7 @@ interface ThreadDeps {
   inbox: Pick<Inbox, 'follow' | 'update'>
   outbox: Pick<Outbox, 'open'>
   conversationId: string
-  /** Returns the name and the picture that visitors see of the signed-in operator. */
+  /** Returns the name and picture of the signed-in operator, as visitors see them. */
   agent: () => ShownAgent
   /** Called with each new message of the visitor. */
   onVisitorMessage: (message: Message) => void
