@@ -31,6 +31,12 @@ export interface Bans {
   isSubjectBanned(workspaceId: string, externalSubject: string): Promise<boolean>
   isBanned(session: Session): Promise<boolean>
   /**
+   * Stores the network from which the browser now connects, so that a later ban of the session's
+   * address bans this network. Returns the session with this network. If the network is already
+   * banned, ends the session and throws `VisitorBanned`.
+   */
+  followAddress(session: Session, clientAddress: string | undefined): Promise<Session>
+  /**
    * Returns whether the session's browser or verified subject is banned. `addressBannedUntil` is
    * the end of the ban of its network address, if there is one.
    */
@@ -40,7 +46,7 @@ export interface Bans {
 /** Bans of visitors by browser, verified subject and network address. */
 export function createBans(dependencies: {
   store: BanStore
-  sessions: Pick<SessionStore, 'find' | 'unendedOf' | 'endAll'>
+  sessions: Pick<SessionStore, 'find' | 'unendedOf' | 'end' | 'endAll' | 'setNetwork'>
   networkBans: NetworkBans
   identifier: VisitorIdentifier
   wakeups: Pick<Wakeups, 'changing'>
@@ -105,6 +111,18 @@ export function createBans(dependencies: {
       store.isBanned(await identifier.ofSubject(workspaceId, externalSubject)),
 
     isBanned: async (session) => store.isBanned(allIdsOf(await identifier.of(session))),
+
+    async followAddress(session, clientAddress) {
+      const { sessionId, connectionId, network: known } = session
+      const network = await networkBans.networkOf(connectionId, clientAddress)
+      if (await networkBans.isBanned(network)) {
+        await wakeups.changing([sessionId], () => sessions.end(sessionId, 'banned'))
+        throw new ServiceError(ErrorCode.VISITOR_BANNED)
+      }
+      if (network === undefined || network === known) return session
+      await sessions.setNetwork(sessionId, network)
+      return { ...session, network }
+    },
   }
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import type { CoreContext } from '../context.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
@@ -84,6 +85,40 @@ describe('a ban that includes the network address', () => {
     expect(await codeOf(renew(other, address, cores.other))).toBe('VISITOR_BANNED')
     expect(await codeOf(cores.send(other, 'no longer', { core: cores.other }))).toBe('VISITOR_BANNED')
     expect(await codeOf(renew(elsewhere, address))).toBe('VISITOR_BANNED')
+  })
+
+  it.each([
+    [
+      'a first identification',
+      (session: SessionContent, clientAddress: string, core: CoreContext) => {
+        const credentials = credentialsOf(session)
+        const assertion = cores.sign({ sub: newSubject() })
+        return core.identification.identify({ credentials, assertion, clientAddress, idempotencyKey: randomUUID() })
+      },
+    ],
+    [
+      'a logout',
+      async (session: SessionContent, clientAddress: string, core: CoreContext) => {
+        const verified = await cores.identify(session, cores.sign({ sub: newSubject() }))
+        const credentials = credentialsOf(verified)
+        return core.identification.clear({ credentials, clientAddress, idempotencyKey: randomUUID() })
+      },
+    ],
+  ])('refuses %s from the address, which would give a new session', async (_, change) => {
+    const address = newAddress()
+    const [session, other, elsewhere] = [await begin(address), await begin(address), await begin(newAddress())]
+    await ban(session)
+    expect(await codeOf(change(other, address, cores.other))).toBe('VISITOR_BANNED')
+    expect(await codeOf(change(elsewhere, newAddress(), cores.other))).toBe('ok')
+  })
+
+  it('bans the address that the session had at its last identification', async () => {
+    const [before, after] = [newAddress(), newAddress()]
+    const request = { assertion: cores.sign({ sub: newSubject() }), clientAddress: after, idempotencyKey: 'i' }
+    const credentials = credentialsOf(await begin(before))
+    await ban((await cores.core.identification.identify({ ...request, credentials })).content)
+    expect(await codeOf(begin(before))).toBe('ok')
+    expect(await codeOf(begin(after))).toBe('VISITOR_BANNED')
   })
 
   it('affects the address and the browser after a repeat, no matter at which write the first process died', async () => {

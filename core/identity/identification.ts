@@ -45,9 +45,16 @@ export interface Identification {
   identify(request: {
     credentials: VisitorCredentials
     assertion: string
+    /** The client's IP address, if the gateway knows it. */
+    clientAddress?: string
     idempotencyKey: string
   }): Promise<Repeatable<SessionContent>>
-  clear(request: { credentials: VisitorCredentials; idempotencyKey: string }): Promise<Repeatable<SessionContent>>
+  /** Additional errors: VisitorBanned. */
+  clear(request: {
+    credentials: VisitorCredentials
+    clientAddress?: string
+    idempotencyKey: string
+  }): Promise<Repeatable<SessionContent>>
 }
 
 export interface IdentificationDependencies {
@@ -55,7 +62,7 @@ export interface IdentificationDependencies {
   conversations: Pick<ConversationRecords, 'insertOnce' | 'setLastSession'>
   nonces: NonceStore
   subjects: Subjects
-  bans: Pick<Bans, 'isBanned' | 'isSubjectBanned'>
+  bans: Pick<Bans, 'isBanned' | 'isSubjectBanned' | 'followAddress'>
   consents: Pick<Consents, 'inherit'>
   observations: Pick<Observations, 'pageAtStart' | 'keepPage'>
   assertions: IdentityAssertions
@@ -82,16 +89,17 @@ export function createIdentification(dependencies: IdentificationDependencies): 
   async function identifyOnce(
     sessionId: string,
     installation: Installation,
-    assertion: string,
+    { assertion, clientAddress }: { assertion: string; clientAddress?: string },
     operation: string,
   ): Promise<Issued> {
-    const session = await latest(sessionId)
-    if (session.status === 'closed') return repeatReplacement(session, operation, installation)
+    const current = await latest(sessionId)
+    if (current.status === 'closed') return repeatReplacement(current, operation, installation)
     await access.live(sessionId)
-    if (session.identity?.operation === operation) return refresh(session, session.identity)
+    if (current.identity?.operation === operation) return refresh(current, current.identity)
     // Check the capability only now. The code above completes a repeat of an operation that
     // succeeded before the capability was disabled.
     requireCapability(installation, 'identity')
+    const session = await bans.followAddress(current, clientAddress)
     const identity = await verifiedIdentity(session, installation, assertion, operation)
     if (session.identity?.subjectId === identity.subjectId) return refresh(session, identity)
     await subjects.reconcile(identity.subjectId)
@@ -221,7 +229,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
   }
 
   return {
-    async identify({ credentials, assertion, idempotencyKey }) {
+    async identify({ credentials, assertion, clientAddress, idempotencyKey }) {
       const { session, installation } = await access.authorize(credentials, { closedToo: true })
       const { sessionId } = session
       const { result, replayed } = await idempotency.once({
@@ -230,12 +238,12 @@ export function createIdentification(dependencies: IdentificationDependencies): 
         key: idempotencyKey,
         input: { assertion },
         keptFor: settings.idempotencyRetention,
-        run: (operation) => identifyOnce(sessionId, installation, assertion, operation),
+        run: (operation) => identifyOnce(sessionId, installation, { assertion, clientAddress }, operation),
       })
       return { content: await contents.contentOf(result), replayed }
     },
 
-    async clear({ credentials, idempotencyKey }) {
+    async clear({ credentials, clientAddress, idempotencyKey }) {
       const visitor = await access.authorize(credentials, { closedToo: true })
       const { session, installation, grantIssuedAt, grantExpiresAt } = visitor
       const { sessionId } = session
@@ -249,7 +257,8 @@ export function createIdentification(dependencies: IdentificationDependencies): 
           const current = await latest(sessionId)
           if (current.status === 'closed') return repeatReplacement(current, operation, installation)
           await access.live(sessionId)
-          if (current.identity) return replace(current, undefined, operation, installation)
+          const session = await bans.followAddress(current, clientAddress)
+          if (session.identity) return replace(session, undefined, operation, installation)
           // The session keeps the grant that the request used.
           const grant = {
             issuedAt: grantIssuedAt.getTime() / 1000,

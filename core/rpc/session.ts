@@ -96,18 +96,20 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
       return { session: toSessionContent(content), replayed }
     },
 
-    async identifyVisitor({ credentials, assertion, idempotencyKey }) {
+    async identifyVisitor({ credentials, assertion, clientAddress, idempotencyKey }) {
       const { content, replayed } = await identification.identify({
         credentials: fromCredentials(credentials),
         assertion,
+        clientAddress,
         idempotencyKey,
       })
       return { session: toSessionContent(content), replayed }
     },
 
-    async clearIdentity({ credentials, idempotencyKey }) {
+    async clearIdentity({ credentials, clientAddress, idempotencyKey }) {
       const { content, replayed } = await identification.clear({
         credentials: fromCredentials(credentials),
+        clientAddress,
         idempotencyKey,
       })
       return { session: toSessionContent(content), replayed }

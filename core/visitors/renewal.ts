@@ -1,5 +1,5 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { NetworkBans } from '../bans/network-bans.ts'
+import type { Bans } from '../bans/bans.ts'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import { field, text, validate } from '../rules.ts'
@@ -18,7 +18,6 @@ import type { SessionContents } from '../sessions/session-content.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { Directory, VisitorAccess } from '../sessions/visitor-access.ts'
 import { parseEventId } from '../streams/replay-window.ts'
-import type { Wakeups } from '../wakeups/wakeups.ts'
 
 export interface Renewals {
   /**
@@ -39,9 +38,8 @@ export interface Renewals {
 }
 
 interface RenewalsDependencies {
-  store: Pick<SessionStore, 'renew' | 'extend' | 'setNetwork' | 'end'>
-  networkBans: Pick<NetworkBans, 'networkOf' | 'isBanned'>
-  wakeups: Pick<Wakeups, 'changing'>
+  store: Pick<SessionStore, 'renew' | 'extend'>
+  bans: Pick<Bans, 'followAddress'>
   contents: SessionContents
   directory: Pick<Directory, 'sessions'>
   access: VisitorAccess
@@ -54,7 +52,7 @@ interface RenewalsDependencies {
 
 /** Renews grants with a rotating token (contract, section 2). */
 export function createRenewals(dependencies: RenewalsDependencies): Renewals {
-  const { store, contents, directory, access, grants, networkBans, wakeups, idempotency, settings, now } = dependencies
+  const { store, contents, directory, access, grants, bans, idempotency, settings, now } = dependencies
 
   /**
    * Rotates the renewal token. A renewal with the previous token returns the current token. So all
@@ -90,19 +88,6 @@ export function createRenewals(dependencies: RenewalsDependencies): Renewals {
     return rotate(sessionId, renewalToken, operation)
   }
 
-  /**
-   * Stores the network from which the browser now connects, so that a later ban of the session's
-   * address bans this network. Ends the session if this network is already banned.
-   */
-  async function followAddress({ sessionId, connectionId, network: known }: Session, clientAddress?: string) {
-    const network = await networkBans.networkOf(connectionId, clientAddress)
-    if (await networkBans.isBanned(network)) {
-      await wakeups.changing([sessionId], () => store.end(sessionId, 'banned'))
-      throw new ServiceError(ErrorCode.VISITOR_BANNED)
-    }
-    if (network !== undefined && network !== known) await store.setNetwork(sessionId, network)
-  }
-
   return {
     async renew({ credentials, sessionId, renewalToken, lastSeenEventId, clientAddress, idempotencyKey }) {
       const visitor = await access.authorize(credentials, { expiredToo: true })
@@ -118,7 +103,7 @@ export function createRenewals(dependencies: RenewalsDependencies): Renewals {
         input: { sessionId, renewalToken, lastSeenEventId },
         keptFor: settings.idempotencyRetention,
         run: async (operation): Promise<Issued> => {
-          await followAddress(visitor.session, clientAddress)
+          await bans.followAddress(visitor.session, clientAddress)
           const { session, grant } = await rotate(sessionId, renewalToken, operation)
           const replay = await contents.replayOf(session.conversationId, lastSeenEventId)
           const known = lastSeenEventId !== undefined && parseEventId(lastSeenEventId) !== undefined

@@ -158,7 +158,7 @@ export function createVisitorService(
       observations,
       networkBans,
     }),
-    renewals: createRenewals({ ...shared, directory, grants, networkBans }),
+    renewals: createRenewals({ ...shared, directory, grants, bans }),
     identification: createIdentification({
       ...shared,
       nonces: stores.nonces,

@@ -40,6 +40,7 @@ export const identityRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, 
         {
           credentials,
           assertion: request.body.assertion,
+          clientAddress: request.ip,
           idempotencyKey: idempotencyKeyOf(request),
         },
         callOptions(request),
@@ -64,7 +65,7 @@ export const identityRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, 
     async (request, reply) => {
       const { credentials } = visitorOf(request)
       const answer = await core.sessions.clearIdentity(
-        { credentials, idempotencyKey: idempotencyKeyOf(request) },
+        { credentials, clientAddress: request.ip, idempotencyKey: idempotencyKeyOf(request) },
         callOptions(request),
       )
       return toAnswer(answer, request, reply)

@@ -814,6 +814,13 @@ export declare type IdentifyVisitorRequest = Message<"service.session.v1.Identif
    * @generated from field: string idempotency_key = 3;
    */
   idempotencyKey: string;
+
+  /**
+   * The client's IP address, as in RenewSessionRequest.
+   *
+   * @generated from field: optional string client_address = 4;
+   */
+  clientAddress?: string | undefined;
 };
 
 /**
@@ -859,6 +866,13 @@ export declare type ClearIdentityRequest = Message<"service.session.v1.ClearIden
    * @generated from field: string idempotency_key = 2;
    */
   idempotencyKey: string;
+
+  /**
+   * The client's IP address, as in RenewSessionRequest.
+   *
+   * @generated from field: optional string client_address = 3;
+   */
+  clientAddress?: string | undefined;
 };
 
 /**
