@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { testCores } from '../test/cores.ts'
-import { site } from '../test/visitor-credentials.ts'
+import { authorizeStream, openStreamAt } from '../test/streams.ts'
+import { credentialsOf, site } from '../test/visitor-credentials.ts'
+import type { SessionContent } from './model.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -32,6 +34,25 @@ describe('an authorized session', () => {
       void core.streamSubscriptions.open({ id: 1, sink, session, epoch: 'e', start: {} })
     })
     await closed
+  })
+
+  it.each<[string, (session: SessionContent) => Promise<unknown>]>([
+    ['session.revoked', ({ sessionId }) => cores.other.sessions.revoke(sessionId)],
+    ['visitor.banned', ({ sessionId }) => cores.other.sessions.ban(sessionId, 'rude')],
+    [
+      'session.closed',
+      (session) =>
+        cores.other.sessions.close({ credentials: credentialsOf(session), scope: 'continuity', idempotencyKey: 'k' }),
+    ],
+  ])('gives its stream %s, although the session ended while no core had the stream', async (type, end) => {
+    const session = await cores.newSession()
+    const { event } = await cores.send(session, 'before')
+    await end(session)
+    const stream = await openStreamAt(cores.core, await authorizeStream(cores.core, session, true), {
+      afterSequence: event.sequence,
+    })
+    await until('the end', () => stream.ended)
+    expect(stream.types).toEqual([type])
   })
 
   it('is reported as changed once its connection is disabled', async () => {

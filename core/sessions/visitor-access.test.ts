@@ -179,18 +179,22 @@ describe('a request of a visitor', () => {
     expect(await authorize({ session: renewed }, { exp: nowSeconds, expiredToo: true })).toBe('ok')
   })
 
-  it('uses the cached session, but reads the stored session when it resumes a stream or repeats a close', async () => {
+  it('uses the cached session, but reads the stored session when it repeats a close', async () => {
     const change = { storedSession: sessionWith({ status: 'revoked' }) }
     expect(await authorize(change)).toBe('ok')
-    expect(await authorize(change, { resumed: true })).toBe('SESSION_REVOKED')
     expect(await authorize(change, { closedToo: true })).toBe('SESSION_REVOKED')
   })
 
   it('resumes a stream with an expired grant while a later grant of the session is valid', async () => {
     expect(await authorize({}, { exp: nowSeconds - 30, resumed: true })).toBe('ok')
     expect(await authorize({ session: asleep }, { exp: nowSeconds - 30, resumed: true })).toBe('GRANT_EXPIRED')
-    expect(await authorize({ session: sessionWith(atNow) }, { exp: nowSeconds, resumed: true })).toBe('SESSION_EXPIRED')
-    expect(await authorize({ session: sessionWith({ status: 'closed' }) }, { resumed: true })).toBe('SESSION_CLOSED')
+  })
+
+  it('resumes the stream of an ended session, which then gets the event of the end', async () => {
+    for (const status of ['closed', 'revoked', 'banned'] as const)
+      expect(await authorize({ session: sessionWith({ status }) }, { resumed: true })).toBe('ok')
+    expect(await authorize({ session: sessionWith(atNow) }, { exp: nowSeconds, resumed: true })).toBe('ok')
+    expect(await authorize({ connection: disabledConnection }, { resumed: true })).toBe('ok')
   })
 
   it('may repeat the close of its session until the grant expires', async () => {
@@ -218,6 +222,11 @@ describe('the cached state of an authorized session', () => {
   ])('is reported as changed when %s', (_, change) => {
     expect(accessTo(change).access.isUnchanged(activeSession)).toBe(false)
   })
+})
+
+it('an ended session is not reported as unchanged', () => {
+  const session = sessionWith({ status: 'revoked' })
+  expect(accessTo({ session }).access.isUnchanged(session)).toBe(false)
 })
 
 describe('the end of a session', () => {

@@ -20,15 +20,16 @@ export interface VisitorAccess {
    * ConnectionDisabled, SessionClosed, GrantExpired.
    *
    * - `resumed`: for a stream that was opened before its grant expired. The expired grant is accepted
-   *   while a later grant of the session is valid.
+   *   while a later grant of the session is valid. An ended session is accepted too, so that the
+   *   stream gets the event of its end.
    * - `closedToo`: for a repeated operation whose first run may have closed the session. The session
    *   is read from the store, and the grant must not have expired.
    * - `expiredToo`: for a renewal. The expired grant is accepted while the session is live.
    */
   authorize(credentials: VisitorCredentials, options?: AuthorizeOptions): Promise<Visitor>
   /**
-   * Returns whether the cached state of an authorized session is unchanged. Does not read the
-   * store.
+   * Returns whether an authorized session has not ended and its cached state is unchanged. Does not
+   * read the store.
    */
   isUnchanged(session: StreamSession): boolean
   /**
@@ -118,17 +119,18 @@ export function createVisitorAccess({
       if (claims.org !== origin) throw new ServiceError(ErrorCode.ORIGIN_MISMATCH)
       const end = classifyEnd(session, connection, grantExpiresAt.getTime())
       const mayBeClosed = closedToo && end === 'closed' && !hasExpired
-      if (end && !mayBeClosed) throw new ServiceError(sessionEndCodes[end])
-      const isRefused = resumed ? session.grantExpiresAt.getTime() <= now() : hasExpired && !expiredToo
+      if (end && !resumed && !mayBeClosed) throw new ServiceError(sessionEndCodes[end])
+      const isRefused = resumed ? !end && session.grantExpiresAt.getTime() <= now() : hasExpired && !expiredToo
       if (isRefused) throw new ServiceError(ErrorCode.GRANT_EXPIRED)
       return { session, installation, grantIssuedAt, grantExpiresAt }
     },
 
     isUnchanged(session) {
       const { sessionId, connectionId, publicSiteKey } = session
+      const current = directory.sessions.peek(sessionId)
       return (
-        directory.sessions.peek(sessionId) === session &&
-        isConnected(session, directory.connections.peek(connectionId)) &&
+        current === session &&
+        classifyEnd(current, directory.connections.peek(connectionId)) === undefined &&
         isSiteAllowed(session, directory.installations.peek(publicSiteKey))
       )
     },

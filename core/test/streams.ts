@@ -9,9 +9,17 @@ type Open = Parameters<CoreContext['streamSubscriptions']['open']>[0]
 /** The position at which a stream begins. */
 export type StreamStart = Open['start']
 
-/** Checks the credentials of a session that opens a stream. */
-export async function authorizeStream(core: CoreContext, content: SessionContent): Promise<AuthorizedStream> {
-  const { session, installation } = await core.visitorAccess.authorize(credentialsOf(content))
+/**
+ * Checks the credentials of a session that opens a stream.
+ *
+ * @param resumed whether the stream was open on another core
+ */
+export async function authorizeStream(
+  core: CoreContext,
+  content: SessionContent,
+  resumed = false,
+): Promise<AuthorizedStream> {
+  const { session, installation } = await core.visitorAccess.authorize(credentialsOf(content), { resumed })
   const [conversation] = await core.stores.conversations.find([session.conversationId])
   const toldAvailability = encodeAvailability(await core.availabilityOf(installation))
   return { session, epoch: conversation?.epoch ?? '', toldAvailability }
