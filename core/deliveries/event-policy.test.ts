@@ -1,6 +1,8 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type ClaimedDelivery, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { type CreateSubscriptionRequestSchema, EventPolicySchema } from '#proto/lead/v1/subscription_pb.js'
+import { until } from '../../test/support/until.ts'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
@@ -115,6 +117,29 @@ describe('the event policy of a subscription', () => {
     expect(await sent()).toEqual([])
   })
 
+  it('records an event about a suppressed person as suppressed, and sends it when the person is no longer listed', async () => {
+    const { operator, subscriptionId, workspaceId, sent, capture } = await scene({ types: ['lead.delivered'] })
+    const { suppressions } = test.cores[0]!
+    const other = await operator.createSubscription({ destinationUrl, automatic: true })
+    const leadId = await capture()
+    const list = { workspaceId, entries: [{ kind: 'email' as const, value: 'ada@example.com' }] }
+    const worker = await test.worker()
+    // The capture of a lead does not wait for its deliveries.
+    const claimed: ClaimedDelivery[] = []
+    await until('the delivery', async () => claimed.push(...(await worker.claim())) > 0)
+    const [lead] = claimed
+    expect(lead!.destination).toBe(other.subscriptionId)
+    await worker.answer(lead!, 200)
+    await suppressions.add({ ...list, reason: '', addedBy: 'ada' })
+    expect(await sent()).toEqual([])
+    const { deliveries } = await operator.listDeliveries({ subscriptionId })
+    expect(deliveries).toMatchObject([{ leadId, latestAttempt: { responseClass: ResponseClass.SUPPRESSED } }])
+    await suppressions.remove({ ...list, suppressionIds: [] })
+    const { attempts } = await operator.listDeliveryAttempts({ deliveryId: deliveries[0]!.deliveryId })
+    await operator.retryDeliveryAttempt({ attemptId: attempts[0]!.attemptId, idempotencyKey: 'again' })
+    expect(typesOf(await sent())).toEqual(['lead.delivered'])
+  })
+
   it('begins with what happens after it was set', async () => {
     const { operator, subscriptionId, sent, capture } = await scene({ sources: ['offline-form'] })
     await capture()
@@ -185,6 +210,10 @@ describe('the mapping of a subscription', () => {
     expect((await subscription()).sentNames).toEqual({ mail: 'name' })
     await operator.updateSubscription({ subscriptionId, sentNames: {} })
     expect((await subscription()).sentNames).toEqual({})
+    for (const change of [{ sentNames: named, mappedFields: ['name', 'mail'] }, { mappedFields: ['name'] }])
+      await operator.updateSubscription({ subscriptionId, ...change, mappedFields: { names: change.mappedFields } })
+    await operator.updateSubscription({ subscriptionId, mappedFields: { names: ['name', 'mail'] } })
+    expect((await subscription()).sentNames).toEqual({ name: 'full_name' })
   })
 
   it.each<[Record<string, string>, string]>([

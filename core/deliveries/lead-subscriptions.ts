@@ -6,15 +6,10 @@ import { sealedHeaders } from '../destinations/custom-headers.ts'
 import type { IsAllowedDestination } from '../destinations/destination-check.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
 import { followersOf, type LiveSubscriptions } from '../destinations/live-subscriptions.ts'
-import {
-  auditMax,
-  type LeadSubscription,
-  type SubscriptionAuditEntry,
-  type SubscriptionChanges,
-} from '../destinations/model.ts'
+import { auditMax, type LeadSubscription, type SubscriptionAuditEntry } from '../destinations/model.ts'
 import { createPolicyChecks, requireReadable } from '../destinations/policy-checks.ts'
 import { sealedDestination } from '../destinations/sealed-destination.ts'
-import { isNewOrigin, type SubscriptionSettings, settingIssues } from '../destinations/subscription-settings.ts'
+import { changesOf, type SubscriptionSettings, settingIssues } from '../destinations/subscription-settings.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
@@ -141,28 +136,6 @@ export function createLeadSubscriptions(dependencies: {
     }
   }
 
-  /** Returns the fields to store. Headers of another origin are removed, and their names are kept. */
-  function changesOf(
-    { destinationUrl, headers, ...rest }: Omit<SubscriptionSettings, 'status'> & Pick<LeadSubscription, 'followedTo'>,
-    read: LeadSubscription,
-    at: Date,
-  ): SubscriptionChanges {
-    const isMoved = isNewOrigin(destinationUrl, read)
-    const { headers: present = [], droppedHeaders = [] } = read
-    const dropped = present.map(({ name }) => name)
-    return {
-      ...rest,
-      ...(destinationUrl !== undefined && {
-        destination: sealedDestination(secretBox, destinationUrl),
-        // Cores of the previous version may still read the plain URL of this document.
-        ...(read.destinationUrl !== undefined && { destinationUrl }),
-        judgedSince: at,
-      }),
-      ...(isMoved && { headers: [], droppedHeaders: dropped.length > 0 ? dropped : droppedHeaders }),
-      ...(headers && { headers: sealedHeaders(secretBox, headers, isMoved ? [] : present), droppedHeaders: [] }),
-    }
-  }
-
   return {
     async create(
       { workspaceId, destinationUrl, headers = [], resource, sentAs, ...rest },
@@ -223,7 +196,7 @@ export function createLeadSubscriptions(dependencies: {
       const tryOnce = (read: LeadSubscription) => {
         validate(...settingIssues(settings, read))
         const updated = { ...entry, action: 'updated' as const }
-        return store.update(read, changesOf(changed, read, entry.at), updated, `${operation} settings`)
+        return store.update(read, changesOf(secretBox, changed, read, entry.at), updated, `${operation} settings`)
       }
       if (Object.keys(changed).length > 0) while (!(await tryOnce(stored))) stored = await find(subscriptionId, by)
       const statusOperation = `${operation} status`

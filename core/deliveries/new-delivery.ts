@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { type DeliveryEvent, type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
 import { type FieldMapping, sampleFields, sentFields } from '../../contract/lead-fields.ts'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
-import type { Delivery, DeliveryOperation, NewDelivery } from '../delivery-stores/model.ts'
+import { suppressedOutcome } from '../delivery-stores/delivery-suppression-store.ts'
+import type { AttemptOutcome, Delivery, DeliveryOperation, NewDelivery } from '../delivery-stores/model.ts'
 import type { LeadSubscription } from '../destinations/model.ts'
 import { defaultPolicy, isHook, type Receives } from '../destinations/policy-model.ts'
 import { newId } from '../ids.ts'
@@ -44,6 +45,11 @@ export function newDelivery(options: {
   const traceparent = traceparentOf()
   const hasFailed = isTooLarge || isSuppressed
   const isHeld = subscription.status === 'disabled' && !hasFailed
+  const outcome: AttemptOutcome | undefined = isSuppressed
+    ? suppressedOutcome
+    : isTooLarge
+      ? { status: 'failed', responseClass: 'rejected_payload' }
+      : undefined
   return {
     isTooLarge,
     deliveryId,
@@ -61,7 +67,7 @@ export function newDelivery(options: {
         requestedBy,
         createdAt: at,
         updatedAt: at,
-        outcome: isTooLarge ? { status: 'failed', responseClass: 'rejected_payload' } : undefined,
+        outcome,
       },
     ],
     operations: [{ ...operation, attemptId }],
@@ -70,9 +76,11 @@ export function newDelivery(options: {
     traceparent,
     ...(isHandedOff(content) && subscription.workflow?.workflowId && { workflow: subscription.workflow }),
     requestedAt: requestedBy === undefined ? undefined : at,
-    ...(hasFailed
-      ? { deleteAt: new Date(at.getTime() + settings.retentionDays * 86_400_000), unannounced: true }
-      : { body, ...(isHeld ? { heldDueAt: at } : { dueAt: at }) }),
+    // The body of a suppressed person is kept, so that the delivery can be retried after the person
+    // is removed from the list.
+    ...(!isTooLarge && { body }),
+    ...(hasFailed && { deleteAt: new Date(at.getTime() + settings.retentionDays * 86_400_000), unannounced: true }),
+    ...(!hasFailed && (isHeld ? { heldDueAt: at } : { dueAt: at })),
   }
 }
 

@@ -1,12 +1,13 @@
 import type { FieldIssue } from '../../contract/errors.ts'
 import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
+import type { SecretBox } from '../keys/secret-box.ts'
 import { field, integer, line, oneOf } from '../rules.ts'
-import { type GivenHeader, headerIssues } from './custom-headers.ts'
+import { type GivenHeader, headerIssues, sealedHeaders } from './custom-headers.ts'
 import { handoffWhens, type Workflow } from './handoff-model.ts'
-import type { LeadSubscription, SubscriptionStatus } from './model.ts'
+import type { LeadSubscription, SubscriptionChanges, SubscriptionStatus } from './model.ts'
 import { type EventPolicy, isHook } from './policy-model.ts'
 import { mappingIssues, policyIssues } from './policy-settings.ts'
-import { isMasked, originOf, storedOrigin } from './sealed-destination.ts'
+import { isMasked, originOf, sealedDestination, storedOrigin } from './sealed-destination.ts'
 
 export interface SubscriptionSettings {
   destinationUrl?: string
@@ -57,9 +58,7 @@ function leadIssues(settings: SubscriptionSettings, stored: Stored): (FieldIssue
       automatic ? { path: '/automatic', rule: 'const' } : undefined,
       hasWorkflow ? { path: '/workflow', rule: 'const' } : undefined,
     ]
-  // The names of fields that are no longer sent are removed with them.
-  const known = Object.entries(stored.sentNames ?? {}).filter(([name]) => mappedFields.includes(name))
-  const { sentNames = Object.fromEntries(known) } = settings
+  const { sentNames = sentNamesOf(stored.sentNames, mappedFields) } = settings
   return [
     ...mappingIssues({ mappedFields, sentNames }),
     hasWorkflow ? field('/workflow/workflowId', workflow.workflowId, line(1, 128)) : undefined,
@@ -67,8 +66,39 @@ function leadIssues(settings: SubscriptionSettings, stored: Stored): (FieldIssue
   ]
 }
 
+/** Returns the sent names without those of fields that are no longer mapped. */
+export function sentNamesOf(sentNames: LeadSubscription['sentNames'], mappedFields: string[]): Record<string, string> {
+  return Object.fromEntries(Object.entries(sentNames ?? {}).filter(([name]) => mappedFields.includes(name)))
+}
+
+/** Returns the fields to store. Headers of another origin are removed, and their names are kept. */
+export function changesOf(
+  secretBox: SecretBox,
+  { destinationUrl, headers, ...rest }: Omit<SubscriptionSettings, 'status'> & Pick<LeadSubscription, 'followedTo'>,
+  read: LeadSubscription,
+  at: Date,
+): SubscriptionChanges {
+  const isMoved = isNewOrigin(destinationUrl, read)
+  const { headers: present = [], droppedHeaders = [] } = read
+  return {
+    ...rest,
+    ...(rest.mappedFields && { sentNames: sentNamesOf(rest.sentNames ?? read.sentNames, rest.mappedFields) }),
+    ...(destinationUrl !== undefined && {
+      destination: sealedDestination(secretBox, destinationUrl),
+      // Cores of the previous version may still read the plain URL of this document.
+      ...(read.destinationUrl !== undefined && { destinationUrl }),
+      judgedSince: at,
+    }),
+    ...(isMoved && {
+      headers: [],
+      droppedHeaders: present.length > 0 ? present.map(({ name }) => name) : droppedHeaders,
+    }),
+    ...(headers && { headers: sealedHeaders(secretBox, headers, isMoved ? [] : present), droppedHeaders: [] }),
+  }
+}
+
 /** Whether a new URL moves the destination to another scheme, host or port. */
-export const isNewOrigin = (
+const isNewOrigin = (
   destinationUrl: string | undefined,
   stored: Pick<LeadSubscription, 'destination' | 'destinationUrl'>,
 ): boolean =>

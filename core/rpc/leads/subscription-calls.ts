@@ -22,6 +22,7 @@ import {
 } from '../../destinations/model.ts'
 import { defaultPolicy, type EventPolicy, isHook, operationalEvents } from '../../destinations/policy-model.ts'
 import { maskedDestination } from '../../destinations/sealed-destination.ts'
+import { sentNamesOf } from '../../destinations/subscription-settings.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
 import { operatorDeletion } from '../policy-changes.ts'
 import { toRecovery } from './recovery-calls.ts'
@@ -182,13 +183,12 @@ export function toDestination({ subscription, heldDeliveries }: SubscriptionView
 }
 
 function toSubscription(view: SubscriptionView, at: Date): MessageInitShape<typeof SubscriptionSchema> {
-  const { subscriptionId, mappedFields, sentNames = {}, automatic, policy, workflow, ...rest } = view.subscription
+  const { subscriptionId, mappedFields, sentNames, automatic, policy, workflow, ...rest } = view.subscription
   return {
     ...toDestination(view, at),
     subscriptionId,
     mappedFields,
-    // The names of fields that are no longer sent are not shown.
-    sentNames: Object.fromEntries(Object.entries(sentNames).filter(([name]) => mappedFields.includes(name))),
+    sentNames: sentNamesOf(sentNames, mappedFields),
     automatic,
     policy: policy ?? defaultPolicy,
     purpose: isHook(rest) ? SubscriptionPurpose.OPERATIONAL_EVENTS : SubscriptionPurpose.LEADS,
