@@ -51,11 +51,12 @@ export interface Deliveries {
   ): Promise<{ attempt: AttemptView; existing: boolean }>
   /**
    * Adds a manual attempt to the delivery of the given attempt. The new attempt is due at once and
-   * replaces the scheduled attempt, if any. Errors: `AttemptNotFound`, `AttemptNotRetryable`,
-   * `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`.
+   * replaces the scheduled attempt, if any. With `ofLead`, an attempt of an event hook
+   * counts as unknown. Errors: `AttemptNotFound`, `AttemptNotRetryable`, `SubscriptionDisabled`,
+   * `VisitorSuppressed`, `IdempotencyConflict`, `ValidationFailed`.
    */
   retryAttempt(
-    request: { attemptId: string; idempotencyKey: string },
+    request: { attemptId: string; ofLead?: boolean; idempotencyKey: string },
     by: Requester,
   ): Promise<{ attempt: AttemptView; existing: boolean }>
   /**
@@ -175,20 +176,22 @@ export function createDeliveries(dependencies: {
         key: operationKey(subscription.workspaceId, 'test', idempotencyKey),
         inputHash: hashInput({ subscriptionId, eventType }),
       }
-      const types = sampleTypes(subscription)
-      validate(field('/eventType', eventType as DeliveryEventType | undefined, oneOf(...types)))
-      const type = types.find((each) => each === eventType) ?? types[0]!
       return addOnce(operation, by, async () => {
+        const types = sampleTypes(subscription)
+        validate(field('/eventType', eventType as DeliveryEventType | undefined, oneOf(...types)))
+        const type = types.find((each) => each === eventType) ?? types[0]!
         const to = requireEnabled(known, subscription.workspaceId)
         return { to, content: testContent(to.subscription, type) }
       })
     },
 
-    async retryAttempt({ attemptId, idempotencyKey }, by) {
+    async retryAttempt({ attemptId, ofLead, idempotencyKey }, by) {
       validate(field('/idempotencyKey', idempotencyKey, operationId))
       const found = await store.findByAttempt(attemptId)
       const delivery = inWorkspace(found, by.workspaceId, ErrorCode.ATTEMPT_NOT_FOUND)
       const { workspaceId, deliveryId, subscriptionId, status } = delivery
+      const known = await liveSubscriptions.find(subscriptionId)
+      if (ofLead && known && isHook(known.subscription)) throw new ServiceError(ErrorCode.ATTEMPT_NOT_FOUND)
       const key = operationKey(workspaceId, 'retry', idempotencyKey)
       const inputHash = hashInput({ attemptId })
       const earlier = findRepeated(key, inputHash, await store.findByOperation(key))
@@ -196,7 +199,7 @@ export function createDeliveries(dependencies: {
       if (status === 'pending' || status === 'sending' || status === 'accepted') {
         throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
       }
-      requireEnabled(await liveSubscriptions.find(subscriptionId), workspaceId)
+      requireEnabled(known, workspaceId)
       if (delivery.leadId !== undefined) await requireUnsuppressed(await leads.find(delivery.leadId))
       const createdAt = new Date(now())
       const attempt = {

@@ -30,6 +30,17 @@ describe('a test delivery', () => {
     expect((await operator.retryDeliveryAttempt(again)).attempt).toMatchObject({ leadId: '', attemptNumber: 2 })
   })
 
+  it('a repeat returns the test delivery even if the subscription no longer has the type of its event', async () => {
+    const { operator, subscriptionId } = await test.newScene()
+    const setTypes = (types: string[]) => operator.updateSubscription({ subscriptionId, policy: { types } })
+    const send = () =>
+      operator.sendTestDelivery({ subscriptionId, eventType: 'lead.captured', idempotencyKey: 'captured' })
+    await setTypes(['lead.captured'])
+    const { attempt } = await send()
+    await setTypes(['lead.ready-for-delivery'])
+    expect(await send()).toMatchObject({ existing: true, attempt: { attemptId: attempt!.attemptId } })
+  })
+
   it('a test delivery is sent once per idempotency key, and a key that was used for another subscription is rejected', async () => {
     const { operator, subscriptionId } = await test.newScene()
     const send = (id = subscriptionId) => operator.sendTestDelivery({ subscriptionId: id, idempotencyKey: 'k' })

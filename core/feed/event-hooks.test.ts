@@ -56,6 +56,17 @@ async function scene(eventTypes: string[] = feedEventTypes) {
 const shown = (bodies: { eventType: string; data: { body?: string } }[]) =>
   bodies.map(({ eventType, data }) => `${eventType} ${data.body ?? ''}`.trim()).toSorted()
 
+it('a retry of a lead’s delivery counts an attempt of a hook as unknown', async () => {
+  const { site, sent, leads, hookId } = await scene(['message.visitor'])
+  await send(cores.core, await cores.newVisitor(site), 'one')
+  await sent(400)
+  const { deliveries } = await leads.listDeliveries({ subscriptionId: hookId })
+  const { attemptId } = deliveries[0]!.latestAttempt!
+  const retry = (ofLead: boolean) => leads.retryDeliveryAttempt({ attemptId, ofLead, idempotencyKey: `${ofLead}` })
+  expect(await codeOf(retry(true))).toBe('AttemptNotFound')
+  expect((await retry(false)).attempt).toMatchObject({ attemptNumber: 2 })
+})
+
 it('a hook sends each event of its types that two cores wrote, with the data of its kind', async () => {
   const { site, sent } = await scene()
   const visitor = await cores.newVisitor(site)

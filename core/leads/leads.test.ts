@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
-import { type TestVisitor, testCores } from '../test/cores.ts'
+import { codeOf, type TestVisitor, testCores } from '../test/cores.ts'
 import type { FormField } from '../workspaces/model.ts'
 
 const cores = testCores({ count: 2, started: false })
@@ -82,6 +84,21 @@ describe('a form', () => {
     ['a control character', { ...good, note: 'a\u0000b' }, [{ path: '/fields/note', rule: 'pattern' }]],
   ])('is rejected with %s, and the error has the path of the field but not its value', async (_, fields, issues) => {
     await expect(submit(cores.core, fields, 'bad')).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED, issues })
+  })
+
+  it('gets its first answer again after the form has changed, and another form is validated', async () => {
+    const site = await cores.newSite({ capabilities: { preChatForm: true }, forms: { preChat: form } })
+    const { credentials } = await cores.newVisitor(site)
+    const submission = { credentials, form: 'preChat' as const, fields: good, idempotencyKey: 'k' }
+    const first = await cores.core.leads.submitForm(submission)
+    const forms = { preChat: [{ ...form[0]!, name: 'other', required: true }] }
+    await cores.core.workspaces.updateInstallation(site.publicSiteKey, { forms }, undefined)
+    await until('the new form', async () => {
+      const other = cores.core.leads.submitForm({ ...submission, idempotencyKey: randomUUID() })
+      return (await codeOf(other)) === 'VALIDATION_FAILED'
+    })
+    expect(await cores.core.leads.submitForm(submission)).toEqual({ ...first, replayed: true })
+    expect(await codeOf(cores.core.leads.submitForm({ ...submission, fields: {} }))).toBe('IDEMPOTENCY_CONFLICT')
   })
 
   it('is accepted if it omits optional fields and has line breaks in a textarea', async () => {

@@ -120,9 +120,11 @@ export function createLeads(dependencies: {
       const { capability, source } = formKinds[form]
       requireCapability(installation, capability)
       if (!isIdempotencyKey(idempotencyKey)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
-      validate(...formIssues(installation.forms?.[form] ?? [], fields))
       const operationKey = `${operationSessionOf(session)} ${form} ${idempotencyKey}`
       const isRepeated = async () => (await store.findByOperation(operationKey)) !== undefined
+      // The form may have changed since the first submission with this key.
+      const issues = formIssues(installation.forms?.[form] ?? [], fields)
+      if (issues.some(Boolean) && !(await isRepeated())) validate(...issues)
       await consents.require(visitor, isRepeated)
       const { workspaceId, conversationId, identity } = session
       const formSubmissionId = newId('frm')

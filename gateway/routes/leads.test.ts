@@ -106,7 +106,7 @@ describe('POST /api/leads/retries/{attemptId}', () => {
       { ...created, attemptId: 'att_2', attemptNumber: 2 },
     ])
     expect((await post(RETRY, { idempotencyKey: 'again' })).status).toBe(200)
-    expect(core.calls.at(-1)?.request).toMatchObject({ attemptId: 'att_1', idempotencyKey: 'again' })
+    expect(core.calls.at(-1)?.request).toMatchObject({ attemptId: 'att_1', ofLead: true, idempotencyKey: 'again' })
   })
 })
 

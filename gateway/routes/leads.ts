@@ -54,7 +54,7 @@ export const leadRoutes: FastifyPluginAsyncTypebox<{
       config: {
         operator: true,
         rate: 'leads',
-        described: { errors: [...DECIDED_BY_CORE, 'LeadNotFound', 'SubscriptionNotFound'] },
+        described: { errors: [...DECIDED_BY_CORE, 'VisitorSuppressed', 'LeadNotFound', 'SubscriptionNotFound'] },
       },
     },
     async (request, reply) => {
@@ -82,13 +82,13 @@ export const leadRoutes: FastifyPluginAsyncTypebox<{
       config: {
         operator: true,
         rate: 'leads',
-        described: { errors: [...DECIDED_BY_CORE, 'AttemptNotFound', 'AttemptNotRetryable'] },
+        described: { errors: [...DECIDED_BY_CORE, 'VisitorSuppressed', 'AttemptNotFound', 'AttemptNotRetryable'] },
       },
     },
     async (request, reply) => {
       const { attemptId } = request.params
       const { attempt, existing } = await core.leads
-        .retryDeliveryAttempt({ attemptId, ...request.body }, operatorOptions(request))
+        .retryDeliveryAttempt({ attemptId, ofLead: true, ...request.body }, operatorOptions(request))
         .catch(asOperator)
       return reply.code(existing ? 200 : 201).send(toAnswer(attempt))
     },

@@ -40,8 +40,9 @@ export function deliveryCalls({
       return { attempt: toAttempt(attempt), existing }
     },
 
-    async retryDeliveryAttempt({ attemptId, idempotencyKey }, context) {
-      const { attempt, existing } = await deliveries.retryAttempt({ attemptId, idempotencyKey }, callerOf(context))
+    async retryDeliveryAttempt({ attemptId, ofLead, idempotencyKey }, context) {
+      const request = { attemptId, ofLead, idempotencyKey }
+      const { attempt, existing } = await deliveries.retryAttempt(request, callerOf(context))
       return { attempt: toAttempt(attempt), existing }
     },
 

@@ -252,6 +252,13 @@ export declare type RetryDeliveryAttemptRequest = Message<"service.lead.v1.Retry
    * @generated from field: string idempotency_key = 2;
    */
   idempotencyKey: string;
+
+  /**
+   * If true, attempts of event hooks count as unknown.
+   *
+   * @generated from field: bool of_lead = 3;
+   */
+  ofLead: boolean;
 };
 
 /**
