@@ -1,5 +1,12 @@
 import type { Server } from 'node:http'
-import fastify, { type FastifyBaseLogger, type FastifyHttpOptions, type FastifyInstance, LogController } from 'fastify'
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyHttpOptions,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
 import { WIDGET_PREFIX } from '../contract/public-api.ts'
 import type { CorePool } from '../core-client/core-pool.ts'
@@ -93,6 +100,9 @@ export function createGateway(deps: {
   const requireOrigin = createRequireOrigin(origins, refusals)
   let closing = false
 
+  const allowWidgetOrigin = async (request: FastifyRequest, reply: FastifyReply) => {
+    if (request.raw.url?.startsWith(`${WIDGET_PREFIX}/`)) await allowKnownOrigin(requireOrigin, reply)
+  }
   const app: FastifyInstance = fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'correlationId' }),
@@ -112,7 +122,7 @@ export function createGateway(deps: {
     clientErrorHandler: answerMalformedRequest,
     frameworkErrors: async (error, request, reply) => {
       reply.headers({ 'x-correlation-id': request.id, ...SECURITY_HEADERS })
-      if (request.raw.url?.startsWith(`${WIDGET_PREFIX}/`)) await allowKnownOrigin(requireOrigin, reply)
+      await allowWidgetOrigin(request, reply)
       const failure = toGatewayError(error)
       metrics.failures.inc({ code: failure.code })
       sendFailure(failure, reply)
@@ -125,12 +135,14 @@ export function createGateway(deps: {
   observeRequests(app, { metrics, trustTraceparent: config.TRUST_PROXY !== false })
   const setHeaders: Check = (request, reply) =>
     void reply.header('x-correlation-id', request.id).headers(SECURITY_HEADERS)
-  const requireOpen: Check = () => {
-    if (closing) throw unavailable()
+  const refuse = async (request: FastifyRequest, reply: FastifyReply, failure: GatewayError) => {
+    await allowWidgetOrigin(request, reply)
+    throw failure
   }
-  const requireHost: Check = ({ headers, raw }) => {
-    if (headers.host === undefined && raw.httpVersion === '1.1')
-      throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] })
+  const requireOpen: Check = (request, reply) => (closing ? refuse(request, reply, unavailable()) : undefined)
+  const requireHost: Check = (request, reply) => {
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
+      return refuse(request, reply, new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] }))
   }
   app.addHook('onRequest', inOrder([setHeaders, requireOpen, requireHost]))
   // While the gateway stops, each answer closes its connection, because an open connection would

@@ -14,7 +14,7 @@ declare module 'fastify' {
      * The rate limit of the route. `sends`, `calls` and `presence` count per session, the others per
      * client address.
      */
-    rate?: 'config' | 'sessions' | 'sends' | 'calls' | 'presence' | 'leads' | 'rpc'
+    rate?: 'config' | 'pictures' | 'sessions' | 'sends' | 'calls' | 'presence' | 'leads' | 'rpc'
   }
 }
 
@@ -41,6 +41,7 @@ export function createRateLimits(
   }
   const limiters = {
     config: limiter('config', config.RATE_LIMIT_CONFIG_PER_MINUTE),
+    pictures: limiter('pictures', config.RATE_LIMIT_CONFIG_PER_MINUTE),
     sessions: limiter('sessions', config.RATE_LIMIT_SESSIONS_PER_MINUTE),
     sends: limiter('sends', config.RATE_LIMIT_SENDS_PER_MINUTE, config.RATE_LIMIT_SENDS_BURST),
     calls: limiter('calls', config.RATE_LIMIT_CALLS_PER_MINUTE),

@@ -230,8 +230,8 @@ describe('the timer that runs each second', () => {
 
   test.each([
     [0, 102],
-    [0.5, 90],
-    [1, 81],
+    [0.5, 93],
+    [1, 84],
   ])('with the random number %d, an open stream ends after %d s', async (random, seconds) => {
     const { start, begin, advance, endReasons } = newScene(random)
     start()

@@ -127,8 +127,10 @@ export function createEventStreams(options: {
     ofSession.push(stream)
     bySession.set(sessionId, ofSession)
 
-    const maxAge = config.STREAM_MAX_AGE_SECONDS - config.HEARTBEAT_SECONDS
-    stream.endsAt = clock.now() + maxAge * 1000 * (1 - MAX_AGE_JITTER * random())
+    // Streams end with a heartbeat, so up to one interval later than `endsAt`.
+    const earliest = config.STREAM_MAX_AGE_SECONDS * (1 - MAX_AGE_JITTER)
+    const latest = Math.max(earliest, config.STREAM_MAX_AGE_SECONDS - config.HEARTBEAT_SECONDS)
+    stream.endsAt = clock.now() + 1000 * (latest - (latest - earliest) * random())
     stream.sessionId = sessionId
     stream.socket = socket
     stream.wheelSlot = wheel[seconds % wheel.length]!.add(stream)

@@ -70,6 +70,26 @@ describe('CORS', () => {
     )
   })
 
+  test('a page of an allowed origin can read the errors that come before all checks', async () => {
+    const { raw, gateway, port } = await startTestGateway()
+    const request = `GET ${PREFIX}/config/pk_demo HTTP/1.1\r\nOrigin: ${SITE}\r\nConnection: close\r\n`
+    const late = openSocket(port, request, { allowHalfOpen: false })
+    await expect.poll(() => late.socket.bytesWritten).toBeGreaterThan(0)
+    const withoutHost = await raw(`${request}\r\n`)
+    const closed = gateway.close()
+    late.socket.write('Host: x\r\n\r\n')
+    const whileStopping = await late.closed
+    await closed
+    const allowed = new RegExp(`\\r\\naccess-control-allow-origin: ${SITE}\\r\\n`, 'i')
+    for (const [answer, status] of [
+      [withoutHost, 400],
+      [whileStopping, 503],
+    ] as const) {
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+      expect(answer).toMatch(allowed)
+    }
+  })
+
   test.each([null, 'null', 'https://evil.example', 'https://shop.example.evil.example', `${SITE}, ${SITE}`])(
     'the origin %s is rejected',
     async (origin) => {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import { answerLast } from '../../platform/http/request-queue.ts'
+import { answerLast, unfinishedRequest } from '../../platform/http/request-queue.ts'
 import { GatewayError } from '../errors.ts'
 import { rawAnswer } from './raw-answer.ts'
 import { isStreamSocket } from './stream-socket.ts'
@@ -15,18 +15,18 @@ export function answerMalformedRequest(error: NodeJS.ErrnoException, socket: Soc
   const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0
   if (error.code === 'ECONNRESET' || isStreamSocket(socket) || isUnused) socket.destroy()
   // Do not destroy an ended connection, because a client that still sends could lose the answer.
-  else if (!socket.writableEnded) answerLast(socket, rawAnswer(malformed(error.code)))
+  else if (!socket.writableEnded) answerLast(socket, rawAnswer(malformed(error.code), unfinishedRequest(socket)))
 }
 
 /** Makes the gateway answer requests that Node would answer without an error envelope. */
 export function takeOverNodeAnswers(app: FastifyInstance): void {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
-  app.server.on('connect', (_request, socket: Socket) => {
+  app.server.on('connect', (request, socket: Socket) => {
     socket.on('error', () => socket.destroy())
     // Node stops reading here. The gateway continues to read, to detect when the client closes the
     // connection.
     socket.resume()
-    answerLast(socket, rawAnswer(new GatewayError('MethodNotAllowed', { allow: ['GET', 'POST'] })))
+    answerLast(socket, rawAnswer(new GatewayError('MethodNotAllowed', { allow: ['GET', 'POST'] }), request))
   })
 }
 

@@ -1,10 +1,14 @@
+import type { IncomingMessage } from 'node:http'
 import type { GatewayError } from '../errors.ts'
 import { correlationIdOf } from './correlation.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 
-/** Encodes a failure for a connection without a parsed request. */
-export function rawAnswer(failure: GatewayError): string {
-  const correlationId = correlationIdOf({ headers: {} })
+/**
+ * Encodes a failure that is written to the connection itself. `request` is set if its headers were
+ * read.
+ */
+export function rawAnswer(failure: GatewayError, request?: IncomingMessage): string {
+  const correlationId = correlationIdOf(request ?? { headers: {} })
   const body = JSON.stringify(failure.envelope(correlationId))
   const { retryAfter, details } = failure
   return [

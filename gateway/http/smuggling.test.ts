@@ -62,6 +62,16 @@ describe('a request with a second request after its body', () => {
 })
 
 test.each([
+  ['a broken chunk', `${HEAD}X-Correlation-Id: abc\r\n${CHUNKED}\r\nxyz\r\n`, 400],
+  ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\nX-Correlation-Id: abc\r\n\r\n', 405],
+])('the answer to %s has the correlation id of the request', async (_, bytes, status) => {
+  const { raw } = await startTestGateway()
+  const answer = await raw(bytes)
+  expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*\\r\\nx-correlation-id: abc\\r\\n`, 'i'))
+  expect(envelopeOf(answer)).toMatchObject({ correlationId: 'abc' })
+})
+
+test.each([
   ['a length', `${LENGTH}\r\n${BODY.slice(0, 20)}`],
   ['chunks', `${CHUNKED}\r\n${CHUNKS.slice(0, 20)}`],
   ['nothing of it', `${LENGTH}\r\n`],

@@ -44,6 +44,14 @@ test('a gateway asks a core for a picture at most once in ten minutes, however m
   expect(await status('a')).toBe(404)
 })
 
+test('pictures and configurations have separate limits', async () => {
+  const { status, call } = await startWithPictures()
+  for (const letter of 'abcde') expect(await status(letter)).toBe(404)
+  expect(await status('f')).toBe(429)
+  // The core of this test has no configuration.
+  expect((await call('GET', '/config/pk_demo')).status).not.toBe(429)
+})
+
 test('unknown ids are limited per address, and cached pictures are not', async () => {
   const { asked, get, status } = await startWithPictures('a')
   expect(await status('a')).toBe(200)

@@ -38,7 +38,7 @@ export const pictureRoutes: FastifyPluginAsync<PictureDeps> = async (app, { core
   answerUnknownRoutes(app)
   app.get<{ Params: { pictureId: string } }>(
     '/:pictureId',
-    { schema: { hide: true }, config: { rate: 'config' } },
+    { schema: { hide: true }, config: { rate: 'pictures' } },
     async (request, reply) => {
       const { pictureId } = request.params
       if (!ID.test(pictureId)) throw new GatewayError('NotFound')

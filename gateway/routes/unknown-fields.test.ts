@@ -41,6 +41,20 @@ function withUnknownFields(body: Json, pointer = ''): { pointer: string; body: J
   return [{ pointer: `${pointer}/${unknown}`, body: { ...body, [unknown]: 1 } }, ...nested]
 }
 
+it('a form value with half of a surrogate pair is rejected, because the core would get another character', async () => {
+  const core = createTestCore()
+  core.capabilities = allCapabilities
+  const { call } = await startTestGateway({ cores: [core] })
+  const answer = await call('POST', '/forms/pre-chat', { body: { fields: { name: 'a\ud800' } } })
+  expect([answer.status, await answer.json()]).toMatchObject([
+    400,
+    { code: 'ValidationFailed', issues: [{ path: '/fields/name', rule: 'pattern' }] },
+  ])
+  const whole = await call('POST', '/forms/pre-chat', { body: { fields: { name: 'a\ud83d\ude00\n' } } })
+  // The core of this test has no forms.
+  expect(whole.status).toBe(500)
+})
+
 describe('every widget route with a JSON body', () => {
   it('rejects an unknown field in any object of the body', async () => {
     const core = createTestCore()

@@ -24,15 +24,22 @@ const LINE = '^[^\\p{Cc}\\p{Cs}]*$'
  */
 const TEXT = '^(?=\\s*\\S)(?:[\\t\\n]|[^\\p{Cc}\\p{Cs}])*$'
 
+/** Pattern of a text without lone surrogates. */
+const WELL_FORMED = '^\\P{Cs}*$'
+
 /**
- * Equivalents of both patterns for the API document. They use no Unicode properties or lookaheads,
+ * Equivalents of these patterns for the API document. They use no Unicode properties or lookaheads,
  * because many languages do not have them. They also accept lone surrogates, which valid UTF-8
  * cannot contain.
  */
 export const portablePatterns: Record<string, string> = {
+  [WELL_FORMED]: '',
   [LINE]: '^[^\\x00-\\x1f\\x7f-\\x9f]*$',
   [TEXT]: '^[^\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f][^\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f]*$',
 }
+
+/** Schema of a text without lone surrogates. */
+export const WellFormed = () => Type.String({ pattern: WELL_FORMED })
 
 /** Schema of a text without control characters or lone surrogates. */
 export const Line = (minLength: number, maxLength: number) => Type.String({ minLength, maxLength, pattern: LINE })

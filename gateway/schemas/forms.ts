@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
-import { Strict } from './fields.ts'
+import { Strict, WellFormed } from './fields.ts'
 
 const FIELDS_MAX = 64
 
 /** The installation defines the fields of a form, and the core validates them. */
 export const SubmitFormBody = Strict(
-  { fields: Type.Record(Type.String(), Type.String(), { maxProperties: FIELDS_MAX }) },
+  { fields: Type.Record(Type.String(), WellFormed(), { maxProperties: FIELDS_MAX }) },
   { examples: [{ fields: { name: 'Ada', email: 'ada@example.com' } }] },
 )
 

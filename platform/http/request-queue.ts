@@ -97,6 +97,12 @@ export function answerLast(socket: Socket, answer: string): void {
   else socket.end(answer)
 }
 
+/** Returns the request of this connection whose body has not fully arrived, if there is one. */
+export function unfinishedRequest(socket: Socket): IncomingMessage | undefined {
+  const queue = queues.get(socket)
+  return [queue?.current, ...(queue?.waiting ?? [])].find((each) => each?.request.complete === false)?.request
+}
+
 /** Whether further requests or a final answer are queued behind the current request. */
 export function hasMoreToAnswer(socket: Socket): boolean {
   const queue = queues.get(socket)
