@@ -33,6 +33,16 @@ const refused = { status: 404, code: 'RouteNotAdvertised' }
 const sent = (route: string) => server.seen(route).map(({ body }) => body)
 const configReads = () => server.requests.filter(({ path }) => path.startsWith('/config/')).length
 
+it('the page of the host is sent without query, fragment and path of the referrer', async () => {
+  const url = 'https://shop.test/cart?token=abc#pay'
+  const harness = await started({ pageContext: () => ({ url, referrer: 'https://mail.test/inbox?id=1' }) })
+  harness.client.sendMessage('Hello')
+  await until(() => harness.states().join() === 'queued')
+  const minimal = { url: 'https://shop.test/cart', referrer: 'https://mail.test' }
+  for (const route of ['POST /sessions', 'POST /messages'])
+    expect(sent(route).map((body) => body?.pageContext)).toEqual([minimal])
+})
+
 describe('with the capability `pageContext` off', () => {
   it('if the capability `pageContext` is off, no request contains the page, not even the first one', async () => {
     turnOff('pageContext')

@@ -3,6 +3,7 @@ import { storageFor } from '../../../browser/storage.ts'
 import { type ConsentKeeper, createConsent } from '../features/consent.ts'
 import { createConsentRecords } from '../features/consent-record.ts'
 import { createFeatures } from '../features/features.ts'
+import { minimized } from '../features/page-context.ts'
 import { createIdentity } from '../identity/identity.ts'
 import { messageBody } from '../messages/message-text.ts'
 import type { GivenSession } from '../session/session.ts'
@@ -37,7 +38,9 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
   const provider = async (wanted?: VisitorIdentity) =>
     config?.capabilities.identity === false ? undefined : options.identityProvider?.(wanted)
   const pageContext = () =>
-    config?.capabilities.pageContext && consentRecords.mayObserve(config) ? options.pageContext?.() : undefined
+    config?.capabilities.pageContext && consentRecords.mayObserve(config)
+      ? minimized(options.pageContext?.())
+      : undefined
   const session = (): SessionView | undefined => visit?.view()
   const messages = (): readonly WidgetMessage[] => visit?.conversation.messages.all() ?? []
   const platform = createPlatform(storageFor(options.storage ?? 'session'), options.platform)

@@ -1,6 +1,6 @@
 import { newRandomId } from '../../../browser/platform.ts'
 import type { KeyValueStorage } from '../../../browser/storage.ts'
-import type { SessionContent, SessionEnd } from '../client/types.ts'
+import type { ReplayReset, SessionContent, SessionEnd } from '../client/types.ts'
 import type { OutboxEntry } from '../messages/outbox.ts'
 import type { GrantTimes } from './grant-times.ts'
 
@@ -34,9 +34,10 @@ export interface SessionRecord extends SessionNotes {
   /** Subject of the identified visitor. Undefined while the visitor is anonymous. */
   subject?: string
   /**
-   * Event that ended the session. It stays until the visitor or the host page starts a new session.
+   * Event that ended the session, with its further fields. It stays until the visitor or the host
+   * page starts a new session.
    */
-  ended?: { event: SessionEnd }
+  ended?: { event: SessionEnd; about?: ReplayReset }
 }
 
 export type SessionRecords = ReturnType<typeof createSessionRecords>

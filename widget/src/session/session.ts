@@ -1,7 +1,7 @@
 import { createPause } from '../../../browser/pause.ts'
 import type { Platform } from '../../../browser/platform.ts'
 import { sessionEndOf, toWidgetError, type WidgetError } from '../client/errors.ts'
-import type { PageContext, SessionContent, WidgetErrorDetail } from '../client/types.ts'
+import type { PageContext, ReplayReset, SessionContent, WidgetErrorDetail } from '../client/types.ts'
 import type { Api } from '../transport/api.ts'
 import { retrying } from '../transport/retrying.ts'
 import { grantTimes } from './grant-times.ts'
@@ -36,9 +36,10 @@ interface SessionDeps {
   /**
    * Called once, when the session ends, is refused or cannot be created. `code` is the name of the
    * event that ended the session, for example `session.revoked`, or the service's error code.
-   * `isRefused` is true if the service has created no session.
+   * `isRefused` is true if the service has created no session. `about` has the further fields of the
+   * event.
    */
-  onEnd(code: string, isRefused: boolean): void
+  onEnd(code: string, isRefused: boolean, about?: ReplayReset): void
   /** Called when a request of the session fails. The request may be retried afterwards. */
   onError(error: WidgetErrorDetail): void
 }
@@ -60,13 +61,15 @@ export function createSession(deps: SessionDeps) {
   const { clock, random, newId, lifecycle } = deps.platform
   const pause = createPause(clock)
   let record: SessionRecord | undefined
+  /** True if nothing is stored of an earlier session of this tab. */
+  let isFirst = false
   let over = false
   /**
    * True while the visitor's identity changes. If the session ends meanwhile, its end is handled
    * after the change.
    */
   let held = false
-  let endAfterHold: string | undefined
+  let endAfterHold: Parameters<typeof finish> | undefined
   const renewal = createRenewal({
     platform: deps.platform,
     pause,
@@ -86,11 +89,12 @@ export function createSession(deps: SessionDeps) {
      */
     async start(): Promise<SessionContent | undefined> {
       const stored = records.read()
+      isFirst = !stored
       const clientInstanceId = stored?.clientInstanceId ?? newId()
       record = stored && !deps.given ? stored : { clientInstanceId }
       const end = sessionEndOf(record.ended?.event)
       if (deps.given) accept(deps.given)
-      else if (end) finish(end)
+      else if (end) finish(end, false, record.ended!.about)
       else if (!record.session) {
         await deps.configured
         // All attempts send the same input, because the service rejects an idempotency key that is
@@ -132,10 +136,10 @@ export function createSession(deps: SessionDeps) {
 
     release() {
       held = false
-      if (endAfterHold) finish(endAfterHold)
+      if (endAfterHold) finish(...endAfterHold)
     },
 
-    end: (code: string) => finish(code),
+    end: (code: string, about?: ReplayReset) => finish(code, false, about),
 
     /** Stops the timers. The stored session remains for the next page. */
     stop: leave,
@@ -183,23 +187,24 @@ export function createSession(deps: SessionDeps) {
 
   /**
    * Ends the session. Keeps an end by the service for the next page. After another failure, such as
-   * a refused origin, the stored session remains, so that the next page can resume it.
+   * a refused origin, the stored session remains, so that the next page can resume it. If the tab
+   * never had a session, the next page tries again.
    */
-  function finish(code: string, isRefused = false) {
+  function finish(code: string, isRefused = false, about?: ReplayReset) {
     if (over) return
     if (held) {
-      endAfterHold = code
+      endAfterHold = [code, isRefused, about]
       return
     }
     leave()
     const event = sessionEndOf(code)
-    if (event && record) {
+    if (event && record && !(isRefused && isFirst)) {
       const { clientInstanceId, draft } = record
       // After a verified session, another person may use the browser.
-      if (isVerified()) records.forget({ clientInstanceId, ended: { event } })
-      else records.write({ clientInstanceId, draft, ended: { event } })
+      if (isVerified()) records.forget({ clientInstanceId, ended: { event, about } })
+      else records.write({ clientInstanceId, draft, ended: { event, about } })
     }
-    deps.onEnd(code, isRefused)
+    deps.onEnd(code, isRefused, about)
   }
 
   function leave() {

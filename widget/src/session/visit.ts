@@ -70,7 +70,6 @@ export function createVisit(deps: VisitDeps) {
   const { api, platform, records } = deps
   let closed = false
   let opened = false
-  let endingReset: ReplayReset | undefined
   let stream: ReturnType<typeof createTabStream> | undefined
   let loaded: Promise<void> | undefined
   const emit: VisitDeps['emit'] = (name, payload) => {
@@ -81,7 +80,7 @@ export function createVisit(deps: VisitDeps) {
   const conversation = createConversation({ emit })
   const session = createSession({
     ...deps,
-    onEnd(code, isRefused) {
+    onEnd(code, isRefused, about) {
       if (closed) return
       stop()
       const isClosed = code === 'session.closed'
@@ -92,7 +91,7 @@ export function createVisit(deps: VisitDeps) {
         // The visitor has logged out in another tab. The next person must not see the messages.
         if (isClosed && isVerified) conversation.clear(true)
         if (!opened && sessionEndOf(code)) showLost(records.readOutbox().entries, code)
-        deps.onEnd(code, isRefused, endingReset)
+        deps.onEnd(code, isRefused, about)
       }
       if (!isClosed || isVerified || !opened || !deps.onClosed) return end()
       outbox.stop()
@@ -283,10 +282,9 @@ export function createVisit(deps: VisitDeps) {
         emit('replay.reset.required', about)
       },
       onEnd(code, failed, about) {
-        endingReset = about
         tab.stop()
         if (failed) emit('error', { code: 'realtime_terminal_failure', recoverable: false })
-        session.end(code)
+        session.end(code, about)
       },
     })
     const tab = createTabStream({
