@@ -32,8 +32,8 @@ export interface OpenDeliveries {
   finish(destination: string): void
   /** Returns a waiting delivery that may be sent now. Takes the destinations in round robin. */
   next(): OpenDelivery | undefined
-  /** Removes and returns all waiting deliveries. */
-  dropWaiting(): OpenDelivery[]
+  /** Removes and returns the waiting deliveries that match. */
+  dropWaiting(isDropped?: (open: OpenDelivery) => boolean): OpenDelivery[]
 }
 
 export function createOpenDeliveries({
@@ -76,9 +76,14 @@ export function createOpenDeliveries({
       }
       return undefined
     },
-    dropWaiting() {
-      const dropped = [...waiting.values()].flat()
-      waiting.clear()
+    dropWaiting(isDropped = () => true) {
+      const dropped: OpenDelivery[] = []
+      for (const [destination, queued] of waiting) {
+        const { left = [], gone = [] } = Object.groupBy(queued, (open) => (isDropped(open) ? 'gone' : 'left'))
+        dropped.push(...gone)
+        if (left.length > 0) waiting.set(destination, left)
+        else waiting.delete(destination)
+      }
       return dropped
     },
   }

@@ -45,6 +45,23 @@ describe('the delivery worker', () => {
     expect(first.core.recorded.size).toBe(0)
   })
 
+  it('the delivery worker returns the deliveries of a recalled destination that it has not begun to send', async () => {
+    const { core, client } = createTestCore()
+    const network = createTestSender()
+    for (const url of ['a', 'b']) network.hang(url)
+    core.ignoresRoom = true
+    core.add(...deliveries('a', 10), ...deliveries('b', 10))
+    startWorker({ cores: [client], sender: network.sender, perDestination: 3 })
+    await until('the first attempts', () => network.sending('a') === 3 && network.sending('b') === 3)
+    core.recall('a')
+    const released = () => core.records.flat().filter(({ outcome }) => outcome.case === 'released')
+    await until('the returned deliveries', () => released().length === 7)
+    expect(released().every(({ deliveryId }) => deliveryId.startsWith('dlv_a'))).toBe(true)
+    expect([network.sending('a'), network.sending('b')]).toEqual([3, 3])
+    for (const url of ['a', 'b']) network.release(url)
+    await until('the other results', () => core.recorded.size === 20)
+  })
+
   it('the delivery worker sends and reports each due delivery once', async () => {
     const { core, client } = createTestCore()
     const network = createTestSender()

@@ -123,9 +123,12 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     checkSettled()
   }
 
-  function handle({ deliveries, recorded, renewed, drained: isDrained }: WorkDeliveriesResponse, stream: CoreStream) {
+  function handle(message: WorkDeliveriesResponse, stream: CoreStream) {
+    const { deliveries, recorded, renewed, recalled, drained: isDrained } = message
     metrics.received.inc(deliveries.length)
     for (const delivery of deliveries) add(delivery, stream)
+    if (recalled.length > 0)
+      releaseWaiting((each) => each.stream === stream && recalled.includes(each.delivery.destination))
     startNext()
     onRecorded(recorded)
     onRenewed(renewed)
@@ -139,6 +142,11 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     held.set(keyOf(delivery), each)
     if (isStopping) finish(each, { case: 'released', value: {} }, 0)
     else open.add(each)
+  }
+
+  /** Returns deliveries whose attempts have not started to the queue. */
+  function releaseWaiting(isReturned?: (open: OpenDelivery) => boolean): void {
+    for (const each of open.dropWaiting(isReturned)) finish(each, { case: 'released', value: {} }, 0)
   }
 
   function startNext(): void {
@@ -236,7 +244,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
       if (isStopping) return
       isStopping = true
       onStreamsChanged()
-      for (const each of open.dropWaiting()) finish(each, { case: 'released', value: {} }, 0)
+      releaseWaiting()
       const grace = new AbortController()
       await Promise.race([allOf(running), delay(graceMs, undefined, { signal: grace.signal }).catch(() => {})])
       grace.abort()

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { isSuppressionList } from '../leads/suppressions.ts'
 import type { Claimant, DeliveryClaims } from './delivery-claims.ts'
 import { type ClaimedDelivery, newClaimId } from './webhook-requests.ts'
 
@@ -9,6 +10,8 @@ export interface StreamingWorker extends Claimant {
   isResponsive(): boolean
   /** Sends deliveries to the worker. If its stream has ended, returns them to the queue. */
   send(deliveries: ClaimedDelivery[]): void
+  /** Makes the worker return the deliveries of these destinations whose attempts have not started. */
+  recall(destinations: string[]): void
 }
 
 /** A worker that joined, with the claim under which new deliveries are created for it. */
@@ -28,6 +31,11 @@ export interface DeliveryDispatch {
   reserve(destination: string): JoinedWorker | undefined
   /** Deliveries may be due, on this core or another one. */
   announce(): void
+  /**
+   * Recalls deliveries that were sent in advance, because their subscriptions may be disabled or their
+   * people suppressed now. `ids` are those of changed objects.
+   */
+  recall(ids: string[]): void
   /** The worker has room again. */
   roomMade(): void
   /** Destinations whose deliveries the workers have. */
@@ -121,6 +129,13 @@ export function createDeliveryDispatch(dependencies: {
       return byPlaces().find(({ room }) => room.reserve(destination))
     },
     announce: wake,
+    recall(ids) {
+      const areAll = ids.some(isSuppressionList)
+      for (const { room, recall } of workers) {
+        const affected = areAll ? room.destinations() : ids.filter(room.has)
+        if (affected.length > 0) recall(affected)
+      }
+    },
     roomMade() {
       if (isMoreDue) wake()
     },

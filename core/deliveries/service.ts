@@ -154,6 +154,7 @@ export function createDeliveryService(
     waitingClaims.announce()
   }
   bus.on('changed', (ids) => {
+    deliveryDispatch.recall(ids)
     if (ids.includes(deliveryWorkHint)) deliveriesMayBeDue()
   })
   bus.on('gap', deliveriesMayBeDue)

@@ -50,6 +50,23 @@ describe('the stream of a worker', () => {
     )
   })
 
+  it('recalls the deliveries of a destination that was disabled, and of all destinations when someone is suppressed', async () => {
+    const [scene, other] = [await test.newScene(), await test.newScene()]
+    const stream = await test.stream({ core: test.cores[1]! })
+    await scene.send()
+    await other.send()
+    await received(stream, 2)
+    const recalled = () => stream.messages.flatMap((message) => message.recalled)
+    const { subscriptionId, workspaceId } = scene
+    await scene.operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
+    await until('the recall', () => recalled().length > 0)
+    expect(new Set(recalled())).toEqual(new Set([subscriptionId]))
+    stream.messages.length = 0
+    const entries = [{ kind: 'email' as const, value: 'ada@example.com' }]
+    await test.cores[0]!.suppressions.add({ workspaceId, entries, reason: '', addedBy: 'ada' })
+    await until('the recall of all', () => recalled().includes(other.subscriptionId))
+  })
+
   it('every delivery is sent to one of several workers with streams on two cores, and recorded once', async () => {
     const scenes = await Promise.all(Array.from({ length: 5 }, () => test.newScene()))
     const streams = await Promise.all(

@@ -29,6 +29,8 @@ export interface WorkerRoom {
    */
   free(destination: string, durationMs?: number): boolean
   resize(size: { limit: number; perDestination: number }): void
+  /** Whether the worker has deliveries of this destination. */
+  has(destination: string): boolean
   /** Destinations whose deliveries the worker has. */
   destinations(): string[]
 }
@@ -68,6 +70,11 @@ export function createWorkerRoom(options: {
   const newUsage = (): Usage => ({ base: 0, extra: 0, ahead: 0 })
   const freeBase = () => Math.max(0, limit - base)
   const freeExtra = () => (ofStream ? aheadMaxInAll(limit) - extra : 0)
+
+  function has(destination: string) {
+    const { base, extra } = usages.get(destination) ?? newUsage()
+    return base + extra > 0
+  }
 
   function placesOf(usage: Usage) {
     const free = freeBase()
@@ -126,6 +133,7 @@ export function createWorkerRoom(options: {
       limit = size.limit
       perDestination = size.perDestination
     },
-    destinations: () => [...usages].flatMap(([name, usage]) => (usage.base + usage.extra > 0 ? [name] : [])),
+    has,
+    destinations: () => [...usages.keys()].filter(has),
   }
 }

@@ -199,6 +199,8 @@ function idOf(key: Uint8Array, workspaceId: string, { kind, value }: Contact): s
 }
 
 const cachePrefix = 'suppressions:'
+/** Whether this id of a changed object is that of the list of a workspace. */
+export const isSuppressionList = (id: string): boolean => id.startsWith(cachePrefix)
 const cacheKey = (workspaceId: string) => `${cachePrefix}${workspaceId}`
 const workspaceOf = (key: string) => key.slice(cachePrefix.length)
 const noEntries: FieldIssue = { path: '/entries', rule: 'minItems' }

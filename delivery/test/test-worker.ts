@@ -24,6 +24,8 @@ export function createTestCore() {
     recorded: new Map<string, AttemptResult>(),
     /** Renewals by message. */
     renewals: [] as HeldClaim[][],
+    /** Destinations to recall. */
+    recalled: [] as string[],
     isDown: false,
     /** If true, the core sends more deliveries than the worker has room for. */
     ignoresRoom: false,
@@ -34,6 +36,10 @@ export function createTestCore() {
     leaseMs: 60_000,
     add(...more: Due[]) {
       core.due.push(...more)
+      core.wake()
+    },
+    recall(...destinations: string[]) {
+      core.recalled.push(...destinations)
       core.wake()
     },
     wake() {
@@ -114,10 +120,10 @@ export function createTestCore() {
     while (!isOver && !signal.aborted) {
       if (core.isDown) throw new ConnectError('gone', Code.Unavailable)
       if (failure) throw failure
-      const message = { ...answer, deliveries: take(room, taken) }
+      const message = { ...answer, deliveries: take(room, taken), recalled: core.recalled.splice(0) }
       answer = { recorded: [], renewed: [], drained: false }
-      const isEmpty = message.deliveries.length + message.recorded.length + message.renewed.length === 0
-      if (!isEmpty || message.drained) yield message
+      const { deliveries, recorded, renewed, recalled, drained } = message
+      if (deliveries.length + recorded.length + renewed.length + recalled.length > 0 || drained) yield message
       else
         await new Promise<void>((resolve) => {
           wake = resolve

@@ -85,27 +85,6 @@ describe('C7.1 a page load after the end of the session', () => {
     }
   })
 
-  it.each([
-    ['connection.disabled', 'ConnectionDisabled'],
-    ['visitor.banned', 'VisitorBanned'],
-  ] as const)('asks for a session again if the first one was refused with %s', async (event, code) => {
-    const storage = createMemoryStorage()
-    let isRefused = true
-    const fetch: typeof globalThis.fetch = async (input, init) =>
-      isRefused && /\/sessions$/.test(String(input))
-        ? Response.json({ code, retryable: false, terminal: true, correlationId: 'c' }, { status: 403 })
-        : fetchFromPage(input, init)
-    const refused = load(storage, { platform: { fetch } })
-    await refused.client.start()
-    expect([refused.client.ended(), refused.count(event)]).toEqual([{ event, code: event }, 1])
-    refused.client.stop()
-    isRefused = false
-    const harness = load(storage, { platform: { fetch } })
-    await harness.started()
-    expect([harness.client.ended(), created()]).toEqual([undefined, 1])
-    harness.client.stop()
-  })
-
   it('reports session.expired if the stored session has expired, and shows the unsent message as failed', async () => {
     const storage = createMemoryStorage()
     await leaveSession(storage)

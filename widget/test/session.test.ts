@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
-import { createClientHarness, until } from './client-harness.ts'
+import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
 import type { SiteKey } from './scenarios.ts'
 import { serverPerTest } from './server-per-test.ts'
 
@@ -213,6 +213,38 @@ describe('disabled connections', () => {
 })
 
 describe('sessions that an operator ended', () => {
+  it.each([
+    ['connection.disabled', 'ConnectionDisabled'],
+    ['visitor.banned', 'VisitorBanned'],
+  ] as const)(
+    'a session that was refused with %s before the tab ever had one is requested again by the next page',
+    async (event, code) => {
+      const storage = createMemoryStorage()
+      let isRefused = true
+      const fetch: typeof globalThis.fetch = async (input, init) =>
+        isRefused && /\/sessions$/.test(String(input))
+          ? Response.json({ code, retryable: false, terminal: true, correlationId: 'c' }, { status: 403 })
+          : fetchFromPage(input, init)
+      const refused = createClientHarness(fixture.server, 'pk_friendly', {
+        clock: fixture.clock,
+        storage,
+        options: { platform: { fetch } },
+      })
+      await refused.client.start()
+      expect([refused.client.ended(), refused.count(event)]).toEqual([{ event, code: event }, 1])
+      refused.client.stop()
+      isRefused = false
+      const harness = createClientHarness(fixture.server, 'pk_friendly', {
+        clock: fixture.clock,
+        storage,
+        options: { platform: { fetch } },
+      })
+      await harness.started()
+      expect([harness.client.ended(), fixture.server.seen('POST /sessions').length]).toEqual([undefined, 1])
+      harness.client.stop()
+    },
+  )
+
   it.each([
     ['visitor.banned', 'VisitorBanned'],
     ['session.revoked', 'SessionRevoked'],

@@ -46,6 +46,7 @@ export async function* workDeliveries(
   /** Number of results and renewals of the worker that this stream has not answered yet. */
   let unanswered = 0
   let drained = false
+  const recalled = new Set<string>()
   let failure: unknown
   let heardAt = performance.now()
   let wake: () => void = () => {}
@@ -72,6 +73,10 @@ export async function* workDeliveries(
         if (gone.signal.aborted) return release(deliveries)
         for (const delivery of deliveries) sent.set(keyOf(delivery), delivery.destination)
         unsent.push(...deliveries)
+        wake()
+      },
+      recall(destinations) {
+        for (const each of destinations) recalled.add(each)
         wake()
       },
     })
@@ -163,11 +168,12 @@ export async function* workDeliveries(
   try {
     yield create(WorkDeliveriesResponseSchema)
     while (!gone.signal.aborted) {
-      if (unsent.length + renewed.length === 0 && !drained && !isAnswerDue)
+      if (unsent.length + renewed.length === 0 && !drained && recalled.size === 0 && !isAnswerDue)
         await new Promise<void>((resolve) => (wake = resolve))
       if (gone.signal.aborted) break
       const deliveries = takeUnsent().map((delivery) => toClaimed(delivery, config))
-      const message = { deliveries, recorded, renewed, drained: drained && unsent.length === 0 }
+      const isLast = unsent.length === 0
+      const message = { deliveries, recorded, renewed, drained: drained && isLast, recalled: [...recalled] }
       unanswered -= recorded.length + renewed.length
       recorded = []
       renewed = []
@@ -175,6 +181,7 @@ export async function* workDeliveries(
       answering = undefined
       isAnswerDue = false
       if (message.drained) drained = false
+      if (isLast) recalled.clear()
       yield create(WorkDeliveriesResponseSchema, message)
     }
     if (failure !== undefined) throw failure

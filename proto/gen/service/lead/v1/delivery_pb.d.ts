@@ -742,6 +742,14 @@ export declare type WorkDeliveriesResponse = Message<"service.lead.v1.WorkDelive
    * @generated from field: bool drained = 4;
    */
   drained: boolean;
+
+  /**
+   * Destinations that have changed. The worker returns those of their deliveries from this core whose
+   * attempts have not started, with the result `released`.
+   *
+   * @generated from field: repeated string recalled = 5;
+   */
+  recalled: string[];
 };
 
 /**
