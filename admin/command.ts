@@ -46,13 +46,13 @@ export interface Command<F extends Record<string, Flag> = Record<string, Flag>> 
   /** True for a command that prints text as it arrives, and has no answer as JSON. */
   printsText?: true
   /**
-   * Runs the administration command. Returns a JSON value, or lines that the caller prints as they
-   * arrive. Returns undefined if it has printed everything.
+   * Runs the administration command. Returns a message of a core, a JSON value, or lines that the
+   * caller prints as they arrive. Returns undefined if it has printed everything.
    */
   run(services: Services, values: Values<F>, demo: DemoValues, host: Host): Promise<unknown> | AsyncIterable<string>
   /**
-   * Returns the rows of the table that shows a list in the answer. A command without `rows` shows
-   * each field of the answer on its own line.
+   * Returns the rows of the table that shows a list in the answer, which it gets as JSON. A command
+   * without `rows` shows each field of the answer on its own line.
    */
   rows?(answer: never): string[][]
 }

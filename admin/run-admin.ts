@@ -1,3 +1,4 @@
+import { isMessage, toJson } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
 import { coreTlsFiles } from '../core-client/core-tls.ts'
@@ -20,7 +21,7 @@ import { createKeyedTransport, UnknownOutcomeError } from './keyed-transport.ts'
 import { localSecret } from './listen/local-secret.ts'
 import { resolveNames } from './names.ts'
 import { formatValue } from './output.ts'
-import { createServices, type Services } from './services.ts'
+import { createServices, type Services, schemas } from './services.ts'
 import { type Call, columns, flagAt, readCall, UsageError } from './usage.ts'
 
 const groups = {
@@ -83,12 +84,16 @@ async function run(call: Call, { env, print, untilStopped = () => new AbortContr
     for await (const line of answer) print(line)
     return
   }
-  const value = await answer
+  const value = jsonOf(await answer)
   if (value === undefined) return
   if (json) return print(JSON.stringify(value, null, 2))
   const rows = command.rows?.(value as never)
   print(rows ? columns(rows) : formatValue(value))
 }
+
+/** Returns the JSON value of a message, and other answers unchanged. */
+const jsonOf = (answer: unknown): unknown =>
+  isMessage(answer) ? toJson(schemas.getMessage(answer.$typeName)!, answer) : answer
 
 /** What a command gets that calls no core. */
 const withoutCore = ({ values }: Call) => ({ services: {} as Services, values, demo: {}, webhookSecret: '' })

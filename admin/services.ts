@@ -1,3 +1,4 @@
+import { createRegistry, type DescService } from '@bufbuild/protobuf'
 import { type Client, createClient, type Transport } from '@connectrpc/connect'
 import { ConsoleService } from '#proto/console/v1/console_pb.js'
 import { EventsService } from '#proto/events/v1/events_pb.js'
@@ -9,26 +10,28 @@ import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 
 /** The internal services that the administration commands call. */
-export interface Services {
-  workspaces: Client<typeof WorkspaceService>
-  sessions: Client<typeof SessionService>
-  leads: Client<typeof LeadService>
-  events: Client<typeof EventsService>
-  hooks: Client<typeof HookService>
-  messaging: Client<typeof MessagingService>
-  privacy: Client<typeof PrivacyService>
-  console: Client<typeof ConsoleService>
+const services = {
+  workspaces: WorkspaceService,
+  sessions: SessionService,
+  leads: LeadService,
+  events: EventsService,
+  hooks: HookService,
+  messaging: MessagingService,
+  privacy: PrivacyService,
+  console: ConsoleService,
 }
 
+/** The schemas of all messages of the services. */
+export const schemas = createRegistry(
+  ...Object.values<DescService>(services).flatMap(({ file }) => [file, ...file.dependencies]),
+)
+
+export type Services = { [Name in keyof typeof services]: Client<(typeof services)[Name]> }
+
 export function createServices(transport: Transport): Services {
-  return {
-    workspaces: createClient(WorkspaceService, transport),
-    sessions: createClient(SessionService, transport),
-    leads: createClient(LeadService, transport),
-    events: createClient(EventsService, transport),
-    hooks: createClient(HookService, transport),
-    messaging: createClient(MessagingService, transport),
-    privacy: createClient(PrivacyService, transport),
-    console: createClient(ConsoleService, transport),
-  }
+  const clients = Object.entries<DescService>(services).map(([name, service]) => [
+    name,
+    createClient(service, transport),
+  ])
+  return Object.fromEntries(clients)
 }

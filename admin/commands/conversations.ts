@@ -1,5 +1,3 @@
-import { toJson } from '@bufbuild/protobuf'
-import { ListConversationsResponseSchema } from '#proto/messaging/v1/messaging_pb.js'
 import { command, type Group } from '../command.ts'
 import { pageRows } from '../output.ts'
 import { workspace } from './workspace-flag.ts'
@@ -38,15 +36,12 @@ export const conversations: Group = {
       page: { type: 'string', field: 'pageToken', description: '`nextPageToken` of the previous page' },
     },
     rows: conversationRows,
-    run: async ({ messaging }, { workspace, unanswered = false, limit, page }) =>
-      toJson(
-        ListConversationsResponseSchema,
-        await messaging.listConversations({
-          workspaceId: workspace,
-          unanswered,
-          limit: limit === undefined ? undefined : Number(limit),
-          pageToken: page,
-        }),
-      ),
+    run: ({ messaging }, { workspace, unanswered = false, limit, page }) =>
+      messaging.listConversations({
+        workspaceId: workspace,
+        unanswered,
+        limit: limit === undefined ? undefined : Number(limit),
+        pageToken: page,
+      }),
   }),
 }

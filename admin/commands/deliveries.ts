@@ -1,12 +1,6 @@
 import { toJson } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import {
-  DeliverySchema,
-  DeliveryStatusSchema,
-  RecoverDeliveriesResponseSchema,
-  RetryDeliveryAttemptResponseSchema,
-  SendTestDeliveryResponseSchema,
-} from '#proto/lead/v1/delivery_pb.js'
+import { DeliverySchema, DeliveryStatusSchema } from '#proto/lead/v1/delivery_pb.js'
 import { leadTitle } from '../../contract/lead-title.ts'
 import { command, type Group } from '../command.ts'
 import { pageRows } from '../output.ts'
@@ -110,29 +104,25 @@ export const deliveries: Group = {
       event: { type: 'string', multiple: true, description: 'only deliveries of these events; default all' },
       yes: { type: 'boolean', description: 'schedule them' },
     },
-    run: async ({ leads }, { subscription, since, until, status = [], event = [], yes = false }) =>
-      toJson(
-        RecoverDeliveriesResponseSchema,
-        await leads.recoverDeliveries({
-          subscriptionId: subscription,
-          since: timeOf('since', since),
-          until: until === undefined ? undefined : timeOf('until', until),
-          statuses: status.map((each) => oneOf('status', each, deliveryStatuses)),
-          eventTypes: event,
-          preview: !yes,
-        }),
-      ),
+    run: ({ leads }, { subscription, since, until, status = [], event = [], yes = false }) =>
+      leads.recoverDeliveries({
+        subscriptionId: subscription,
+        since: timeOf('since', since),
+        until: until === undefined ? undefined : timeOf('until', until),
+        statuses: status.map((each) => oneOf('status', each, deliveryStatuses)),
+        eventTypes: event,
+        preview: !yes,
+      }),
   }),
   test: command({
     summary: 'Send a sample to the destination of a subscription or hook',
     flags: { ...named, event: { type: 'string', description: 'the event, one of those that are sent' } },
-    run: async ({ leads }, { subscription, event: eventType }) =>
-      toJson(SendTestDeliveryResponseSchema, await leads.sendTestDelivery({ subscriptionId: subscription, eventType })),
+    run: ({ leads }, { subscription, event: eventType }) =>
+      leads.sendTestDelivery({ subscriptionId: subscription, eventType }),
   }),
   retry: command({
     summary: 'Retry a delivery at once',
     flags: { attempt: { type: 'string', required: true, description: 'the id of its latest attempt' } },
-    run: async ({ leads }, { attempt }) =>
-      toJson(RetryDeliveryAttemptResponseSchema, await leads.retryDeliveryAttempt({ attemptId: attempt })),
+    run: ({ leads }, { attempt }) => leads.retryDeliveryAttempt({ attemptId: attempt }),
   }),
 }

@@ -1,11 +1,3 @@
-import { toJson } from '@bufbuild/protobuf'
-import {
-  ActivateHookSecretResponseSchema,
-  CreateHookResponseSchema,
-  ListHooksResponseSchema,
-  RotateHookSecretResponseSchema,
-  UpdateHookResponseSchema,
-} from '#proto/hook/v1/hook_pb.js'
 import { feedEventTypes } from '../../contract/event-kinds.ts'
 import { command, type Group } from '../command.ts'
 import { oneOf } from '../usage.ts'
@@ -36,23 +28,19 @@ export const hooks: Group = {
       rate,
       'not-found': notFound,
     },
-    run: async ({ hooks }, { workspace, url, event, header = [], rate, 'not-found': notFound }) =>
-      toJson(
-        CreateHookResponseSchema,
-        await hooks.createHook({
-          workspaceId: workspace,
-          destinationUrl: url,
-          eventTypes: event,
-          headers: header.map(toHeader),
-          ...limitsOf(rate, notFound),
-        }),
-      ),
+    run: ({ hooks }, { workspace, url, event, header = [], rate, 'not-found': notFound }) =>
+      hooks.createHook({
+        workspaceId: workspace,
+        destinationUrl: url,
+        eventTypes: event,
+        headers: header.map(toHeader),
+        ...limitsOf(rate, notFound),
+      }),
   }),
   list: command({
     summary: 'List the event hooks of a workspace, newest first',
     flags: { workspace },
-    run: async ({ hooks }, { workspace }) =>
-      toJson(ListHooksResponseSchema, await hooks.listHooks({ workspaceId: workspace })),
+    run: ({ hooks }, { workspace }) => hooks.listHooks({ workspaceId: workspace }),
   }),
   update: command({
     summary: 'Change a hook; given events and headers replace the present ones',
@@ -65,18 +53,15 @@ export const hooks: Group = {
       rate: { ...rate, description: 'requests per second, at most; 0 for no limit' },
       'not-found': notFound,
     },
-    run: async ({ hooks }, { hook, url, event, header, status, rate, 'not-found': notFound }) =>
-      toJson(
-        UpdateHookResponseSchema,
-        await hooks.updateHook({
-          hookId: hook,
-          destinationUrl: url,
-          eventTypes: event && { types: event },
-          headers: header && { headers: header.filter((text) => text !== '').map(toHeader) },
-          status: status === undefined ? undefined : oneOf('status', status, statuses),
-          ...limitsOf(rate, notFound),
-        }),
-      ),
+    run: ({ hooks }, { hook, url, event, header, status, rate, 'not-found': notFound }) =>
+      hooks.updateHook({
+        hookId: hook,
+        destinationUrl: url,
+        eventTypes: event && { types: event },
+        headers: header && { headers: header.filter((text) => text !== '').map(toHeader) },
+        status: status === undefined ? undefined : oneOf('status', status, statuses),
+        ...limitsOf(rate, notFound),
+      }),
   }),
   delete: deletion({
     what: 'a hook with its deliveries',
@@ -86,14 +71,8 @@ export const hooks: Group = {
   rotate: command({
     summary: 'Create a new secret, shown only now; as `subscriptions rotate`',
     flags: { ...named, overlap: { type: 'string', description: 'seconds; default 24 hours' } },
-    run: async ({ hooks }, { hook, overlap }) =>
-      toJson(
-        RotateHookSecretResponseSchema,
-        await hooks.rotateHookSecret({
-          hookId: hook,
-          overlapSeconds: overlap === undefined ? undefined : Number(overlap),
-        }),
-      ),
+    run: ({ hooks }, { hook, overlap }) =>
+      hooks.rotateHookSecret({ hookId: hook, overlapSeconds: overlap === undefined ? undefined : Number(overlap) }),
   }),
   activate: command({
     summary: 'Let a rotated secret sign `X-Service-Webhook-Signature`',
@@ -101,7 +80,6 @@ export const hooks: Group = {
       ...named,
       secret: { type: 'string', required: true, description: 'the secret’s id, from `hooks list`' },
     },
-    run: async ({ hooks }, { hook, secret }) =>
-      toJson(ActivateHookSecretResponseSchema, await hooks.activateHookSecret({ hookId: hook, secretId: secret })),
+    run: ({ hooks }, { hook, secret }) => hooks.activateHookSecret({ hookId: hook, secretId: secret }),
   }),
 }

@@ -1,9 +1,6 @@
-import { type MessageInitShape, toJson } from '@bufbuild/protobuf'
+import type { MessageInitShape } from '@bufbuild/protobuf'
 import { CapabilitiesSchema } from '#proto/session/v1/session_pb.js'
-import {
-  type UpdateInstallationRequestSchema,
-  UpdateInstallationResponseSchema,
-} from '#proto/workspace/v1/workspace_pb.js'
+import type { UpdateInstallationRequestSchema } from '#proto/workspace/v1/workspace_pb.js'
 import { command, type Group } from '../command.ts'
 import type { Services } from '../services.ts'
 import { oneOf, UsageError } from '../usage.ts'
@@ -15,8 +12,8 @@ const yesOrNo = { yes: true, no: false }
 const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
 const capabilityNames = CapabilitiesSchema.fields.map(({ localName }) => localName)
 
-const update = async ({ workspaces }: Services, siteKey: string, change: Change) =>
-  toJson(UpdateInstallationResponseSchema, await workspaces.updateInstallation({ siteKey, ...change }))
+const update = ({ workspaces }: Services, siteKey: string, change: Change) =>
+  workspaces.updateInstallation({ siteKey, ...change })
 
 /** Commands that set the policies of an installation. */
 export const installationPolicies: Group = {

@@ -1,5 +1,3 @@
-import { toJson } from '@bufbuild/protobuf'
-import { UpdateWorkspaceResponseSchema } from '#proto/workspace/v1/workspace_pb.js'
 import { command } from '../command.ts'
 import { UsageError } from '../usage.ts'
 import { workspace } from './workspace-flag.ts'
@@ -17,7 +15,7 @@ export const retention = command({
     audit: period('audit entries'),
     'held-deliveries': period('deliveries of disabled subscriptions'),
   },
-  run: async (
+  run: (
     { workspaces },
     { workspace, conversations, leads, 'empty-sessions': emptySessions, audit, 'held-deliveries': heldDeliveries },
   ) => {
@@ -25,10 +23,7 @@ export const retention = command({
     const retention = Object.fromEntries(
       given.flatMap(([kind, text]) => (text === undefined ? [] : [[kind, readPeriod(text)]])),
     )
-    return toJson(
-      UpdateWorkspaceResponseSchema,
-      await workspaces.updateWorkspace({ workspaceId: workspace, retention }),
-    )
+    return workspaces.updateWorkspace({ workspaceId: workspace, retention })
   },
 })
 

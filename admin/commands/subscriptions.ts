@@ -1,11 +1,3 @@
-import { toJson } from '@bufbuild/protobuf'
-import {
-  ActivateSubscriptionSecretResponseSchema,
-  CreateSubscriptionResponseSchema,
-  ListSubscriptionsResponseSchema,
-  RotateSubscriptionSecretResponseSchema,
-  UpdateSubscriptionResponseSchema,
-} from '#proto/lead/v1/subscription_pb.js'
 import { leadEventTypes } from '../../contract/event-kinds.ts'
 import { command, type Group } from '../command.ts'
 import { oneOf } from '../usage.ts'
@@ -53,29 +45,25 @@ export const subscriptions: Group = {
       rate,
       'not-found': notFound,
     },
-    run: async (
+    run: (
       { leads },
       { workspace, url, field = [], header = [], automatic = false, rate, 'not-found': notFound, ...chosen },
     ) =>
-      toJson(
-        CreateSubscriptionResponseSchema,
-        await leads.createSubscription({
-          workspaceId: workspace,
-          destinationUrl: url,
-          mappedFields: field.map(nameOf),
-          sentNames: sentNamesOf(field),
-          headers: header.map(toHeader),
-          automatic,
-          policy: policyOf(chosen),
-          ...limitsOf(rate, notFound),
-        }),
-      ),
+      leads.createSubscription({
+        workspaceId: workspace,
+        destinationUrl: url,
+        mappedFields: field.map(nameOf),
+        sentNames: sentNamesOf(field),
+        headers: header.map(toHeader),
+        automatic,
+        policy: policyOf(chosen),
+        ...limitsOf(rate, notFound),
+      }),
   }),
   list: command({
     summary: 'List the subscriptions of a workspace, newest first',
     flags: { workspace },
-    run: async ({ leads }, { workspace }) =>
-      toJson(ListSubscriptionsResponseSchema, await leads.listSubscriptions({ workspaceId: workspace })),
+    run: ({ leads }, { workspace }) => leads.listSubscriptions({ workspaceId: workspace }),
   }),
   update: command({
     summary: 'Change a subscription; given fields replace the present ones',
@@ -93,20 +81,17 @@ export const subscriptions: Group = {
       rate: { ...rate, description: 'requests per second, at most; 0 for no limit' },
       'not-found': notFound,
     },
-    run: async ({ leads }, { subscription, url, field, header, status, rate, 'not-found': notFound, ...chosen }) =>
-      toJson(
-        UpdateSubscriptionResponseSchema,
-        await leads.updateSubscription({
-          subscriptionId: subscription,
-          destinationUrl: url,
-          mappedFields: field && { names: field.map(nameOf) },
-          sentNames: field && { names: sentNamesOf(field) },
-          policy: policyOf(chosen),
-          headers: header && { headers: header.filter((text) => text !== '').map(toHeader) },
-          status: status === undefined ? undefined : oneOf('status', status, statuses),
-          ...limitsOf(rate, notFound),
-        }),
-      ),
+    run: ({ leads }, { subscription, url, field, header, status, rate, 'not-found': notFound, ...chosen }) =>
+      leads.updateSubscription({
+        subscriptionId: subscription,
+        destinationUrl: url,
+        mappedFields: field && { names: field.map(nameOf) },
+        sentNames: field && { names: sentNamesOf(field) },
+        policy: policyOf(chosen),
+        headers: header && { headers: header.filter((text) => text !== '').map(toHeader) },
+        status: status === undefined ? undefined : oneOf('status', status, statuses),
+        ...limitsOf(rate, notFound),
+      }),
   }),
   delete: deletion({
     what: 'a subscription with its deliveries',
@@ -116,14 +101,11 @@ export const subscriptions: Group = {
   rotate: command({
     summary: 'Create a new secret, shown only now; the old one signs until `activate` or the end of the overlap',
     flags: { ...named, overlap: { type: 'string', description: 'seconds; default 24 hours' } },
-    run: async ({ leads }, { subscription, overlap }) =>
-      toJson(
-        RotateSubscriptionSecretResponseSchema,
-        await leads.rotateSubscriptionSecret({
-          subscriptionId: subscription,
-          overlapSeconds: overlap === undefined ? undefined : Number(overlap),
-        }),
-      ),
+    run: ({ leads }, { subscription, overlap }) =>
+      leads.rotateSubscriptionSecret({
+        subscriptionId: subscription,
+        overlapSeconds: overlap === undefined ? undefined : Number(overlap),
+      }),
   }),
   activate: command({
     summary: 'Let a rotated secret sign `X-Service-Webhook-Signature`',
@@ -131,11 +113,8 @@ export const subscriptions: Group = {
       ...named,
       secret: { type: 'string', required: true, description: 'the secret’s id, from `subscriptions list`' },
     },
-    run: async ({ leads }, { subscription, secret }) =>
-      toJson(
-        ActivateSubscriptionSecretResponseSchema,
-        await leads.activateSubscriptionSecret({ subscriptionId: subscription, secretId: secret }),
-      ),
+    run: ({ leads }, { subscription, secret }) =>
+      leads.activateSubscriptionSecret({ subscriptionId: subscription, secretId: secret }),
   }),
 }
 

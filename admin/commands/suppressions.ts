@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { type MessageInitShape, toJson } from '@bufbuild/protobuf'
-import { ListSuppressionsResponseSchema, type SuppressionEntrySchema } from '#proto/workspace/v1/workspace_pb.js'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { SuppressionEntrySchema } from '#proto/workspace/v1/workspace_pb.js'
 import { readSuppressionList } from '../../contract/suppression-list.ts'
 import { command, type Group } from '../command.ts'
 import { UsageError } from '../usage.ts'
@@ -97,7 +97,7 @@ export const suppressions: Group = {
   list: command({
     summary: 'List who was added, when, by whom and why; the values are not stored',
     flags: { workspace, page: { type: 'string', description: 'token of the next page' } },
-    run: async ({ workspaces }, { workspace: workspaceId, page: pageToken = '' }) =>
-      toJson(ListSuppressionsResponseSchema, await workspaces.listSuppressions({ workspaceId, pageToken })),
+    run: ({ workspaces }, { workspace: workspaceId, page: pageToken = '' }) =>
+      workspaces.listSuppressions({ workspaceId, pageToken }),
   }),
 }

@@ -1,11 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type MessageInitShape, toJson } from '@bufbuild/protobuf'
-import { ErasureSchema, ErasureState, type VisitorSchema } from '#proto/privacy/v1/privacy_pb.js'
-import {
-  BanVisitorResponseSchema,
-  RevokeSessionResponseSchema,
-  UnbanVisitorResponseSchema,
-} from '#proto/session/v1/session_pb.js'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { ErasureState, type VisitorSchema } from '#proto/privacy/v1/privacy_pb.js'
 import { command, type Group } from '../command.ts'
 import { UsageError } from '../usage.ts'
 
@@ -45,8 +40,7 @@ export const visitors: Group = {
   revoke: command({
     summary: 'End one session of a visitor; the visitor can begin a new one',
     flags: { session },
-    run: async ({ sessions }, { session }) =>
-      toJson(RevokeSessionResponseSchema, await sessions.revokeSession({ sessionId: session })),
+    run: ({ sessions }, { session }) => sessions.revokeSession({ sessionId: session }),
   }),
   ban: command({
     summary: 'Ban a visitor: end all sessions and refuse new ones',
@@ -59,11 +53,8 @@ export const visitors: Group = {
         description: 'also ban the network address, and everyone there, for 1 to 720 hours',
       },
     },
-    run: async ({ sessions }, { session, reason = '', 'address-hours': hours }) =>
-      toJson(
-        BanVisitorResponseSchema,
-        await sessions.banVisitor({ sessionId: session, reason, addressBanSeconds: secondsOf(hours) }),
-      ),
+    run: ({ sessions }, { session, reason = '', 'address-hours': hours }) =>
+      sessions.banVisitor({ sessionId: session, reason, addressBanSeconds: secondsOf(hours) }),
   }),
   unban: command({
     summary: 'Unban a visitor: allow new sessions again',
@@ -71,7 +62,7 @@ export const visitors: Group = {
     async run({ sessions }, given) {
       const { session: sessionId } = given
       const name = sessionId === undefined ? { subject: subjectOf(given) } : { sessionId }
-      return toJson(UnbanVisitorResponseSchema, await sessions.unbanVisitor(name))
+      return sessions.unbanVisitor(name)
     },
   }),
   export: command({
@@ -92,7 +83,7 @@ export const visitors: Group = {
         await delay(pollMs)
         erasure = (await privacy.getErasure({ erasureId: erasure.erasureId })).erasure
       }
-      return erasure && toJson(ErasureSchema, erasure)
+      return erasure
     },
   }),
   erasure: command({
@@ -100,7 +91,7 @@ export const visitors: Group = {
     flags: { erasure: { type: 'string', required: true, description: 'the erasure’s id' } },
     run: async ({ privacy }, { erasure: erasureId }) => {
       const { erasure } = await privacy.getErasure({ erasureId })
-      return erasure && toJson(ErasureSchema, erasure)
+      return erasure
     },
   }),
 }

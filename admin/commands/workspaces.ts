@@ -1,19 +1,4 @@
-import { toJson } from '@bufbuild/protobuf'
-import {
-  ConnectionStatus,
-  CreateConnectionResponseSchema,
-  CreateInstallationResponseSchema,
-  CreateWorkspaceResponseSchema,
-  GetWorkspaceResponseSchema,
-  ListConnectionsResponseSchema,
-  ListInstallationsResponseSchema,
-  ListPolicyChangesResponseSchema,
-  ListWorkspacesResponseSchema,
-  RotateIdentitySecretResponseSchema,
-  SetConnectionStatusResponseSchema,
-  UpdateInstallationResponseSchema,
-  UpdateWorkspaceResponseSchema,
-} from '#proto/workspace/v1/workspace_pb.js'
+import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
 import { command, type Group } from '../command.ts'
 import { oneOf } from '../usage.ts'
 import { deletion } from './deletion.ts'
@@ -31,8 +16,7 @@ export const workspaces: Group = {
   create: command({
     summary: 'Create a workspace',
     flags: { name },
-    run: async ({ workspaces }, { name }) =>
-      toJson(CreateWorkspaceResponseSchema, await workspaces.createWorkspace({ name })),
+    run: ({ workspaces }, { name }) => workspaces.createWorkspace({ name }),
   }),
   list: command({
     summary: 'List all workspaces by id',
@@ -40,14 +24,8 @@ export const workspaces: Group = {
       limit: { type: 'string', description: 'page size; default 100' },
       after: { type: 'string', description: 'last id of the previous page' },
     },
-    run: async ({ workspaces }, { limit, after = '' }) =>
-      toJson(
-        ListWorkspacesResponseSchema,
-        await workspaces.listWorkspaces({
-          afterWorkspaceId: after,
-          limit: limit === undefined ? undefined : Number(limit),
-        }),
-      ),
+    run: ({ workspaces }, { limit, after = '' }) =>
+      workspaces.listWorkspaces({ afterWorkspaceId: after, limit: limit === undefined ? undefined : Number(limit) }),
   }),
   changes: command({
     summary: 'List who changed which policy, newest first',
@@ -56,20 +34,18 @@ export const workspaces: Group = {
       target: { type: 'string', description: 'only changes of this site key, connection or session' },
       page: { type: 'string', description: 'token of the next page' },
     },
-    run: async ({ workspaces }, { workspace: workspaceId, target = '', page: pageToken = '' }) =>
-      toJson(ListPolicyChangesResponseSchema, await workspaces.listPolicyChanges({ workspaceId, target, pageToken })),
+    run: ({ workspaces }, { workspace: workspaceId, target = '', page: pageToken = '' }) =>
+      workspaces.listPolicyChanges({ workspaceId, target, pageToken }),
   }),
   show: command({
     summary: 'Show a workspace',
     flags: { workspace },
-    run: async ({ workspaces }, { workspace }) =>
-      toJson(GetWorkspaceResponseSchema, await workspaces.getWorkspace({ workspaceId: workspace })),
+    run: ({ workspaces }, { workspace }) => workspaces.getWorkspace({ workspaceId: workspace }),
   }),
   rename: command({
     summary: 'Rename a workspace',
     flags: { workspace, name },
-    run: async ({ workspaces }, { workspace, name }) =>
-      toJson(UpdateWorkspaceResponseSchema, await workspaces.updateWorkspace({ workspaceId: workspace, name })),
+    run: ({ workspaces }, { workspace, name }) => workspaces.updateWorkspace({ workspaceId: workspace, name }),
   }),
   retention,
   delete: deletion({
@@ -83,14 +59,12 @@ export const connections: Group = {
   create: command({
     summary: 'Create a connection in a workspace',
     flags: { workspace, name },
-    run: async ({ workspaces }, { workspace, name }) =>
-      toJson(CreateConnectionResponseSchema, await workspaces.createConnection({ workspaceId: workspace, name })),
+    run: ({ workspaces }, { workspace, name }) => workspaces.createConnection({ workspaceId: workspace, name }),
   }),
   list: command({
     summary: 'List the connections of a workspace',
     flags: { workspace },
-    run: async ({ workspaces }, { workspace }) =>
-      toJson(ListConnectionsResponseSchema, await workspaces.listConnections({ workspaceId: workspace })),
+    run: ({ workspaces }, { workspace }) => workspaces.listConnections({ workspaceId: workspace }),
   }),
   status: command({
     summary: 'Enable a connection, or disable it and end all its sessions',
@@ -100,8 +74,7 @@ export const connections: Group = {
         enabled: ConnectionStatus.ENABLED,
         disabled: ConnectionStatus.DISABLED,
       })
-      const answer = await workspaces.setConnectionStatus({ connectionId: connection, status: named })
-      return toJson(SetConnectionStatusResponseSchema, answer)
+      return workspaces.setConnectionStatus({ connectionId: connection, status: named })
     },
   }),
   delete: deletion({
@@ -116,35 +89,24 @@ export const installations: Group = {
   create: command({
     summary: 'Create an installation of the widget; its identity secret is shown only now',
     flags: { connection, origin: { ...origin, required: true }, locale },
-    run: async ({ workspaces }, { connection, origin, locale }) =>
-      toJson(
-        CreateInstallationResponseSchema,
-        await workspaces.createInstallation({
-          connectionId: connection,
-          origins: origin,
-          defaultLocale: locale,
-        }),
-      ),
+    run: ({ workspaces }, { connection, origin, locale }) =>
+      workspaces.createInstallation({ connectionId: connection, origins: origin, defaultLocale: locale }),
   }),
   list: command({
     summary: 'List the installations of a workspace',
     flags: { workspace },
-    run: async ({ workspaces }, { workspace }) =>
-      toJson(ListInstallationsResponseSchema, await workspaces.listInstallations({ workspaceId: workspace })),
+    run: ({ workspaces }, { workspace }) => workspaces.listInstallations({ workspaceId: workspace }),
   }),
   update: command({
     summary: 'Change an installation; given origins replace the present ones',
     flags: { 'site-key': siteKey, origin, locale, status: { type: 'string', description: 'enabled or disabled' } },
-    run: async ({ workspaces }, { 'site-key': siteKey, origin = [], locale, status }) =>
-      toJson(
-        UpdateInstallationResponseSchema,
-        await workspaces.updateInstallation({
-          siteKey,
-          origins: origin,
-          defaultLocale: locale,
-          enabled: status === undefined ? undefined : oneOf('status', status, { enabled: true, disabled: false }),
-        }),
-      ),
+    run: ({ workspaces }, { 'site-key': siteKey, origin = [], locale, status }) =>
+      workspaces.updateInstallation({
+        siteKey,
+        origins: origin,
+        defaultLocale: locale,
+        enabled: status === undefined ? undefined : oneOf('status', status, { enabled: true, disabled: false }),
+      }),
   }),
   consent: command({
     summary: 'Set the consent policy of an installation; a new version asks every visitor again',
@@ -164,7 +126,7 @@ export const installations: Group = {
         policyUrl: url,
         policyVersion: version,
       }
-      return toJson(UpdateInstallationResponseSchema, await workspaces.updateInstallation({ siteKey, consent }))
+      return workspaces.updateInstallation({ siteKey, consent })
     },
   }),
   delete: deletion({
@@ -184,13 +146,7 @@ export const identitySecrets: Group = {
         description: 'seconds that replaced secrets stay valid; default 24 hours',
       },
     },
-    run: async ({ workspaces }, { 'site-key': siteKey, overlap }) =>
-      toJson(
-        RotateIdentitySecretResponseSchema,
-        await workspaces.rotateIdentitySecret({
-          siteKey,
-          overlapSeconds: overlap === undefined ? undefined : Number(overlap),
-        }),
-      ),
+    run: ({ workspaces }, { 'site-key': siteKey, overlap }) =>
+      workspaces.rotateIdentitySecret({ siteKey, overlapSeconds: overlap === undefined ? undefined : Number(overlap) }),
   }),
 }
