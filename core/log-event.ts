@@ -4,6 +4,7 @@ import type {
   Message as MessageOfProto,
   Rating as RatingOfProto,
 } from '#proto/messaging/v1/messaging_pb.js'
+import { type EventName, eventCategories } from '../contract/event-categories.ts'
 import type { ProtoFields } from '../contract/proto-fields.ts'
 
 export type MessageState = 'queued' | 'sent' | 'delivered' | 'read' | 'failed'
@@ -31,18 +32,19 @@ export interface Message
   state: MessageState
 }
 
-export type SessionEndType =
-  | 'session.expired'
-  | 'session.revoked'
-  | 'visitor.banned'
-  | 'connection.disabled'
-  | 'session.closed'
+const sessionEndTypes = [
+  'session.expired',
+  'session.revoked',
+  'visitor.banned',
+  'connection.disabled',
+  'session.closed',
+] as const satisfies EventName[]
 
-export type CommandEventType =
-  | 'navigation.requested'
-  | 'navigation.cancelled'
-  | 'screenshot.requested'
-  | 'screenshot.cancelled'
+export type SessionEndType = (typeof sessionEndTypes)[number]
+
+export type CommandEventType = {
+  [Name in EventName]: (typeof eventCategories)[Name] extends 'command' ? Name : never
+}[EventName]
 
 /**
  * Types of transient events. Transient events are never replayed. The log removes them later, which
@@ -61,25 +63,20 @@ const operatorEventTypes = [
 /** Types of events for operators. No stream of a visitor sends them. */
 export type OperatorEventType = (typeof operatorEventTypes)[number]
 
-/** Types of events that a visitor's stream may send. */
-export type VisibleType = Exclude<EventType, OperatorEventType>
+/** Types of events that a stream sends and no log stores. */
+const unloggedTypes = ['availability.changed', 'replay.reset.required'] as const satisfies EventName[]
 
-export type EventType =
-  | 'message.accepted'
-  | 'message.received'
-  | 'session.identified'
-  | 'message.state.changed'
-  | 'message.redacted'
-  | 'agent.assigned'
-  | 'agent.unassigned'
-  | 'conversation.closed'
-  | 'conversation.reopened'
-  | 'rating.requested'
-  | 'rating.given'
-  | TypingType
-  | OperatorEventType
-  | CommandEventType
-  | SessionEndType
+/** Types of events that a visitor's stream may send. */
+export type VisibleType = Exclude<EventName, (typeof unloggedTypes)[number]>
+
+export type EventType = VisibleType | OperatorEventType
+
+const unlogged: ReadonlySet<string> = new Set(unloggedTypes)
+
+/** All types of events of a conversation's log. */
+export const eventTypes = [...Object.keys(eventCategories), ...operatorEventTypes].filter(
+  (name): name is EventType => !unlogged.has(name),
+)
 
 /** One event of a conversation's log. A message is stored in the event that announces it. */
 export interface LogEvent {
@@ -154,13 +151,7 @@ interface EventData extends Partial<Rating> {
   expiresAt?: string
 }
 
-const sessionEnds: ReadonlySet<EventType> = new Set<SessionEndType>([
-  'session.expired',
-  'session.revoked',
-  'visitor.banned',
-  'connection.disabled',
-  'session.closed',
-])
+const sessionEnds: ReadonlySet<EventType> = new Set(sessionEndTypes)
 
 const ofOperators: ReadonlySet<EventType> = new Set(operatorEventTypes)
 

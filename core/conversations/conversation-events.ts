@@ -1,5 +1,5 @@
 import type { EventStore } from '../log/event-store.ts'
-import { type EventType, endsSession, type LogEvent } from '../log-event.ts'
+import { type EventType, endsSession, eventTypes, type LogEvent } from '../log-event.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 
@@ -26,29 +26,8 @@ export function isReadable(type: EventType, scopes: ReadonlySet<string>): boolea
   return (type !== 'session.identified' && !endsSession(type)) || scopes.has('sessions:read')
 }
 
-const listed: EventType[] = [
-  'agent.assigned',
-  'agent.unassigned',
-  'conversation.closed',
-  'conversation.reopened',
-  'rating.requested',
-  'rating.given',
-  'human.requested',
-  'bot.stopped',
-  'bot.resumed',
-  'conversation.tagged',
-  'conversation.untagged',
-  'session.identified',
-  'session.closed',
-  'session.expired',
-  'session.revoked',
-  'visitor.banned',
-  'connection.disabled',
-  'navigation.requested',
-  'navigation.cancelled',
-  'screenshot.requested',
-  'screenshot.cancelled',
-]
+/** Types of events that operators see between the messages. */
+const listed = eventTypes.filter((type) => !type.startsWith('message.') && !type.startsWith('typing.'))
 const maxPage = 100
 const defaultPage = 50
 

@@ -1,4 +1,5 @@
 import { eventCategories } from '../../contract/event-categories.ts'
+import { eventDefinitions } from '../schemas/events.ts'
 
 /**
  * Encodes a change of availability. The event has no id and no sequence, so it does not change a
@@ -10,14 +11,9 @@ export function encodeAvailability(data: string, occurredAt: Date): Buffer {
 }
 
 /** Events that end a stream. They are never duplicates, so they skip the check of the sequence. */
-export const ENDING_EVENTS: ReadonlySet<string> = new Set([
-  'replay.reset.required',
-  'session.closed',
-  'session.expired',
-  'session.revoked',
-  'visitor.banned',
-  'connection.disabled',
-])
+export const ENDING_EVENTS: ReadonlySet<string> = new Set(
+  Object.entries(eventDefinitions).flatMap(([name, { terminal }]) => (terminal === 'never' ? [] : [name])),
+)
 
 /**
  * Encodes the start of a stream: the reconnect time and a comment. The comment makes proxies
