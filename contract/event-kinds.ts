@@ -23,34 +23,38 @@ export interface EventKind<Shape extends Data = Data> {
   example: Static<Shape>
 }
 
-const kind = <Shape extends Data>(definition: EventKind<Shape>) => definition
+/** Returns a function that defines a kind of event of this category, which needs this scope. */
+const kindOf =
+  (category: EventKind['category'], scope: string) =>
+  <Shape extends Data>(definition: Omit<EventKind<Shape>, 'version' | 'category' | 'scope'>): EventKind<Shape> => ({
+    version: '1.0',
+    category,
+    scope,
+    ...definition,
+  })
+
+const leadKind = kindOf('lead', 'leads:read')
+const conversationKind = kindOf('conversation', 'messages:read')
+const visitorKind = kindOf('visitor', 'sessions:read')
+const operationalKind = kindOf('operational', 'subscriptions:read')
 
 const Conversation = Type.Object({ reference: Id('the conversation'), conversationId: Type.String() })
 const conversation = (when: string) =>
-  kind({
-    version: '1.0',
-    category: 'conversation',
-    scope: 'messages:read',
+  conversationKind({
     when,
     data: Conversation,
     example: { reference: 'cnv_test', conversationId: 'cnv_test' },
   })
 
 const tag = (when: string) =>
-  kind({
-    version: '1.0',
-    category: 'conversation',
-    scope: 'messages:read',
+  conversationKind({
     when,
     data: Type.Object({ ...Conversation.properties, tag: Type.String() }),
     example: { reference: 'cnv_test', conversationId: 'cnv_test', tag: 'test' },
   })
 
 const message = (when: string) =>
-  kind({
-    version: '1.0',
-    category: 'conversation',
-    scope: 'messages:read',
+  conversationKind({
     when,
     data: Type.Object({
       reference: Id('the message'),
@@ -70,10 +74,7 @@ const message = (when: string) =>
   })
 
 const delivery = (when: string) =>
-  kind({
-    version: '1.0',
-    category: 'lead',
-    scope: 'leads:read',
+  leadKind({
     when,
     data: Type.Object({
       reference: Id('the delivery'),
@@ -86,19 +87,13 @@ const delivery = (when: string) =>
 
 /** Every kind of event. Destinations receive all of them; the event feed has all but the first. */
 export const deliveryEvents = {
-  'lead.ready-for-delivery': kind({
-    version: '1.0',
-    category: 'lead',
-    scope: 'leads:read',
+  'lead.ready-for-delivery': leadKind({
     when: 'a lead is delivered',
     hasLeadFields: true,
     data: Type.Object({ reference: Id('the lead') }),
     example: { reference: 'lead_test' },
   }),
-  'lead.captured': kind({
-    version: '1.0',
-    category: 'lead',
-    scope: 'leads:read',
+  'lead.captured': leadKind({
     when: 'a lead was stored',
     hasLeadFields: true,
     data: Type.Object({ reference: Id('the lead') }),
@@ -106,10 +101,7 @@ export const deliveryEvents = {
   }),
   'lead.delivered': delivery('a destination accepted a delivery of the lead'),
   'lead.delivery-failed': delivery('a delivery of the lead ended without acceptance'),
-  'workflow.handoff': kind({
-    version: '1.0',
-    category: 'lead',
-    scope: 'leads:read',
+  'workflow.handoff': leadKind({
     when: 'a delivery ended as the hand-off of its subscription says',
     data: Type.Object({
       reference: Id('the delivery'),
@@ -129,10 +121,7 @@ export const deliveryEvents = {
     },
   }),
   'conversation.created': conversation('before the first event of a conversation'),
-  'conversation.assigned': kind({
-    version: '1.0',
-    category: 'conversation',
-    scope: 'messages:read',
+  'conversation.assigned': conversationKind({
     when: 'an agent was assigned, also in place of another',
     data: Type.Object({ ...Conversation.properties, displayName: Type.String({ description: 'of the agent' }) }),
     example: { reference: 'cnv_test', conversationId: 'cnv_test', displayName: 'Test' },
@@ -140,10 +129,7 @@ export const deliveryEvents = {
   'conversation.unassigned': conversation('the assigned agent was removed'),
   'conversation.closed': conversation('an operator closed the conversation'),
   'conversation.reopened': conversation('an operator or a new message reopened it'),
-  'rating.given': kind({
-    version: '1.0',
-    category: 'conversation',
-    scope: 'messages:read',
+  'rating.given': conversationKind({
     when: 'the visitor rated the closed conversation',
     data: Type.Object({
       ...Conversation.properties,
@@ -157,10 +143,7 @@ export const deliveryEvents = {
   'message.visitor': message('a message of the visitor was accepted'),
   'message.agent': message('a message of an agent was accepted'),
   'message.bot': message('a message of a bot was accepted'),
-  'message.redacted': kind({
-    version: '1.0',
-    category: 'conversation',
-    scope: 'messages:read',
+  'message.redacted': conversationKind({
     when: 'an operator withdrew a message',
     data: Type.Object({ ...Conversation.properties, reference: Id('the message'), messageId: Type.String() }),
     example: { reference: 'msg_test', messageId: 'msg_test', conversationId: 'cnv_test' },
@@ -168,18 +151,12 @@ export const deliveryEvents = {
   'human.requested': conversation('a bot asked for a person, and is stopped'),
   'bot.stopped': conversation('an operator stopped the bots of the conversation'),
   'bot.resumed': conversation('an operator gave the conversation back to its bot'),
-  'visitor.identified': kind({
-    version: '1.0',
-    category: 'visitor',
-    scope: 'sessions:read',
+  'visitor.identified': visitorKind({
     when: 'the visitor became a verified visitor',
     data: Type.Object({ reference: Id('the session'), sessionId: Type.String(), conversationId: Type.String() }),
     example: { reference: 'ses_test', sessionId: 'ses_test', conversationId: 'cnv_test' },
   }),
-  'visitor.left': kind({
-    version: '1.0',
-    category: 'visitor',
-    scope: 'sessions:read',
+  'visitor.left': visitorKind({
     when: 'a session with an open stream ended, and no other session continues it',
     data: Type.Object({
       reference: Id('the session'),
@@ -189,10 +166,7 @@ export const deliveryEvents = {
     }),
     example: { reference: 'ses_test', sessionId: 'ses_test', conversationId: 'cnv_test', reason: 'closed' },
   }),
-  'subscription.disabled': kind({
-    version: '1.0',
-    category: 'operational',
-    scope: 'subscriptions:read',
+  'subscription.disabled': operationalKind({
     when: 'a subscription was disabled',
     data: Type.Object({
       reference: Id('the subscription'),
@@ -201,10 +175,7 @@ export const deliveryEvents = {
     }),
     example: { reference: 'sub_test', subscriptionId: 'sub_test', reason: 'operator' },
   }),
-  'subscription.failing': kind({
-    version: '1.0',
-    category: 'operational',
-    scope: 'subscriptions:read',
+  'subscription.failing': operationalKind({
     when: 'the first dead letter of a subscription since its last success',
     data: Type.Object({
       reference: Id('the subscription'),
