@@ -1,23 +1,10 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { PublicErrorCode } from '../../contract/errors.ts'
 import { stackFrames } from '../../platform/observability/stack-frames.ts'
 import type { GrantCache } from '../core-calls/grant-cache.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
+import { isRefusal } from '../limits/refusals.ts'
 import type { GatewayMetrics } from '../metrics.ts'
 import { dropBody } from './request-body.ts'
-
-/** Errors after which a cached authorization of the grant must not be used again. */
-const GRANT_ENDING_CODES: ReadonlySet<PublicErrorCode> = new Set([
-  'GrantInvalid',
-  'GrantExpired',
-  'OriginMismatch',
-  'OriginNotAllowed',
-  'SessionExpired',
-  'SessionRevoked',
-  'SessionClosed',
-  'VisitorBanned',
-  'ConnectionDisabled',
-])
 
 /** Answers every failure with the error envelope (specification, section 2.5). */
 export function answerFailures(
@@ -26,7 +13,8 @@ export function answerFailures(
 ): void {
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const failure = await earliestFailure(toGatewayError(error), request, grants)
-    if (request.visitor && GRANT_ENDING_CODES.has(failure.code)) grants.forget(request.visitor.credentials)
+    // After a refusal, a cached authorization of the grant must not be used again.
+    if (request.visitor && isRefusal(failure)) grants.forget(request.visitor.credentials)
     metrics.failures.inc({ code: failure.code })
     if (failure.rule.httpStatus >= 500) logFailure(failure, request)
     // Fastify closes the connection if the body was not read. `dropBody` reads the body, so that
