@@ -36,9 +36,6 @@ export async function startTracing(serviceName: string): Promise<() => Promise<v
   return () => stop().catch(() => {})
 }
 
-/** A context without a trace. A span in this context begins a new trace. */
-export const newTrace: Context = ROOT_CONTEXT
-
 export const activeContext = (): Context => context.active()
 
 /**
