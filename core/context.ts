@@ -1,81 +1,40 @@
 import { splitList } from '../platform/settings/settings.ts'
-import { type AvailabilityService, createAvailabilityService } from './availability/service.ts'
+import { createAvailabilityService } from './availability/service.ts'
 import { createBus } from './bus.ts'
-import { type CommandService, createCommandService } from './commands/service.ts'
+import { createCommandService } from './commands/service.ts'
 import { createJob } from './concurrency/job.ts'
-import { createSharedBytes, type SharedBytes } from './concurrency/shared-bytes.ts'
-import { createTurns, type Turns } from './concurrency/turns.ts'
-import type { Conversation } from './conversations/model.ts'
-import { type ConversationService, createConversationService } from './conversations/service.ts'
+import { createSharedBytes } from './concurrency/shared-bytes.ts'
+import { createTurns } from './concurrency/turns.ts'
+import { createConversationService } from './conversations/service.ts'
 import type { Database } from './database/database.ts'
 import { createDatabaseWatch } from './database/database-watch.ts'
-import { createStores, type Stores } from './database/stores.ts'
+import { createStores } from './database/stores.ts'
 import { createDeliveryEnding } from './deliveries/delivery-suppression.ts'
-import { createDeliveryService, type DeliveryService } from './deliveries/service.ts'
+import { createDeliveryService } from './deliveries/service.ts'
 import { createDestinationCheck, type IsAllowedDestination } from './destinations/destination-check.ts'
-import { createFeedService, type FeedService } from './feed/service.ts'
+import { createFeedService } from './feed/service.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
 import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
 import type { CoreKit } from './kit.ts'
 import { createContactsOf } from './leads/conversation-contacts.ts'
-import {
-  createLeadService,
-  createSuppressionService,
-  type LeadService,
-  type SuppressionService,
-} from './leads/service.ts'
-import { createLogService, type LogService } from './log/service.ts'
+import { createLeadService, createSuppressionService } from './leads/service.ts'
+import { createLogService } from './log/service.ts'
 import { createCoreMetrics, observeJobs } from './metrics.ts'
-import { createOperatorService, type OperatorService } from './operators/service.ts'
-import { createPictures, type Pictures } from './pictures/pictures.ts'
-import { createPrivacyService, type PrivacyService } from './privacy/service.ts'
-import { createReports, type Reports } from './reports/reports.ts'
-import { createUsualAnswer, type UsualAnswer } from './reports/usual-answer.ts'
-import { createSearch, type Search } from './search/search.ts'
-import { createSearchService, type SearchService } from './search/service.ts'
+import { createOperatorService } from './operators/service.ts'
+import { createPictures } from './pictures/pictures.ts'
+import { createPrivacyService } from './privacy/service.ts'
+import { createReports } from './reports/reports.ts'
+import { createUsualAnswer } from './reports/usual-answer.ts'
+import { createSearch } from './search/search.ts'
+import { createSearchService } from './search/service.ts'
 import { createSourceTexts } from './search/source-texts.ts'
-import { createStreamService, type StreamService } from './streams/service.ts'
-import { createVisitorService, type VisitorService } from './visitors/service.ts'
-import { createWakeupService, type WakeupService } from './wakeups/service.ts'
+import { createStreamService } from './streams/service.ts'
+import { createVisitorService } from './visitors/service.ts'
+import { createWakeupService } from './wakeups/service.ts'
 import type { Nudge } from './wakeups/wakeup-store.ts'
-import { type Access, createAccess } from './workspaces/access.ts'
-import { createWorkspaceService, type WorkspaceService } from './workspaces/service.ts'
-
-/** Modules and stores of a core process. Its RPC services use them. */
-export interface CoreContext
-  extends CoreKit,
-    Omit<WakeupService, 'jobs'>,
-    Omit<LogService, 'jobs'>,
-    Omit<StreamService, 'jobs'>,
-    Omit<WorkspaceService, 'workspaceSessions'>,
-    Omit<AvailabilityService, 'jobs'>,
-    Omit<OperatorService, 'jobs'>,
-    Omit<VisitorService, 'jobs'>,
-    Omit<SearchService, 'jobs'>,
-    Omit<ConversationService, 'jobs' | 'drain'>,
-    Omit<CommandService, 'jobs'>,
-    Omit<SuppressionService, 'jobs'>,
-    Omit<DeliveryService, 'jobs' | 'close'>,
-    LeadService,
-    Omit<FeedService, 'jobs' | 'close'>,
-    Omit<PrivacyService, 'jobs'> {
-  database: Database
-  stores: Stores
-  search: Search<Conversation>
-  reports: Reports
-  usualAnswer: UsualAnswer
-  pictures: Pictures
-  access: Access
-  /** Memory of the frames that gateways and operators have not read yet. */
-  unreadFrames: SharedBytes
-  /** Limits how many inbox streams open, or get a frame, in one turn of the event loop. */
-  inboxTurns: Turns
-  /** Starts the jobs, and starts reading the wake-ups of other processes. */
-  start(): void
-  /** Stops the jobs, waits for running work and closes the connection to the database. */
-  stop(): Promise<void>
-}
+import { createAccess } from './workspaces/access.ts'
+import { createWorkspaceService } from './workspaces/service.ts'
 
 interface CoreDependencies
   extends Pick<CoreKit, 'config' | 'logger'>,
@@ -124,7 +83,7 @@ export function createCoreContext({
   random = Math.random,
   isAllowedDestination = createDestinationCheck({ allowedCidrs: splitList(config.DELIVERY_ALLOWED_CIDRS) }),
   onRestored = endProcess,
-}: CoreDependencies): CoreContext {
+}: CoreDependencies) {
   const stores = createStores(database, nudge)
   const keyring = createKeyring(secretKeys)
   const kit: CoreKit = {
@@ -221,7 +180,9 @@ export function createCoreContext({
     ...privacy,
     database,
     stores,
+    /** Memory of the frames that gateways and operators have not read yet. */
     unreadFrames: createSharedBytes(unreadFramesMaxBytes),
+    /** Limits how many inbox streams open, or get a frame, in one turn of the event loop. */
     inboxTurns: createTurns(inboxesPerTurn),
     search: createSearch({
       store: stores.searchEntries,
@@ -236,11 +197,13 @@ export function createCoreContext({
       consoleCallers: operators.consoleSessions,
     }),
 
+    /** Starts the jobs, and starts reading the wake-ups of other processes. */
     start() {
       log.wakeups.start()
       for (const job of jobs) job.start()
     },
 
+    /** Stops the jobs, waits for running work and closes the connection to the database. */
     async stop() {
       deliveries.close()
       search.searchIndex.close()
@@ -254,3 +217,6 @@ export function createCoreContext({
     },
   }
 }
+
+/** Modules and stores of a core process. Its RPC services use them. */
+export type CoreContext = Omit<ReturnType<typeof createCoreContext>, 'jobs' | 'close' | 'drain' | 'workspaceSessions'>

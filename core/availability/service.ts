@@ -1,21 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJob } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { StreamService } from '../streams/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
-import { type AvailabilityOf, createAvailabilityOf } from './availability.ts'
-import { type AvailabilityWatch, createAvailabilityWatch } from './availability-watch.ts'
-import { createOperatorPresence, type OperatorPresence } from './operator-presence.ts'
+import { createAvailabilityOf } from './availability.ts'
+import { createAvailabilityWatch } from './availability-watch.ts'
+import { createOperatorPresence } from './operator-presence.ts'
 import type { OperatorPresenceStore } from './operator-presence-store.ts'
-
-/** Whether visitors can reach somebody, and who tells them of a change. */
-export interface AvailabilityService {
-  operatorPresence: OperatorPresence
-  availabilityOf: AvailabilityOf
-  availabilityWatch: AvailabilityWatch
-  jobs: Job[]
-}
 
 const availabilityEveryMs = 500
 /**
@@ -29,7 +21,7 @@ export function createAvailabilityService(
   { operatorPresence: store }: { operatorPresence: OperatorPresenceStore },
   { wakeups, streamSubscriptions }: StreamService & WakeupService,
   { siteDirectory }: Pick<WorkspaceService, 'siteDirectory'>,
-): AvailabilityService {
+) {
   const operatorPresence = createOperatorPresence({ store, processId: randomUUID(), wakeups, bus, logger, now })
   const availabilityOf = createAvailabilityOf({ presence: operatorPresence, now })
   const availabilityWatch = createAvailabilityWatch({
@@ -55,3 +47,6 @@ export function createAvailabilityService(
     ],
   }
 }
+
+/** Whether visitors can reach somebody, and who tells them of a change. */
+export type AvailabilityService = ReturnType<typeof createAvailabilityService>

@@ -1,21 +1,14 @@
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJob } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { LogService } from '../log/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
-import { type CommandDecisions, createCommandDecisions } from './command-decisions.ts'
+import { createCommandDecisions } from './command-decisions.ts'
 import type { CommandStore } from './command-store.ts'
-import { type Commands, createCommands } from './commands.ts'
+import { createCommands } from './commands.ts'
 import type { Command } from './model.ts'
 import type { ScreenshotStore } from './screenshot-store.ts'
-import { createScreenshots, type Screenshots } from './screenshots.ts'
-
-export interface CommandService {
-  commands: Commands
-  commandDecisions: CommandDecisions
-  screenshots: Screenshots
-  jobs: Job[]
-}
+import { createScreenshots } from './screenshots.ts'
 
 const cleanupEveryMs = 60_000
 
@@ -28,7 +21,7 @@ export function createCommandService(
   { log }: LogService,
   { siteDirectory: { installations } }: WorkspaceService,
   { sessions, visitorAccess: access }: VisitorService,
-): CommandService {
+) {
   const lifetime = config.COMMAND_LIFETIME_SECONDS
   const screenshotMaxBytes = config.SCREENSHOT_MAX_BYTES
   const idempotencyRetention = config.IDEMPOTENCY_RETENTION_SECONDS
@@ -63,6 +56,8 @@ export function createCommandService(
     jobs: [createJob({ name: 'clean up commands', everyMs: cleanupEveryMs, run: cleanup.run, logger })],
   }
 }
+
+export type CommandService = ReturnType<typeof createCommandService>
 
 interface CommandCleanup {
   /**

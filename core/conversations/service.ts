@@ -1,5 +1,5 @@
 import { contractLimits } from '../../contract/limits.ts'
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJob } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogService } from '../log/service.ts'
@@ -10,32 +10,27 @@ import { createLiveCache } from '../wakeups/live-cache.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
-import { type Assignments, createAssignments } from './assignments.ts'
-import { type Bots, createBots } from './bots.ts'
-import {
-  type ConversationAccess,
-  type ConversationSummaries,
-  createConversationAccess,
-  createConversationSummaries,
-} from './conversation-access.ts'
-import { type ConversationEvents, createConversationEvents } from './conversation-events.ts'
+import { createAssignments } from './assignments.ts'
+import { createBots } from './bots.ts'
+import { createConversationAccess, createConversationSummaries } from './conversation-access.ts'
+import { createConversationEvents } from './conversation-events.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import { createGuardedAppends } from './guarded-appends.ts'
-import { createInbox, type Inbox } from './inbox.ts'
-import { createInboxWatch, type InboxWatch } from './inbox-watch.ts'
+import { createInbox } from './inbox.ts'
+import { createInboxWatch } from './inbox-watch.ts'
 import type { MessageStateStore } from './message-state-store.ts'
-import { createMessageStates, type MessageStates } from './message-states.ts'
-import { createMessages, type Messages } from './messages.ts'
+import { createMessageStates } from './message-states.ts'
+import { createMessages } from './messages.ts'
 import { type ContactsOf, conversationFactsMs } from './model.ts'
-import { createNotes, type Notes } from './notes.ts'
-import { createRatings, type Ratings } from './ratings.ts'
-import { createRedactions, type Redactions } from './redactions.ts'
-import { createSiteCapabilities, type HasSiteCapability } from './site-capabilities.ts'
+import { createNotes } from './notes.ts'
+import { createRatings } from './ratings.ts'
+import { createRedactions } from './redactions.ts'
+import { createSiteCapabilities } from './site-capabilities.ts'
 import type { TagStore } from './tag-store.ts'
-import { type ConversationTags, createTags } from './tags.ts'
-import { createTyping, type Typing } from './typing.ts'
+import { createTags } from './tags.ts'
+import { createTyping } from './typing.ts'
 import type { TypingStore } from './typing-store.ts'
-import { createVisitorPresence, type VisitorPresence } from './visitor-presence.ts'
+import { createVisitorPresence } from './visitor-presence.ts'
 
 interface ConversationStores {
   conversations: ConversationStore
@@ -45,28 +40,6 @@ interface ConversationStores {
   sessions: SessionStore
   events: EventStore
   workspaces: Pick<WorkspaceStore, 'listWorkspaces'>
-}
-
-export interface ConversationService {
-  messages: Messages
-  typing: Typing
-  states: MessageStates
-  assignments: Assignments
-  bots: Bots
-  tags: ConversationTags
-  notes: Notes
-  redactions: Redactions
-  ratings: Ratings
-  hasSiteCapability: HasSiteCapability
-  conversationEvents: ConversationEvents
-  conversationAccess: ConversationAccess
-  conversationSummaries: ConversationSummaries
-  inbox: Inbox
-  inboxWatch: InboxWatch
-  visitorPresence: VisitorPresence
-  jobs: Job[]
-  /** Resolves when every background write has ended. */
-  drain(): Promise<void>
 }
 
 const typingEveryMs = 500
@@ -90,7 +63,7 @@ export function createConversationService(
   { visitorAccess: access, consents, observations }: VisitorService,
   { searchIndex }: SearchService,
   contactsOf: ContactsOf,
-): ConversationService {
+) {
   const { conversations, events } = stores
   const conversationAccess = createConversationAccess(
     conversations,
@@ -234,8 +207,11 @@ export function createConversationService(
       createJob({ name: 'measure waiting people', everyMs: measureEveryMs, run: measureWaiting, logger }),
       createJob({ name: 'check of visitors’ presence', everyMs: presenceEveryMs, run: visitorPresence.check, logger }),
     ],
+    /** Resolves when every background write has ended. */
     async drain() {
       await Promise.all([typing.drain(), states.drain()])
     },
   }
 }
+
+export type ConversationService = ReturnType<typeof createConversationService>

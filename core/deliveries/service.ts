@@ -1,4 +1,4 @@
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJob } from '../concurrency/job.ts'
 import type { DeliveryHoldStore } from '../delivery-stores/delivery-hold-store.ts'
 import type { DeliveryQueue } from '../delivery-stores/delivery-queue-store.ts'
 import type { DeliveryRecoveryStore } from '../delivery-stores/delivery-recovery-store.ts'
@@ -6,30 +6,24 @@ import type { DeliveryStore } from '../delivery-stores/delivery-store.ts'
 import type { IsAllowedDestination } from '../destinations/destination-check.ts'
 import type { EventFollowerStore } from '../destinations/event-follower-store.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
-import { createLiveSubscriptions, type LiveSubscriptions } from '../destinations/live-subscriptions.ts'
+import { createLiveSubscriptions } from '../destinations/live-subscriptions.ts'
 import type { CoreKit } from '../kit.ts'
 import type { LeadStore } from '../leads/lead-store.ts'
-import type { LeadFanOut } from '../leads/model.ts'
 import type { SuppressionService } from '../leads/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
-import { createDeliveries, type Deliveries } from './deliveries.ts'
-import { createDeliveryClaims, type DeliveryClaims } from './delivery-claims.ts'
-import { createDeliveryDispatch, type DeliveryDispatch } from './delivery-dispatch.ts'
-import {
-  createDeliveryHolds,
-  createSubscriptionDisabling,
-  type DeliveryHolds,
-  type SubscriptionDisabling,
-} from './delivery-holds.ts'
-import { createDeliveryIntake, type DeliveryIntake } from './delivery-intake.ts'
-import { createDeliveryRecoveries, type DeliveryRecoveries } from './delivery-recovery.ts'
-import { createDeliveryResults, type DeliveryResults } from './delivery-results.ts'
+import { createDeliveries } from './deliveries.ts'
+import { createDeliveryClaims } from './delivery-claims.ts'
+import { createDeliveryDispatch } from './delivery-dispatch.ts'
+import { createDeliveryHolds, createSubscriptionDisabling } from './delivery-holds.ts'
+import { createDeliveryIntake } from './delivery-intake.ts'
+import { createDeliveryRecoveries } from './delivery-recovery.ts'
+import { createDeliveryResults } from './delivery-results.ts'
 import { createSuppressionGate } from './delivery-suppression.ts'
 import { createDestinationHealth } from './destination-health.ts'
 import { createLeadFanOut } from './lead-fan-out.ts'
-import { createLeadSubscriptions, type LeadSubscriptions } from './lead-subscriptions.ts'
-import { createWaitingClaims, type WaitingClaims } from './waiting-claims.ts'
+import { createLeadSubscriptions } from './lead-subscriptions.ts'
+import { createWaitingClaims } from './waiting-claims.ts'
 import { createReadyRequests } from './webhook-requests.ts'
 
 interface DeliveryStores {
@@ -41,27 +35,6 @@ interface DeliveryStores {
   deliveryRecoveries: DeliveryRecoveryStore
   deliveryQueue: DeliveryQueue
   workspaces: WorkspaceStore
-}
-
-export interface DeliveryService {
-  /** Measures the queue for its metrics. A job calls it. */
-  measureQueue(): Promise<void>
-  leadFanOut: LeadFanOut
-  leadSubscriptions: LeadSubscriptions
-  deliveries: Deliveries
-  deliveryClaims: DeliveryClaims
-  deliveryResults: DeliveryResults
-  deliveryHolds: DeliveryHolds
-  subscriptionDisabling: SubscriptionDisabling
-  deliveryIntake: DeliveryIntake
-  deliverySettings: { bodyMaxBytes: number; retentionDays: number }
-  deliveryRecoveries: DeliveryRecoveries
-  deliveryDispatch: DeliveryDispatch
-  waitingClaims: WaitingClaims
-  liveSubscriptions: LiveSubscriptions
-  jobs: Job[]
-  /** Ends the waiting claims. Afterwards no worker gets a delivery. */
-  close(): void
 }
 
 /** Id that a wake-up between cores contains when deliveries may be due. */
@@ -83,7 +56,7 @@ export function createDeliveryService(
   { suppressions }: SuppressionService,
   isAllowedDestination: IsAllowedDestination,
   endOfFeed: (workspaceId: string) => Promise<number>,
-): DeliveryService {
+) {
   const {
     leads: leadStore,
     leadSubscriptions: subscriptionStore,
@@ -261,6 +234,7 @@ export function createDeliveryService(
     deliverySettings: settings,
     deliveryRecoveries,
     liveSubscriptions,
+    /** Ends the waiting claims. Afterwards no worker gets a delivery. */
     close() {
       deliveryDispatch.close()
       waitingClaims.close()
@@ -269,3 +243,5 @@ export function createDeliveryService(
     jobs: jobs.map((job) => createJob({ ...job, everyMs: reconcileEveryMs, logger })),
   }
 }
+
+export type DeliveryService = ReturnType<typeof createDeliveryService>

@@ -1,4 +1,4 @@
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJob } from '../concurrency/job.ts'
 import type { DeliveryService } from '../deliveries/service.ts'
 import type { EventFollowerStore } from '../destinations/event-follower-store.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
@@ -10,24 +10,13 @@ import type { SessionStore } from '../sessions/session-store.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import { createConversationFeed } from './conversation-feed.ts'
 import { createEventFanOut } from './event-fan-out.ts'
-import { createFeedReader, type FeedReader } from './feed-reader.ts'
+import { createFeedReader } from './feed-reader.ts'
 import type { FeedSourceStore } from './feed-source-store.ts'
 import type { FeedStore } from './feed-store.ts'
 import { createFeedWriter, feedHint } from './feed-writer.ts'
 import { createLeadFeed } from './lead-feed.ts'
 import type { LeadFeedStore } from './lead-feed-store.ts'
 import { feedKeptMs } from './model.ts'
-
-export interface FeedService {
-  feedReader: FeedReader
-  /** Adds the entries of the events that were appended or stored before this call, and creates their deliveries. */
-  flushFeed(): Promise<void>
-  /** Adds the entries that other processes left out, and creates their deliveries. */
-  catchUpFeed(): Promise<void>
-  jobs: Job[]
-  /** Ends the work and the waits. */
-  close(): void
-}
 
 const flushEveryMs = 1_000
 const announceEveryMs = 500
@@ -50,7 +39,7 @@ export function createFeedService(
   { wakeups }: WakeupService,
   { suppressions }: SuppressionService,
   { liveSubscriptions, deliveryIntake: intake, deliverySettings: settings }: DeliveryService,
-): FeedService {
+) {
   const { feed: store, feedSources: sources, leadSubscriptions: subscriptions, events, sessions, followers } = stores
 
   function announce(workspaceId: string) {
@@ -80,16 +69,19 @@ export function createFeedService(
   ]
   return {
     feedReader,
+    /** Adds the entries of the events that were appended or stored before this call, and creates their deliveries. */
     async flushFeed() {
       await conversations.flush()
       await leads.announce()
       await fanOut.flush()
     },
+    /** Adds the entries that other processes left out, and creates their deliveries. */
     async catchUpFeed() {
       await conversations.catchUp()
       await fanOut.catchUp()
     },
     jobs: jobs.map((job) => createJob({ ...job, logger })),
+    /** Ends the work and the waits. */
     close() {
       feedReader.close()
       conversations.close()
@@ -98,3 +90,5 @@ export function createFeedService(
     },
   }
 }
+
+export type FeedService = ReturnType<typeof createFeedService>

@@ -1,4 +1,4 @@
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJob } from '../concurrency/job.ts'
 import type { ConversationService } from '../conversations/service.ts'
 import type { CoreKit } from '../kit.ts'
 import type { SearchService } from '../search/service.ts'
@@ -7,7 +7,7 @@ import type { VisitorService } from '../visitors/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { LeadStore } from './lead-store.ts'
-import { createLeads, type Leads } from './leads.ts'
+import { createLeads } from './leads.ts'
 import type { LeadFanOut } from './model.ts'
 import type { SuppressionStore } from './suppression-store.ts'
 import { createSuppressions, type Suppressions } from './suppressions.ts'
@@ -17,16 +17,6 @@ interface LeadStores {
   sessions: SessionStore
   suppressions: SuppressionStore
   workspaces: WorkspaceStore
-}
-
-/** The suppression list. Deliveries need it, and leads need both. */
-export interface SuppressionService {
-  suppressions: Suppressions
-  jobs: Job[]
-}
-
-export interface LeadService {
-  leads: Leads
 }
 
 /** Interval in milliseconds at which a core ends deliveries that an interrupted call left. */
@@ -39,7 +29,7 @@ export function createSuppressionService(
   { wakeups }: WakeupService,
   { idsKey }: VisitorService,
   endDeliveries: (contactIds: string[]) => Promise<void>,
-): SuppressionService {
+) {
   const suppressions = createSuppressions({
     store,
     sessions,
@@ -54,6 +44,9 @@ export function createSuppressionService(
   return { suppressions, jobs: [createJob({ ...sweep, everyMs: sweepEveryMs, logger })] }
 }
 
+/** The suppression list. Deliveries need it, and leads need both. */
+export type SuppressionService = ReturnType<typeof createSuppressionService>
+
 export function createLeadService(
   { plannedIds, now }: CoreKit,
   { leads: store, sessions, workspaces: workspaceStore }: LeadStores,
@@ -61,7 +54,9 @@ export function createLeadService(
   { searchIndex }: SearchService,
   { conversationAccess }: ConversationService,
   { suppressions, fanOut }: { suppressions: Suppressions; fanOut: LeadFanOut },
-): LeadService {
+) {
   const services = { fanOut, conversationAccess, access, consents, suppressions, searchIndex }
   return { leads: createLeads({ store, workspaceStore, sessions, ...services, plannedIds, now }) }
 }
+
+export type LeadService = ReturnType<typeof createLeadService>

@@ -1,25 +1,15 @@
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJob } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
-import { createEventLog, type EventLog } from './event-log.ts'
+import { createEventLog } from './event-log.ts'
 import type { EventStore } from './event-store.ts'
-import { createLogHeads, type LogHeads } from './log-heads.ts'
-import { createTransientSweep, type TransientSweep } from './transient-sweep.ts'
-
-export interface LogService {
-  log: EventLog
-  logHeads: LogHeads
-  transientSweep: TransientSweep
-  jobs: Job[]
-}
+import { createLogHeads } from './log-heads.ts'
+import { createTransientSweep } from './transient-sweep.ts'
 
 /** Minimum time that events without replay (typing) stay in the log. */
 const transientMs = 3_600_000
 const sweepEveryMs = 60_000
 
-export function createLogService(
-  { bus, metrics, logger, now }: CoreKit,
-  { events }: { events: EventStore },
-): LogService {
+export function createLogService({ bus, metrics, logger, now }: CoreKit, { events }: { events: EventStore }) {
   const logHeads = createLogHeads(events, { now, rememberMs: transientMs / 6 })
   bus.on('advanced', logHeads.advance)
   const transientSweep = createTransientSweep({ events, now })
@@ -42,3 +32,5 @@ export function createLogService(
     jobs: [createJob({ name: 'sweep of transient events', everyMs: sweepEveryMs, run: sweep, logger })],
   }
 }
+
+export type LogService = ReturnType<typeof createLogService>

@@ -1,4 +1,4 @@
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJob } from '../concurrency/job.ts'
 import type { CoreConfig } from '../config.ts'
 import type { CoreKit } from '../kit.ts'
 import type { WakeupService } from '../wakeups/service.ts'
@@ -6,16 +6,10 @@ import type { WorkspaceService } from '../workspaces/service.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { ConsoleSessionStore } from './console-session-store.ts'
-import { type ConsoleSessions, createConsoleSessions } from './console-sessions.ts'
+import { createConsoleSessions } from './console-sessions.ts'
 import { createIdentityProvider } from './identity-provider.ts'
 import { parseRoles } from './provider-settings.ts'
-import { createProviderSignIn, type ProviderSignIn } from './provider-sign-in.ts'
-
-export interface OperatorService {
-  consoleSessions: ConsoleSessions
-  providerSignIn: ProviderSignIn
-  jobs: Job[]
-}
+import { createProviderSignIn } from './provider-sign-in.ts'
 
 const recheckEveryMs = 1_000
 
@@ -24,7 +18,7 @@ export function createOperatorService(
   { workspaces, consoleSessions: store }: { workspaces: WorkspaceStore; consoleSessions: ConsoleSessionStore },
   { wakeups }: WakeupService,
   { workspaceSessions }: WorkspaceService,
-): OperatorService {
+) {
   const consoleSessions = createConsoleSessions({
     store,
     hasWorkspace: async (workspaceId) => (await workspaces.findWorkspace(workspaceId)) !== undefined,
@@ -41,6 +35,8 @@ export function createOperatorService(
     jobs: [createJob({ name: 'check of operators', everyMs: recheckEveryMs, run: providerSignIn.recheck, logger })],
   }
 }
+
+export type OperatorService = ReturnType<typeof createOperatorService>
 
 const providerSettings = (config: CoreConfig) => ({
   issuer: config.OIDC_ISSUER,

@@ -1,5 +1,5 @@
 import type { ScreenshotStore } from '../commands/screenshot-store.ts'
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJob } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { VisitorService } from '../visitors/service.ts'
@@ -9,14 +9,14 @@ import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataStore } from './data-store.ts'
 import type { DeletionStore } from './deletion-store.ts'
-import { createDeletions, createObjectList, type Deletions } from './deletions.ts'
-import { createErasures, createVisitorList, type Erasures } from './erasures.ts'
+import { createDeletions, createObjectList } from './deletions.ts'
+import { createErasures, createVisitorList } from './erasures.ts'
 import { createOldDataList } from './old-data.ts'
 import type { RemovalStore } from './removal-store.ts'
 import { createPacedRemoval, createRemovals, type Removals } from './removals.ts'
-import { createRetention, type Retention } from './retention.ts'
+import { createRetention } from './retention.ts'
 import type { RetentionStore } from './retention-store.ts'
-import { createVisitorExport, createVisitorNames, type VisitorExport, type VisitorNames } from './visitor-data.ts'
+import { createVisitorExport, createVisitorNames } from './visitor-data.ts'
 import type { VisitorDataStore } from './visitor-data-store.ts'
 import type { VisitorTraceStore } from './visitor-trace-store.ts'
 
@@ -33,16 +33,6 @@ interface PrivacyStores {
   conversationFacts: ConversationFactsStore
 }
 
-export interface PrivacyService {
-  visitorNames: VisitorNames
-  visitorExport: VisitorExport
-  erasures: Erasures
-  deletions: Deletions
-  removals: Removals
-  retention: Retention
-  jobs: Job[]
-}
-
 const removalEveryMs = 1000
 /**
  * Interval of the sweep in milliseconds. It is below a second, so that a changed policy takes
@@ -56,7 +46,7 @@ export function createPrivacyService(
   { wakeups, sweepWakeups }: WakeupService,
   { retentionOf }: WorkspaceService,
   { sessions, subjects }: VisitorService,
-): PrivacyService {
+) {
   const { data, removals: store, conversationFacts: factStore, visitorTraces: traces } = stores
   const paced = createPacedRemoval(metrics)
   const oldData = { data, retention: stores.retention, factStore, retentionOf, wakeups, metrics, now }
@@ -115,3 +105,5 @@ export function createPrivacyService(
     ],
   }
 }
+
+export type PrivacyService = ReturnType<typeof createPrivacyService>

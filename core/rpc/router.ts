@@ -1,16 +1,11 @@
-import {
-  type ConnectRouter,
-  type ConnectRouterOptions,
-  createRouterTransport,
-  type Transport,
-} from '@connectrpc/connect'
+import { type ConnectRouter, type ConnectRouterOptions, createRouterTransport } from '@connectrpc/connect'
 import { messageMaxBytes } from '../../platform/message-limit.ts'
 import type { CoreContext } from '../context.ts'
 import { createCallGate } from '../transport/call-gate.ts'
 import { tokenEndInterceptor } from '../transport/caller.ts'
 import { errorInterceptor } from '../transport/connect-errors.ts'
 import { hideDataInterceptor } from '../transport/data-scopes.ts'
-import { createDispatcher, type UnaryMethod } from '../transport/dispatcher.ts'
+import { createDispatcher } from '../transport/dispatcher.ts'
 import { localTransport } from '../transport/local-transport.ts'
 import { observeCalls } from '../transport/observed-calls.ts'
 import { botService } from './bot.ts'
@@ -24,22 +19,11 @@ import { privacyService } from './privacy.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
 
-export interface CoreServices {
-  /** Registers the services for HTTP. */
-  routes(router: ConnectRouter): void
-  /** Returns the unary method with a name: `service.lead.v1.LeadService/GetLead`. */
-  find(name: string): UnaryMethod | undefined
-  /** Options for servers of these services. */
-  options: ConnectRouterOptions
-  /** Calls the services in this process, without a network. */
-  transport: Transport
-}
-
 /**
  * Creates the services of a core. Calls over HTTP and in this process pass the same gate and the same
  * interceptors.
  */
-export function createCoreServices(core: CoreContext): CoreServices {
+export function createCoreServices(core: CoreContext) {
   const { logger, metrics, now } = core
   const gate = createCallGate(core)
   const interceptors = [
@@ -75,9 +59,15 @@ export function createCoreServices(core: CoreContext): CoreServices {
     acceptCompression: [],
   }
   return {
+    /** Options for servers of these services. */
     options,
+    /** Registers the services for HTTP. */
     routes: register,
+    /** Returns the unary method with a name: `service.lead.v1.LeadService/GetLead`. */
     find,
+    /** Calls the services in this process, without a network. */
     transport: localTransport(find, createRouterTransport(register, { router: options })),
   }
 }
+
+export type CoreServices = ReturnType<typeof createCoreServices>

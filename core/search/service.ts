@@ -1,14 +1,9 @@
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJob } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { FollowerStore } from '../log/follower-store.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { SearchEntryStore } from './search-entry-store.ts'
-import { createSearchIndex, type SearchIndex } from './search-index.ts'
-
-export interface SearchService {
-  searchIndex: SearchIndex
-  jobs: Job[]
-}
+import { createSearchIndex } from './search-index.ts'
 
 /** Pause in milliseconds between two writes of search entries. */
 const flushEveryMs = 300
@@ -21,7 +16,7 @@ export function createSearchService(
     followers,
     sessions,
   }: { searchEntries: SearchEntryStore; followers: FollowerStore; sessions: SessionStore },
-): SearchService {
+) {
   const searchIndex = createSearchIndex({ store, followers, sessions, bus, logger, now })
   return {
     searchIndex,
@@ -31,3 +26,5 @@ export function createSearchService(
     ],
   }
 }
+
+export type SearchService = ReturnType<typeof createSearchService>

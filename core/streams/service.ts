@@ -1,18 +1,12 @@
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJob } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogService } from '../log/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { EpochStore } from './epoch-store.ts'
 import { createRecentEvents } from './recent-events.ts'
-import { createReplayWindow, type ReplayWindow } from './replay-window.ts'
-import { createStreamSubscriptions, type StreamSubscriptions } from './stream-subscriptions.ts'
-
-export interface StreamService {
-  replayWindow: ReplayWindow
-  streamSubscriptions: StreamSubscriptions
-  jobs: Job[]
-}
+import { createReplayWindow } from './replay-window.ts'
+import { createStreamSubscriptions } from './stream-subscriptions.ts'
 
 /**
  * Each core periodically compares the ends of its followed logs with the database. Each run checks
@@ -27,7 +21,7 @@ export function createStreamService(
   { config, bus, metrics, logger, now }: CoreKit,
   { events, epochs }: { events: EventStore; epochs: EpochStore },
   { logHeads, wakeups }: LogService & WakeupService,
-): StreamService {
+) {
   const window = { maxEvents: config.REPLAY_WINDOW_EVENTS, maxAge: config.REPLAY_WINDOW_SECONDS }
   // Must subscribe to the bus before the streams, so that a new event is in memory before a stream
   // replays it.
@@ -60,3 +54,5 @@ export function createStreamService(
     ],
   }
 }
+
+export type StreamService = ReturnType<typeof createStreamService>

@@ -172,7 +172,7 @@ export async function startTestCores(
     scheduledCore: (
       scheduler: Scheduler,
       { writes, ...options }: Parameters<typeof scheduledDatabase>[2] & { writes?: number | undefined } = {},
-    ) => {
+    ): CoreContext => {
       const database = writes === undefined ? first.database : mortalDatabase(first.database, writes)
       return openCore(scheduledDatabase(scheduler, database, options))
     },

@@ -3,15 +3,15 @@ import type { BanStore } from '../bans/ban-store.ts'
 import { createBans } from '../bans/bans.ts'
 import type { NetworkBanStore } from '../bans/network-ban-store.ts'
 import { createNetworkBans } from '../bans/network-bans.ts'
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJob } from '../concurrency/job.ts'
 import type { ConsentStore } from '../consents/consent-store.ts'
-import { type Consents, createConsents } from '../consents/consents.ts'
-import { createObservations, type Observations } from '../consents/observations.ts'
-import { createIdentification, type Identification } from '../identity/identification.ts'
+import { createConsents } from '../consents/consents.ts'
+import { createObservations } from '../consents/observations.ts'
+import { createIdentification } from '../identity/identification.ts'
 import { createIdentityAssertions } from '../identity/identity-assertions.ts'
 import type { NonceStore, SubjectStore } from '../identity/identity-store.ts'
-import { createSubjects, type Subjects } from '../identity/subjects.ts'
-import { createIdsKey, type IdsKey } from '../keys/ids-key.ts'
+import { createSubjects } from '../identity/subjects.ts'
+import { createIdsKey } from '../keys/ids-key.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { CoreKit } from '../kit.ts'
 import type { EventStore } from '../log/event-store.ts'
@@ -21,14 +21,14 @@ import type { ConversationRecords } from '../sessions/model.ts'
 import { createSessionCheck } from '../sessions/session-check.ts'
 import { createSessionContents } from '../sessions/session-content.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
-import { createVisitorAccess, type Directory, type VisitorAccess } from '../sessions/visitor-access.ts'
+import { createVisitorAccess, type Directory } from '../sessions/visitor-access.ts'
 import { createVisitorIdentifier } from '../sessions/visitor-ids.ts'
 import type { StreamService } from '../streams/service.ts'
 import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
-import { createRenewals, type Renewals } from './renewal.ts'
-import { createSessions, type Sessions } from './sessions.ts'
+import { createRenewals } from './renewal.ts'
+import { createSessions } from './sessions.ts'
 
 interface VisitorStores {
   sessions: SessionStore
@@ -40,18 +40,6 @@ interface VisitorStores {
   keys: KeyStore
   conversations: ConversationRecords
   events: EventStore
-}
-
-export interface VisitorService {
-  visitorAccess: VisitorAccess
-  sessions: Sessions
-  consents: Consents
-  observations: Observations
-  renewals: Renewals
-  identification: Identification
-  subjects: Subjects
-  idsKey: IdsKey
-  jobs: Job[]
 }
 
 const checkEveryMs = 300
@@ -70,7 +58,7 @@ export function createVisitorService(
   stores: VisitorStores,
   { log, replayWindow, streamSubscriptions, wakeups }: LogService & StreamService & WakeupService,
   { workspaces, siteDirectory }: WorkspaceService,
-): VisitorService {
+) {
   const { conversations, events } = stores
   const grants = createGrants(keyring)
   const directory: Directory = {
@@ -174,3 +162,5 @@ export function createVisitorService(
     ],
   }
 }
+
+export type VisitorService = ReturnType<typeof createVisitorService>

@@ -1,18 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { createJob, type Job } from '../concurrency/job.ts'
+import { createJob } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { WakeupStore } from './wakeup-store.ts'
-import { createWakeups, type Wakeups } from './wakeups.ts'
-
-export interface WakeupService {
-  wakeups: Wakeups
-  /**
-   * Removes the wake-ups that are older than half a minute. Returns whether none is left. If the
-   * newest wake-up is that old, it is left until a later call.
-   */
-  sweepWakeups(): Promise<boolean>
-  jobs: Job[]
-}
+import { createWakeups } from './wakeups.ts'
 
 /**
  * How long wake-ups are kept. Cursors read them within a second. Wake-ups contain ids and events, so
@@ -24,7 +14,11 @@ const sweepEveryMs = 60_000
 export function createWakeupService(
   { bus, metrics, logger, now }: CoreKit,
   { wakeups: store }: { wakeups: WakeupStore },
-): WakeupService {
+) {
+  /**
+   * Removes the wake-ups that are older than half a minute. Returns whether none is left. If the
+   * newest wake-up is that old, it is left until a later call.
+   */
   const sweepWakeups = () => store.removeBefore(new Date(now() - keptMs), new Date(now()))
   return {
     wakeups: createWakeups({ store, processId: randomUUID(), bus, logger, metrics, now }),
@@ -32,3 +26,5 @@ export function createWakeupService(
     jobs: [createJob({ name: 'sweep of wake-ups', everyMs: sweepEveryMs, run: sweepWakeups, logger })],
   }
 }
+
+export type WakeupService = ReturnType<typeof createWakeupService>

@@ -3,22 +3,13 @@ import type { CoreKit } from '../kit.ts'
 import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { PolicyChangeStore } from './policy-change-store.ts'
-import { createPolicyChanges, type PolicyChanges } from './policy-changes.ts'
-import { createRetentionOf, type RetentionOf } from './retention.ts'
-import { createSavedReplies, type SavedReplies } from './saved-replies.ts'
+import { createPolicyChanges } from './policy-changes.ts'
+import { createRetentionOf } from './retention.ts'
+import { createSavedReplies } from './saved-replies.ts'
 import type { SavedReplyStore } from './saved-reply-store.ts'
-import { createWorkspaceSessions, type WorkspaceSessions } from './workspace-sessions.ts'
+import { createWorkspaceSessions } from './workspace-sessions.ts'
 import type { WorkspaceStore } from './workspace-store.ts'
-import { createWorkspaces, type SiteDirectory, type Workspaces } from './workspaces.ts'
-
-export interface WorkspaceService {
-  workspaces: Workspaces
-  policyChanges: PolicyChanges
-  savedReplies: SavedReplies
-  workspaceSessions: WorkspaceSessions
-  siteDirectory: SiteDirectory
-  retentionOf: RetentionOf
-}
+import { createWorkspaces, type SiteDirectory } from './workspaces.ts'
 
 /** Time limit in milliseconds for loading the key set of workspace sessions. */
 const jwksTimeoutMs = 3_000
@@ -38,7 +29,7 @@ export function createWorkspaceService(
   },
   { wakeups }: WakeupService,
   workspaceSessionSecrets: Uint8Array[],
-): WorkspaceService {
+) {
   const { isCurrent } = wakeups
   const siteDirectory: SiteDirectory = {
     connections: createLiveCache({
@@ -74,3 +65,5 @@ export function createWorkspaceService(
     ),
   }
 }
+
+export type WorkspaceService = ReturnType<typeof createWorkspaceService>
