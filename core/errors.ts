@@ -38,3 +38,7 @@ export function inWorkspace<T extends { workspaceId: string }>(
 export function unavailable(cause?: unknown): ServiceError {
   return new ServiceError(ErrorCode.SERVICE_UNAVAILABLE, { retryAfter: 1, cause })
 }
+
+/** Returns the `ValidationFailed` error for a field that violates one rule. */
+export const invalid = (path: string, rule: string): ServiceError =>
+  new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path, rule }] })

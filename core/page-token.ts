@@ -1,5 +1,4 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { ServiceError } from './errors.ts'
+import { invalid } from './errors.ts'
 
 /** The last entry of a page that is sorted by time and id. */
 interface PageEnd {
@@ -45,7 +44,7 @@ export function pageTokenOf({ at, id }: PageEnd): string {
 export function readPageToken(token: string): PageEnd {
   const [time = '', id] = Buffer.from(token, 'base64url').toString('utf8').split(' ')
   if (!/^\d{1,15}$/.test(time) || !id) {
-    throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/pageToken', rule: 'format' }] })
+    throw invalid('/pageToken', 'format')
   }
   return { at: new Date(Number(time)), id }
 }

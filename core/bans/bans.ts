@@ -1,5 +1,5 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { inWorkspace, ServiceError } from '../errors.ts'
+import { invalid, inWorkspace, ServiceError } from '../errors.ts'
 import { field, integer, text, validate } from '../rules.ts'
 import type { Session } from '../sessions/model.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
@@ -130,5 +130,4 @@ export function createBans(dependencies: {
 const minAddressBanSeconds = 3_600
 const maxAddressBanSeconds = 2_592_000
 
-const addressUnknown = () =>
-  new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/addressBanSeconds', rule: 'addressKnown' }] })
+const addressUnknown = () => invalid('/addressBanSeconds', 'addressKnown')

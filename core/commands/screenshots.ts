@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { ServiceError } from '../errors.ts'
+import { invalid, ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import { imageSignatureBytes, imageTypes, isImageOfType } from '../pictures/image-model.ts'
 import { isIdempotencyKey } from '../rules.ts'
@@ -182,7 +182,7 @@ function inspect(
   let byteLength = 0
 
   function checkBeginning() {
-    if (!isImageOfType(contentType, beginning)) throw invalid('contentType')
+    if (!isImageOfType(contentType, beginning)) throw invalid('', 'contentType')
   }
 
   async function* inspected() {
@@ -197,12 +197,8 @@ function inspect(
       yield chunk
     }
     checkBeginning()
-    if (announced !== undefined && announced !== byteLength) throw invalid('contentLength')
+    if (announced !== undefined && announced !== byteLength) throw invalid('', 'contentLength')
   }
 
   return { chunks: inspected(), end: () => ({ sha256: hash.digest('hex'), byteLength }) }
-}
-
-function invalid(rule: string): ServiceError {
-  return new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '', rule }] })
 }

@@ -1,5 +1,5 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { ServiceError } from '../errors.ts'
+import { invalid, ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import { field, oneOf, validate } from '../rules.ts'
 import type { ConsentDecision, Session, Visitor, VisitorCredentials } from '../sessions/model.ts'
@@ -49,8 +49,7 @@ export function createConsents(dependencies: {
 
   async function presentPolicy(publicSiteKey: string, policyVersion: string) {
     const { policyUrl, policyVersion: present } = (await directory.installations.reload(publicSiteKey))?.consent ?? {}
-    if (policyUrl === undefined || present !== policyVersion)
-      throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/policyVersion', rule: 'const' }] })
+    if (policyUrl === undefined || present !== policyVersion) throw invalid('/policyVersion', 'const')
     return { policyUrl, policyVersion }
   }
 

@@ -1,5 +1,5 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { ServiceError } from '../errors.ts'
+import { invalid, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { Agent } from '../log-event.ts'
@@ -84,8 +84,7 @@ export function createNotes(dependencies: {
         ...agentIssues(agent),
       )
       const stored = await write({ conversationId, operationId: clientOperationId, text, agent }, workspaceId)
-      if (!stored)
-        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/conversationId', rule: 'maxItems' }] })
+      if (!stored) throw invalid('/conversationId', 'maxItems')
       return stored
     },
 

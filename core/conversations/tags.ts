@@ -1,5 +1,4 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { ServiceError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { operationKeys } from '../log-event.ts'
 import { validate } from '../rules.ts'
@@ -64,8 +63,7 @@ export function createTags(dependencies: {
     return changes.change(conversationId, scope, (current) => {
       const names = current?.names ?? []
       if (names.includes(tag) === isAdded) return undefined
-      if (isAdded && names.length >= maxTags)
-        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/tag', rule: 'maxItems' }] })
+      if (isAdded && names.length >= maxTags) throw invalid('/tag', 'maxItems')
       const others = names.filter((name) => name !== tag)
       return { names: isAdded ? [...others, tag] : others, tag, isAdded, at: new Date(now()) }
     })

@@ -1,7 +1,6 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inSpan, SpanKind } from '../../platform/observability/tracing.ts'
 import type { Candidates, DeliveryQueue, TakenDelivery } from '../delivery-stores/delivery-queue-store.ts'
-import { ServiceError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
 import { reserveRequests } from './destination-rate.ts'
@@ -241,7 +240,7 @@ export function createDeliveryClaims(dependencies: {
 
     async renew(claims) {
       if (claims.length > maxRenewed) {
-        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/claims', rule: 'maxItems' }] })
+        throw invalid('/claims', 'maxItems')
       }
       const at = now()
       const held = await queue.renew(claims, {

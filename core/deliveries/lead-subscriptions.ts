@@ -10,7 +10,7 @@ import { auditMax, type LeadSubscription, type SubscriptionAuditEntry } from '..
 import { createPolicyChecks, requireReadable } from '../destinations/policy-checks.ts'
 import { sealedDestination } from '../destinations/sealed-destination.ts'
 import { changesOf, type SubscriptionSettings, settingIssues } from '../destinations/subscription-settings.ts'
-import { inWorkspace, ServiceError } from '../errors.ts'
+import { invalid, inWorkspace, ServiceError } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import { isShown } from '../keys/shown-secrets.ts'
@@ -130,9 +130,7 @@ export function createLeadSubscriptions(dependencies: {
   async function requirePublicDestination({ destinationUrl }: SubscriptionSettings) {
     const url = destinationUrl === undefined ? undefined : parseDestinationUrl(destinationUrl)
     if (url && !(await isAllowedDestination(url))) {
-      throw new ServiceError(ErrorCode.VALIDATION_FAILED, {
-        issues: [{ path: '/destinationUrl', rule: 'publicAddress' }],
-      })
+      throw invalid('/destinationUrl', 'publicAddress')
     }
   }
 

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type FeedEventType, feedEventTypes } from '../../contract/event-kinds.ts'
 import type { Bus } from '../bus.ts'
-import { ServiceError } from '../errors.ts'
+import { invalid, type ServiceError } from '../errors.ts'
 import type { Lead } from '../leads/model.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
@@ -89,7 +88,7 @@ export function createFeedReader(dependencies: {
   async function removed(workspaceId: string): Promise<ServiceError> {
     const [oldest] = await store.after(workspaceId, 0, 1)
     const rule = `oldest ${cursorOf((oldest?.number ?? 1) - 1)}`
-    return new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/cursor', rule }] })
+    return invalid('/cursor', rule)
   }
 
   async function placeOf({ workspaceId, cursor, since }: FeedQuery): Promise<number | undefined> {

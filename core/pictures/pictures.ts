@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { WIDGET_PREFIX } from '../../contract/public-api.ts'
-import { ServiceError } from '../errors.ts'
+import { invalid, ServiceError } from '../errors.ts'
 import { field, pictureUrl, validate } from '../rules.ts'
 import { type Image, readImage } from './image-model.ts'
 import { faceOf, logoOf } from './model.ts'
@@ -64,8 +64,7 @@ export function createPictures(dependencies: {
       typeof read === 'string' ? { path: '/image', rule: read } : undefined,
       field('/gatewayOrigin', origin, (value) => (URL.parse(value)?.origin === value ? pictureUrl(value) : 'format')),
     )
-    if ((await store.countOfOthers(workspaceId, owner)) >= maxPictures)
-      throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/image', rule: 'maxItems' }] })
+    if ((await store.countOfOthers(workspaceId, owner)) >= maxPictures) throw invalid('/image', 'maxItems')
     const { content, contentType } = read as Image
     const hash = createHash('sha256').update(`${workspaceId}\n${owner}\n`).update(content)
     const id = hash.digest('base64url')

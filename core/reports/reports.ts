@@ -1,9 +1,8 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { Temporal } from 'temporal-polyfill'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createSlots, NoSlotError } from '../../platform/concurrency/slots.ts'
 import { createPace } from '../concurrency/pace.ts'
-import { ServiceError, unavailable } from '../errors.ts'
+import { invalid, unavailable } from '../errors.ts'
 import { field, integer, validate } from '../rules.ts'
 import { isDate, isTimeZone } from '../workspaces/opening-hours.ts'
 import { type Report, type ReportedConversation, type ReportRow, rowOf } from './model.ts'
@@ -59,8 +58,7 @@ export function createReports({
       if (performance.now() > endsAt) throw unavailable()
       const unread = found.filter(({ conversationId }) => !tagsOf.has(conversationId))
       for (const { conversationId, tags } of unread) tagsOf.set(conversationId, tags)
-      if (tagsOf.size > maxConversations)
-        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/days', rule: 'maxItems' }] })
+      if (tagsOf.size > maxConversations) throw invalid('/days', 'maxItems')
       const read = await pace(() => store.read(unread.map(({ conversationId }) => conversationId)), { signal })
       yield read.map((one) => ({ ...one, tags: tagsOf.get(one.conversationId) ?? [] }))
     }

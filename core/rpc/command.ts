@@ -9,12 +9,11 @@ import {
   type UploadHeader,
   type UploadScreenshotRequest,
 } from '#proto/command/v1/command_pb.js'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Operator } from '../commands/commands.ts'
 import { type Command, isFinal } from '../commands/model.ts'
 import type { ScreenshotUpload } from '../commands/screenshots.ts'
 import type { CoreContext } from '../context.ts'
-import { ServiceError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import { callerOf } from '../transport/caller.ts'
 import { fromCredentials } from './visitor.ts'
 
@@ -77,7 +76,7 @@ export function commandService(router: ConnectRouter, { commands, commandDecisio
     async uploadScreenshot(requests) {
       const parts = requests[Symbol.asyncIterator]()
       const first = await parts.next()
-      if (first.done || first.value.part.case !== 'header') throw misplaced('/header')
+      if (first.done || first.value.part.case !== 'header') throw invalid('/header', 'required')
       const { content, replayed } = await screenshots.upload(fromHeader(first.value.part.value), chunksOf(parts))
       return { ...content, replayed }
     },
@@ -121,15 +120,11 @@ async function* chunksOf(parts: AsyncIterator<UploadScreenshotRequest>): AsyncGe
   for (let next = await parts.next(); !next.done; next = await parts.next()) {
     const { part } = next.value
     if (part.case === 'end' && Number(part.value.byteLength) === byteLength) return
-    if (part.case !== 'chunk') throw misplaced('/chunk')
+    if (part.case !== 'chunk') throw invalid('/chunk', 'required')
     byteLength += part.value.length
     yield part.value
   }
-  throw misplaced('/end')
-}
-
-function misplaced(path: string): ServiceError {
-  return new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path, rule: 'required' }] })
+  throw invalid('/end', 'required')
 }
 
 function toCommand(command: Command): MessageInitShape<typeof CommandSchema> {

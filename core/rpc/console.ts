@@ -1,9 +1,8 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
 import { ConsoleService, type SignInRequest } from '#proto/console/v1/console_pb.js'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { CoreContext } from '../context.ts'
-import { ServiceError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import type { SignedIn, SignInCredential } from '../operators/console-sessions.ts'
 import type { ConsoleSession } from '../operators/model.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
@@ -65,6 +64,6 @@ function toCredential(credential: SignInRequest['credential']): SignInCredential
     case 'workspaceSession':
       return { workspaceSession: credential.value }
     default:
-      throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/credential', rule: 'required' }] })
+      throw invalid('/credential', 'required')
   }
 }

@@ -1,6 +1,5 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt'
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   ConversationStatus,
   type ListConversationsRequest,
@@ -10,7 +9,7 @@ import {
 import type { CoreContext } from '../context.ts'
 import { tagOf } from '../conversations/model.ts'
 import type { TypingState } from '../conversations/typing.ts'
-import { ServiceError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import { countFitting } from '../page-token.ts'
 import type { SourceKind } from '../search/model.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
@@ -260,12 +259,12 @@ const statusNames = {
 function fromAssignee({ case: name, value }: ListConversationsRequest['assignee']): string | null | undefined {
   if (name === 'agentName') return value
   if (name === undefined) return undefined
-  if (!value) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/unassigned', rule: 'const' }] })
+  if (!value) throw invalid('/unassigned', 'const')
   return null
 }
 
 export function fromTypingState(state: TypingStateMessage): TypingState {
   if (state === TypingStateMessage.STARTED) return 'started'
   if (state === TypingStateMessage.STOPPED) return 'stopped'
-  throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/state', rule: 'enum' }] })
+  throw invalid('/state', 'enum')
 }

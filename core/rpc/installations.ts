@@ -1,7 +1,6 @@
 /** The settings of an installation: from the protos, to operators and to browsers. */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type {
   Appearance as AppearanceMessage,
   Capabilities as CapabilitiesMessage,
@@ -23,7 +22,7 @@ import { contractLimits } from '../../contract/limits.ts'
 import type { AllFields, ProtoFields } from '../../contract/proto-fields.ts'
 import { type AvailabilityState, availabilityOf } from '../availability/availability.ts'
 import type { CoreConfig } from '../config.ts'
-import { ServiceError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import type {
   Appearance,
   Availability,
@@ -132,10 +131,7 @@ function fromAppearance({
     canonicalLocale(tag) ?? tag,
     given({ title: title || undefined, greeting: greeting || undefined } satisfies AllFields<Translation>),
   ])
-  if (new Set(texts.map(([tag]) => tag)).size < texts.length)
-    throw new ServiceError(ErrorCode.VALIDATION_FAILED, {
-      issues: [{ path: '/appearance/translations', rule: 'uniqueItems' }],
-    })
+  if (new Set(texts.map(([tag]) => tag)).size < texts.length) throw invalid('/appearance/translations', 'uniqueItems')
   return given<AllFields<Partial<Appearance>>>({
     translations: texts.length > 0 ? Object.fromEntries(texts) : undefined,
     title: title || undefined,

@@ -12,7 +12,7 @@ import { validCorrelationId } from '../../contract/correlation-id.ts'
 import type { ProtoFields } from '../../contract/proto-fields.ts'
 import type { CoreContext } from '../context.ts'
 import type { PageQuery, Sent, VisitorSend } from '../conversations/messages.ts'
-import { ServiceError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import { callerOf } from '../transport/caller.ts'
 import { correlationIdOf, toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 import { conversationMethods } from './conversations.ts'
@@ -48,7 +48,7 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
     async sendVisitorMessages({ messages: sends }) {
       if (sends.length === 0 || sends.length > maxSends) {
         const rule = sends.length === 0 ? 'minItems' : 'maxItems'
-        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/messages', rule }] })
+        throw invalid('/messages', rule)
       }
       return { results: await Promise.all(sends.map(sendOne)) }
     },

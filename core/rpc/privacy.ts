@@ -1,9 +1,8 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ErasureState, PrivacyService, type Visitor } from '#proto/privacy/v1/privacy_pb.js'
 import type { CoreContext } from '../context.ts'
-import { ServiceError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import type { Erasure, VisitorName } from '../privacy/model.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 
@@ -17,7 +16,7 @@ export function privacyService(router: ConnectRouter, { visitorNames, visitorExp
         return visitorNames.ofSubject(requiredWorkspace(context, workspaceId), externalSubject)
       }
       default:
-        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/visitor', rule: 'required' }] })
+        throw invalid('/visitor', 'required')
     }
   }
 

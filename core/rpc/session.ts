@@ -1,7 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   CloseScope,
   type SessionContentSchema,
@@ -12,7 +11,7 @@ import {
 } from '#proto/session/v1/session_pb.js'
 import { latestConsent } from '../consents/consents.ts'
 import type { CoreContext } from '../context.ts'
-import { ServiceError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import { expiryOf, type Session, type SessionContent } from '../sessions/model.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { decisions, toConsentRecord } from './consent.ts'
@@ -117,7 +116,7 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
 
     async recordConsent({ credentials, policyVersion, decision, idempotencyKey }) {
       const named = decisions[decision]
-      if (!named) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/decision', rule: 'enum' }] })
+      if (!named) throw invalid('/decision', 'enum')
       const { content, replayed } = await consents.record({
         credentials: fromCredentials(credentials),
         policyVersion,
@@ -159,7 +158,7 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
         [CloseScope.UNSPECIFIED]: undefined,
       } as const
       const named = scopes[scope]
-      if (!named) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/scope', rule: 'enum' }] })
+      if (!named) throw invalid('/scope', 'enum')
       const { content, replayed } = await sessions.close({
         credentials: fromCredentials(credentials),
         scope: named,

@@ -9,7 +9,7 @@ import {
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
-import { ServiceError } from '../errors.ts'
+import { invalid, ServiceError } from '../errors.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../transport/caller.ts'
 import type { Connection, Workspace } from '../workspaces/model.ts'
 import { fromSettings, toInstallation } from './installations.ts'
@@ -66,8 +66,7 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     async deleteWorkspace(request, context) {
       // Unlike other calls, this call must name the workspace, because it cannot be undone.
       const workspaceId = request.workspaceId ?? ''
-      if (workspaceId === '')
-        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/workspaceId', rule: 'required' }] })
+      if (workspaceId === '') throw invalid('/workspaceId', 'required')
       return deletion(context, request, 'workspace', requiredWorkspace(context, workspaceId))
     },
 
@@ -92,7 +91,7 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     async setConnectionStatus(request, context) {
       const { connectionId, status } = request
       const named = connectionStatuses[status]
-      if (!named) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/status', rule: 'enum' }] })
+      if (!named) throw invalid('/status', 'enum')
       const scope = callerOf(context).workspaceId
       const { workspaceId } = await workspaces.findConnection(connectionId, scope)
       await audited(context, request, { workspaceId, target: connectionId }, async (operation) => {

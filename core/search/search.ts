@@ -1,5 +1,4 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { ServiceError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import { pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, text, validate } from '../rules.ts'
 import type { EntryQuery, FoundEntry, SearchPlace, SearchSource, SourceKind } from './model.ts'
@@ -133,7 +132,7 @@ export function createSearch<C extends SearchedConversation>(dependencies: {
       const terms = searchTermsOf(query)
       if (terms.length === 0 || terms.length > maxWords) {
         const rule = terms.length === 0 ? 'format' : 'maxItems'
-        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/query', rule }] })
+        throw invalid('/query', rule)
       }
       const after = pageToken === undefined ? undefined : readPageToken(pageToken)
       const began = performance.now()

@@ -4,7 +4,7 @@ import { type ContextValues, createContextKey, type HandlerContext, type Interce
 import { scope } from '#proto/access/v1/access_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { CoreContext } from '../context.ts'
-import { ServiceError } from '../errors.ts'
+import { invalid, ServiceError } from '../errors.ts'
 import type { Access, Caller } from '../workspaces/access.ts'
 
 const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'caller' })
@@ -110,8 +110,7 @@ export function workspaceOf(context: HandlerContext, named: string | undefined):
  */
 export function requiredWorkspace(context: HandlerContext, named: string | undefined): string {
   const workspaceId = workspaceOf(context, named)
-  if (workspaceId === undefined)
-    throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/workspaceId', rule: 'required' }] })
+  if (workspaceId === undefined) throw invalid('/workspaceId', 'required')
   return workspaceId
 }
 

@@ -1,5 +1,5 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { ServiceError } from '../errors.ts'
+import { invalid, ServiceError } from '../errors.ts'
 import { useLineFeeds } from '../repairs.ts'
 import { field, messageBody, validate } from '../rules.ts'
 import type { SavedReplyStore } from './saved-reply-store.ts'
@@ -48,7 +48,7 @@ export function createSavedReplies(store: SavedReplyStore, bodyMaxLength: number
       const present = await find(workspaceId)
       validate(shortcutIssue(shortcut), field('/body', text, messageBody(bodyMaxLength)))
       if (!Object.hasOwn(present, shortcut) && Object.keys(present).length >= maxReplies)
-        throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/shortcut', rule: 'maxItems' }] })
+        throw invalid('/shortcut', 'maxItems')
       await store.set(workspaceId, shortcut, text)
       return { shortcut, body: text }
     },

@@ -1,7 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   AttemptPhase,
   type DeliveryAttemptSchema,
@@ -14,7 +13,7 @@ import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { CoreContext } from '../../context.ts'
 import { type AttemptView, viewAttempts } from '../../deliveries/attempt-view.ts'
 import type { Delivery, DeliveryStatus as Status } from '../../delivery-stores/model.ts'
-import { ServiceError } from '../../errors.ts'
+import { invalid } from '../../errors.ts'
 import { callerOf, requiredWorkspace } from '../../transport/caller.ts'
 import { nameOf } from './attempt-messages.ts'
 
@@ -72,10 +71,6 @@ export function deliveryCalls({
       return { deliveries: found.map(toDelivery), nextPageToken }
     },
   }
-}
-
-function invalid(path: string, rule: string): ServiceError {
-  return new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path, rule }] })
 }
 
 /**

@@ -1,9 +1,8 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { FormKind, LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { CoreContext } from '../../context.ts'
-import { ServiceError } from '../../errors.ts'
+import { invalid } from '../../errors.ts'
 import type { Lead } from '../../leads/model.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
 import { fromCredentials } from '../visitor.ts'
@@ -35,7 +34,7 @@ export function leadService(router: ConnectRouter, core: CoreContext): void {
 
     submitForm({ credentials, form, fields, idempotencyKey }) {
       const kind = kinds[form]
-      if (!kind) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path: '/form', rule: 'enum' }] })
+      if (!kind) throw invalid('/form', 'enum')
       return leads.submitForm({ credentials: fromCredentials(credentials), form: kind, fields, idempotencyKey })
     },
 

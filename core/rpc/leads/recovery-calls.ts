@@ -1,13 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { DeliveryStatus, type RecoverDeliveriesRequest, type RecoverySchema } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { DeliveryEventType } from '../../../contract/event-kinds.ts'
 import type { CoreContext } from '../../context.ts'
 import type { DeliveryRecovery, RecoverableStatus } from '../../destinations/recovery-model.ts'
-import { ServiceError } from '../../errors.ts'
+import { invalid } from '../../errors.ts'
 import { callerOf, operatorWrites } from '../../transport/caller.ts'
 
 export function recoveryCalls(core: CoreContext): Pick<ServiceImpl<typeof LeadService>, 'recoverDeliveries'> {
@@ -71,6 +70,3 @@ export function toRecovery(recovery: DeliveryRecovery): MessageInitShape<typeof 
     finishedAt: finishedAt && timestampFromDate(finishedAt),
   }
 }
-
-const invalid = (path: string, rule: string) =>
-  new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path, rule }] })
