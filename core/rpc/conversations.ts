@@ -13,6 +13,7 @@ import { invalid } from '../errors.ts'
 import { countFitting } from '../page-token.ts'
 import type { SourceKind } from '../search/model.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
+import { nameOf } from './enum-names.ts'
 import {
   fromAgent,
   presenceStates,
@@ -63,7 +64,7 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     async listConversations({ limit, pageToken, countFor, tag, ...request }, context) {
       const query = {
         workspaceId: (countFor === undefined ? workspaceOf : requiredWorkspace)(context, request.workspaceId),
-        status: request.unanswered ? 'open' : statusNames[request.status],
+        status: request.unanswered ? 'open' : nameOf(ConversationStatus, request.status),
         assignee: fromAssignee(request.assignee),
         unanswered: request.unanswered,
         tag: tag === undefined ? undefined : tagOf(tag),
@@ -89,7 +90,7 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
         query,
         limit,
         pageToken,
-        status: statusNames[status],
+        status: nameOf(ConversationStatus, status),
         assignee: fromAssignee(assignee),
         from: from && timestampDate(from),
         to: to && timestampDate(to),
@@ -249,12 +250,6 @@ function readableKinds(context: HandlerContext): SourceKind[] {
   const leads: SourceKind[] = scopes.has('leads:read') ? ['lead'] : []
   return ['message', 'note', ...visitors, ...leads]
 }
-
-const statusNames = {
-  [ConversationStatus.UNSPECIFIED]: undefined,
-  [ConversationStatus.OPEN]: 'open',
-  [ConversationStatus.CLOSED]: 'closed',
-} as const
 
 function fromAssignee({ case: name, value }: ListConversationsRequest['assignee']): string | null | undefined {
   if (name === 'agentName') return value

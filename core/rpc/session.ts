@@ -3,6 +3,8 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
 import {
   CloseScope,
+  type ConsentRecordSchema,
+  ConsentDecision as DecisionMessage,
   type SessionContentSchema,
   SessionSchema,
   SessionService,
@@ -12,9 +14,9 @@ import {
 import { latestConsent } from '../consents/consents.ts'
 import type { CoreContext } from '../context.ts'
 import { invalid } from '../errors.ts'
-import { expiryOf, type Session, type SessionContent } from '../sessions/model.ts'
+import { type ConsentDecision, expiryOf, type Session, type SessionContent } from '../sessions/model.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
-import { decisions, toConsentRecord } from './consent.ts'
+import { enumValue, nameOf } from './enum-names.ts'
 import { toWidgetConfig } from './installations.ts'
 import { auditedWrites } from './policy-changes.ts'
 import { fromCredentials, fromPageContext, toPageContext } from './visitor.ts'
@@ -115,7 +117,7 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
     },
 
     async recordConsent({ credentials, policyVersion, decision, idempotencyKey }) {
-      const named = decisions[decision]
+      const named = nameOf(DecisionMessage, decision)
       if (!named) throw invalid('/decision', 'enum')
       const { content, replayed } = await consents.record({
         credentials: fromCredentials(credentials),
@@ -152,12 +154,7 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
     },
 
     async closeSession({ credentials, scope, idempotencyKey }) {
-      const scopes = {
-        [CloseScope.PANEL]: 'panel',
-        [CloseScope.CONTINUITY]: 'continuity',
-        [CloseScope.UNSPECIFIED]: undefined,
-      } as const
-      const named = scopes[scope]
+      const named = nameOf(CloseScope, scope)
       if (!named) throw invalid('/scope', 'enum')
       const { content, replayed } = await sessions.close({
         credentials: fromCredentials(credentials),
@@ -251,3 +248,15 @@ function toSession(
     panelClosedAt: panelClosedAt && timestampFromDate(panelClosedAt),
   })
 }
+
+const toConsentRecord = ({
+  decision,
+  decidedAt,
+  policyVersion,
+  policyUrl,
+}: ConsentDecision): MessageInitShape<typeof ConsentRecordSchema> => ({
+  decision: enumValue(DecisionMessage, decision),
+  policyVersion,
+  policyUrl,
+  decidedAt: timestampFromDate(decidedAt),
+})

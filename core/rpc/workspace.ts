@@ -12,6 +12,7 @@ import type { CoreContext } from '../context.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../transport/caller.ts'
 import type { Connection, Workspace } from '../workspaces/model.ts'
+import { enumValue, nameOf } from './enum-names.ts'
 import { fromSettings, toInstallation } from './installations.ts'
 import { auditedWrites, operatorDeletion, policyChangeCalls } from './policy-changes.ts'
 import { fromRetention, toRetention } from './retention.ts'
@@ -90,7 +91,7 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
 
     async setConnectionStatus(request, context) {
       const { connectionId, status } = request
-      const named = connectionStatuses[status]
+      const named = nameOf(ConnectionStatus, status)
       if (!named) throw invalid('/status', 'enum')
       const scope = callerOf(context).workspaceId
       const { workspaceId } = await workspaces.findConnection(connectionId, scope)
@@ -160,12 +161,6 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
   })
 }
 
-const connectionStatuses = {
-  [ConnectionStatus.ENABLED]: 'enabled',
-  [ConnectionStatus.DISABLED]: 'disabled',
-  [ConnectionStatus.UNSPECIFIED]: undefined,
-} as const
-
 function toConnection({
   connectionId,
   workspaceId,
@@ -176,6 +171,6 @@ function toConnection({
     connectionId,
     workspaceId,
     name,
-    status: status === 'enabled' ? ConnectionStatus.ENABLED : ConnectionStatus.DISABLED,
+    status: enumValue(ConnectionStatus, status),
   }
 }

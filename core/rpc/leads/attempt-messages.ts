@@ -8,12 +8,8 @@ import {
 import type { CoreConfig } from '../../config.ts'
 import type { AttemptResult } from '../../deliveries/delivery-results.ts'
 import type { ClaimedDelivery } from '../../deliveries/webhook-requests.ts'
-import type { AttemptFacts, AttemptPhase as Phase, FailureReason as Reason } from '../../delivery-stores/model.ts'
-
-/** Returns the public name of an enum value: its name in lower case. */
-export function nameOf<T extends string>(names: Record<number, string>, value: number): T | undefined {
-  return value === 0 ? undefined : (names[value]?.toLowerCase() as T | undefined)
-}
+import type { AttemptFacts } from '../../delivery-stores/model.ts'
+import { nameOf } from '../enum-names.ts'
 
 export function toClaimed(
   delivery: ClaimedDelivery,
@@ -47,8 +43,8 @@ function fromOutcome(outcome: AttemptResultMessage['outcome']): AttemptFacts | '
       return text === '' ? answer : { ...answer, text }
     }
     case 'failure': {
-      const reason = nameOf<Reason>(FailureReason, outcome.value.reason)
-      const phase = nameOf<Phase>(AttemptPhase, outcome.value.phase)
+      const reason = nameOf(FailureReason, outcome.value.reason)
+      const phase = nameOf(AttemptPhase, outcome.value.phase)
       return reason && { reason, phase }
     }
     default:

@@ -12,10 +12,10 @@ import {
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { CoreContext } from '../../context.ts'
 import { type AttemptView, viewAttempts } from '../../deliveries/attempt-view.ts'
-import type { Delivery, DeliveryStatus as Status } from '../../delivery-stores/model.ts'
+import type { Delivery } from '../../delivery-stores/model.ts'
 import { invalid } from '../../errors.ts'
 import { callerOf, requiredWorkspace } from '../../transport/caller.ts'
-import { nameOf } from './attempt-messages.ts'
+import { enumValue, nameOf } from '../enum-names.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
 
@@ -54,7 +54,7 @@ export function deliveryCalls({
     async listDeliveries(request, context) {
       const { workspaceId, subscriptionId, leadId, statuses, createdSince, createdUntil, limit, pageToken } = request
       const names = statuses.map((status) => {
-        const name = statusName(status)
+        const name = nameOf(DeliveryStatus, status)
         if (!name) throw invalid('/statuses', 'enum')
         return name
       })
@@ -72,17 +72,6 @@ export function deliveryCalls({
     },
   }
 }
-
-/**
- * Returns the enum value with this public name. The public name is the name of the value in lower
- * case.
- */
-function enumValue<T extends number>(names: Record<string, string | number>, name: string): T {
-  return names[name.toUpperCase()] as T
-}
-
-/** Returns the public name of a status; undefined for an unknown status. */
-const statusName = (status: DeliveryStatus) => nameOf<Status>(DeliveryStatus, status)
 
 function toAttempt(attempt: AttemptView): MessageInitShape<typeof DeliveryAttemptSchema> {
   const { status, responseClass, failureReason, failurePhase, nextRetryAt, createdAt, updatedAt, ...rest } = attempt

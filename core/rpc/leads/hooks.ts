@@ -2,14 +2,16 @@ import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { ConnectRouter } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type HookSchema, HookService } from '#proto/hook/v1/hook_pb.js'
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import type { DeliveryEventType } from '../../../contract/event-kinds.ts'
 import type { CoreContext } from '../../context.ts'
 import type { Requester, SubscriptionView } from '../../deliveries/lead-subscriptions.ts'
 import { defaultPolicy, isHook } from '../../destinations/policy-model.ts'
 import { ServiceError } from '../../errors.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
+import { nameOf } from '../enum-names.ts'
 import { operatorDeletion } from '../policy-changes.ts'
-import { statusNames, toAudit, toDestination } from './subscription-calls.ts'
+import { toAudit, toDestination } from './subscription-calls.ts'
 
 export function hookService(router: ConnectRouter, core: CoreContext): void {
   const { leadSubscriptions, now } = core
@@ -49,7 +51,7 @@ export function hookService(router: ConnectRouter, core: CoreContext): void {
     async updateHook(request, context) {
       const { hookId, destinationUrl, eventTypes, status, headers, maxPerSecond, disableAfterNotFound } = request
       const by = callerOf(context)
-      const named = statusNames[status]
+      const named = nameOf(SubscriptionStatus, status)
       const settings = {
         ...(destinationUrl === undefined ? {} : { destinationUrl }),
         ...(eventTypes && { policy: policyOf(eventTypes.types) }),

@@ -5,9 +5,14 @@ import { DeliveryStatus, type RecoverDeliveriesRequest, type RecoverySchema } fr
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { DeliveryEventType } from '../../../contract/event-kinds.ts'
 import type { CoreContext } from '../../context.ts'
-import type { DeliveryRecovery, RecoverableStatus } from '../../destinations/recovery-model.ts'
+import {
+  type DeliveryRecovery,
+  type RecoverableStatus,
+  recoverableStatuses,
+} from '../../destinations/recovery-model.ts'
 import { invalid } from '../../errors.ts'
 import { callerOf, operatorWrites } from '../../transport/caller.ts'
+import { enumValue, nameOf } from '../enum-names.ts'
 
 export function recoveryCalls(core: CoreContext): Pick<ServiceImpl<typeof LeadService>, 'recoverDeliveries'> {
   const { deliveryRecoveries, leadSubscriptions } = core
@@ -34,25 +39,14 @@ function fromRequest({ subscriptionId, since, until, statuses, eventTypes }: Rec
     subscriptionId,
     since: timestampDate(since),
     until: until && timestampDate(until),
-    statuses: statuses.length === 0 ? undefined : [...new Set(statuses)].map(nameOf),
+    statuses: statuses.length === 0 ? undefined : [...new Set(statuses)].map(recoverable),
     // Whether the words are known is checked with the other settings.
     eventTypes: eventTypes.length === 0 ? undefined : (eventTypes as DeliveryEventType[]),
   }
 }
 
-const names: Partial<Record<DeliveryStatus, RecoverableStatus>> = {
-  [DeliveryStatus.FAILED]: 'failed',
-  [DeliveryStatus.DEAD_LETTERED]: 'dead_lettered',
-  [DeliveryStatus.HELD]: 'held',
-}
-const values = {
-  failed: DeliveryStatus.FAILED,
-  dead_lettered: DeliveryStatus.DEAD_LETTERED,
-  held: DeliveryStatus.HELD,
-} as const
-
-function nameOf(status: DeliveryStatus): RecoverableStatus {
-  const name = names[status]
+function recoverable(status: DeliveryStatus): RecoverableStatus {
+  const name = recoverableStatuses.find((each) => each === nameOf(DeliveryStatus, status))
   if (!name) throw invalid('/statuses', 'enum')
   return name
 }
@@ -63,7 +57,7 @@ export function toRecovery(recovery: DeliveryRecovery): MessageInitShape<typeof 
     recoveryId,
     since: timestampFromDate(since),
     until: timestampFromDate(until),
-    statuses: statuses.map((status) => values[status]),
+    statuses: statuses.map((status) => enumValue(DeliveryStatus, status)),
     eventTypes,
     recovered,
     requestedAt: timestampFromDate(requestedAt),

@@ -24,6 +24,7 @@ import { defaultPolicy, type EventPolicy, isHook, operationalEvents } from '../.
 import { maskedDestination } from '../../destinations/sealed-destination.ts'
 import { sentNamesOf } from '../../destinations/subscription-settings.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
+import { enumValue, nameOf } from '../enum-names.ts'
 import { operatorDeletion } from '../policy-changes.ts'
 import { toRecovery } from './recovery-calls.ts'
 
@@ -72,7 +73,7 @@ export function subscriptionCalls(
       const { subscriptionId, destinationUrl, mappedFields, status, automatic, headers, maxPerSecond } = request
       const { disableAfterNotFound, sentNames, policy } = request
       const by = callerOf(context)
-      const named = statusNames[status]
+      const named = nameOf(SubscriptionStatus, status)
       const settings = {
         ...(destinationUrl === undefined ? {} : { destinationUrl }),
         ...(mappedFields && { mappedFields: mappedFields.names }),
@@ -126,21 +127,6 @@ export function subscriptionCalls(
   }
 }
 
-export const statusNames = {
-  [SubscriptionStatus.UNSPECIFIED]: undefined,
-  [SubscriptionStatus.ENABLED]: 'enabled',
-  [SubscriptionStatus.DISABLED]: 'disabled',
-} as const
-
-const statuses = { enabled: SubscriptionStatus.ENABLED, disabled: SubscriptionStatus.DISABLED }
-
-const reasons = {
-  operator: DisabledReason.OPERATOR,
-  rejected_auth: DisabledReason.REJECTED_AUTH,
-  gone: DisabledReason.GONE,
-  failing: DisabledReason.FAILING,
-}
-
 /** Whether `when` is one of the known words is checked with the other settings. */
 const fromWorkflow = (workflow: WorkflowMessage | undefined) =>
   workflow ? { workflow: { workflowId: workflow.workflowId, when: workflow.when as HandoffWhen } } : {}
@@ -162,8 +148,8 @@ export function toDestination({ subscription, heldDeliveries }: SubscriptionView
     workspaceId,
     destinationUrl: maskedDestination(subscription),
     maxPerSecond: maxPerSecond || undefined,
-    status: statuses[status],
-    disabledReason: disabledReason && reasons[disabledReason],
+    status: enumValue(SubscriptionStatus, status),
+    disabledReason: disabledReason && enumValue(DisabledReason, disabledReason),
     secrets: liveSecrets(secrets, at).map((secret) => ({
       secretId: secret.secretId,
       masked: maskedSecret(secret),
@@ -208,6 +194,6 @@ export function toAudit({
     actor,
     action,
     attemptId,
-    disabledReason: disabledReason && reasons[disabledReason],
+    disabledReason: disabledReason && enumValue(DisabledReason, disabledReason),
   }
 }
