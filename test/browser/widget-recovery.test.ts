@@ -124,6 +124,15 @@ describe('a failure of the service', () => {
     await page.keyboard.press('Escape')
     expect(await inWidget(page, '.launcher').isVisible()).toBe(false)
 
+    let asked = 0
+    page.on('request', (request) => {
+      if (request.url().includes('/config/')) asked += 1
+    })
+    // Leaving the page is no reason to ask again.
+    await page.evaluate(`dispatchEvent(new Event('pagehide'))`)
+    await Promise.all([page.waitForEvent('requestfailed'), returnToTab(page)])
+    expect(asked).toBe(1)
+
     gateway().refuseOrigin(false)
     await returnToTab(page)
     await open(page)

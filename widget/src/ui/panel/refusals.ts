@@ -33,8 +33,8 @@ export function followRefusals({ client, onChange }: RefusalsDeps) {
      * Returns a function that stops these attempts.
      */
     watch: () =>
-      pageLifecycle.subscribe(() => {
-        if (pageLifecycle.isOnline()) tryAgain()
+      pageLifecycle.subscribe((signal) => {
+        if (/^(online|visible|pageshow)$/.test(signal) && pageLifecycle.isOnline()) tryAgain()
       }),
 
     tryAgain,
