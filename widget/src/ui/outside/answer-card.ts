@@ -4,7 +4,7 @@ import type { StoredMessage } from '../../client/types.ts'
 import { element, icon } from '../elements/elements.ts'
 import { closeIcon, soundIcon, soundOffIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 import answerCss from './answer.css?inline'
 import { createAnswerSound } from './answer-sound.ts'
 
