@@ -23,7 +23,7 @@ const keepMs = 24 * 3_600_000
  * Builds the console into `dist`. Copies the assets before the page that refers to them. Keeps
  * assets of earlier builds for a day, so that open pages can still load them.
  */
-export async function buildConsole(): Promise<BuiltFile[]> {
+async function buildConsole(): Promise<BuiltFile[]> {
   // Imported here, so that callers with an up-to-date build do not load the build tools.
   const [{ build }, { default: viteConfig }] = await Promise.all([import('vite'), import('./vite.config.ts')])
   const outDir = await mkdtemp(join(folder, '.dist-'))

@@ -32,8 +32,6 @@ export interface FeaturesDeps {
   consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
 }
 
-export type Features = ReturnType<typeof createFeatures>
-
 /** Time for which a browser may cache the configuration. */
 const cachedMs = 60_000
 

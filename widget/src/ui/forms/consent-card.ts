@@ -8,7 +8,7 @@ import consentCss from './consent.css?inline'
 /** Styles of the consent step. */
 export const consentStyles: string = consentCss
 
-export interface ConsentCardDeps {
+interface ConsentCardDeps {
   client: Pick<ServiceClient, 'on' | 'ended' | 'consent'>
   texts: WidgetTexts
   announce(text: string): void

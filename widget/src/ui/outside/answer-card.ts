@@ -11,7 +11,7 @@ import { createAnswerSound } from './answer-sound.ts'
 /** Styles of the card. */
 export const answerStyles: string = answerCss
 
-export interface AnswerCardDeps {
+interface AnswerCardDeps {
   frame: HTMLElement
   /** The launcher, which gets the focus if the focused card is closed. */
   button: HTMLElement
