@@ -10,7 +10,7 @@ export function launcherColors(accentColor = ''): { accent: string; onAccent: st
 }
 
 /** Returns the relative luminance (WCAG 2.2) of a colour `#rrggbb`, from 0 to 1. */
-export function luminance(hex: string): number {
+function luminance(hex: string): number {
   return [0.2126, 0.7152, 0.0722].reduce((sum, weight, index) => {
     const share = Number.parseInt(hex.substr(1 + 2 * index, 2), 16) / 255
     return sum + weight * (share > 0.04045 ? ((share + 0.055) / 1.055) ** 2.4 : share / 12.92)

@@ -1,6 +1,7 @@
 import { cp, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { isOutdated, removeOld } from '../browser/build-files.ts'
 import { compressFiles } from '../browser/compress.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
@@ -22,7 +23,7 @@ const keepMs = 24 * 3_600_000
  * Builds the console into `dist`. Copies the assets before the page that refers to them. Keeps
  * assets of earlier builds for a day, so that open pages can still load them.
  */
-export async function buildConsole(): Promise<BuiltFile[]> {
+async function buildConsole(): Promise<BuiltFile[]> {
   // Imported here, so that callers with an up-to-date build do not load the build tools.
   const [{ build }, { default: viteConfig }] = await Promise.all([import('vite'), import('./vite.config.ts')])
   const outDir = await mkdtemp(join(folder, '.dist-'))
@@ -30,10 +31,10 @@ export async function buildConsole(): Promise<BuiltFile[]> {
     await build({ ...viteConfig, build: { ...viteConfig.build, outDir, emptyOutDir: true } })
     const built = ['index.html', ...(await readdir(join(outDir, 'assets'))).sort().map((name) => join('assets', name))]
     await compressFiles(built.map((name) => join(outDir, name)))
-    const names = (await readdir(join(outDir, 'assets'))).map((name) => join('assets', name))
+    const assetsOf = async (dist: string) => (await readdir(join(dist, 'assets'))).map((name) => join('assets', name))
     await cp(join(outDir, 'assets'), join(consoleDist, 'assets'), { recursive: true })
     await cp(outDir, consoleDist, { recursive: true })
-    await removeOutdated(names)
+    await removeOld(consoleDist, await assetsOf(consoleDist), await assetsOf(outDir), keepMs)
     return await Promise.all(
       built.map(async (name) => {
         const { size: bytes } = await stat(join(outDir, name))
@@ -59,24 +60,9 @@ export async function isConsoleStale(): Promise<boolean> {
     ),
   )
   const watched = [...sources!, ...shared!].filter((name) => !name.endsWith('.test.ts')).concat(contracts!)
-  const changed = await Promise.all(
-    [...watched, 'index.html', 'vite.config.ts', 'build.ts'].map((name) => modifiedAt(join(folder, name))),
-  )
-  return (await modifiedAt(join(consoleDist, 'index.html'))) <= Math.max(...changed)
-}
-
-async function removeOutdated(current: string[]) {
-  const names = (await readdir(join(consoleDist, 'assets'))).map((name) => join('assets', name))
-  const old = names.filter((name) => !current.includes(name))
-  for (const name of old) {
-    if ((await modifiedAt(join(consoleDist, name))) < Date.now() - keepMs) await rm(join(consoleDist, name))
-  }
-}
-
-async function modifiedAt(path: string): Promise<number> {
-  return stat(path).then(
-    ({ mtimeMs }) => mtimeMs,
-    () => 0,
+  return isOutdated(
+    join(consoleDist, 'index.html'),
+    [...watched, 'index.html', 'vite.config.ts', 'build.ts'].map((name) => join(folder, name)),
   )
 }
 

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { InlineConfig } from 'vite'
+import { isOutdated, removeOld } from '../browser/build-files.ts'
 import { compressFiles } from '../browser/compress.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
@@ -81,7 +82,10 @@ export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFi
       await mkdir(dirname(join(widgetDist, name)), { recursive: true })
       await rename(join(outDir, name), join(widgetDist, name))
     }
-    await dropOld([...built, ...(await addReleased())], keepOldMs)
+    const current = [...built, ...(await addReleased())]
+    // Lists only `widget/`, because other files of `dist` may belong to a running build.
+    const hashed = (await filesIn(join(widgetDist, 'widget'))).map((name) => join('widget', name))
+    await removeOld(widgetDist, hashed, current, keepOldMs)
     return files
   } finally {
     await rm(outDir, { recursive: true, force: true })
@@ -104,12 +108,11 @@ export async function isWidgetStale(): Promise<boolean> {
   const sources = await Promise.all(
     folders.map(async (each) => (await filesIn(join(folder, each))).map((name) => join(each, name))),
   )
-  const changed = await Promise.all(
-    [...sources.flat().filter((name) => !name.endsWith('.test.ts')), 'vite.config.ts', 'build.ts'].map((name) =>
-      modifiedAt(join(folder, name)),
-    ),
+  const watched = [...sources.flat().filter((name) => !name.endsWith('.test.ts')), 'vite.config.ts', 'build.ts']
+  return isOutdated(
+    join(widgetDist, 'widget.js'),
+    watched.map((name) => join(folder, name)),
   )
-  return (await modifiedAt(join(widgetDist, 'widget.js'))) <= Math.max(...changed)
 }
 
 /** Returns a hash of all files of a folder. */
@@ -132,16 +135,6 @@ async function addReleased(): Promise<string[]> {
   return names.flatMap((name) => [name, `${name}.br`, `${name}.gz`])
 }
 
-async function dropOld(current: string[], keepOldMs: number) {
-  const needed = new Set(current)
-  // Lists only `widget/`, because other files of `dist` may belong to a running build.
-  const hashed = (await filesIn(join(widgetDist, 'widget'))).map((name) => join('widget', name))
-  for (const name of hashed.filter((each) => !needed.has(each))) {
-    const path = join(widgetDist, name)
-    if ((await modifiedAt(path)) < Date.now() - keepOldMs) await rm(path, { force: true })
-  }
-}
-
 /** Returns the paths of all files below a folder. */
 async function filesIn(path: string): Promise<string[]> {
   const entries = await readdir(path, { recursive: true, withFileTypes: true })
@@ -149,13 +142,6 @@ async function filesIn(path: string): Promise<string[]> {
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(path.length).replace(/^\//, ''))
     .sort()
-}
-
-async function modifiedAt(path: string): Promise<number> {
-  return stat(path).then(
-    ({ mtimeMs }) => mtimeMs,
-    () => 0,
-  )
 }
 
 if (import.meta.main) await buildWidget(process.argv.includes('--clean') ? 0 : undefined)

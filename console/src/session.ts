@@ -17,9 +17,9 @@ export type SessionHolder = ReturnType<typeof createSessionHolder>
 export type ProviderProblem = 'refused' | 'denied' | 'unavailable'
 
 /** Message between the tabs of one browser. */
-export type TabMessage = { name: 'session-changed' | 'signed-out' | 'drafts?' } | { name: 'drafts'; count: number }
+type TabMessage = { name: 'session-changed' | 'signed-out' | 'drafts?' } | { name: 'drafts'; count: number }
 
-export type TabChannel = Pick<BroadcastChannel, 'postMessage' | 'addEventListener' | 'removeEventListener'>
+type TabChannel = Pick<BroadcastChannel, 'postMessage' | 'addEventListener' | 'removeEventListener'>
 
 /** Maximum delay that `setTimeout` supports. */
 const maxTimerMs = 2 ** 31 - 1
@@ -181,7 +181,7 @@ export function createSessionHolder({
 }
 
 /** The sign-in link in the URL's fragment, or the result of a sign-in at the identity provider. */
-export type SignInFragment = { link: string } | { problem: ProviderProblem } | 'signed-in'
+type SignInFragment = { link: string } | { problem: ProviderProblem } | 'signed-in'
 
 /** Reads the fragment, and removes it from the address and from the history of this tab. */
 export function takeSignInFragment({

@@ -149,7 +149,7 @@ export function Shell() {
   }
 
   return (
-    <div class={`shell view-${route.view}${route.view === 'conversation' && route.details ? ' with-details' : ''}`}>
+    <div class={`shell view-${route.view}`}>
       <button type="button" class="skip-link" onClick={() => main.current?.focus()}>
         Skip to content
       </button>

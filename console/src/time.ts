@@ -1,4 +1,4 @@
-import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt'
+import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/wkt'
 
 // `en-GB`, because the console's texts are English and its opening hours use the 24-hour clock.
 const formatter = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat('en-GB', options)
@@ -40,3 +40,6 @@ export function formatDistance(milliseconds: number): string {
 }
 
 export const dateOf = (timestamp: Timestamp | undefined): Date | undefined => timestamp && timestampDate(timestamp)
+
+/** Returns a time in milliseconds since the epoch, or 0 if there is none. */
+export const millisecondsOf = (timestamp: Timestamp | undefined): number => (timestamp ? timestampMs(timestamp) : 0)

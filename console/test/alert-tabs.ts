@@ -4,7 +4,7 @@ import type { consoleBrowser } from './test-console.ts'
 /** Opens tabs of one browser that record notifications and do not have the focus. */
 export async function openTabs(browser: ReturnType<typeof consoleBrowser>, count: number) {
   const core = await browser.newDemoCore()
-  const { page, complaints, close } = await browser.open(core, 'nowhere')
+  const page = await browser.open(core, 'nowhere')
   const shown: string[] = []
   const context = page.context()
   await context.exposeBinding('recordNotification', (_, text: string) => void shown.push(text))
@@ -34,7 +34,7 @@ export async function openTabs(browser: ReturnType<typeof consoleBrowser>, count
       Object.assign(globalThis, { isFocused: value })
       window.dispatchEvent(new Event(value ? 'focus' : 'blur'))
     }, isFocused)
-  return { core, tabs, shown, focus, complaints, close }
+  return { core, tabs, shown, focus }
 }
 
 export const toggle = (tab: Page) => tab.getByRole('button', { name: 'Notifications and sound' }).click()

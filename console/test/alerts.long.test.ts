@@ -7,7 +7,7 @@ const browser = consoleBrowser()
 
 describe('notifications', () => {
   it('appear once per message in three open tabs, if they are switched on and no tab has the focus', async () => {
-    const { core, tabs, shown, focus, complaints, close } = await openTabs(browser, 3)
+    const { core, tabs, shown, focus } = await openTabs(browser, 3)
     const [one, , three] = tabs
     core.conversations.visitorSays('cnv_maria', 'Nobody asked for this alert')
     await one!.getByText('Nobody asked for this alert').waitFor()
@@ -39,7 +39,5 @@ describe('notifications', () => {
     await one!.reload()
     await one!.getByText('Live', { exact: true }).waitFor()
     expect(shown).toHaveLength(count + 1)
-    expect(complaints).toEqual([])
-    await close()
   })
 })

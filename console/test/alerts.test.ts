@@ -8,23 +8,21 @@ const browser = consoleBrowser()
 
 describe('notifications', () => {
   it('appear if all tabs are hidden', async () => {
-    const { core, tabs, shown, close } = await openTabs(browser, 2)
+    const { core, tabs, shown } = await openTabs(browser, 2)
     await toggle(tabs[0]!)
     await tabs[1]!.getByRole('button', { name: 'Notifications and sound', pressed: true }).waitFor()
     for (const tab of tabs) await setVisible(tab, false)
     await until('one stream', () => core.watcherCount() === 1)
     core.conversations.visitorSays('cnv_maria', 'Is anybody there?')
     await until('the notification', () => shown.length === 1)
-    await close()
   })
 
   it('the title and the icon of the tab show the number of unread conversations', async () => {
-    const { core, tabs, close } = await openTabs(browser, 1)
+    const { core, tabs } = await openTabs(browser, 1)
     const [tab] = tabs
     const icon = () => tab!.locator('link[rel=icon]').getAttribute('href')
     core.conversations.visitorSays('cnv_x7f3', 'Count me')
     await until('the count in the title', async () => /^\(\d+\) Inbox/.test(await tab!.title()))
     await until('the count in the icon', async () => (await icon())!.startsWith('blob:'))
-    await close()
   })
 })

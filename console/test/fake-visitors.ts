@@ -48,26 +48,14 @@ export function fakeVisitors() {
       router.service(SessionService, {
         getSession: ({ sessionId }) => ({ session: found(sessionId) }),
         revokeSession: ({ sessionId }) => set(sessionId, { state: 'revoked' }),
-        banVisitor: ({ sessionId, addressBanSeconds = 0 }) =>
-          set(sessionId, {
-            state: 'banned',
-            visitorBanned: true,
-            ...(addressBanSeconds > 0 && {
-              addressBannedUntil: timestampFromMs(Date.now() + addressBanSeconds * 1000),
-            }),
-          }),
-        unbanVisitor: ({ sessionId }) => set(sessionId, { visitorBanned: false, addressBannedUntil: undefined }),
+        banVisitor: ({ sessionId }) => set(sessionId, { state: 'banned', visitorBanned: true }),
+        unbanVisitor: ({ sessionId }) => set(sessionId, { visitorBanned: false }),
       })
       router.service(CommandService, {
         requestScreenshot: ({ sessionId, purpose, clientOperationId }) =>
           ask(CommandKind.SCREENSHOT, sessionId, clientOperationId, { purpose }),
         requestNavigation: ({ sessionId, url, label, clientOperationId }) =>
           ask(CommandKind.NAVIGATION, sessionId, clientOperationId, { url, label }),
-        cancelCommand({ commandId }) {
-          commandOf(commandId).state = 'cancelled'
-          return { command: commandOf(commandId) }
-        },
-        getCommand: ({ commandId }) => ({ command: commandOf(commandId) }),
         listCommands: ({ sessionId }) => ({ commands: commands.filter((one) => one.sessionId === sessionId) }),
         async *getScreenshot({ commandId }) {
           const { contentType, byteLength } = commandOf(commandId)

@@ -85,16 +85,6 @@ export function fakeWorkspace() {
           changes: changes.filter((change) => target === '' || change.target === target),
         }),
         listConnections: () => ({ connections }),
-        createConnection({ name }) {
-          const connection = create(ConnectionSchema, {
-            connectionId: `con_${connections.length + 1}`,
-            workspaceId: 'ws_shop',
-            name,
-            status: ConnectionStatus.ENABLED,
-          })
-          connections.push(connection)
-          return { connection }
-        },
         setConnectionStatus({ connectionId, status }) {
           const connection = connections.find((one) => one.connectionId === connectionId)!
           connection.status = status

@@ -2,14 +2,11 @@ import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import { type FakeCore, workspaceSession } from './fake-core.ts'
+import { workspaceSession } from './fake-core.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
-const browser = consoleBrowser()
-let core: FakeCore
-beforeAll(async () => {
-  core = await browser.newDemoCore()
-})
+const browser = consoleBrowser(beforeAll)
+const { core } = browser
 
 /** The regular run takes every third case. */
 const isInRun = (_: unknown, index: number) => isLong || index % 3 === 0
@@ -88,7 +85,7 @@ async function walk(page: Page): Promise<Walk> {
 
 describe('the console, used with the keyboard only', () => {
   it('with the keyboard only, an operator can sign in, find, answer and assign a conversation, and change views', async () => {
-    const { page, close } = await browser.open(core, 'conversations', { token: null })
+    const page = await browser.open(core, 'conversations', { token: null })
     await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
     await page.keyboard.insertText('not a token')
@@ -159,7 +156,6 @@ describe('the console, used with the keyboard only', () => {
       await page.keyboard.press(key)
       await until(`the heading ${heading}`, async () => (await focused(page)) === heading)
     }
-    await close()
   })
 
   const viewports = [
@@ -184,7 +180,7 @@ describe('the console, used with the keyboard only', () => {
   it.each(views.map(([path, shows], index) => [path, shows, index] as const).filter(isInRun))(
     'Tab reaches every control of %s with a visible focus, on desktop and phone',
     async (path, shows, index) => {
-      const { page, close } = await browser.open(core, path)
+      const page = await browser.open(core, path)
       for (const viewport of isLong ? viewports : [viewports[(index / 3) % 2]!]) {
         await page.setViewportSize(viewport)
         await page.locator('main').getByText(shows).filter({ visible: true }).first().waitFor()
@@ -192,7 +188,6 @@ describe('the console, used with the keyboard only', () => {
         expect({ missed, unseen }).toEqual({ missed: [], unseen: [] })
         expect(stops.length).toBeGreaterThan(5)
       }
-      await close()
     },
   )
 
@@ -207,7 +202,7 @@ describe('the console, used with the keyboard only', () => {
   it.each(openers.filter(isInRun))(
     'in %s, Tab reaches every control that the button “%s” opens; Cancel or Escape restores the focus',
     async (path, name, names) => {
-      const { page, close } = await browser.open(core, path)
+      const page = await browser.open(core, path)
       const opener = page.locator('main').getByRole('button', { name, exact: true })
       await opener.focus()
       await page.keyboard.press('Enter')
@@ -227,13 +222,12 @@ describe('the console, used with the keyboard only', () => {
       await page.getByRole('button', { name: 'Cancel' }).waitFor()
       await page.keyboard.press('Escape')
       await until('the focus, after Escape', isBack)
-      await close()
     },
   )
 })
 
 it('single-key shortcuts can be turned off and stay off after a reload', async () => {
-  const { page, close } = await browser.open(core, 'conversations')
+  const page = await browser.open(core, 'conversations')
   await page.getByRole('button', { name: 'Keyboard shortcuts' }).click()
   await page.getByRole('switch', { name: 'Single-key shortcuts' }).press('Space')
   await page.keyboard.press('Escape')
@@ -244,21 +238,19 @@ it('single-key shortcuts can be turned off and stay off after a reload', async (
   await page.keyboard.press('l')
   expect(await page.getByRole('dialog').count()).toBe(0)
   expect(page.url()).toContain('/conversations')
-  await close()
 })
 
 it('on a phone, the navigation shows the present area', async () => {
-  const { page, close } = await browser.open(core, 'workspace', { viewport: { width: 390, height: 844 } })
+  const page = await browser.open(core, 'workspace', { viewport: { width: 390, height: 844 } })
   const area = page.getByRole('link', { name: 'Workspace', exact: true })
   await expect.poll(() => area.evaluate((link) => link.getBoundingClientRect().right <= innerWidth)).toBe(true)
   await page.goto(`${core.url}/console/conversations`)
   const inbox = page.getByRole('link', { name: /^Inbox/ })
   await expect.poll(() => inbox.evaluate((link) => link.getBoundingClientRect().left >= 0)).toBe(true)
-  await close()
 })
 
 it('on a phone, the list, the conversation and the details are separate pages with back links', async () => {
-  const { page, close } = await browser.open(core, 'conversations', { viewport: { width: 390, height: 844 } })
+  const page = await browser.open(core, 'conversations', { viewport: { width: 390, height: 844 } })
   await page.getByText('Maria Huber').first().click()
   await page.getByRole('textbox', { name: 'Reply' }).waitFor()
   expect(await page.locator('.conversations').isVisible()).toBe(false)
@@ -268,5 +260,4 @@ it('on a phone, the list, the conversation and the details are separate pages wi
   await page.getByRole('link', { name: 'Back to the conversation' }).click()
   await page.getByRole('link', { name: 'Back to the list' }).click()
   await page.locator('.row').first().waitFor()
-  await close()
 })

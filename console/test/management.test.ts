@@ -4,19 +4,15 @@ import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import type { FakeCore } from './fake-core.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
-const browser = consoleBrowser()
-let core: FakeCore
-beforeEach(async () => {
-  core = await browser.newDemoCore()
-})
+const browser = consoleBrowser(beforeEach)
+const { core } = browser
 
 describe('leads in the console', () => {
   it('the page of a lead sends it to a destination and links to its conversation; the list shows HTML in a lead as text', async () => {
     core.leads.addLead({ leadId: 'lead_evil', source: 'offline-form', fields: { name: '<b onclick=x>Bold</b>' } })
-    const { page, complaints, close } = await browser.open(core, 'leads')
+    const page = await browser.open(core, 'leads')
     await page.getByText('<b onclick=x>Bold</b>', { exact: true }).waitFor()
     await page.getByRole('link', { name: /Maria Huber/ }).click()
     await page.getByRole('button', { name: 'Send lead' }).click()
@@ -26,8 +22,6 @@ describe('leads in the console', () => {
     )
     await page.getByRole('link', { name: 'Open conversation' }).click()
     await page.getByText('And if it does not fit?').first().waitFor()
-    expect(complaints).toEqual([])
-    await close()
   })
 })
 
@@ -40,7 +34,7 @@ async function openTab(page: Page, name: string) {
 
 describe('websites in the console', () => {
   it('an installation rejects invalid origins, and stores new origins, appearance, capabilities, form fields and a new secret', async () => {
-    const { page, complaints, close } = await browser.open(core, 'installations/pk_shop')
+    const page = await browser.open(core, 'installations/pk_shop')
     const origins = page.getByRole('textbox', { name: 'Allowed origins' })
     for (const [entry, says] of [
       ['https://shop.example/path', /Did you mean https:\/\/shop.example\?/],
@@ -112,12 +106,10 @@ describe('websites in the console', () => {
     await page.getByLabel(/I have stored it/).check()
     await page.getByRole('button', { name: 'Done' }).click()
     await until('two keys', () => core.workspace.installation('pk_shop').identityKeyIds.length === 2)
-    expect(complaints).toEqual([])
-    await close()
   })
 
   it.runIf(isLong)('an origin that the service does not store is put back into the field', async () => {
-    const { page, close } = await browser.open(core, 'installations/pk_shop')
+    const page = await browser.open(core, 'installations/pk_shop')
     const field = page.getByRole('textbox', { name: 'Allowed origins' })
     core.fault('UpdateInstallation', { code: Code.Unavailable })
     await field.fill('https://more.example')
@@ -127,11 +119,10 @@ describe('websites in the console', () => {
     await field.press('Enter')
     await until('the origin', () => core.workspace.installation('pk_shop').origins.includes('https://more.example'))
     expect(await field.inputValue()).toBe('')
-    await close()
   })
 
   it('an operator can create an installation on a connection, and disable the connection after a confirmation', async () => {
-    const { page, close } = await browser.open(core, 'installations')
+    const page = await browser.open(core, 'installations')
     await page.getByRole('button', { name: 'New website' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Allowed origins').fill('https://blog.example')
@@ -147,13 +138,12 @@ describe('websites in the console', () => {
     await dialog.getByText(/Every visitor session on this connection ends/).waitFor()
     await dialog.getByRole('button', { name: 'Disable connection' }).click()
     await page.getByRole('button', { name: 'Enable Website' }).waitFor()
-    await close()
   })
 })
 
 describe('availability and translations in the console', () => {
   it('an operator can edit opening hours, exceptions, the override and whether an operator must be present', async () => {
-    const { page, complaints, close } = await browser.open(core, 'installations/pk_shop/hours')
+    const page = await browser.open(core, 'installations/pk_shop/hours')
     const card = page.getByRole('region', { name: 'Availability' })
     await card.getByLabel('Time zone').selectOption('Europe/Vienna')
     await card.getByRole('button', { name: 'Add hours on Monday' }).click()
@@ -178,12 +168,10 @@ describe('availability and translations in the console', () => {
     await save(page)
     await card.getByRole('alert').waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
-    expect(complaints).toEqual([])
-    await close()
   })
 
   it.runIf(isLong)('an operator can add and remove translations; an invalid language tag is rejected', async () => {
-    const { page, close } = await browser.open(core, 'installations/pk_shop')
+    const page = await browser.open(core, 'installations/pk_shop')
     await openTab(page, 'Look')
     const card = page.getByRole('region', { name: 'Translations' })
     await card.getByRole('button', { name: 'Add language' }).click()
@@ -200,6 +188,5 @@ describe('availability and translations in the console', () => {
     await card.getByRole('button', { name: /^Remove de-/ }).click()
     await save(page)
     await until('its removal', () => translations()['de-AT'] === undefined)
-    await close()
   })
 })

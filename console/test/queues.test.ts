@@ -1,9 +1,10 @@
 import type { Page } from 'playwright-core'
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
 
-const browser = consoleBrowser()
+const browser = consoleBrowser(beforeEach)
+const { core } = browser
 
 const reply = (page: Page) => page.getByRole('textbox', { name: 'Reply' })
 const note = (page: Page) => page.getByRole('textbox', { name: 'Note' })
@@ -13,7 +14,6 @@ const countOf = async (page: Page, queue: string) =>
 
 describe('the queues of the inbox', () => {
   it('show the counts of the service and list the longest waiting first', async () => {
-    const core = await browser.newDemoCore()
     // The list loads one page, so these conversations are counted by the service only.
     for (let index = 0; index < 60; index += 1) {
       core.conversations.add({ conversationId: `cnv_w${index}`, sessionId: `ses_w${index}` })
@@ -22,7 +22,7 @@ describe('the queues of the inbox', () => {
     core.conversations.add({ conversationId: 'cnv_shut', sessionId: 'ses_shut' })
     core.conversations.past('cnv_shut', 'visitor', 'Closed, not read', 300_000)
     core.conversations.close('cnv_shut')
-    const { page, close } = await browser.open(core, 'conversations')
+    const page = await browser.open(core, 'conversations')
     await until('the counts', async () => (await countOf(page, 'Unanswered')) === '65')
     expect(await page.locator('.areas .count').textContent()).toBe('65 unanswered')
     expect([await countOf(page, 'Unassigned'), await countOf(page, 'All')]).toEqual(['65', '66'])
@@ -32,7 +32,6 @@ describe('the queues of the inbox', () => {
 
     core.conversations.visitorSays('cnv_m4t1', 'And when?')
     await until('the new count', async () => (await countOf(page, 'Unanswered')) === '66')
-    await close()
   })
 
   it('show who is mine, and say when nobody waits', async () => {
@@ -41,19 +40,17 @@ describe('the queues of the inbox', () => {
     core.conversations.past('cnv_mine', 'visitor', 'Hello?', 500)
     core.conversations.past('cnv_mine', 'agent', 'Good day', 400)
     core.conversations.assign('cnv_mine', 'Ada')
-    const { page, close } = await browser.open(core, 'conversations')
+    const page = await browser.open(core, 'conversations')
     await page.getByRole('radio', { name: /Mine/ }).check({ force: true })
     await page.locator('.row', { hasText: 'Good day' }).waitFor()
     await page.getByRole('radio', { name: /Unanswered/ }).check({ force: true })
     await page.getByText('Nobody is waiting').waitFor()
-    await close()
   })
 })
 
 describe('the flow by keyboard', () => {
   it('n opens the conversation that waits longest; r, m and Ctrl+Enter answer, note and close', async () => {
-    const core = await browser.newDemoCore()
-    const { page, close } = await browser.open(core, 'conversations')
+    const page = await browser.open(core, 'conversations')
     await page.getByText('Maria Huber').first().waitFor()
     // The oldest unanswered conversation takes two keys.
     await page.keyboard.press('n')
@@ -74,25 +71,21 @@ describe('the flow by keyboard', () => {
     await page.keyboard.press('Escape')
     await page.keyboard.press('c')
     await page.locator('.thread-title', { hasText: 'Closed' }).waitFor()
-    await close()
   })
 
   it('send and close does not close a conversation whose reply the service rejects', async () => {
-    const core = await browser.newDemoCore()
-    const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
+    const page = await browser.open(core, 'conversations/cnv_x7f3')
     core.fault('SendAgentMessage', { code: 3, info: 'ValidationFailed' })
     await reply(page).fill('Try again')
     await page.getByRole('button', { name: 'Send and close' }).click()
     await page.locator('.outgoing-failed').waitFor()
     expect(core.calls('CloseConversation')).toEqual([])
-    await close()
   })
 })
 
 describe('a note and a reply', () => {
   it('are two drafts, so that no note becomes a reply', async () => {
-    const core = await browser.newDemoCore()
-    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    const page = await browser.open(core, 'conversations/cnv_maria')
     const isNote = page.getByRole('checkbox', { name: 'Internal note' })
     await reply(page).fill('Dear Maria')
     await isNote.check()
@@ -109,16 +102,14 @@ describe('a note and a reply', () => {
     await isNote.uncheck()
     expect(await reply(page).inputValue()).toBe('Dear Maria')
     expect(core.calls('SendAgentMessage')).toEqual([])
-    await close()
   })
 })
 
 describe('the mark of new messages', () => {
   it('appears for a message, and not because the visitor types', async () => {
-    const core = await browser.newDemoCore()
     for (let index = 0; index < 60; index += 1)
       core.conversations.past('cnv_maria', 'visitor', `Line ${index}`, 50, 'read')
-    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    const page = await browser.open(core, 'conversations/cnv_maria')
     await page.getByText('Line 59').last().waitFor()
     const mark = page.getByRole('button', { name: 'New messages' })
     // The log knows its position only after the event.
@@ -132,6 +123,5 @@ describe('the mark of new messages', () => {
     expect(await mark.count()).toBe(0)
     core.conversations.visitorSays('cnv_maria', 'One more')
     await mark.waitFor()
-    await close()
   })
 })

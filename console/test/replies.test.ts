@@ -2,20 +2,17 @@ import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import { type FakeCore, workspaceSession } from './fake-core.ts'
+import { workspaceSession } from './fake-core.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
-const browser = consoleBrowser()
-let core: FakeCore
-beforeEach(async () => {
-  core = await browser.newDemoCore()
-})
+const browser = consoleBrowser(beforeEach)
+const { core } = browser
 
 const bodies = (conversationId: string) => core.conversations.messages(conversationId).map(({ body }) => body)
 
 describe('replies and notes in the console', () => {
   it('a saved reply is inserted by its shortcut, with the keyboard only', async () => {
-    const { page, complaints, close } = await browser.open(core, 'conversations/cnv_maria')
+    const page = await browser.open(core, 'conversations/cnv_maria')
     const field = page.getByRole('textbox', { name: 'Reply' })
     await field.fill('/')
     await page.getByRole('button', { name: '/hours' }).waitFor()
@@ -31,12 +28,10 @@ describe('replies and notes in the console', () => {
     expect(core.calls('SendAgentMessage')).toHaveLength(0)
     await field.press('Enter')
     await until('the message', () => bodies('cnv_maria').at(-1) === 'We are open from 9 to 17.')
-    expect(complaints).toEqual([])
-    await close()
   })
 
   it.runIf(isLong)('a shortcut without a saved reply is not sent by Enter, but by the Send button', async () => {
-    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    const page = await browser.open(core, 'conversations/cnv_maria')
     const field = page.getByRole('textbox', { name: 'Reply' })
     await field.fill('/HOU')
     await page.getByRole('button', { name: '/hours' }).waitFor()
@@ -47,11 +42,10 @@ describe('replies and notes in the console', () => {
     expect(core.calls('SendAgentMessage')).toHaveLength(0)
     await page.getByRole('button', { name: 'Send', exact: true }).click()
     await until('the message', () => bodies('cnv_maria').at(-1) === '/huors')
-    await close()
   })
 
   it.runIf(isLong)('saved replies are added and deleted in their own view', async () => {
-    const { page, close } = await browser.open(core, 'replies')
+    const page = await browser.open(core, 'replies')
     await page.getByRole('textbox', { name: 'Shortcut' }).fill('bye')
     await page.getByRole('textbox', { name: 'Text' }).fill('Thank you, goodbye!')
     await page.getByRole('button', { name: 'Save reply' }).click()
@@ -59,11 +53,10 @@ describe('replies and notes in the console', () => {
     await page.getByRole('button', { name: 'Delete /hours' }).click()
     await page.getByRole('button', { name: 'Delete /hours' }).waitFor({ state: 'detached' })
     expect(core.calls('DeleteSavedReply')).toHaveLength(1)
-    await close()
   })
 
   it('a note with an unknown outcome stays a note after a reload, and is added once', async () => {
-    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    const page = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('checkbox', { name: 'Internal note' }).check()
     await page.getByRole('textbox', { name: 'Note' }).fill('Call her back')
     core.fault('AddNote', { code: Code.Unavailable, afterwards: true })
@@ -76,11 +69,10 @@ describe('replies and notes in the console', () => {
     await field.press('Enter')
     await until('the note', async () => (await field.inputValue()) === '')
     expect(core.conversations.notes('cnv_maria').map(({ body }) => body)).toEqual(['Call her back'])
-    await close()
   })
 
   it('a reply with an unknown outcome is marked in the list and sent once, also after a reload', async () => {
-    const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
+    const page = await browser.open(core, 'conversations/cnv_x7f3')
     core.fault('SendAgentMessage', { code: Code.Unavailable })
     const field = page.getByRole('textbox', { name: 'Reply' })
     await field.fill('I look into it')
@@ -97,11 +89,10 @@ describe('replies and notes in the console', () => {
     expect(ids.length).toBeGreaterThan(1)
     expect(new Set(ids).size).toBe(1)
     expect(bodies('cnv_x7f3').filter((body) => body === 'I look into it')).toHaveLength(1)
-    await close()
   })
 
   it('a reply is shown once and as sent if the service stored it but the response was lost', async () => {
-    const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
+    const page = await browser.open(core, 'conversations/cnv_x7f3')
     await page.getByText('Live', { exact: true }).waitFor()
     core.fault('SendAgentMessage', { code: Code.Unavailable, afterwards: true })
     await page.getByRole('textbox', { name: 'Reply' }).fill('Try it now')
@@ -109,13 +100,12 @@ describe('replies and notes in the console', () => {
     await page.locator('.message.agent:not(.outgoing)', { hasText: 'Try it now' }).waitFor()
     await until('no pending reply', async () => (await page.locator('.outgoing').count()) === 0)
     expect(await page.locator('.message', { hasText: 'Try it now' }).count()).toBe(1)
-    await close()
   })
 
   it.runIf(isLong)(
     'a note is added once and not sent as a reply, even if the response is lost, and a closed conversation can be reopened',
     async () => {
-      const { page, close } = await browser.open(core, 'conversations/cnv_x7f3')
+      const page = await browser.open(core, 'conversations/cnv_x7f3')
       await page.getByText('Live', { exact: true }).waitFor()
       const before = bodies('cnv_x7f3')
       await page.getByRole('checkbox', { name: 'Internal note' }).check()
@@ -131,12 +121,11 @@ describe('replies and notes in the console', () => {
       await page.getByRole('button', { name: 'Close', exact: true }).click()
       await page.getByRole('button', { name: 'Reopen' }).click()
       await page.getByRole('button', { name: 'Close', exact: true }).waitFor()
-      await close()
     },
   )
 
   it('a draft is kept when the operator’s session ends, and is shown only to the same operator', async () => {
-    const { page, close } = await browser.open(core, 'conversations/cnv_maria')
+    const page = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('textbox', { name: 'Reply' }).fill('Half a sentence')
     core.rejectSessions(true)
     await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor()
@@ -158,6 +147,5 @@ describe('replies and notes in the console', () => {
     const other = await signIn('eve@example.com')
     await other.waitFor()
     expect(await other.inputValue()).toBe('')
-    await close()
   })
 })

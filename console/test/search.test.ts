@@ -2,14 +2,11 @@ import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import { type FakeCore, workspaceSession } from './fake-core.ts'
+import { workspaceSession } from './fake-core.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
-const browser = consoleBrowser()
-let core: FakeCore
-beforeEach(async () => {
-  core = await browser.newDemoCore()
-})
+const browser = consoleBrowser(beforeEach)
+const { core } = browser
 
 async function search(page: Page, text: string) {
   await page.getByRole('searchbox').fill(text)
@@ -25,21 +22,19 @@ describe('a session without scopes of data', () => {
     const limited = await browser.open(core, 'conversations/cnv_maria', {
       token: workspaceSession({ scope: 'messages:read messages:write' }),
     })
-    const details = limited.page.getByRole('complementary', { name: 'Visitor details' })
+    const details = limited.getByRole('complementary', { name: 'Visitor details' })
     await details.getByText(hint).waitFor()
     expect(await details.getByText(hint).textContent()).toBe(
       'Your session does not have permission to show names, pages and sessions of visitors, leads and contact details, requests to the visitor’s page.',
     )
-    await search(limited.page, 'needle')
-    await limited.page.getByText(/show names, pages and sessions of visitors, leads and contact details\.$/).waitFor()
-    await limited.close()
+    await search(limited, 'needle')
+    await limited.getByText(/show names, pages and sessions of visitors, leads and contact details\.$/).waitFor()
 
     const full = await browser.open(core, 'conversations/cnv_maria')
-    await full.page.getByRole('heading', { name: 'Identity' }).waitFor()
-    await search(full.page, 'needle')
-    await full.page.getByText('No results').waitFor()
-    expect(await full.page.getByText(hint).count()).toBe(0)
-    await full.close()
+    await full.getByRole('heading', { name: 'Identity' }).waitFor()
+    await search(full, 'needle')
+    await full.getByText('No results').waitFor()
+    expect(await full.getByText(hint).count()).toBe(0)
   })
 })
 
@@ -50,7 +45,7 @@ describe('the search', () => {
     core.conversations.past(id, 'visitor', 'Do you repair zippers?', 9_000_000, 'read')
     for (let index = 0; index < 160; index += 1)
       core.conversations.past(id, 'agent', `Answer ${index}`, 8_000_000 - index)
-    const { page, complaints, close } = await browser.open(core, 'conversations')
+    const page = await browser.open(core, 'conversations')
     await page.getByText('Maria Huber').first().waitFor()
     await page.keyboard.press('/')
     await until('the field', async () => (await page.locator('input[type=search]:focus').count()) === 1)
@@ -68,8 +63,6 @@ describe('the search', () => {
       }),
     )
     await until('the focus', async () => (await focusedText(page)).includes('zippers'))
-    expect(complaints).toEqual([])
-    await close()
   })
 
   it('filters by status and agent, loads further pages, and returns to the list', async () => {
@@ -79,7 +72,7 @@ describe('the search', () => {
     }
     core.conversations.assign('cnv_n3', 'Ada')
     core.conversations.close('cnv_n4')
-    const { page, close } = await browser.open(core, 'conversations')
+    const page = await browser.open(core, 'conversations')
     await search(page, 'needle')
     await until('a page', async () => (await rows(page).count()) === 20)
     await page.getByRole('button', { name: 'Load more results' }).click()
@@ -98,7 +91,6 @@ describe('the search', () => {
     await page.getByRole('searchbox').press('Escape')
     await page.getByText('Maria Huber').first().waitFor()
     expect(await page.getByRole('list', { name: 'Search results' }).count()).toBe(0)
-    await close()
   })
 
   const looks = [
@@ -106,11 +98,10 @@ describe('the search', () => {
     ['light', { width: 1440, height: 900 }],
   ] as const
   it.each(isLong ? looks : looks.slice(0, 1))('has no accessibility violations (%s)', async (colorScheme, viewport) => {
-    const { page, close } = await browser.open(core, 'conversations', { colorScheme, viewport })
+    const page = await browser.open(core, 'conversations', { colorScheme, viewport })
     await search(page, 'e')
     await rows(page).first().waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
     expect(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)).toBe(false)
-    await close()
   })
 })

@@ -7,7 +7,7 @@ const browser = consoleBrowser()
 describe('signing in to the console', () => {
   it('a link signs in all tabs, its secret does not stay in the address, and a sign-out warns of drafts in another tab', async () => {
     const core = await browser.newDemoCore()
-    const { page, complaints, close } = await browser.open(core, '', { token: null })
+    const page = await browser.open(core, '', { token: null })
     await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
     const other = await page.context().newPage()
@@ -40,35 +40,31 @@ describe('signing in to the console', () => {
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText(/This link was used already/).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
-    expect(complaints).toEqual([])
-    await close()
   })
 
   it('the console asks before a sign-in link replaces the session of a signed-in operator', async () => {
     const core = await browser.newCore()
-    const { page, close } = await browser.open(core, 'leads')
+    const page = await browser.open(core, 'leads')
     await page.getByRole('heading', { name: 'Leads', exact: true }).waitFor()
     await page.goto(`${core.url}/console/leads#sign-in=good`)
     await page.getByText('You are signed in as Ada.').waitFor()
     await page.getByRole('button', { name: 'Stay signed in as Ada' }).click()
     await page.getByRole('heading', { name: 'Leads', exact: true }).waitFor()
-    await close()
   })
 
   it('a wrong token at the first sign-in shows that the token is not accepted, and no text about an earlier session', async () => {
     const core = await browser.newCore()
-    const { page, close } = await browser.open(core, 'leads', { token: null })
+    const page = await browser.open(core, 'leads', { token: null })
     await page.getByLabel('Or paste a token').fill('not a token')
     await page.getByLabel('Your name').fill('Ada')
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText(/This token is not accepted/).waitFor()
     expect(await page.getByText('Your session').count()).toBe(0)
-    await close()
   })
 
   it('if an identity provider is configured, the page shows its button and explains a failed sign-in', async () => {
     const core = await browser.newCore()
-    const { page, close } = await browser.open(core, 'leads', { token: null })
+    const page = await browser.open(core, 'leads', { token: null })
     await page.route('**/console/session/options', (route) => route.fulfill({ json: { provider: true } }))
     const address = `${core.url}/console/somewhere`
     await page.route('**/console/session/provider', (route) => route.fulfill({ json: { url: address } }))
@@ -80,18 +76,16 @@ describe('signing in to the console', () => {
     expect(await accessibilityFindings(page)).toEqual([])
     await button.click()
     await page.waitForURL(address)
-    await close()
   })
 
   it('the sign-in form appears after the service answers again', async () => {
     const core = await browser.newCore()
-    const { page, close } = await browser.open(core, 'leads', { token: null })
+    const page = await browser.open(core, 'leads', { token: null })
     await page.route('**/console/session/current', (route) => route.abort())
     await page.reload()
     await page.getByText(/The service cannot be reached/).waitFor()
     await page.unroute('**/console/session/current')
     await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor()
     await until('the form', () => page.getByLabel('Your name').isVisible())
-    await close()
   })
 })

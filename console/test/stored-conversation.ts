@@ -31,7 +31,7 @@ export function shown({ conversation, messages }: StoredConversation) {
 }
 
 /**
- * Finds messages, notes and names that contain the query anywhere. The service compares words
+ * Finds messages and names that contain the query anywhere. The service compares words
  * instead.
  */
 export function searchIn(
@@ -58,13 +58,6 @@ export function searchIn(
       author,
       at: createdAt,
       source: { case: 'messageSequence' as const, value: sequence },
-    })),
-    ...entry.notes.map(({ body, author, createdAt }) => ({
-      entry,
-      body,
-      author: { kind: 'agent', displayName: author?.displayName ?? '' },
-      at: createdAt,
-      source: { case: 'note' as const, value: true },
     })),
   ])
   const matches = texts

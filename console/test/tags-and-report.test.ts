@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises'
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
 
-const browser = consoleBrowser()
+const browser = consoleBrowser(beforeEach)
+const { core } = browser
 
 describe('the tags of a conversation', () => {
   it('are added and removed by keyboard, shown in the row, and filter the list', async () => {
-    const core = await browser.newDemoCore()
-    const { page, complaints, close } = await browser.open(core, 'conversations/cnv_x7f3')
+    const page = await browser.open(core, 'conversations/cnv_x7f3')
     const details = page.locator('.details')
     const field = details.getByRole('combobox', { name: 'Tags' })
     await field.fill('Refund')
@@ -35,13 +35,10 @@ describe('the tags of a conversation', () => {
     await page.getByText('No conversations with this tag').waitFor()
     await filter.selectOption('')
     await page.locator('.row', { hasText: 'WINTER' }).waitFor()
-    expect(complaints).toEqual([])
-    await close()
   })
 
   it('keep the typed text and say why if the service refuses it', async () => {
-    const core = await browser.newDemoCore()
-    const { page, close } = await browser.open(core, 'conversations/cnv_maria/details')
+    const page = await browser.open(core, 'conversations/cnv_maria/details')
     const field = page.locator('.details').getByRole('combobox', { name: 'Tags' })
     core.fault('AddTag', { code: 14 })
     await field.fill('later')
@@ -52,14 +49,12 @@ describe('the tags of a conversation', () => {
     await field.press('Enter')
     await page.getByText('A tag has at most 40 characters.').waitFor()
     expect(core.calls('AddTag')).toHaveLength(1)
-    await close()
   })
 })
 
 describe('the report', () => {
   it('shows days, hours and tags as a chart and a table, and saves a CSV file without formulas', async () => {
-    const core = await browser.newDemoCore()
-    const { page, complaints, close } = await browser.open(core, 'conversations')
+    const page = await browser.open(core, 'conversations')
     await page.getByText('Maria Huber').first().waitFor()
     await page.keyboard.press('g')
     await page.keyboard.press('e')
@@ -87,19 +82,16 @@ describe('the report', () => {
     await page.getByLabel('Period').selectOption('28')
     await page.getByRole('radio', { name: 'Day' }).check({ force: true })
     await until('28 rows', async () => (await page.locator('.figure-table tbody tr').count()) === 28)
-    expect(complaints).toEqual([])
-    await close()
   })
 
   it('says that nobody wrote, and that the days have too many conversations', async () => {
     const core = await browser.newCore()
-    const { page, close } = await browser.open(core, 'report')
+    const page = await browser.open(core, 'report')
     await page.getByText('No visitor began a conversation in these days.').waitFor()
     core.fault('GetReport', { code: 3, info: 'ValidationFailed', issues: [{ path: '/days', rule: 'maxItems' }] })
     await page.getByLabel('Period').selectOption('14')
     await page.getByText('Too many conversations. Choose fewer days or a later first day.').waitFor()
     await page.getByRole('button', { name: 'Try again' }).click()
     await page.getByText('No visitor began a conversation in these days.').waitFor()
-    await close()
   })
 })

@@ -1,6 +1,6 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { beforeAll } from 'vitest'
+import { beforeAll, expect, onTestFinished } from 'vitest'
 import { sharedChromium } from '../../test/support/chromium.ts'
 import { atFileEnd } from '../../test/support/clean-up.ts'
 import { accessibilityTags } from '../../test/support/page-checks.ts'
@@ -9,9 +9,19 @@ import { addDemoData } from './demo-data.ts'
 import { type FakeCore, startFakeCore, workspaceSession } from './fake-core.ts'
 import { cookieName } from './fake-session.ts'
 
-/** Starts a browser for console tests. Call it at the top level of a test file. */
-export function consoleBrowser() {
+interface PageOptions extends BrowserContextOptions {
+  /** The session of the page. Null opens the page without one. */
+  token?: string | null
+}
+
+/**
+ * Starts a browser for console tests. Call it at the top level of a test file.
+ *
+ * @param startBefore `beforeEach` or `beforeAll` if the tests need a `core` with demo data
+ */
+export function consoleBrowser(startBefore?: (start: () => Promise<void>) => void) {
   let browser: Browser
+  let demoCore: FakeCore
   const cores: FakeCore[] = []
   beforeAll(async () => {
     atFileEnd(() => Promise.all(cores.map((core) => core.close())))
@@ -25,24 +35,27 @@ export function consoleBrowser() {
     return core
   }
 
+  async function newDemoCore() {
+    const core = await newCore()
+    await addDemoData(core)
+    return core
+  }
+  startBefore?.(async () => {
+    demoCore = await newDemoCore()
+  })
+
   return {
     newCore,
+    newDemoCore,
 
-    async newDemoCore() {
-      const core = await newCore()
-      await addDemoData(core)
-      return core
-    },
+    /** The core that `startBefore` has started. */
+    core: new Proxy({} as FakeCore, { get: (_, name) => Reflect.get(demoCore, name) }),
 
     /**
-     * Opens a page with a signed-in operator, unless `token` is null. `complaints` collects errors,
-     * warnings and violations of the content security policy.
+     * Opens a page with a signed-in operator and closes it at the end of the test. The test fails if
+     * the page reports an error, a warning or a violation of the content security policy.
      */
-    async open(
-      core: FakeCore,
-      path: string,
-      { token = workspaceSession(), ...look }: BrowserContextOptions & { token?: string | null } = {},
-    ) {
+    async open(core: FakeCore, path: string, { token = workspaceSession(), ...look }: PageOptions = {}): Promise<Page> {
       const context = await browser.newContext({
         reducedMotion: 'reduce',
         viewport: { width: 1440, height: 900 },
@@ -51,6 +64,10 @@ export function consoleBrowser() {
       const page = await context.newPage()
       page.setDefaultTimeout(15_000)
       const complaints: string[] = []
+      onTestFinished(async () => {
+        await context.close()
+        expect(complaints).toEqual([])
+      })
       page.on('pageerror', (error) => complaints.push(String(error)))
       page.on('console', (message) => {
         const failedLoad = /Failed to load resource/.test(message.text())
@@ -61,7 +78,7 @@ export function consoleBrowser() {
           { name: cookieName(core.url), value: token, url: core.url, httpOnly: true, sameSite: 'Strict' },
         ])
       await page.goto(`${core.url}/console/${path}`)
-      return { page, complaints, close: () => context.close() }
+      return page
     },
   }
 }

@@ -1,7 +1,6 @@
 export * from './client-entry.ts'
-export { englishTexts } from './ui/languages/en.ts'
+export { englishTexts, type WidgetTexts } from './ui/languages/en.ts'
 export { widgetLocales } from './ui/languages/locales.ts'
-export type { WidgetTexts } from './ui/languages/texts.ts'
 export type { ServiceWidgetLoader } from './ui/launcher/launcher.ts'
 export type { ShellOptions, Theme } from './ui/panel/shell.ts'
 export { createServiceWidget } from './ui/service-widget.ts'

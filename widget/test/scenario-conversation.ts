@@ -5,7 +5,7 @@ import type { Scenario } from './scenarios.ts'
 
 const epoch = 'e1'
 
-export interface LoggedEvent {
+interface LoggedEvent {
   sequence: number
   type: string
   category?: string

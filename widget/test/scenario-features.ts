@@ -13,8 +13,6 @@ interface ScenarioCommand {
 
 type Answered = { status: number; body?: unknown } | Refusal | 'lost' | undefined
 
-export type ScenarioFeatures = ReturnType<typeof createScenarioFeatures>
-
 /**
  * Routes for consent, typing, page reports, forms and agents' requests of the scenario server. Tests inject
  * failures with `failNext`.

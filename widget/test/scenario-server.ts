@@ -11,7 +11,7 @@ const base = '/api/integrations/v1/widget'
 const corsRequestHeaders =
   'Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Service-Widget-Version, X-Correlation-Id'
 
-export interface ScenarioServerOptions {
+interface ScenarioServerOptions {
   /** Returns the time at which grants are issued, in milliseconds since the epoch. */
   now?: () => number
   /** Interval of heartbeats in milliseconds. If undefined, tests call `heartbeat`. */

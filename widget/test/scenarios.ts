@@ -58,8 +58,6 @@ export const scenarios = {
   pk_unreadable_event: { garbleEvents: 1 },
   /** Sends the event `replay.reset.required` on the first stream that has a position. */
   pk_reset_once: { resets: 1 },
-  /** Sends the event `replay.reset.required` on every stream. */
-  pk_reset_forever: { resets: 1_000 },
   /** Sends one event `replay.reset.required` that demands a new authentication. */
   pk_reset_reauthenticate: { resets: 1, reauthenticate: true },
   /** Refuses GET /events permanently. */

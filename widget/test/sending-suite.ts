@@ -1,4 +1,5 @@
 import { type KeyValueStorage, storageFor } from '../../browser/storage.ts'
+import type { WidgetEventMap } from '../src/client/events.ts'
 import { codeOf, type SuiteContext, same } from './suite-context.ts'
 
 /** Tests of the headless client: sending: retries, lost answers and storage. */
@@ -13,6 +14,7 @@ export const sendingSuite: Record<string, (context: SuiteContext) => Promise<voi
     tab.network.online = true
     tab.signal('online')
     await context.until(() => tab.states()[0] === 'queued')
+    same(tab.count('message.retrying'), 0)
     same(
       (await context.stored()).flat().map(({ body }) => body),
       ['Hello'],
@@ -37,6 +39,7 @@ export const sendingSuite: Record<string, (context: SuiteContext) => Promise<voi
     tab.client.sendMessage('Hello')
     await context.until(() => tab.states()[0] === 'queued')
     same([(await context.requests('POST /messages')).length, tab.bodies()], [1, ['Hello']])
+    same((await context.stored()).flat().length, 1)
   },
 
   async 'a retry waits for the Retry-After of a 503 and a 429'(context) {
@@ -76,7 +79,12 @@ export const sendingSuite: Record<string, (context: SuiteContext) => Promise<voi
     tab.client.sendMessage('bad')
     tab.client.sendMessage('good')
     await context.until(() => tab.states().join() === 'queued,failed')
-    same([tab.bodies(), tab.count('message.retrying'), tab.count('message.retry.exhausted')], [['good', 'bad'], 0, 1])
+    same([tab.bodies(), tab.count('message.retrying')], [['good', 'bad'], 0])
+    const exhausted = tab.events.filter(({ name }) => name === 'message.retry.exhausted')
+    same(
+      exhausted.map(({ payload }) => (payload as WidgetEventMap['message.retry.exhausted']).error),
+      [{ code: 'ValidationFailed', recoverable: false }],
+    )
   },
 
   async 'if the page is reloaded before the service has received a message, the message is sent once'(context) {
@@ -168,12 +176,14 @@ export const sendingSuite: Record<string, (context: SuiteContext) => Promise<voi
     }
   },
 
-  async 'too many or too large messages are refused before they are shown'(context) {
+  async 'too many messages, and messages before the start, are refused before they are shown'(context) {
     const tab = context.tab()
+    const send = (body: string) => codeOf(Promise.resolve().then(() => tab.client.sendMessage(body)))
+    same(await send('early'), 'not_started')
     await tab.online()
     tab.network.online = false
     for (let count = 0; count < 50; count += 1) tab.client.sendMessage(`message ${count}`)
-    same(await codeOf(Promise.resolve().then(() => tab.client.sendMessage('one more'))), 'outbox_full')
+    same(await send('one more'), 'outbox_full')
     same(tab.bodies().length, 50)
   },
 }

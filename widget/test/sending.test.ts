@@ -1,5 +1,4 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { WidgetError } from '../src/client/errors.ts'
 import { createClientHarness, until } from './client-harness.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
@@ -70,35 +69,6 @@ describe('sending', () => {
     harness.client.stop()
   })
 
-  it('a message is not sent again if the response is lost but the event has arrived', async () => {
-    const harness = createClientHarness(server, 'pk_lost_answer')
-    await harness.started()
-    harness.client.sendMessage('Hello')
-    await until(() => harness.states()[0] === 'queued')
-
-    expect(server.conversation('pk_lost_answer').messages).toHaveLength(1)
-    expect(harness.bodies()).toEqual(['Hello'])
-    harness.client.stop()
-  })
-
-  it('a message is retried as the same operation if the response and the stream are lost, and is stored once', async () => {
-    const harness = createClientHarness(server, 'pk_lost_answer')
-    await harness.started()
-    const conversation = server.conversation('pk_lost_answer')
-    conversation.cutStreams()
-    await until(() => harness.client.connection() === 'reconnecting')
-    harness.client.sendMessage('Hello')
-    await until(() => harness.states()[0] === 'retrying')
-    harness.clock.advance(1_500)
-    await until(() => harness.states()[0] === 'queued')
-
-    const sends = server.seen('POST /messages')
-    expect(new Set(sends.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
-    expect(conversation.messages).toHaveLength(1)
-    expect(harness.bodies()).toEqual(['Hello'])
-    harness.client.stop()
-  })
-
   it('a message is retried only after the Retry-After of a 429, even if the network returns earlier', async () => {
     const harness = createClientHarness(server, 'pk_rate_limited')
     await harness.started()
@@ -163,34 +133,6 @@ describe('sending', () => {
     harness.client.stop()
   })
 
-  it('a message is not retried if the service refuses its content, and the next message is sent', async () => {
-    const harness = createClientHarness(server, 'pk_refused')
-    await harness.started()
-    harness.client.sendMessage('bad')
-    harness.client.sendMessage('good')
-    await until(() => harness.states().includes('failed') && harness.states().includes('queued'))
-
-    expect(harness.bodies()).toEqual(['good', 'bad'])
-    expect(harness.count('message.retrying')).toBe(0)
-    const exhausted = harness.events.find(({ name }) => name === 'message.retry.exhausted')
-    expect(exhausted?.payload).toMatchObject({ error: { code: 'ValidationFailed', recoverable: false } })
-    harness.client.stop()
-  })
-
-  it('a message waits without an attempt while the browser is offline, and is sent when it is online', async () => {
-    const harness = createClientHarness(server, 'pk_friendly')
-    await harness.started()
-    harness.network.online = false
-    harness.client.sendMessage('Hello')
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    expect(server.seen('POST /messages')).toHaveLength(0)
-    harness.network.online = true
-    harness.signal('online')
-    await until(() => harness.states()[0] === 'queued')
-    expect(harness.count('message.retrying')).toBe(0)
-    harness.client.stop()
-  })
-
   it.each([
     ['   \n ', 'message_empty'],
     ['x'.repeat(4_001), 'message_too_long'],
@@ -218,16 +160,6 @@ describe('sending', () => {
     harness.client.sendMessage('a\r\nb\tc\u0000\u0007d \ud800 e 🌿')
     await until(() => harness.states()[0] === 'queued')
     expect(server.seen('POST /messages')[0]?.body?.body).toBe('a\nb\tcd \ufffd e 🌿')
-    harness.client.stop()
-  })
-
-  it('a message is refused if the outbox is full or the client has not started', async () => {
-    const harness = createClientHarness(server, 'pk_friendly')
-    expect(() => harness.client.sendMessage('early')).toThrow(WidgetError)
-    await harness.started()
-    harness.network.online = false
-    for (let count = 0; count < 50; count += 1) harness.client.sendMessage(`message ${count}`)
-    expect(() => harness.client.sendMessage('one more')).toThrow(expect.objectContaining({ code: 'outbox_full' }))
     harness.client.stop()
   })
 })

@@ -7,6 +7,7 @@ export const sessionSuite: Record<string, (context: SuiteContext) => Promise<voi
     await context.set({ silentStreams: 1 })
     await tab.online()
     await context.agentSays('Anyone there?')
+    same(tab.bodies(), [])
     tab.clock.advance(38_000)
     await context.until(() => tab.bodies().length === 1)
     same((await context.requests('GET /events')).length, 2)
@@ -29,10 +30,9 @@ export const sessionSuite: Record<string, (context: SuiteContext) => Promise<voi
     await context.set({ resets: 1_000 })
     await tab.client.start()
     await context.until(() => tab.client.connection() === 'ended')
-    same(
-      [tab.errors().includes('realtime_terminal_failure'), (await context.requests('GET /events')).length < 6],
-      [true, true],
-    )
+    const { payload } = tab.events.findLast(({ name }) => name === 'error')!
+    same(payload, { code: 'realtime_terminal_failure', recoverable: false })
+    same((await context.requests('GET /events')).length < 6, true)
   },
 
   async 'a page in the back/forward cache closes its stream, and shows all messages when it is restored'(context) {
@@ -119,7 +119,8 @@ export const sessionSuite: Record<string, (context: SuiteContext) => Promise<voi
     await after.client.start()
     same(after.client.ended()?.event, 'connection.disabled')
     await after.client.startNew()
-    same([after.client.session()?.continuity.state, after.bodies()], ['new', []])
+    same([after.client.session()?.continuity.state, after.bodies(), after.client.ended()], ['new', [], undefined])
+    same((await context.requests('POST /sessions')).length, 2)
   },
 
   async 'a reset with closeSession ends the session on the service and begins a new one'(context) {

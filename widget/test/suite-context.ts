@@ -12,7 +12,7 @@ import type { Scenario, SiteKey } from './scenarios.ts'
  * Address of the scenario server, and `fetch` of the platform on which the suite runs: a page or
  * Node.
  */
-export interface SuiteOptions {
+interface SuiteOptions {
   serverUrl: string
   fetch: typeof fetch
 }

@@ -1,5 +1,6 @@
 import { effect, type ReadonlySignal, signal } from '@preact/signals'
 import { type Entries, isUnread, visitorName } from '../inbox/inbox-merge.ts'
+import { millisecondsOf } from '../time.ts'
 import type { AlertedMessages } from './alerted-messages.ts'
 import type { TabFocus } from './tab-focus.ts'
 
@@ -62,7 +63,7 @@ export function createAlerts(deps: AlertDeps) {
       const { conversationId, lastMessage } = entry.conversation
       if (!lastMessage) continue
       const { sequence, createdAt, body } = lastMessage
-      const at = Number(createdAt?.seconds ?? 0n) * 1000 + Math.floor((createdAt?.nanos ?? 0) / 1e6)
+      const at = millisecondsOf(createdAt)
       if (isFirst) latest = Math.max(latest, at)
       const isNew = sequence > (handled.get(conversationId) ?? 0)
       handled.set(conversationId, sequence)

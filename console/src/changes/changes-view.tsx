@@ -11,11 +11,9 @@ import { actionText, settingsText } from './change-words.ts'
 /** Lists who changed which policy of the workspace, or of one installation. */
 export function ChangesView({ target }: { target?: string }) {
   const { api } = useConsole()
-  const list = usePages<PolicyChange>(
-    async (pageToken) => {
-      const { changes, nextPageToken } = await api.workspaces.listPolicyChanges({ pageToken, target })
-      return { items: changes, nextPageToken }
-    },
+  const list = usePages(
+    (pageToken) => api.workspaces.listPolicyChanges({ pageToken, target }),
+    'changes',
     ({ changeId }) => changeId,
     [target],
   )

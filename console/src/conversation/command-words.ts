@@ -4,7 +4,8 @@ import { type Command, CommandKind } from '#proto/command/v1/command_pb.js'
 export const isOpen = ({ state, kind }: Command) =>
   state === 'requested' || state === 'granted' || (state === 'accepted' && kind === CommandKind.NAVIGATION)
 
-export const nameOf = ({ kind }: Command) => (kind === CommandKind.SCREENSHOT ? 'Screenshot' : 'Page suggestion')
+export const nameOf = ({ kind }: Pick<Command, 'kind'>) =>
+  kind === CommandKind.SCREENSHOT ? 'Screenshot' : 'Page suggestion'
 
 const stateTexts: Record<string, string> = {
   requested: 'Waiting for the visitor',

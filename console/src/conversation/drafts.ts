@@ -11,7 +11,7 @@ export interface Unsent {
 export type Drafts = ReturnType<typeof createDrafts>
 
 /** A draft of an internal note. It is apart from the draft of the reply and never sent to visitors. */
-export interface NoteDraft {
+interface NoteDraft {
   body: string
   /** An attempt to add this note that the service has not confirmed. */
   attempt?: { operationId: string; body: string }

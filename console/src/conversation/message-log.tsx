@@ -2,11 +2,11 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Fragment } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Message, Note } from '#proto/messaging/v1/messaging_pb.js'
-import { formatDay, isSameDay } from '../time.ts'
+import { formatDay, isSameDay, millisecondsOf } from '../time.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Loading } from '../ui/notice.tsx'
-import { TimeOfDay } from '../ui/when.tsx'
+import { When } from '../ui/when.tsx'
 import { MessageText } from './message-text.tsx'
 import { authorName, stateText } from './message-words.ts'
 import type { OutgoingMessage } from './outbox.ts'
@@ -120,7 +120,7 @@ export function MessageLog({ thread, name, me, composer, target }: MessageLogPro
               {item.kind === 'note' && <NoteItem note={item.note} me={me} />}
               {item.kind === 'event' && (
                 <li class="happened">
-                  <bdi>{item.text}</bdi> · <TimeOfDay at={timestampFromMs(item.at)} />
+                  <bdi>{item.text}</bdi> · <When at={timestampFromMs(item.at)} timeOnly />
                 </li>
               )}
             </Fragment>
@@ -163,7 +163,7 @@ function NoteItem({ note: { author, body, createdAt }, me }: { note: Note; me: s
         <MessageText text={body} />
       </div>
       <div class="message-foot">
-        <TimeOfDay at={createdAt} />
+        <When at={createdAt} timeOnly />
       </div>
     </li>
   )
@@ -185,8 +185,8 @@ interface MessageItemProps extends Pick<MessageLogProps, 'name' | 'me' | 'thread
   isFound: boolean
 }
 
-/** Time in seconds within which messages of one author form a group. */
-const groupSeconds = 300
+/** Time within which messages of one author form a group. */
+const groupMs = 300_000
 
 function MessageItem({ message, before, after, name, me, thread, isFound }: MessageItemProps) {
   const kind = message.author?.kind ?? 'system'
@@ -196,7 +196,7 @@ function MessageItem({ message, before, after, name, me, thread, isFound }: Mess
     next !== undefined &&
     headOf(one, name, me) === headOf(next, name, me) &&
     one.author?.kind === next.author?.kind &&
-    Number((next.createdAt?.seconds ?? 0n) - (one.createdAt?.seconds ?? 0n)) < groupSeconds
+    millisecondsOf(next.createdAt) - millisecondsOf(one.createdAt) < groupMs
   const continues = isGroup(before, message)
   // Time and state are shown below the last message of a group. If the states in a group differ,
   // time and state are shown below the last message of each state.
@@ -227,7 +227,7 @@ function MessageItem({ message, before, after, name, me, thread, isFound }: Mess
         <WithdrawButton message={message} thread={thread} me={me} />
         {showsFoot && (
           <>
-            <TimeOfDay at={message.createdAt} />
+            <When at={message.createdAt} timeOnly />
             <span class="message-state">{stateText(message)}</span>
           </>
         )}

@@ -8,6 +8,7 @@ import { describeFailure, type Failure } from '../failures.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import { summaryOf, typingLastsMs } from '../inbox/inbox-merge.ts'
 import type { ShownAgent } from '../session.ts'
+import { millisecondsOf } from '../time.ts'
 import { createConversationEvents } from './conversation-events.ts'
 import { mergeMessages, withdrawn, withState } from './message-merge.ts'
 import type { Outbox } from './outbox.ts'
@@ -148,7 +149,7 @@ export function createThread(deps: ThreadDeps) {
     } else if (type === 'message.redacted') {
       messages.value = messages.value.map((one) => (one.messageId === messageId ? withdrawn(one, occurredAt) : one))
     } else if (type.startsWith('typing.') && author?.kind === 'visitor') {
-      const age = now() - Number(occurredAt?.seconds ?? 0n) * 1000
+      const age = now() - millisecondsOf(occurredAt)
       setVisitorTypes(type === 'typing.started' && age < typingLastsMs)
     } else if (/^(navigation|screenshot)\./.test(type)) commandChanges.value += 1
   }

@@ -1,7 +1,8 @@
-import { type Command, CommandKind } from '#proto/command/v1/command_pb.js'
+import type { Command } from '#proto/command/v1/command_pb.js'
 import type { InboxEvent, Message, Note, Rating } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type ConsentRecord } from '#proto/session/v1/session_pb.js'
 import { dateOf } from '../time.ts'
+import { nameOf } from './command-words.ts'
 
 /** An entry of the timeline: a message, a note, or another event of the conversation. */
 export type TimelineItem = { key: string; at: number } & (
@@ -114,7 +115,7 @@ const answerTexts: Record<string, string> = {
 }
 
 function answerItems({ commandId, kind, transitions }: Command): TimelineItem[] {
-  const name = kind === CommandKind.SCREENSHOT ? 'Screenshot' : 'Page suggestion'
+  const name = nameOf({ kind })
   return transitions.flatMap(({ state, at }) => {
     const text = answerTexts[state]
     return text === undefined ? [] : [eventItem(`${commandId} ${state}`, at, `${name} ${text}`)]

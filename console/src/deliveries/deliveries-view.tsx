@@ -37,14 +37,13 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
   const { api, router } = useConsole()
   const statusFilter = statusByName(status)
   const subscriptions = useLoad(() => listDestinations(api), [])
-  const list = usePages<Delivery>(
-    async (pageToken) => {
+  const list = usePages(
+    (pageToken) => {
       const statuses = statusFilter === undefined ? [] : [statusFilter]
       const createdSince = sinceOf(withinHours)
-      const query = { pageToken, subscriptionId, statuses, createdSince }
-      const { deliveries, nextPageToken } = await api.leads.listDeliveries(query)
-      return { items: deliveries, nextPageToken }
+      return api.leads.listDeliveries({ pageToken, subscriptionId, statuses, createdSince })
     },
+    'deliveries',
     ({ deliveryId }) => deliveryId,
     [status, subscriptionId, withinHours],
   )

@@ -5,6 +5,7 @@ import {
   type Message,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { stateRank, withdrawn } from '../conversation/message-merge.ts'
+import { millisecondsOf } from '../time.ts'
 
 /** A conversation in the inbox list. */
 export interface InboxEntry {
@@ -177,8 +178,4 @@ type Named = Pick<Conversation, 'visitor' | 'conversationId'> & Partial<Pick<Con
 export function visitorName({ visitor, contact, conversationId }: Named): string {
   const given = visitor?.displayName || visitor?.externalSubject || contact?.name || contact?.email
   return given || `Visitor ${conversationId.slice(-4).toUpperCase()}`
-}
-
-export function millisecondsOf(time: { seconds: bigint; nanos: number } | undefined): number {
-  return time ? Number(time.seconds) * 1000 + Math.floor(time.nanos / 1_000_000) : 0
 }

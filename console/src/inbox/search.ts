@@ -40,6 +40,8 @@ export function createSearch({
   now?: () => number
 }) {
   const query = signal(start)
+  /** True if the query contains a letter or a digit. */
+  const isActive = computed(() => /[\p{L}\p{N}]/u.test(query.value.text))
   const results = signal<readonly SearchResult[]>([])
   const failure = signal<Failure | undefined>(undefined)
   const loading = signal(false)
@@ -95,8 +97,7 @@ export function createSearch({
     results,
     failure,
     loading,
-    /** True if the query contains a letter or a digit. */
-    isActive: computed(() => /[\p{L}\p{N}]/u.test(query.value.text)),
+    isActive,
     hasMore: computed(() => next.value !== undefined),
     /** Changes the query and searches again after a pause. */
     change(change: Partial<SearchQuery>) {
@@ -104,7 +105,7 @@ export function createSearch({
       stop()
       failure.value = undefined
       next.value = undefined
-      if (!/[\p{L}\p{N}]/u.test(query.value.text)) {
+      if (!isActive.peek()) {
         results.value = []
         return
       }

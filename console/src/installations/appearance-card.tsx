@@ -40,18 +40,14 @@ export function AppearanceCard(part: InstallationPart) {
             error={fields.title === '' ? 'Enter a title.' : undefined}
             onChange={setTitle}
           />
-          <Field label="Greeting" hint="Shown when the chat is empty.">
-            {(attributes) => (
-              <textarea
-                {...attributes}
-                class="input"
-                rows={2}
-                maxLength={1024}
-                value={greeting}
-                onInput={(event) => setGreeting(event.currentTarget.value)}
-              />
-            )}
-          </Field>
+          <TextField
+            label="Greeting"
+            hint="Shown when the chat is empty."
+            rows={2}
+            maxLength={1024}
+            value={greeting}
+            onChange={setGreeting}
+          />
           <Field
             label="Accent colour"
             hint={faint && `Hardly visible on the ${faint} background. The chat adds a thin line around it.`}

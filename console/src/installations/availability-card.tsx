@@ -1,9 +1,8 @@
 import { useState } from 'preact/hooks'
-import { issueText } from '../failures.ts'
 import { Button, IconButton } from '../ui/button.tsx'
 import { Field, TextField, Toggle } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
-import { FailureNotice } from '../ui/notice.tsx'
+import { FailureNotice, IssueList } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
 import { useUnsaved } from '../ui/unsaved.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
@@ -176,15 +175,7 @@ function HoursEditor(part: InstallationPart) {
           </li>
         ))}
       </ul>
-      {failure?.issues.length ? (
-        <ul class="field-error" role="alert">
-          {failure.issues.map((issue) => (
-            <li key={`${issue.path} ${issue.rule}`}>{issueText({ ...issue, path: shownPath(issue.path) })}</li>
-          ))}
-        </ul>
-      ) : (
-        <FailureNotice failure={failure} />
-      )}
+      <IssueList failure={failure} shownPath={shownPath} />
       <div class="line">
         <Button kind="small" onClick={() => setDates([...dates, { key: nextKey++, date: '', rows: [] }])}>
           <Icon name="plus" />

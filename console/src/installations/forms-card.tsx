@@ -1,9 +1,8 @@
 import { useState } from 'preact/hooks'
-import { issueText } from '../failures.ts'
 import { Button, IconButton } from '../ui/button.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
-import { FailureNotice } from '../ui/notice.tsx'
+import { IssueList } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
 import { useUnsaved } from '../ui/unsaved.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
@@ -106,15 +105,7 @@ function FormEditor({ form, ...part }: InstallationPart & { form: keyof typeof f
           />
         ))}
       </ol>
-      {failure?.issues.length ? (
-        <ul class="field-error" role="alert">
-          {failure.issues.map((issue) => (
-            <li key={`${issue.path} ${issue.rule}`}>{issueText(issue)}</li>
-          ))}
-        </ul>
-      ) : (
-        <FailureNotice failure={failure} />
-      )}
+      <IssueList failure={failure} />
       <div class="line">
         {fields.length === 0 && (
           <Button kind="small" onClick={() => add(...usualFields[form])}>

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { Button, IconButton } from '../ui/button.tsx'
-import { Field, TextField } from '../ui/field.tsx'
+import { TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
@@ -74,18 +74,13 @@ export function TranslationsCard(part: InstallationPart) {
                   onChange={(tag) => set({ tag })}
                 />
                 <TextField label="Title" maxLength={128} value={row.title} onChange={(title) => set({ title })} />
-                <Field label="Greeting">
-                  {(attributes) => (
-                    <textarea
-                      {...attributes}
-                      class="input"
-                      rows={2}
-                      maxLength={1024}
-                      value={row.greeting}
-                      onInput={(event) => set({ greeting: event.currentTarget.value })}
-                    />
-                  )}
-                </Field>
+                <TextField
+                  label="Greeting"
+                  rows={2}
+                  maxLength={1024}
+                  value={row.greeting}
+                  onChange={(greeting) => set({ greeting })}
+                />
                 <IconButton
                   icon="trash"
                   label={`Remove ${row.tag || 'language'}`}

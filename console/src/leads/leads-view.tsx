@@ -11,11 +11,9 @@ import { sourceText } from './lead-words.ts'
 
 export function LeadsView() {
   const { api } = useConsole()
-  const list = usePages<Lead>(
-    async (pageToken) => {
-      const { leads, nextPageToken } = await api.leads.listLeads({ pageToken })
-      return { items: leads, nextPageToken }
-    },
+  const list = usePages(
+    (pageToken) => api.leads.listLeads({ pageToken }),
+    'leads',
     ({ leadId }) => leadId,
     [],
   )

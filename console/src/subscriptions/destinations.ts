@@ -8,13 +8,20 @@ export interface Destination {
   isHook: boolean
 }
 
+/** Returns the lead subscriptions and, apart from them, the event hooks of the workspace. */
+export async function listSubscriptions(api: Api) {
+  const [{ subscriptions }, { hooks }] = await Promise.all([api.leads.listSubscriptions({}), api.hooks.listHooks({})])
+  return {
+    subscriptions: subscriptions.filter(({ purpose }) => purpose !== SubscriptionPurpose.OPERATIONAL_EVENTS),
+    hooks,
+  }
+}
+
 /** Returns the lead subscriptions and event hooks of the workspace. Both have deliveries. */
 export async function listDestinations(api: Api): Promise<Destination[]> {
-  const [{ subscriptions }, { hooks }] = await Promise.all([api.leads.listSubscriptions({}), api.hooks.listHooks({})])
+  const { subscriptions, hooks } = await listSubscriptions(api)
   return [
-    ...subscriptions
-      .filter(({ purpose }) => purpose !== SubscriptionPurpose.OPERATIONAL_EVENTS)
-      .map((each) => ({ ...each, isHook: false })),
+    ...subscriptions.map((each) => ({ ...each, isHook: false })),
     ...hooks.map(({ hookId, ...each }) => ({ ...each, subscriptionId: hookId, isHook: true })),
   ]
 }

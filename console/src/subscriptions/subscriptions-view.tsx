@@ -1,5 +1,5 @@
 import type { Hook } from '#proto/hook/v1/hook_pb.js'
-import { type Subscription, SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { type Subscription, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { EnabledTag } from '../ui/enabled.tsx'
@@ -7,18 +7,13 @@ import { Icon } from '../ui/icon.tsx'
 import { useLoad } from '../ui/load.ts'
 import { Empty, WhenLoaded } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
+import { listSubscriptions } from './destinations.ts'
 import { disabledText, entriesOf, heldNumber } from './subscription-words.ts'
 
 /** Lists the lead subscriptions of the workspace, then its event hooks. */
 export function SubscriptionsView() {
   const { api } = useConsole()
-  const list = useLoad(async () => {
-    const [{ subscriptions }, { hooks }] = await Promise.all([api.leads.listSubscriptions({}), api.hooks.listHooks({})])
-    return {
-      subscriptions: subscriptions.filter(({ purpose }) => purpose !== SubscriptionPurpose.OPERATIONAL_EVENTS),
-      hooks,
-    }
-  }, [])
+  const list = useLoad(() => listSubscriptions(api), [])
   const create = (
     <>
       <a class="button" href={pathOf({ view: 'new-hook' })}>

@@ -4,7 +4,7 @@ import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
-import { Field, TextField } from '../ui/field.tsx'
+import { TextField } from '../ui/field.tsx'
 import { FailureNotice, Notice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
 import { importEntries, importStart } from './import.ts'
@@ -72,25 +72,19 @@ export function ImportList() {
           }}
         />
         {fileName === undefined ? (
-          <Field
+          <TextField
             label="Entries"
             error={fileProblem}
             hint="One per line: an e-mail address, a phone number with country code, or subject: and a visitor id of your site. CSV works too; if it has several columns, name them email, phone or subject in the first line."
-          >
-            {(attributes) => (
-              <textarea
-                {...attributes}
-                class="input mono list-input"
-                rows={8}
-                spellcheck={false}
-                autocapitalize="off"
-                readOnly={isBegun}
-                placeholder={'ada@example.com\n+43 660 1234567'}
-                value={text}
-                onInput={(event) => replace({ text: event.currentTarget.value })}
-              />
-            )}
-          </Field>
+            class="input mono list-input"
+            rows={8}
+            spellcheck={false}
+            autocapitalize="off"
+            readOnly={isBegun}
+            placeholder={'ada@example.com\n+43 660 1234567'}
+            value={text}
+            onChange={(entered) => replace({ text: entered })}
+          />
         ) : (
           <Notice
             tone="info"

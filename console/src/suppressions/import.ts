@@ -8,7 +8,7 @@ import { toEntry } from './suppression-words.ts'
 const perCall = 1_000
 
 /** Progress of an import. */
-export interface ImportState {
+interface ImportState {
   /** Number of processed entries: added, existing and rejected ones. */
   done: number
   added: number

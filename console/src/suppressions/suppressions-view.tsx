@@ -21,11 +21,9 @@ export function SuppressionsView() {
   const [removing, setRemoving] = useState<Suppression>()
   /** Number of changes of the list. Each change reloads the list and the look-up's result. */
   const [changes, setChanges] = useState(0)
-  const list = usePages<Suppression>(
-    async (pageToken) => {
-      const { suppressions, nextPageToken } = await api.workspaces.listSuppressions({ pageToken })
-      return { items: suppressions, nextPageToken }
-    },
+  const list = usePages(
+    (pageToken) => api.workspaces.listSuppressions({ pageToken }),
+    'suppressions',
     ({ suppressionId }) => suppressionId,
     [changes],
   )

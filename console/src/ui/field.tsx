@@ -32,7 +32,7 @@ export function Field({
 }
 
 /** The hint and the error of a field. Their ids are `${id}-hint` and `${id}-error`. */
-export function FieldNotes({ id, hint, error }: { id: string; hint: ComponentChildren; error: string | undefined }) {
+export function FieldNotes({ id, hint, error }: { id: string; hint: ComponentChildren; error?: string }) {
   return (
     <>
       {hint && (
@@ -62,12 +62,19 @@ interface TextFieldProps extends FieldProps {
   maxLength?: number
   placeholder?: string
   required?: boolean
+  readOnly?: boolean
+  spellcheck?: boolean
+  autocapitalize?: 'off'
+  /** Number of lines that are visible. A field without it has one line. */
+  rows?: number
   class?: string
 }
 
-/** A labelled one-line field. Other properties are passed to the input. */
+/** A labelled text field. Other properties are passed to the input. */
 export function TextField({ label, hint, error, takesFocus, onChange, type, ...input }: TextFieldProps) {
   const element = useRef<HTMLInputElement>(null)
+  // The cast gives both elements the properties of an input.
+  const Input = (input.rows === undefined ? 'input' : 'textarea') as 'input'
   const isUrl = input.inputMode === 'url'
   // Runs as a layout effect, so that the focus moves before the next key press.
   useLayoutEffect(() => {
@@ -76,7 +83,7 @@ export function TextField({ label, hint, error, takesFocus, onChange, type, ...i
   return (
     <Field label={label} hint={hint} error={error}>
       {(attributes) => (
-        <input
+        <Input
           spellcheck={!isUrl}
           autocapitalize={isUrl ? 'off' : undefined}
           class="input"
@@ -148,11 +155,7 @@ export function Toggle({ label, hint, checked, onChange, disabled }: ToggleProps
       />
       <div>
         <label for={id}>{label}</label>
-        {hint && (
-          <p class="hint" id={`${id}-hint`}>
-            {hint}
-          </p>
-        )}
+        <FieldNotes id={id} hint={hint} />
       </div>
     </div>
   )

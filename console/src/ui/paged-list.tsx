@@ -5,7 +5,7 @@ import type { usePages } from './pages.ts'
 import { useRowKeys } from './row-keys.ts'
 
 interface PagedListProps<T> {
-  list: ReturnType<typeof usePages<T>>
+  list: Omit<ReturnType<typeof usePages>, 'items'> & { items: T[] }
   /** Plural name of the listed items. */
   name: string
   /** Content to show if the list has no items. */

@@ -2,14 +2,16 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { describeFailure, type Failure } from '../failures.ts'
 
 /**
- * Loads a paginated list. A reload keeps the items of later pages. `keyOf` returns the key of an
- * item.
+ * Loads a paginated list. A reload keeps the items of later pages. `name` is the field of the
+ * answers that contains the items. `keyOf` returns the key of an item.
  */
-export function usePages<T>(
-  load: (pageToken: string) => Promise<{ items: T[]; nextPageToken: string }>,
-  keyOf: (item: T) => string,
+export function usePages<Name extends string, Answer extends { nextPageToken: string } & Record<Name, unknown[]>>(
+  load: (pageToken: string) => Promise<Answer>,
+  name: Name,
+  keyOf: (item: Answer[Name][number]) => string,
   dependencies: unknown[],
 ) {
+  type T = Answer[Name][number]
   const start = { items: [] as T[], next: '', loading: true, first: true }
   const [state, setState] = useState<typeof start & { failure?: Failure }>(start)
   const generation = useRef(0)
@@ -18,7 +20,7 @@ export function usePages<T>(
     const mine = generation.current
     setState((before) => ({ ...before, loading: true }))
     try {
-      const { items, nextPageToken } = await load(pageToken)
+      const { [name]: items, nextPageToken } = await load(pageToken)
       if (mine !== generation.current) return
       setState((before) => ({
         items: keep(before.items, items, nextPageToken === ''),

@@ -9,7 +9,7 @@ import { FieldNotes } from './field.tsx'
 import { encodePicture, type PictureShape } from './picture-file.ts'
 
 /** A picture as SetAgentPicture and SetLogo take it. */
-export interface PictureUpload {
+interface PictureUpload {
   image: Uint8Array
   gatewayOrigin: string
 }

@@ -2,13 +2,20 @@ import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt'
 import { signal } from '@preact/signals'
 import { dateOf, formatDistance, formatFull, formatShort, formatTime } from '../time.ts'
 
+interface WhenProps {
+  at: Timestamp | undefined
+  full?: boolean
+  /** Shows the time of day only, for entries below a heading with their date. */
+  timeOnly?: boolean
+}
+
 /** Shows a short form of a time, with the full date as tooltip. */
-export function When({ at, full = false }: { at: Timestamp | undefined; full?: boolean }) {
+export function When({ at, full, timeOnly }: WhenProps) {
   const date = dateOf(at)
   if (!date) return null
   return (
     <time dateTime={date.toISOString()} title={formatFull(date)}>
-      {full ? formatFull(date) : formatShort(date, new Date())}
+      {full ? formatFull(date) : timeOnly ? formatTime(date) : formatShort(date, new Date())}
     </time>
   )
 }
@@ -32,17 +39,6 @@ export function Waiting({ since }: { since: Timestamp }) {
           {minutes < 90 ? `${minutes} min` : formatDistance(minutes * 60_000)}
         </>
       )}
-    </time>
-  )
-}
-
-/** Shows the time of day, for entries below a heading with their date. */
-export function TimeOfDay({ at }: { at: Timestamp | undefined }) {
-  const date = dateOf(at)
-  if (!date) return null
-  return (
-    <time dateTime={date.toISOString()} title={formatFull(date)}>
-      {formatTime(date)}
     </time>
   )
 }

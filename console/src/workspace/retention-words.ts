@@ -35,7 +35,7 @@ export function defaultText(period: RetentionPeriod | undefined): string {
   return `Default (${period.period.case === 'days' ? daysText(period.period.value) : 'no limit'})`
 }
 
-export const daysText = (days: number) => (days === 1 ? '1 day' : `${days} days`)
+const daysText = (days: number) => (days === 1 ? '1 day' : `${days} days`)
 
 /** Returns the error of a number of days, if there is one. */
 export function daysProblem({ choice, days }: PeriodInput): string | undefined {

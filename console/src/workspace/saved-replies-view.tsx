@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
-import { Field, TextField } from '../ui/field.tsx'
+import { TextField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
 import { FailureNotice, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
@@ -46,18 +46,7 @@ export function SavedRepliesView() {
             maxLength={32}
             onChange={setShortcut}
           />
-          <Field label="Text">
-            {(attributes) => (
-              <textarea
-                {...attributes}
-                class="input"
-                rows={3}
-                maxLength={4000}
-                value={body}
-                onInput={(event) => setBody(event.currentTarget.value)}
-              />
-            )}
-          </Field>
+          <TextField label="Text" rows={3} maxLength={4000} value={body} onChange={setBody} />
           <FailureNotice failure={failure} />
           <div class="line">
             <Button type="submit" kind="primary" disabled={busy || shortcut === '' || body.trim() === ''}>

@@ -33,7 +33,7 @@ export interface SupportedRequests {
   screenshots: boolean
 }
 
-export interface AgentRequestsDeps {
+interface AgentRequestsDeps {
   api: Pick<FeatureApi, 'acknowledgeNavigation' | 'acknowledgeScreenshot' | 'uploadScreenshot'>
   platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
   emitter: Emitter
@@ -45,8 +45,6 @@ export interface AgentRequestsDeps {
   config(): WidgetConfig | undefined
   grants: Grants
 }
-
-export type AgentRequests = ReturnType<typeof createAgentRequests>
 
 /**
  * Receives navigation and screenshot requests of agents. Reports the visitor's answers (section 3

@@ -8,7 +8,7 @@ import type { FeaturesDeps } from './features.ts'
 
 const attempts = 5
 
-export type ConsentDeps = Omit<FeaturesDeps, 'consented'>
+type ConsentDeps = Omit<FeaturesDeps, 'consented'>
 
 export type ConsentKeeper = ReturnType<typeof createConsent>
 

@@ -8,7 +8,6 @@ import type { Api } from '../transport/api.ts'
 import { createAgentRequests, type SupportedRequests } from './agent-requests.ts'
 import type { ConsentRecords } from './consent-record.ts'
 import { createFeatureApi } from './feature-api.ts'
-import type { FeatureOperations } from './feature-operations.ts'
 import { createFeatureRecords } from './feature-record.ts'
 import { createForms } from './forms.ts'
 import { createPageReports } from './page-reports.ts'
@@ -32,8 +31,6 @@ export interface FeaturesDeps {
   /** Waits for the visitor's consent if it is required, then makes the call. */
   consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
 }
-
-export type Features = ReturnType<typeof createFeatures>
 
 /** Time for which a browser may cache the configuration. */
 const cachedMs = 60_000
@@ -182,10 +179,21 @@ export function createFeatures(deps: FeaturesDeps) {
     /** Takes over the state of the rating from a page of the history. */
     takePage: presence.takePage,
 
+    /** Operations of the client that do not concern messages. */
     operations: {
+      /** Reports that the visitor is typing; reports are throttled. Call on each edit of the text. */
       startTyping: typing.writes,
+      /**
+       * Reports that the visitor has stopped typing. Call when the visitor empties the text or
+       * leaves the field.
+       */
       stopTyping: typing.stops,
-      setChatShown(isShown) {
+      /**
+       * Reports to operators whether the visitor sees the chat. The widget calls this function. An
+       * application that shows the chat in its own interface must call it. A hidden page counts as
+       * not shown.
+       */
+      setChatShown(isShown: boolean) {
         presenceReports.setShown(isShown)
         if (isChatShown && !isShown && hasSession) {
           const key = platform.newId()
@@ -193,20 +201,35 @@ export function createFeatures(deps: FeaturesDeps) {
         }
         isChatShown = isShown
       },
+      /**
+       * Reports the visitor's page after a short delay, without query and fragment. Does nothing if
+       * the installation's `pageContext` capability is off.
+       *
+       * @param page the page to report; by default, the result of `pageContext`
+       */
       updatePageContext: pages.update,
       presence: presence.presence,
+      /** Returns the conversation events that are not messages, oldest first. */
       activity: presence.activity,
+      /** Returns the pending requests of agents, oldest first. */
       requests: () => records.current().requests,
       acknowledgeNavigation: requests.acknowledgeNavigation,
       acknowledgeScreenshot: requests.acknowledgeScreenshot,
       uploadScreenshot: requests.uploadScreenshot,
       dismissRequest: requests.dismiss,
       formDue: forms.due,
+      /** Returns true if the offline form can be offered, because the installation is away. */
       isOfflineFormOffered: forms.isOffered,
       formState: forms.state,
       submitForm: forms.submit,
+      /**
+       * Rates the closed conversation. `presence().rating` is `given` afterwards, also if the visitor
+       * has rated it in another tab. A repeat after a failure with the same rating has an effect once.
+       *
+       * @throws WidgetError for example `network_error`
+       */
       rate,
-    } satisfies FeatureOperations,
+    },
   }
 
   async function rate(rating: Rating) {

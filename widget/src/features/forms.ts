@@ -26,8 +26,6 @@ interface FormsDeps {
   consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
 }
 
-export type Forms = ReturnType<typeof createForms>
-
 /**
  * Handles the pre-chat form and the offline form. All attempts of a submission use one idempotency
  * key, even after a reload, so that the service creates only one lead.
@@ -53,7 +51,6 @@ export function createForms({
   })
 
   return {
-    isAdvertised,
     isOffered,
     state,
 

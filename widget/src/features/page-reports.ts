@@ -10,7 +10,7 @@ const delayMs = 400
  */
 const restMs = 2_000
 
-export interface PageReportsDeps {
+interface PageReportsDeps {
   clock: Clock
   isAllowed(): boolean
   current(): PageContext | undefined

@@ -9,7 +9,7 @@ const retryMs = 1_000
 /** Time without reports after the service has refused a report. */
 const mutedMs = 60_000
 
-export interface PresenceReportsDeps {
+interface PresenceReportsDeps {
   clock: Clock
   lifecycle: Lifecycle
   /** Returns true while the chat has a session and the browser is online. */

@@ -13,7 +13,7 @@ const restMs = 1_000
 /** Time without reports after a failed report. Typing reports are not retried. */
 const mutedMs = 15_000
 
-export interface VisitorTypingDeps {
+interface VisitorTypingDeps {
   clock: Pick<Clock, 'now'>
   isAllowed(): boolean
   report(state: 'started' | 'stopped'): Promise<void>

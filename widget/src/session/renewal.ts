@@ -9,7 +9,7 @@ import { isWhole } from './whole-record.ts'
 
 export type Renewal = ReturnType<typeof createRenewal>
 
-export interface RenewalDeps {
+interface RenewalDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'newId'>
   /** Pause between attempts. The attempts to create the session use the same pause. */
   pause: Pick<Pause, 'wait' | 'hurry'>

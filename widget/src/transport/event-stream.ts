@@ -65,8 +65,6 @@ export function positionIn(epoch: string | undefined, sequence: number): StreamP
   return epoch ? { lastEventId: `${epoch}-${sequence}`, sequence } : { sequence }
 }
 
-export type EventStream = ReturnType<typeof createEventStream>
-
 /**
  * Keeps one event stream open (section 4 of the contract, section 6.1 of the specification).
  * Reconnects with `Last-Event-ID` and `afterSequence`, and drops duplicates. Reconnects if

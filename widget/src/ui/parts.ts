@@ -1,4 +1,4 @@
-import type { WidgetTexts } from './languages/texts.ts'
+import type { WidgetTexts } from './languages/en.ts'
 
 /**
  * The parts of the user interface that are loaded when a visitor needs them: the forms, the card

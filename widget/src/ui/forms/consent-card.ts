@@ -2,13 +2,13 @@ import { safeHref } from '../../../../browser/linkify.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import type { ConsentKeeper } from '../../features/consent.ts'
 import { element, setAttributes } from '../elements/elements.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 import consentCss from './consent.css?inline'
 
 /** Styles of the consent step. */
 export const consentStyles: string = consentCss
 
-export interface ConsentCardDeps {
+interface ConsentCardDeps {
   client: Pick<ServiceClient, 'on' | 'ended' | 'consent'>
   texts: WidgetTexts
   announce(text: string): void

@@ -1,7 +1,7 @@
 import type { FormState } from '../../client/feature-types.ts'
 import type { FormDefinition, FormField } from '../../client/types.ts'
 import { element, setAttributes } from '../elements/elements.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 import { autocompleteOf, brokenRule } from './form-check.ts'
 import formsCss from './forms.css?inline'
 

@@ -1,7 +1,7 @@
 import type { ServiceClient } from '../../client/client.ts'
 import { element, icon, setAttributes } from '../elements/elements.ts'
 import type { Dates } from '../languages/dates.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 import ratingCss from './rating.css?inline'
 import { saveText, transcriptOf } from './transcript.ts'
 

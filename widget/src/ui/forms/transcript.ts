@@ -1,7 +1,7 @@
 import type { ServiceClient } from '../../client/client.ts'
 import type { WidgetMessage } from '../../client/types.ts'
 import type { Dates } from '../languages/dates.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 
 type HistoryClient = Pick<ServiceClient, 'messages' | 'hasOlder' | 'loadOlder'>
 

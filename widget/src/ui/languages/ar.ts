@@ -1,4 +1,4 @@
-import type { WidgetTexts } from './texts.ts'
+import type { WidgetTexts } from './en.ts'
 
 const unread: Partial<Record<Intl.LDMLPluralRule, (count: number) => string>> = {
   one: () => 'رسالة واحدة غير مقروءة',

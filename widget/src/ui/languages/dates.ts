@@ -1,4 +1,4 @@
-import type { WidgetTexts } from './texts.ts'
+import type { WidgetTexts } from './en.ts'
 
 export type Dates = ReturnType<typeof createDates>
 

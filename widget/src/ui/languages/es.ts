@@ -1,4 +1,4 @@
-import type { WidgetTexts } from './texts.ts'
+import type { WidgetTexts } from './en.ts'
 
 export const texts: WidgetTexts = {
   title: 'Hable con nosotros',

@@ -1,7 +1,6 @@
 import type { LoadPart } from '../parts.ts'
-import { englishTexts } from './en.ts'
+import { englishTexts, type WidgetTexts } from './en.ts'
 import { languageOf } from './locale-choice.ts'
-import type { WidgetTexts } from './texts.ts'
 
 /** Languages in which this package has all texts. */
 export const widgetLocales = ['en', 'de', 'es', 'fr', 'ar', 'ja'] as const

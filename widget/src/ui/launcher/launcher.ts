@@ -39,7 +39,7 @@ export interface ServiceWidgetLoader {
   remove(): void
 }
 
-export interface LauncherDeps {
+interface LauncherDeps {
   /** Options of the chat. `configure` changes this object. */
   options: ServiceWidgetOptions
   /** Makes one attempt to import the code of the chat. */

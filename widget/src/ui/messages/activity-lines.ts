@@ -1,6 +1,6 @@
 import type { Activity } from '../../client/feature-types.ts'
 import type { WidgetMessage } from '../../client/types.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 
 interface Context {
   texts: WidgetTexts

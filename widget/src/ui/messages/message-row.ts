@@ -6,7 +6,7 @@ import { element, icon } from '../elements/elements.ts'
 import { alertIcon, tickIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
 import type { Dates } from '../languages/dates.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 import { cardType } from './activity-lines.ts'
 import type { PlacedMessage } from './message-layout.ts'
 

@@ -4,14 +4,14 @@ import type { StoredMessage } from '../../client/types.ts'
 import { element, icon } from '../elements/elements.ts'
 import { closeIcon, soundIcon, soundOffIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 import answerCss from './answer.css?inline'
 import { createAnswerSound } from './answer-sound.ts'
 
 /** Styles of the card. */
 export const answerStyles: string = answerCss
 
-export interface AnswerCardDeps {
+interface AnswerCardDeps {
   frame: HTMLElement
   /** The launcher, which gets the focus if the focused card is closed. */
   button: HTMLElement

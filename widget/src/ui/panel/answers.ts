@@ -1,7 +1,7 @@
 import type { KeyValueStorage } from '../../../../browser/storage.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import type { StoredMessage } from '../../client/types.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 import type { AnswerCard } from '../outside/answer-card.ts'
 import type { LoadPart } from '../parts.ts'
 import type { Announcer } from './announcer.ts'

@@ -1,6 +1,6 @@
 import { element, icon } from '../elements/elements.ts'
 import { sendIcon } from '../elements/icons.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 
 export type Composer = ReturnType<typeof createComposer>
 

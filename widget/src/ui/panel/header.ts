@@ -4,7 +4,7 @@ import { element, icon } from '../elements/elements.ts'
 import { closeIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
 import type { Dates } from '../languages/dates.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 
 export type Header = ReturnType<typeof createHeader>
 

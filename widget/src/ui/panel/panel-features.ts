@@ -4,7 +4,7 @@ import type { FormKind, MessageAuthor, WidgetMessage } from '../../client/types.
 import { element } from '../elements/elements.ts'
 import type { FormView } from '../forms/form-view.ts'
 import type { Dates } from '../languages/dates.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 import { withActivity } from '../messages/activity-lines.ts'
 import type { MessageLog } from '../messages/message-log.ts'
 import type { LoadPart, Parts } from '../parts.ts'

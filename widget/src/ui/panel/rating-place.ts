@@ -2,7 +2,7 @@ import type { ServiceClient } from '../../client/client.ts'
 import { element } from '../elements/elements.ts'
 import type { RatingCard } from '../forms/rating-card.ts'
 import type { Dates } from '../languages/dates.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 import type { LoadPart } from '../parts.ts'
 
 interface RatingPlaceDeps {

@@ -1,7 +1,7 @@
 import type { ServiceClient } from '../../client/client.ts'
 import type { AgentRequest } from '../../client/feature-types.ts'
 import { element, icon } from '../elements/elements.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 import { createNavigationSteps } from './navigation-steps.ts'
 import { cameraIcon, compassIcon } from './request-icons.ts'
 import requestsCss from './requests.css?inline'

@@ -1,6 +1,6 @@
 import type { ServiceClient } from '../../client/client.ts'
 import { element } from '../elements/elements.ts'
-import type { WidgetTexts } from '../languages/texts.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 
 export interface RequestStepsDeps {
   client: ServiceClient
