@@ -129,9 +129,8 @@ describe('a failure of the service', () => {
       if (request.url().includes('/config/')) asked += 1
     })
     // Leaving the page is no reason to ask again.
-    await page.evaluate(`dispatchEvent(new Event('pagehide'))`)
-    await Promise.all([page.waitForEvent('requestfailed'), returnToTab(page)])
-    expect(asked).toBe(1)
+    await page.evaluate(`dispatchEvent(new Event('pagehide')); new Promise((resolve) => setTimeout(resolve))`)
+    expect(asked).toBe(0)
 
     gateway().refuseOrigin(false)
     await returnToTab(page)

@@ -2,9 +2,10 @@ import { useState } from 'preact/hooks'
 import { Button, IconButton } from '../ui/button.tsx'
 import { Field, TextField, Toggle } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
-import { FailureNotice, IssueList } from '../ui/notice.tsx'
+import { FailureNotice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
 import { useUnsaved } from '../ui/unsaved.tsx'
+import { IssueList } from './issue-list.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 const modes = [

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { type Failure, issueText } from '../failures.ts'
+import type { Failure } from '../failures.ts'
 import { Button } from './button.tsx'
 import { Icon, type IconName } from './icon.tsx'
 import type { Loaded } from './load.ts'
@@ -36,24 +36,6 @@ export function FailureNotice({ failure, retry }: { failure: Failure | undefined
     <Notice tone="danger" action={action}>
       {failure.text}
     </Notice>
-  )
-}
-
-interface IssueListProps {
-  failure: Failure | undefined
-  /** Returns the part of an issue's path that the form shows. */
-  shownPath?: (path: string) => string
-}
-
-/** Lists the invalid fields of a failed call. Shows its error message if there are none. */
-export function IssueList({ failure, shownPath = (path) => path }: IssueListProps) {
-  if (!failure?.issues.length) return <FailureNotice failure={failure} />
-  return (
-    <ul class="field-error" role="alert">
-      {failure.issues.map(({ path, rule }) => (
-        <li key={`${path} ${rule}`}>{issueText({ path: shownPath(path), rule })}</li>
-      ))}
-    </ul>
   )
 }
 
