@@ -33,7 +33,7 @@ const WELL_FORMED = '^\\P{Cs}*$'
  * cannot contain.
  */
 export const portablePatterns: Record<string, string> = {
-  [WELL_FORMED]: '',
+  [WELL_FORMED]: '^[\\s\\S]*$',
   [LINE]: '^[^\\x00-\\x1f\\x7f-\\x9f]*$',
   [TEXT]: '^[^\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f][^\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f]*$',
 }

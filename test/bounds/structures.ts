@@ -75,6 +75,7 @@ export const structures: Record<string, Record<string, string>> = {
   'core/rpc/leads/work-deliveries.ts': {
     sent: 'the room of a worker: 21,000 deliveries (peer)',
     unsent: 'as `sent`',
+    recalled: 'destinations of `sent`',
     recorded: '50,000 answers (peer)',
     renewed: 'with `recorded`',
   },
