@@ -71,7 +71,8 @@ export async function startLocalStack({
   atFileEnd(async () => {
     await Promise.all([...gatewayParts, ...added].map((gateway) => gateway.stop()))
     await Promise.all(coreParts.map((core) => core.stop()))
-    output.end()
+    // Calls that fail because the core has stopped may still log, so the file stays open.
+    output.flushSync()
     await rm(dataDir, { recursive: true, force: true })
   })
 

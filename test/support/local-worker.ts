@@ -22,6 +22,7 @@ export async function startLocalWorker({ cores, dataDir }: { cores: { url: strin
   atFileEnd(async () => {
     await worker.stop()
     connected.stop()
-    output.end()
+    // Calls that fail because the core has stopped may still log, so the file stays open.
+    output.flushSync()
   })
 }
