@@ -38,7 +38,7 @@ export function createPageReports({ clock, isAllowed, current, report }: PageRep
   }
 
   function send() {
-    const page = minimized(given ?? current())
+    const page = given ? minimized(given) : current()
     if (!page || !isAllowed() || keyOf(page) === reported) return
     reported = keyOf(page)
     lastAtMs = clock.now()

@@ -1,9 +1,8 @@
 import type { PageContext } from '../../client/types.ts'
-import { minimized } from '../../features/page-context.ts'
 
-export function currentPage(): PageContext | undefined {
+export function currentPage(): PageContext {
   const viewport = { width: Math.round(innerWidth), height: Math.round(innerHeight) }
-  return minimized({ url: location.href, title: document.title, referrer: document.referrer, viewport })
+  return { url: location.href, title: document.title, referrer: document.referrer, viewport }
 }
 
 /**
