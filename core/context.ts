@@ -180,7 +180,7 @@ export function createCoreContext({
     ...privacy,
     database,
     stores,
-    /** Memory of the frames that gateways and operators have not read yet. */
+    /** Counts the bytes of frames that gateways and operators have not read yet, and limits them. */
     unreadFrames: createSharedBytes(unreadFramesMaxBytes),
     /** Limits how many inbox streams open, or get a frame, in one turn of the event loop. */
     inboxTurns: createTurns(inboxesPerTurn),

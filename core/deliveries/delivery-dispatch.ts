@@ -10,7 +10,7 @@ export interface StreamingWorker extends Claimant {
   isResponsive(): boolean
   /** Sends deliveries to the worker. If its stream has ended, returns them to the queue. */
   send(deliveries: ClaimedDelivery[]): void
-  /** Makes the worker return the deliveries of these destinations whose attempts have not started. */
+  /** Makes the worker return the deliveries of these destinations that it has not begun to send. */
   recall(destinations: string[]): void
 }
 
@@ -32,8 +32,8 @@ export interface DeliveryDispatch {
   /** Deliveries may be due, on this core or another one. */
   announce(): void
   /**
-   * Recalls deliveries that were sent in advance, because their subscriptions may be disabled or their
-   * people suppressed now. `ids` are those of changed objects.
+   * Recalls deliveries that workers have not begun to send, if their subscription or a suppression
+   * list has changed. `ids` are the ids of changed objects of any kind.
    */
   recall(ids: string[]): void
   /** The worker has room again. */

@@ -2,8 +2,8 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { describeFailure, type Failure } from '../failures.ts'
 
 /**
- * Loads a paginated list. A reload keeps the items of later pages. `name` is the field of the
- * answers that contains the items. `keyOf` returns the key of an item.
+ * Loads a paginated list. A reload keeps the items of later pages. The answers have the items in the
+ * field `name`. `keyOf` returns the key of an item.
  */
 export function usePages<Name extends string, Answer extends { nextPageToken: string } & Record<Name, unknown[]>>(
   load: (pageToken: string) => Promise<Answer>,
