@@ -12,7 +12,7 @@ import { cellOf, type Table } from '../table.ts'
 import { type Backlog, openBacklog } from './backlog.ts'
 import type { Delivering } from './contenders/contender.ts'
 import { startOurs } from './contenders/ours.ts'
-import { drain, type Figures, steady } from './steps.ts'
+import { drain, type Figures, steady, stopWorker } from './steps.ts'
 
 const day = 86_400_000
 
@@ -46,7 +46,7 @@ export const queuePart: Part = async ({ rounds, quick, full, only, profile, log 
     return figures
   }
 
-  delivering.worker().kill('SIGSTOP')
+  await stopWorker(delivering)
   await delivering.fill(50)
   const backlog = await openBacklog(core.mongodbUri)
   delivering.worker().kill('SIGCONT')

@@ -16,7 +16,16 @@ const redeliveredWithinMs = 150_000
 const send = <Answer>(receiver: CommandProcess, command: ReceiverCommand) => receiver.call<Answer>(command)
 const reset = (receiver: CommandProcess, delayMs = receiverDelayMs) => send(receiver, { do: 'reset', delayMs })
 
-/** Measures how fast a backlog is delivered. The worker is stopped while the queue is filled. */
+/** Stops the worker like a process that hangs. Resolves when it gets no more deliveries. */
+export async function stopWorker({ worker, goneAfterMs = 0 }: Delivering): Promise<void> {
+  worker().kill('SIGSTOP')
+  await delay(goneAfterMs)
+}
+
+/**
+ * Measures how fast a backlog is delivered, from the first request. The worker is stopped while the
+ * queue is filled.
+ */
 export async function drain(
   delivering: Delivering,
   receiver: CommandProcess,
@@ -24,15 +33,15 @@ export async function drain(
   fill: 'fill' | 'fillOne' = 'fill',
 ): Promise<Figures> {
   await reset(receiver)
-  delivering.worker().kill('SIGSTOP')
+  await stopWorker(delivering)
   await delivering[fill](count)
   const before = await usageOf(delivering.pids())
-  const began = clock()
   delivering.worker().kill('SIGCONT')
   const { answered, doubles, lastAt } = await send<Received>(receiver, { do: 'wait', count, withinMs: drainWithinMs })
   await delivering.settled()
   const { cpuSeconds, residentMb } = await usageOf(delivering.pids())
-  const seconds = (lastAt - began) / 1000
+  const arrivals = (await send<Times>(receiver, { do: 'times' })).map(([, at]) => at)
+  const seconds = (lastAt - Math.min(...arrivals)) / 1000
   return {
     rate: answered / seconds,
     missing: count - answered,
@@ -44,7 +53,7 @@ export async function drain(
 
 export async function enqueue(delivering: Delivering, receiver: CommandProcess, count: number): Promise<Figures> {
   await reset(receiver)
-  delivering.worker().kill('SIGSTOP')
+  await stopWorker(delivering)
   const rate = await delivering.enqueue(count, concurrency)
   delivering.worker().kill('SIGCONT')
   await send<Received>(receiver, { do: 'wait', count, withinMs: drainWithinMs })

@@ -12,10 +12,9 @@ interface Choice {
 
 export interface DueDestinations {
   /**
-   * Chooses at random up to as many due destinations as the worker has places, if it has room for
-   * them. `isFresh` is
-   * true if the due destinations were read by this call. Also returns the next due time if it is
-   * known.
+   * Chooses at random due destinations that the worker has room for, at one delivery each.
+   * `isFresh` is true if the due destinations were read by this call. Also returns the next due
+   * time if it is known.
    */
   choose(room: WorkerRoom, time: Date, mustRead: boolean): Promise<Choice>
   /** Skips a destination until this time, because its rate limit is reached. */
@@ -53,40 +52,37 @@ export function createDueDestinations({
   /** End of the pause of each destination whose rate limit is reached. */
   const pauses = new Map<string, number>()
 
-  const isOpen = (destination: string, room: WorkerRoom) => room.placesFor(destination) > 0 && !pauses.has(destination)
-
   async function choose(room: WorkerRoom, time: Date, mustRead: boolean): Promise<Choice> {
     for (const [destination, until] of pauses) if (until <= time.getTime()) pauses.delete(destination)
     if (backlog && !mustRead && time.getTime() < backlog.readAt + backlogMaxAgeMs) {
-      const chosen = takeFromBacklog(backlog, room)
+      const chosen = takeOpen(backlog.destinations, room)
       if (chosen.length > 0) return { chosen, due: Number.POSITIVE_INFINITY, isFresh: false }
     }
     const { destinations, ...rest } = await read(time)
     if (backlog) backlog = { destinations: shuffled(destinations, random), readAt: time.getTime() }
-    const chosen = backlog
-      ? takeFromBacklog(backlog, room)
-      : shuffled(
-          destinations.filter((destination) => isOpen(destination, room)),
-          random,
-        ).slice(0, room.places())
+    const chosen = takeOpen(backlog?.destinations ?? shuffled(destinations, random), room)
     return { chosen, isFresh: true, ...rest }
   }
 
   /**
-   * Removes from the backlog up to `limit` destinations that the worker has room for, and returns
-   * them. So each destination is chosen once before any is chosen again, and many claims share one
-   * list of all due destinations.
+   * Removes from the list the destinations that the worker has room for, at one delivery each, and
+   * returns them. So each destination is chosen once before any is chosen again, and many claims
+   * share one list of all due destinations.
    */
-  function takeFromBacklog({ destinations }: { destinations: string[] }, room: WorkerRoom): string[] {
+  function takeOpen(destinations: string[], room: WorkerRoom): string[] {
     const chosen: string[] = []
-    let kept = 0
-    let index = 0
-    for (; index < destinations.length && chosen.length < room.places(); index += 1) {
-      const destination = destinations[index] as string
-      if (isOpen(destination, room)) chosen.push(destination)
-      else destinations[kept++] = destination
+    const kept: string[] = []
+    for (const destination of destinations) {
+      if (!pauses.has(destination) && room.reserve(destination)) {
+        chosen.push(destination)
+        continue
+      }
+      kept.push(destination)
+      // The refused destination waits for room, so the worker's next room is filled.
+      if (room.places() === 0) break
     }
-    destinations.splice(kept, index - kept)
+    destinations.splice(0, chosen.length + kept.length, ...kept)
+    for (const destination of chosen) room.free(destination)
     return chosen
   }
 

@@ -29,7 +29,7 @@ describe('the room of a worker', () => {
   it('the room of a worker has more places for a destination that answers quickly, and no more after a slow answer', () => {
     const room = createWorkerRoom({ limit: 50, perDestination: 10, ofStream: true })
     expect(reserveAll(room, 'a')).toBe(10)
-    room.free('a', 200)
+    room.free('a', 50)
     expect(reserveAll(room, 'a')).toBe(1 + 50)
     room.free('a', 1)
     expect(reserveAll(room, 'a')).toBe(1 + 50)
@@ -39,12 +39,26 @@ describe('the room of a worker', () => {
     expect(reserveAll(room, 'b')).toBe(10)
   })
 
+  it('the room of a worker has one more place for each new destination while answers are quick', () => {
+    const room = createWorkerRoom({ limit: 10, perDestination: 1, ofStream: true })
+    const newOnes = (name: string) =>
+      Array.from({ length: 2_000 }, (_, index) => reserveAll(room, `${name}${index}`)).reduce(
+        (sum, count) => sum + count,
+      )
+    room.reserve('a')
+    expect(newOnes('before')).toBe(9)
+    room.free('a', 5)
+    expect(newOnes('quick')).toBe(1 + 1_000)
+    room.free('before0', 10_000)
+    expect(newOnes('slow')).toBe(1)
+  })
+
   it('the room of a worker asks for more when half of the deliveries in advance are left, or at once if there are none', () => {
     const room = createWorkerRoom({ limit: 50, perDestination: 2, ofStream: true })
     reserveAll(room, 'a')
-    expect(room.free('a', 500)).toBe(true)
+    expect(room.free('a', 125)).toBe(true)
     expect(reserveAll(room, 'a')).toBe(1 + 4)
-    expect(Array.from({ length: 4 }, () => room.free('a', 500))).toEqual([false, true, false, false])
+    expect(Array.from({ length: 4 }, () => room.free('a', 125))).toEqual([false, true, false, false])
     reserveAll(room, 'b')
     expect(room.free('b', 5_000)).toBe(true)
     // Nothing waits for this room.

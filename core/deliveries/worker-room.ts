@@ -1,6 +1,6 @@
 /** Maximum number of deliveries that a worker gets in advance, for one destination and in all. */
 const aheadMax = 100
-const aheadMaxInAll = (limit: number) => Math.min(1_000, 2 * limit)
+const aheadMaxInAll = 1_000
 /** Maximum number of destinations that wait, or whose last answer is kept without open deliveries. */
 const rememberedMax = 10_000
 /**
@@ -8,7 +8,7 @@ const rememberedMax = 10_000
  * milliseconds, at the speed of the destination's last answer. They wait in the worker, so that its
  * next attempt starts without waiting for a core.
  */
-const aheadMs = 1_000
+const aheadMs = 250
 
 /** The free capacity of one worker, as one core counts it. */
 export interface WorkerRoom {
@@ -61,15 +61,17 @@ export function createWorkerRoom(options: {
   let { limit, perDestination } = options
   let base = 0
   let extra = 0
+  /** One if the last answer of any destination was quick, otherwise none. */
+  let aheadOfUnknown = 0
   const usages = new Map<string, Usage>()
   for (const name of [...underWay.keys(), ...ahead.keys()])
     usages.set(name, { base: underWay.get(name) ?? 0, extra: 0, ahead: ahead.get(name) ?? 0 })
   /** Destinations with due deliveries that the worker has no room for. */
   const waiting = new Set<string>()
 
-  const newUsage = (): Usage => ({ base: 0, extra: 0, ahead: 0 })
+  const newUsage = (): Usage => ({ base: 0, extra: 0, ahead: aheadOfUnknown })
   const freeBase = () => Math.max(0, limit - base)
-  const freeExtra = () => (ofStream ? aheadMaxInAll(limit) - extra : 0)
+  const freeExtra = () => (ofStream ? aheadMaxInAll - extra : 0)
 
   function has(destination: string) {
     const { base, extra } = usages.get(destination) ?? newUsage()
@@ -119,8 +121,10 @@ export function createWorkerRoom(options: {
         usage.base -= 1
         base -= 1
       }
-      if (durationMs !== undefined)
+      if (durationMs !== undefined) {
         usage.ahead = Math.min(aheadMax, perDestination * Math.floor(aheadMs / Math.max(durationMs, 1)))
+        aheadOfUnknown = Math.min(1, usage.ahead)
+      }
       if (usage.base + usage.extra === 0 && (usage.ahead === 0 || usages.size > rememberedMax))
         usages.delete(destination)
       if (base + extra === 0) waiting.clear()

@@ -35,6 +35,8 @@ export interface Delivering {
   /** Enqueues at a fixed rate. Returns each delivery's ID and the start time of its call. */
   steady(rate: number, seconds: number): Promise<[id: string, at: number][]>
   worker(): StartedProcess
+  /** Time in milliseconds after which a worker that hangs gets no more deliveries. */
+  goneAfterMs?: number
   startWorker(): Promise<void>
   /**
    * Processes whose CPU time and memory are measured. The producer of a job queue is among them: it

@@ -5,6 +5,9 @@ import { scratchFolder } from '../../workspace.ts'
 import { type Contender, concurrency, type Delivering } from './contender.ts'
 import { producing } from './producer.ts'
 
+/** Default of DELIVERY_LEASE_MS. */
+const leaseMs = 5_000
+
 /** The service: a core with its embedded engine and a delivery worker, in two processes. */
 export const ours: Contender = {
   name: 'Service',
@@ -21,6 +24,7 @@ export async function startOurs(receiverPort: number, profile?: string) {
   const delivering: Delivering = {
     ...producing(producer),
     worker: () => worker,
+    goneAfterMs: 1.1 * leaseMs,
     async startWorker() {
       worker = await startWorker(core, profile)
     },

@@ -1,0 +1,37 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { createDueDestinations } from './due-destinations.ts'
+import { createWorkerRoom } from './worker-room.ts'
+
+it('chooses each due destination that has room, and together no more than fit', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.record({
+        count: fc.integer({ min: 0, max: 400 }),
+        limit: fc.integer({ min: 0, max: 60 }),
+        perDestination: fc.integer({ min: 1, max: 10 }),
+        taken: fc.integer({ min: 0, max: 60 }),
+        answerMs: fc.constantFrom(1, 100, 10_000),
+        paused: fc.integer({ min: 0, max: 5 }),
+      }),
+      async ({ count, limit, perDestination, taken, answerMs, paused }) => {
+        const due = Array.from({ length: count }, (_, index) => `d${index}`)
+        const upcoming = due.slice(0, 256).map((destination) => ({ destination, dueAt: new Date(0) }))
+        const queue = { upcoming: async () => upcoming, dueDestinations: async () => due }
+        const destinations = createDueDestinations({ queue, random: Math.random })
+        for (const each of due.slice(0, paused)) destinations.pause(each, 2)
+        const room = createWorkerRoom({ limit, perDestination, ofStream: true })
+        room.reserve('answered')
+        room.free('answered', answerMs)
+        for (let index = 0; index < taken; index += 1) room.reserve(due[index % Math.max(1, count)] ?? 'other')
+        const before = room.taken()
+        const { chosen } = await destinations.choose(room, new Date(1), false)
+        expect(room.taken()).toBe(before)
+        expect(chosen.filter((each) => due.indexOf(each) < paused)).toEqual([])
+        expect(chosen.map((each) => room.reserve(each))).toEqual(chosen.map(() => true))
+        const left = due.slice(paused).filter((each) => !chosen.includes(each))
+        expect(left.filter((each) => room.placesFor(each) > 0)).toEqual([])
+      },
+    ),
+  )
+})
