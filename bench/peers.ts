@@ -7,8 +7,6 @@ import { promisify } from 'node:util'
 /** Packages of the compared systems, installed on first use. The service itself does not need them. */
 const versions = {
   bullmq: '6.7.0',
-  agenda: '6.2.6',
-  '@agendajs/mongo-backend': '4.0.3',
   pg: '8.23.1',
   'pg-boss': '12.38.0',
   'graphile-worker': '0.18.0',
@@ -21,7 +19,7 @@ const run = promisify(execFile)
 
 /**
  * Installs the packages of the compared systems in `.cache/bench`. They use the project's own
- * copies of ioredis and mongodb. Throws if the packages cannot be installed.
+ * copy of ioredis. Throws if the packages cannot be installed.
  */
 export async function installPeers(): Promise<void> {
   const manifest = join(folder, 'package.json')

@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type CommandProcess, startCommandProcess } from '../../test/support/processes.ts'
 import type { Part, PartOptions } from '../part.ts'
 import type { Cell, Table } from '../table.ts'
-import { agenda } from './contenders/agenda.ts'
 import { bullmq } from './contenders/bullmq.ts'
 import { type Contender, concurrency, destinations } from './contenders/contender.ts'
 import { ours } from './contenders/ours.ts'
@@ -14,7 +13,6 @@ const contenders = [
   bullmq({ log: true, appendfsync: 'everysec' }),
   bullmq({ log: true, appendfsync: 'always' }),
   ...postgresQueues,
-  agenda,
 ]
 const names = ['drain', 'single', 'enqueue', 'steady', 'crash'] as const
 type Step = (typeof names)[number]
