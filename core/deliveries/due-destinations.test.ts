@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { createDueDestinations } from './due-destinations.ts'
 import { createWorkerRoom } from './worker-room.ts'
 
-it('chooses each due destination that has room, and together no more than fit', async () => {
+it('chooses each due destination that the worker has room for, and never more than fit into it together', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({

@@ -12,7 +12,7 @@ interface Choice {
 
 export interface DueDestinations {
   /**
-   * Chooses at random due destinations that the worker has room for, at one delivery each.
+   * Chooses due destinations at random. The worker has room for one delivery of each of them.
    * `isFresh` is true if the due destinations were read by this call. Also returns the next due
    * time if it is known.
    */
@@ -65,8 +65,8 @@ export function createDueDestinations({
   }
 
   /**
-   * Removes from the list the destinations that the worker has room for, at one delivery each, and
-   * returns them. So each destination is chosen once before any is chosen again, and many claims
+   * Removes destinations from the list and returns them, as long as the worker has room for one
+   * delivery of each of them. So each destination is chosen once before any is chosen again, and many claims
    * share one list of all due destinations.
    */
   function takeOpen(destinations: string[], room: WorkerRoom): string[] {

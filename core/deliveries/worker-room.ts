@@ -39,9 +39,10 @@ export interface WorkerRoom {
 interface Usage {
   /** Number of deliveries that the worker sends at once. */
   base: number
-  /** Number of deliveries that the worker has in advance, and how many it may have. */
+  /** Number of deliveries that the worker has in advance. */
   extra: number
-  ahead: number
+  /** How many it may have in advance. Undefined until the destination has answered. */
+  ahead?: number
 }
 
 /**
@@ -61,15 +62,20 @@ export function createWorkerRoom(options: {
   let { limit, perDestination } = options
   let base = 0
   let extra = 0
-  /** One if the last answer of any destination was quick, otherwise none. */
-  let aheadOfUnknown = 0
+  /** Whether the last answer of any destination was quick. */
+  let isQuick = false
   const usages = new Map<string, Usage>()
   for (const name of [...underWay.keys(), ...ahead.keys()])
     usages.set(name, { base: underWay.get(name) ?? 0, extra: 0, ahead: ahead.get(name) ?? 0 })
   /** Destinations with due deliveries that the worker has no room for. */
   const waiting = new Set<string>()
 
-  const newUsage = (): Usage => ({ base: 0, extra: 0, ahead: aheadOfUnknown })
+  const newUsage = (): Usage => ({ base: 0, extra: 0 })
+  /**
+   * A new destination may hang. As long as the worker has fewer deliveries in advance than half of its
+   * attempts, the others wait at most until its present attempts end.
+   */
+  const aheadOf = ({ ahead }: Usage) => ahead ?? (isQuick && extra < limit / 2 ? 1 : 0)
   const freeBase = () => Math.max(0, limit - base)
   const freeExtra = () => (ofStream ? aheadMaxInAll - extra : 0)
 
@@ -80,10 +86,12 @@ export function createWorkerRoom(options: {
 
   function placesOf(usage: Usage) {
     const free = freeBase()
-    const share = ofStream ? Math.min(perDestination, Math.max(1, Math.floor(free / 3))) : perDestination + usage.ahead
+    const share = ofStream
+      ? Math.min(perDestination, Math.max(1, Math.floor(free / 3)))
+      : perDestination + aheadOf(usage)
     return {
       base: Math.max(0, Math.min(free, share - usage.base)),
-      extra: Math.max(0, Math.min(freeExtra(), usage.ahead - usage.extra)),
+      extra: Math.max(0, Math.min(freeExtra(), aheadOf(usage) - usage.extra)),
     }
   }
 
@@ -123,15 +131,14 @@ export function createWorkerRoom(options: {
       }
       if (durationMs !== undefined) {
         usage.ahead = Math.min(aheadMax, perDestination * Math.floor(aheadMs / Math.max(durationMs, 1)))
-        aheadOfUnknown = Math.min(1, usage.ahead)
+        isQuick = usage.ahead > 0
       }
-      if (usage.base + usage.extra === 0 && (usage.ahead === 0 || usages.size > rememberedMax))
-        usages.delete(destination)
+      if (usage.base + usage.extra === 0 && (!usage.ahead || usages.size > rememberedMax)) usages.delete(destination)
       if (base + extra === 0) waiting.clear()
       if (wasFull && waiting.size > 0) return true
       // Wait until the worker has at most half of the deliveries in advance that it may have.
       // Then one claim returns many deliveries.
-      return waiting.has(destination) && usage.extra <= usage.ahead / 2 && waiting.delete(destination)
+      return waiting.has(destination) && usage.extra <= aheadOf(usage) / 2 && waiting.delete(destination)
     },
     resize(size) {
       limit = size.limit

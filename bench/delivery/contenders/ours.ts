@@ -1,12 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readCoreConfig } from '../../../core/config.ts'
 import { freePort, type StartedProcess, startCommandProcess, startProcess } from '../../../test/support/processes.ts'
 import { scratchFolder } from '../../workspace.ts'
 import { type Contender, concurrency, type Delivering } from './contender.ts'
 import { producing } from './producer.ts'
-
-/** Default of DELIVERY_LEASE_MS. */
-const leaseMs = 5_000
 
 /** The service: a core with its embedded engine and a delivery worker, in two processes. */
 export const ours: Contender = {
@@ -24,7 +22,7 @@ export async function startOurs(receiverPort: number, profile?: string) {
   const delivering: Delivering = {
     ...producing(producer),
     worker: () => worker,
-    goneAfterMs: 1.1 * leaseMs,
+    goneAfterMs: 1.1 * readCoreConfig({}).DELIVERY_LEASE_MS,
     async startWorker() {
       worker = await startWorker(core, profile)
     },
