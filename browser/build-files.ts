@@ -1,7 +1,7 @@
 import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Returns true if `target` is missing, or if a source is newer or of the same time. */
+/** Returns true if `target` is missing or older than a source. Equal times count as older. */
 export async function isOutdated(target: string, sources: readonly string[]): Promise<boolean> {
   const changed = await Promise.all(sources.map(modifiedAt))
   return (await modifiedAt(target)) <= Math.max(...changed)

@@ -89,7 +89,7 @@ describe('actions of operators in a conversation', () => {
     const image = page.getByRole('img', { name: /^Screenshot of the visitor/ })
     await until('the image', () => image.evaluate((element) => (element as HTMLImageElement).naturalWidth > 0))
     const src = (await image.getAttribute('src'))!
-    // The page's content security policy lets it show the image, but not fetch it.
+    // The content security policy allows the page to show the image, but not to fetch it.
     const isReleased = () =>
       page.evaluate(async (url) => {
         const shown = Object.assign(new Image(), { src: url })

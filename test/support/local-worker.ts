@@ -22,7 +22,7 @@ export async function startLocalWorker({ cores, dataDir }: { cores: { url: strin
   atFileEnd(async () => {
     await worker.stop()
     connected.stop()
-    // Calls that fail because the core has stopped may still log, so the file stays open.
+    // The file stays open, because a call may fail and be logged after the core has stopped.
     output.flushSync()
   })
 }

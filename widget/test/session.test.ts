@@ -155,7 +155,7 @@ describe('the renewal of a grant', () => {
 })
 
 describe('disabled connections', () => {
-  it('C7.1 a stored end by a disabled connection is also read in the form of an earlier version, until the host starts a new session', async () => {
+  it('C7.1 a session that an earlier version stored as ended by a disabled connection stays ended, until the host starts a new one', async () => {
     const storage = createMemoryStorage()
     const ended = { event: 'connection.disabled', code: 'ConnectionDisabled' }
     storage.setItem('service.widget.1.pk_friendly', JSON.stringify({ clientInstanceId: 'tab', ended }))

@@ -2,8 +2,8 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { describeFailure, type Failure } from '../failures.ts'
 
 /**
- * Loads a paginated list. A reload keeps the items of later pages. The answers have the items in the
- * field `name`. `keyOf` returns the key of an item.
+ * Loads a list page by page. A reload also keeps the items of later pages. `name` is the field of an
+ * answer with its items. `keyOf` returns the key of an item.
  */
 export function usePages<Name extends string, Answer extends { nextPageToken: string } & Record<Name, unknown[]>>(
   load: (pageToken: string) => Promise<Answer>,
