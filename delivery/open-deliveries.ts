@@ -20,6 +20,9 @@ export interface OpenDelivery {
   sentOver?: CoreStream | undefined
 }
 
+/** Identifies a claim of a delivery. */
+export const keyOf = ({ deliveryId, claimId }: { deliveryId: string; claimId: string }) => `${deliveryId} ${claimId}`
+
 /**
  * Limits the concurrent attempts of a worker. At most `concurrency` attempts run at once, and at
  * most `perDestination` per destination. A destination also gets at most a third of the free places,

@@ -4,9 +4,10 @@ import type { Logger } from 'pino'
 import type { ClaimedDelivery, ClaimState, WorkDeliveriesResponse } from '#proto/lead/v1/delivery_pb.js'
 import { readAtScrape } from '../platform/observability/metrics.ts'
 import { type CoreStream, createCoreStream, type StreamCalls } from './core-stream.ts'
+import { createLeaseRenewals } from './lease-renewals.ts'
 import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
 import { observeAttempt } from './observed-attempt.ts'
-import { createOpenDeliveries, type OpenDelivery } from './open-deliveries.ts'
+import { createOpenDeliveries, keyOf, type OpenDelivery } from './open-deliveries.ts'
 import type { Outcome, Sender } from './sender.ts'
 
 /** Time for the last results of a stopping worker. */
@@ -16,8 +17,7 @@ const lastResultsMs = 2_000
  * know that it runs.
  */
 const beatMs = 250
-/** Number of renewals per lease time, so that a failed renewal is repeated before the lease ends. */
-const renewalsPerLease = 4
+
 export interface DeliveryWorker {
   start(): void
   /** Returns true if a core has accepted the worker's stream. */
@@ -68,11 +68,11 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   const running = new Set<Promise<void>>()
   const interrupted = new AbortController()
   const settled = Promise.withResolvers<void>()
-  let turn = 0
   let isStopping = false
   let beat: NodeJS.Timeout | undefined
 
   const openStreams = () => [...streams.values()].filter((stream) => stream.isOpen())
+  const renewals = createLeaseRenewals({ held, openStreams, metrics, logger, now })
 
   readAtScrape([metrics.running, metrics.unreported, metrics.idleConnections, metrics.streams], () => [
     running.size,
@@ -131,7 +131,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
       releaseWaiting((each) => each.stream === stream && recalled.includes(each.delivery.destination))
     startNext()
     onRecorded(recorded)
-    onRenewed(renewed)
+    renewals.onAnswer(renewed)
     if (isDrained) drained.add(stream)
     checkSettled()
   }
@@ -194,42 +194,6 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     logger.warn({ lost: late }, 'results were reported after their leases were lost; a core ignored them')
   }
 
-  /**
-   * Renews the leases that are due. The streams take turns, so that a core that hangs does not stop
-   * all renewals.
-   */
-  function renewDue(): void {
-    const all = openStreams()
-    const due = [...held.values()].filter(
-      ({ leaseEndsAt, renewedAt, delivery: { leaseMs } }) =>
-        leaseEndsAt > 0 && now() - renewedAt >= leaseMs / renewalsPerLease,
-    )
-    for (const each of all.length > 0 ? due : []) {
-      each.renewedAt = now()
-      each.renewingSince ??= now()
-    }
-    const renewals = due.map(({ delivery: { deliveryId, claimId } }) => ({ deliveryId, claimId }))
-    turn += 1
-    for (const [index, stream] of all.entries()) stream.send(index === turn % all.length ? { renewals } : {})
-  }
-
-  function onRenewed(renewed: ClaimState[]): void {
-    let lost = 0
-    for (const state of renewed) {
-      const each = held.get(keyOf(state))
-      metrics.renewals.inc({ result: state.held ? 'held' : 'lost' })
-      if (!each) continue
-      const { renewingSince = 0, delivery } = each
-      each.renewingSince = undefined
-      if (state.held) each.leaseEndsAt = Math.max(each.leaseEndsAt, renewingSince + delivery.leaseMs)
-      else if (!each.result) {
-        each.leaseEndsAt = 0
-        lost += 1
-      }
-    }
-    if (lost > 0) logger.warn({ lost }, 'leases lost; other workers may send these deliveries again')
-  }
-
   function checkSettled(): void {
     if (isStopping && held.size === 0 && openStreams().every((stream) => drained.has(stream))) settled.resolve()
   }
@@ -237,7 +201,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   return {
     start() {
       followCores({ added: addCore, removed: removeCore })
-      beat = setInterval(renewDue, beatMs)
+      beat = setInterval(renewals.sendDue, beatMs)
     },
     isReady: () => openStreams().length > 0,
     async stop() {
@@ -266,8 +230,6 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     },
   }
 }
-
-const keyOf = ({ deliveryId, claimId }: { deliveryId: string; claimId: string }) => `${deliveryId} ${claimId}`
 
 /** Waits for all promises of the set, including promises that are added during the wait. */
 async function allOf(running: Set<Promise<void>>): Promise<void> {
