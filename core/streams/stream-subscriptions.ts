@@ -5,25 +5,9 @@ import type { EventStore } from '../log/event-store.ts'
 import { endsSession, type LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { createFeeds, type Feed } from './feeds.ts'
-import {
-  type EncodedEvent,
-  encodeFor,
-  isSentTo,
-  resetRequired,
-  type StreamEvent,
-  type StreamSession,
-  toStreamEvent,
-} from './model.ts'
-import {
-  firstPage,
-  maxReplayChars,
-  pageSizeFor,
-  parseEventId,
-  type ReadPage,
-  type ReplayWindow,
-  replayPage,
-  type StartPoint,
-} from './replay-window.ts'
+import { encodeFor, isSentTo, resetRequired, type StreamSession, toStreamEvent } from './model.ts'
+import { firstPage, parseEventId, type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
+import { createReplays } from './replays.ts'
 import {
   createSessionStreams,
   type SessionStreams,
@@ -98,7 +82,9 @@ export function createStreamSubscriptions({
     end,
     now,
   })
+  const replay = createReplays({ replayWindow, metrics, maySend, end })
   const observers: SubscriptionObserver[] = []
+
   function close(subscription: StreamSubscription): boolean {
     if (subscription.mode === 'ended') return false
     subscription.mode = 'ended'
@@ -111,76 +97,6 @@ export function createStreamSubscriptions({
 
   function end(subscription: StreamSubscription, error?: unknown) {
     if (close(subscription)) subscription.sink.closed(subscription.id, error)
-  }
-
-  async function replay(subscription: StreamSubscription, known?: ReadPage) {
-    try {
-      for (let chars = 0, next = known; subscription.mode === 'replaying'; next = undefined) {
-        const { feed, sink } = subscription
-        if (subscription.position >= feed.through) {
-          subscription.mode = 'live'
-          metrics.replaySize.observe(subscription.replayed)
-          subscription.replayed = 0
-          return
-        }
-        const { page, through, limit } = next ?? (await read(subscription))
-        if (subscription.mode !== 'replaying') return
-        if (subscription.isHeld || !maySend()) {
-          subscription.mode = 'live'
-          return
-        }
-        const sent = sendPage(subscription, page, maxReplayChars - chars)
-        if (sent.hasEnded) return end(subscription)
-        chars += sent.chars
-        // After large events, a read has no more of them than are sent before the next pause.
-        if (sent.events > 0) subscription.pageSize = pageSizeFor(sent.chars / sent.events)
-        if (chars >= maxReplayChars) {
-          subscription.mode = 'paused'
-          sink.paused(subscription.id)
-          return
-        }
-        if (page.length < limit && subscription.position < through) {
-          subscription.position = through
-          sink.advanced([subscription.id], through)
-        }
-      }
-    } catch (error) {
-      end(subscription, error)
-    }
-  }
-
-  async function read({ feed, position, pageSize: limit }: StreamSubscription): Promise<ReadPage> {
-    const { through } = feed
-    return { page: await replayWindow.read(feed.conversationId, position, through, limit), through, limit }
-  }
-
-  /**
-   * Sends events of a replay until `maxChars` characters were sent. Skips events that the session
-   * must not receive. Returns the numbers of characters and of events, and whether an event ended the
-   * session.
-   */
-  function sendPage(subscription: StreamSubscription, page: StreamEvent[], maxChars: number) {
-    const { id, sink, session, epoch } = subscription
-    const sending: EncodedEvent[] = []
-    let chars = 0
-    let ending: EncodedEvent | undefined
-    for (const event of page) {
-      subscription.position = event.sequence
-      if (!isSentTo(event, session)) continue
-      const encoded = encodeFor(event, epoch)
-      chars += encoded.json.length
-      if (endsSession(event.type)) {
-        ending = encoded
-        break
-      }
-      sending.push(encoded)
-      if (chars >= maxChars) break
-    }
-    subscription.replayed += sending.length
-    if (sending.length > 0) sink.replayed(id, sending)
-    if (ending) sink.event([id], ending)
-    else if ((sending.at(-1)?.sequence ?? 0) < subscription.position) sink.advanced([id], subscription.position)
-    return { chars, events: sending.length, hasEnded: ending !== undefined }
   }
 
   function deliver(feed: Feed<StreamSubscription>, appended: LogEvent) {

@@ -33,7 +33,7 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['core/streams/replay-window.test.ts'],
   },
   subscriptions: {
-    mutate: ['core/streams/stream-subscriptions.ts'],
+    mutate: ['core/streams/{stream-subscriptions,replays}.ts'],
     tests: ['core/streams/{stream-subscriptions-steps,lost-wakeups}.test.ts'],
   },
   idempotency: {
