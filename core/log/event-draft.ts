@@ -4,13 +4,31 @@ import type { LogEnd, LogEvent } from '../log-event.ts'
 export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'waitingSince' | 'removableAt'>
 
 /** Whether the event opens a closed conversation. */
-export const opens = ({ message, type }: EventDraft) => message !== undefined || type === 'conversation.reopened'
+const opens = ({ message, type }: EventDraft) => message !== undefined || type === 'conversation.reopened'
 
 /** A visitor waits from the first message after an answer, or from a bot's request for a person. */
-export function waitingAfter({ type, message }: EventDraft, end: LogEnd, occurredAt: Date): Date | undefined {
+function waitingAfter({ type, message }: EventDraft, end: LogEnd, occurredAt: Date): Date | undefined {
   const begins = message ? message.author.kind === 'visitor' : type === 'human.requested'
   if (begins) return end.waitingSince ?? occurredAt
   return message ? undefined : end.waitingSince
+}
+
+/** Returns the event that follows the end of its log. */
+export function eventAfter(
+  end: LogEnd,
+  { transient, ...draft }: EventDraft,
+  { occurredAt, transientMs }: { occurredAt: Date; transientMs: number },
+): LogEvent {
+  const closed = draft.type === 'conversation.closed' || (end.closed && !opens(draft))
+  return {
+    ...draft,
+    sequence: end.sequence + 1,
+    occurredAt,
+    closed: closed || undefined,
+    waitingSince: waitingAfter(draft, end, occurredAt),
+    transient,
+    removableAt: transient && new Date(occurredAt.getTime() + transientMs),
+  }
 }
 
 export const reopened = ({ conversationId }: EventDraft): EventDraft => ({

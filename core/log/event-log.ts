@@ -3,7 +3,7 @@ import { activeContext, type Context } from '../../platform/observability/tracin
 import { ServiceError, unavailable } from '../errors.ts'
 import type { LogEnd, LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
-import { type EventDraft, opens, reopened, waitingAfter } from './event-draft.ts'
+import { type EventDraft, eventAfter, reopened } from './event-draft.ts'
 import type { EventStore } from './event-store.ts'
 import type { LogHeads } from './log-heads.ts'
 import { measuredInsert } from './measured-insert.ts'
@@ -144,12 +144,18 @@ export function createEventLog({
   async function write(batch: Pending[]) {
     const last = await heads.get(batch.map(({ draft }) => draft.conversationId))
     const ends = new Map(batch.map((pending, index) => [pending, last[index]!]))
-    const reopening = await findReopening(batch.filter((pending) => pending.draft.message && ends.get(pending)!.closed))
+    const toClosed = batch.filter((pending) => pending.draft.message && ends.get(pending)!.closed)
+    const known = await findRepeated(toClosed)
+    // A repeated message must not reopen its conversation.
+    const reopening = new Set(toClosed.filter((pending) => !known.has(pending)))
     const writing = batch.filter(
       (pending) => !resolveIfMoved(pending, ends.get(pending)!) && !resolveIfClosed(pending, ends.get(pending)!),
     )
     const events = writing.map((pending) =>
-      place(reopening.has(pending) ? reopened(pending.draft) : pending.draft, ends.get(pending)!),
+      eventAfter(ends.get(pending)!, reopening.has(pending) ? reopened(pending.draft) : pending.draft, {
+        occurredAt: new Date(now()),
+        transientMs,
+      }),
     )
     const outcomes =
       events.length > 0
@@ -184,20 +190,6 @@ export function createEventLog({
     }
   }
 
-  function place({ transient, ...draft }: EventDraft, end: LogEnd): LogEvent {
-    const occurredAt = new Date(now())
-    const closed = draft.type === 'conversation.closed' || (end.closed && !opens(draft))
-    return {
-      ...draft,
-      sequence: end.sequence + 1,
-      occurredAt,
-      closed: closed || undefined,
-      waitingSince: waitingAfter(draft, end, occurredAt),
-      transient,
-      removableAt: transient && new Date(occurredAt.getTime() + transientMs),
-    }
-  }
-
   /** If an event may not be appended after this end, resolves its request and returns true. */
   function resolveIfMoved({ onlyAfter, resolve }: Pending, { sequence }: LogEnd): boolean {
     if (onlyAfter === undefined || onlyAfter === sequence) return false
@@ -215,17 +207,20 @@ export function createEventLog({
     return true
   }
 
-  /**
-   * Returns the candidates that are new messages. A repeated message must not reopen its
-   * conversation.
-   */
-  async function findReopening(candidates: Pending[]): Promise<Set<Pending>> {
-    if (candidates.length === 0) return new Set()
-    const found = await store.findOperations(
-      candidates.map(({ draft }) => ({ conversationId: draft.conversationId, operationKey: draft.operationKey! })),
+  /** Returns the events that the log already has for the operations of these requests. */
+  async function findRepeated(requests: Pending[]): Promise<Map<Pending, LogEvent>> {
+    if (requests.length === 0) return new Map()
+    const operations = requests.map(({ draft }) => ({
+      conversationId: draft.conversationId,
+      operationKey: draft.operationKey!,
+    }))
+    const found = new Map((await store.findOperations(operations)).map((event) => [operationOf(event), event]))
+    return new Map(
+      requests.flatMap((pending) => {
+        const event = found.get(operationOf(pending.draft))
+        return event ? [[pending, event]] : []
+      }),
     )
-    const known = new Set(found.map((event) => `${event.conversationId} ${event.operationKey}`))
-    return new Set(candidates.filter(({ draft }) => !known.has(`${draft.conversationId} ${draft.operationKey}`)))
   }
 
   /**
@@ -243,14 +238,10 @@ export function createEventLog({
   }
 
   async function answerRepeats(repeated: Pending[]) {
-    const operations = repeated.map(({ draft }) => ({
-      conversationId: draft.conversationId,
-      operationKey: draft.operationKey!,
-    }))
-    const found = await store.findOperations(operations)
-    const byOperation = new Map(found.map((event) => [`${event.conversationId} ${event.operationKey}`, event]))
-    for (const { draft, resolve, reject } of repeated) {
-      const event = byOperation.get(`${draft.conversationId} ${draft.operationKey}`)
+    const known = await findRepeated(repeated)
+    for (const pending of repeated) {
+      const { draft, resolve, reject } = pending
+      const event = known.get(pending)
       if (!event) reject(unavailable())
       else if (event.inputHash !== draft.inputHash) reject(new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT))
       else resolve({ event, replayed: true })
@@ -280,3 +271,5 @@ export function createEventLog({
     drain: () => idle.promise,
   }
 }
+
+const operationOf = ({ conversationId, operationKey }: EventDraft) => `${conversationId} ${operationKey}`
