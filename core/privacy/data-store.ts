@@ -7,6 +7,7 @@ import type { LeadDocument } from '../leads/lead-store.ts'
 import { entriesOf } from '../search/search-entry-store.ts'
 import type { Session } from '../sessions/model.ts'
 import { type SessionDocument, toSession } from '../sessions/session-store.ts'
+import { createKeptDataStore } from './kept-data-store.ts'
 import type { DataKind, VisitorTraces } from './model.ts'
 import { atOnce, documents, idOnly, ids, type Part } from './parts-store.ts'
 import type { RetentionStore } from './retention-store.ts'
@@ -28,7 +29,8 @@ export function createDataStore(
 ) {
   const { sessions, visitors, subjects, conversations, events, typing, idempotency, searchEntries, feedEntries } =
     collections
-  const { commands, leads, leadSubscriptions, deliveries, policyChanges, consents, files, retention } = collections
+  const { commands, leads, deliveries, policyChanges, files, retention } = collections
+  const kept = createKeptDataStore(collections)
   const hideable = { conversations, leads } as unknown as Record<
     DataKind,
     Collection<{ _id: string; erasing?: true | string }>
@@ -102,53 +104,12 @@ export function createDataStore(
       },
     })
 
-  /**
-   * Moves what outlives removed sessions. Stores the visitors' ids in the leads of removed
-   * conversations. Moves the latest decision on consent to another session. Stores the id of a verified
-   * visitor in the anonymous sessions of the same browser. So an erasure finds these leads and sessions.
-   */
-  async function keepLinks(removed: Session[]) {
-    const sessionIds = removed.map(({ sessionId }) => sessionId)
-    for (const session of removed) {
-      await consents.keepLatest(session, sessionIds)
-      const { sessionId, visitorId, identity } = session
-      if (!identity) continue
-      await sessions.updateMany(
-        { visitorId, identity: { $exists: false }, _id: { $ne: sessionId } },
-        { $addToSet: { linkedSubjectIds: identity.subjectId } },
-      )
-    }
-  }
-
-  async function detachLeads(removed: Session[]) {
-    const conversationIds = removed.map(({ conversationId }) => conversationId)
-    const kept = await leads.distinct('conversationId', { conversationId: { $in: conversationIds } })
-    for (const conversationId of kept as string[]) {
-      const theirs = removed.filter((session) => session.conversationId === conversationId)
-      const visitorIds = [...new Set(theirs.map(({ identity, visitorId }) => identity?.subjectId ?? visitorId))]
-      // The operation key of a form contains the id of its session. The key is no longer needed:
-      // no form can be repeated after its conversation was removed.
-      const references = { conversationId: '', operationKey: '', inputHash: '' } as const
-      await leads.updateMany({ conversationId }, { $set: { visitorIds }, $unset: references })
-    }
-  }
-
-  /** Removes the references of lead subscriptions to the attempts of these deliveries. */
-  async function removeAttemptReferences(found: Pick<DeliveryDocument, 'subscriptionId' | 'attempts'>[]) {
-    const attemptIds = found.flatMap(({ attempts }) => attempts.map(({ attemptId }) => attemptId))
-    await leadSubscriptions.updateMany(
-      { _id: { $in: [...new Set(found.map(({ subscriptionId }) => subscriptionId))] } },
-      { $pull: { notFound: { $in: attemptIds } }, $unset: { 'audit.$[entry].attemptId': '' } },
-      { arrayFilters: [{ 'entry.attemptId': { $in: attemptIds } }] },
-    )
-  }
-
   const deliveryPart = (filter: Filter<DeliveryDocument>, kind = 'deliveries') =>
     documents(deliveries, filter, {
       kind,
       fields: { subscriptionId: 1, 'attempts.attemptId': 1 },
       async act(found) {
-        await removeAttemptReferences(found)
+        await kept.removeAttemptReferences(found)
         // Check the filter again, because a held delivery may have been released after it was found.
         await deliveries.deleteMany({ $and: [{ _id: { $in: ids(found) } }, filter] })
       },
@@ -183,8 +144,8 @@ export function createDataStore(
     const theirs = { conversationId: { $in: conversationIds } }
     const keep = atOnce(async () => {
       const found = (await sessions.find(theirs).toArray()).map(toSession)
-      await detachLeads(found)
-      await keepLinks(found)
+      await kept.detachLeads(found)
+      await kept.keepLinks(found)
     })
     return [...logParts(conversationIds), keep, sessionPart(theirs), conversationPart(conversationIds)]
   }
@@ -226,27 +187,12 @@ export function createDataStore(
 
     /**
      * Parts of a session whose conversation stays. `lastSessionId` is another session of the
-     * conversation; undefined if the conversation is not stored. The session's events, except
-     * messages, become transient. Their sweep removes them, but never the end of the log.
+     * conversation; undefined if the conversation is not stored.
      */
     partsOfSession: (session: Session, lastSessionId: string | undefined): Part[] => [
       atOnce(async () => {
-        const { sessionId, conversationId } = session
-        await keepLinks([session])
-        if (lastSessionId === undefined) return
-        await conversations.updateOne(
-          { _id: conversationId, 'lastSession.sessionId': sessionId },
-          { $set: { 'lastSession.sessionId': lastSessionId } },
-        )
-        await events.updateMany(
-          { conversationId, sessionId, message: { $exists: false } },
-          {
-            $set: { transient: true, removableAt: new Date(0) },
-            // The sweep keeps the last event of the log, so this event must not contain the session
-            // id.
-            $unset: { sessionId: '', operationKey: '', inputHash: '', data: '' },
-          },
-        )
+        await kept.keepLinks([session])
+        if (lastSessionId !== undefined) await kept.detachSession(session, lastSessionId)
       }),
       sessionPart({ _id: session.sessionId }),
     ],
@@ -271,16 +217,6 @@ export function createDataStore(
       ]
     },
 
-    /**
-     * Removes the id of an erasure that is about to finish from sessions and verified visitors. Sessions
-     * and visitors that began during the erasure store its id, so that the erasure skips them.
-     */
-    async forgetErasure(erasureId: string, visitorIds: string[]): Promise<void> {
-      const theirs = { $in: visitorIds }
-      for (const field of ['afterErasures', 'joinedAfterErasures'])
-        for (const visitor of ['visitorId', 'identity.subjectId'])
-          await sessions.updateMany({ [visitor]: theirs, [field]: erasureId }, { $pull: { [field]: erasureId } })
-      await subjects.updateMany({ _id: theirs }, { $pull: { afterErasures: erasureId } })
-    },
+    forgetErasure: kept.forgetErasure,
   }
 }
