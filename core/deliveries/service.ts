@@ -23,6 +23,7 @@ import { createSuppressionGate } from './delivery-suppression.ts'
 import { createDestinationHealth } from './destination-health.ts'
 import { createLeadFanOut } from './lead-fan-out.ts'
 import { createLeadSubscriptions } from './lead-subscriptions.ts'
+import { createQueueMeasurement } from './queue-measurement.ts'
 import { createWaitingClaims } from './waiting-claims.ts'
 import { createReadyRequests } from './webhook-requests.ts'
 
@@ -42,9 +43,6 @@ const deliveryWorkHint = 'lead-deliveries'
 
 /** Interval in milliseconds at which deliveries are reconciled with subscriptions and leads. */
 const reconcileEveryMs = 5000
-const countedMax = 1000
-/** Number of destinations whose queues the metrics show. */
-const shownQueuesMax = 10
 
 /** Maximum size in bytes of a webhook body. */
 const bodyMaxBytes = 65_536
@@ -76,36 +74,6 @@ export function createDeliveryService(
   const retentionDays = config.DELIVERY_RETENTION_DAYS
   const settings = { bodyMaxBytes, retentionDays }
   const leaseMs = config.DELIVERY_LEASE_MS
-
-  /**
-   * Measures the queue. Counts at most `countedMax` index entries, however long the queue is. A
-   * scrape returns the last values, so it never waits for the database.
-   */
-  async function measureQueue() {
-    const isDue = ({ dueAt }: { dueAt: Date }) => dueAt.getTime() <= now()
-    const upcoming = await queue.upcoming(countedMax)
-    const due = upcoming.filter(isDue)
-    const held = await holdStore.countAllHeld(countedMax)
-    // Leaves out destinations to which workers are sending. Their deliveries wait because the
-    // destination is slow, not because workers are missing.
-    const [oldest] = (await queue.upcoming(1, deliveryDispatch.busyDestinations())).filter(isDue)
-    metrics.deliveriesDue.set(due.length)
-    metrics.deliveriesScheduled.set(upcoming.length - due.length)
-    metrics.deliveriesHeld.set(held)
-    metrics.oldestDueAge.set(oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000)
-    const longest = [...Map.groupBy(upcoming, ({ destination }) => destination)]
-      .toSorted(([, one], [, other]) => other.length - one.length)
-      .slice(0, shownQueuesMax)
-    const workspaces = new Map(
-      (longest.length === 0 ? [] : await subscriptionStore.find(longest.map(([id]) => id))).map((each) => [
-        each.subscriptionId,
-        each.workspaceId,
-      ]),
-    )
-    metrics.longestQueues.reset()
-    for (const [subscription, { length }] of longest)
-      metrics.longestQueues.set({ workspace: workspaces.get(subscription) ?? '', subscription }, length)
-  }
 
   /**
    * Sends a wake-up to all cores, including this one, because deliveries may be due. If the wake-up
@@ -177,6 +145,15 @@ export function createDeliveryService(
     store: stores.deliveryRecoveries,
     subscriptions: subscriptionStore,
     announce,
+    now,
+  })
+
+  const measureQueue = createQueueMeasurement({
+    queue,
+    holds: holdStore,
+    subscriptions: subscriptionStore,
+    busyDestinations: deliveryDispatch.busyDestinations,
+    metrics,
     now,
   })
 
