@@ -1,7 +1,6 @@
 import { signal } from '@preact/signals'
 import type { Command } from '#proto/command/v1/command_pb.js'
 import type { Conversation, InboxEvent, Message, Note } from '#proto/messaging/v1/messaging_pb.js'
-import { TypingState } from '#proto/messaging/v1/messaging_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
@@ -13,6 +12,7 @@ import { createConversationEvents } from './conversation-events.ts'
 import { mergeMessages, withdrawn, withState } from './message-merge.ts'
 import type { Outbox } from './outbox.ts'
 import { createReceipts } from './receipts.ts'
+import { createThreadActions } from './thread-actions.ts'
 import { eventText } from './timeline.ts'
 
 export type Thread = ReturnType<typeof createThread>
@@ -31,7 +31,6 @@ interface ThreadDeps {
 
 const pageSize = 50
 const beyondTheEnd = 2 ** 31 - 1
-const typingRepeatMs = 5000
 
 /**
  * Provides one open conversation to its view. Loads the messages and the visitor's session, keeps
@@ -61,8 +60,6 @@ export function createThread(deps: ThreadDeps) {
   const commandChanges = signal(0)
   let stopped = false
   let typingTimer: ReturnType<typeof setTimeout> | undefined
-  let typingSentAt = 0
-  let typingSent = false
 
   const outgoing = outbox.open(conversationId, (message) => add([message]))
 
@@ -160,9 +157,7 @@ export function createThread(deps: ThreadDeps) {
     if (types) typingTimer = setTimeout(() => setVisitorTypes(false), typingLastsMs)
   }
 
-  async function applyResponse(call: Promise<{ conversation?: Conversation }>) {
-    const { conversation: updated } = await call
-    if (!updated) return
+  function onConversation(updated: Conversation) {
     inbox.update(updated)
     conversation.value = { ...updated, ...summaryOf(conversation.value) }
   }
@@ -184,6 +179,15 @@ export function createThread(deps: ThreadDeps) {
     }
   }
 
+  const actions = createThreadActions({
+    messaging,
+    conversationId,
+    agent,
+    onMessage: (message) => add([message]),
+    onConversation,
+    onNoteAdded: loadNotes,
+    now,
+  })
   const unfollow = inbox.follow(conversationId, {
     onGap: () => void reload(),
     onChange,
@@ -192,6 +196,7 @@ export function createThread(deps: ThreadDeps) {
   const firstLoad = reload()
 
   return {
+    ...actions,
     conversationId,
     conversation,
     messages,
@@ -211,16 +216,6 @@ export function createThread(deps: ThreadDeps) {
 
     loadOlder,
 
-    /** Withdraws a message. Errors: those of RedactMessage. */
-    async withdraw({ sequence }: Message) {
-      const { message } = await messaging.redactMessage({
-        conversationId,
-        sequence,
-        agent: agent(),
-      })
-      if (message) add([message])
-    },
-
     /**
      * Loads older messages until the message with this sequence is loaded, or a page fails to load.
      */
@@ -234,43 +229,6 @@ export function createThread(deps: ThreadDeps) {
 
     /** Sets whether the operator sees the messages. */
     setVisible: receipts.setVisible,
-
-    setTyping(types: boolean) {
-      if (!types && !typingSent) return
-      if (types && typingSent && now() - typingSentAt < typingRepeatMs) return
-      typingSent = types
-      typingSentAt = now()
-      const state = types ? TypingState.STARTED : TypingState.STOPPED
-      messaging.setTyping({ conversationId, state, agent: agent() }).catch(() => {})
-    },
-
-    assign: (assignee: ShownAgent | undefined) =>
-      applyResponse(
-        assignee === undefined
-          ? messaging.unassignAgent({ conversationId })
-          : messaging.assignAgent({ conversationId, agent: assignee }),
-      ),
-
-    close: () => applyResponse(messaging.closeConversation({ conversationId })),
-
-    /** Asks the visitor of the closed conversation for a rating. */
-    requestRating: () => applyResponse(messaging.closeConversation({ conversationId, requestRating: true })),
-
-    stopBot: () => applyResponse(messaging.stopBot({ conversationId })),
-
-    resumeBot: () => applyResponse(messaging.resumeBot({ conversationId })),
-
-    addTag: (tag: string) => applyResponse(messaging.addTag({ conversationId, tag })),
-
-    removeTag: (tag: string) => applyResponse(messaging.removeTag({ conversationId, tag })),
-
-    reopen: () => applyResponse(messaging.reopenConversation({ conversationId })),
-
-    /** Adds a note. A repeat with the same operation ID adds no second note. */
-    async addNote(body: string, clientOperationId: string) {
-      await messaging.addNote({ conversationId, clientOperationId, body, agent: agent() })
-      await loadNotes()
-    },
 
     setSession(changed: Session | undefined) {
       if (changed) session.value = changed
