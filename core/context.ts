@@ -7,7 +7,7 @@ import { createSharedBytes } from './concurrency/shared-bytes.ts'
 import { createTurns } from './concurrency/turns.ts'
 import { createConversationService } from './conversations/service.ts'
 import type { Database } from './database/database.ts'
-import { createDatabaseWatch } from './database/database-watch.ts'
+import { createDatabaseCheck } from './database/database-check.ts'
 import { createStores } from './database/stores.ts'
 import { createDeliveryEnding } from './deliveries/delivery-suppression.ts'
 import { createDeliveryService } from './deliveries/service.ts'
@@ -141,10 +141,10 @@ export function createCoreContext({
     },
     logger,
   })
-  const databaseWatch = createJob({
+  const databaseCheck = createJob({
     name: 'check of the database',
     everyMs: databaseCheckEveryMs,
-    run: createDatabaseWatch({ database, metrics, logger, now }),
+    run: createDatabaseCheck({ database, metrics, logger, now }),
     logger,
   })
   const modules = [
@@ -160,7 +160,7 @@ export function createCoreContext({
     suppressed,
   ]
   const jobs = [...modules, deliveries, feed, privacy].flatMap((module) => module.jobs)
-  jobs.push(historyCheck, databaseWatch)
+  jobs.push(historyCheck, databaseCheck)
   observeJobs(metrics, jobs)
 
   return {

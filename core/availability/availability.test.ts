@@ -145,7 +145,7 @@ describe('an installation that requires an operator', () => {
     await cores.core.operatorPresence.renew()
     cores.advance(4)
     await Promise.all([cores.core.operatorPresence.renew(), cores.other.operatorPresence.renew()])
-    await cores.core.availabilityWatch.check()
+    await cores.core.availabilitySender.check()
     expect(onlineOf(streams[0])).not.toContain(false)
     await leaveAgain()
   })

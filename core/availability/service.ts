@@ -5,7 +5,7 @@ import type { StreamService } from '../streams/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import { createAvailabilityOf } from './availability.ts'
-import { createAvailabilityWatch } from './availability-watch.ts'
+import { createAvailabilitySender } from './availability-sender.ts'
 import { createOperatorPresence } from './operator-presence.ts'
 import type { OperatorPresenceStore } from './operator-presence-store.ts'
 
@@ -24,7 +24,7 @@ export function createAvailabilityService(
 ) {
   const operatorPresence = createOperatorPresence({ store, processId: randomUUID(), wakeups, bus, logger, now })
   const availabilityOf = createAvailabilityOf({ presence: operatorPresence, now })
-  const availabilityWatch = createAvailabilityWatch({
+  const availabilitySender = createAvailabilitySender({
     directory: siteDirectory,
     availabilityOf,
     subscriptions: streamSubscriptions,
@@ -35,9 +35,9 @@ export function createAvailabilityService(
   return {
     operatorPresence,
     availabilityOf,
-    availabilityWatch,
+    availabilitySender,
     jobs: [
-      createJob({ name: 'check of availability', everyMs: availabilityEveryMs, run: availabilityWatch.check, logger }),
+      createJob({ name: 'check of availability', everyMs: availabilityEveryMs, run: availabilitySender.check, logger }),
       createJob({
         name: 'renewal of operator presence',
         everyMs: presenceEveryMs,

@@ -1,6 +1,6 @@
 import { MongoClient } from 'mongodb'
 import { afterAll, expect, it } from 'vitest'
-import { startLink } from '../../test/support/link.ts'
+import { startFaultyProxy } from '../../test/support/faulty-proxy.ts'
 import { isEngine, testDatabase } from '../../test/support/test-database.ts'
 import { openDatabase } from '../database/database.ts'
 import type { LogEvent } from '../log-event.ts'
@@ -15,10 +15,10 @@ afterAll(async () => {
 
 const broken = 'the event store rejects an insert if the connection broke before the insert reached the database'
 it.skipIf(!isEngine(testing))(broken, async () => {
-  const link = await startLink(decodeURIComponent(new URL(uri).host))
-  closing.push(link.close)
+  const proxy = await startFaultyProxy(decodeURIComponent(new URL(uri).host))
+  closing.push(proxy.close)
   const database = await openDatabase({
-    uri: `mongodb://127.0.0.1:${link.port}/?directConnection=true`,
+    uri: `mongodb://127.0.0.1:${proxy.port}/?directConnection=true`,
     name,
     timeoutMs: 3_000,
   })
@@ -31,9 +31,9 @@ it.skipIf(!isEngine(testing))(broken, async () => {
     occurredAt: new Date(0),
   })
   expect(await store.insert([event(1)])).toEqual(['inserted'])
-  link.cut()
+  proxy.cut()
   await expect(store.insert([event(2)])).rejects.toThrow()
-  link.mend()
+  proxy.mend()
 
   const direct = new MongoClient(uri)
   closing.unshift(() => direct.close())

@@ -11,7 +11,7 @@ import {
   WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { encodeStreamedEvent } from '../../contract/event-stream.ts'
-import { encodeAvailability } from '../availability/availability-watch.ts'
+import { encodeAvailability } from '../availability/availability-sender.ts'
 import type { CoreContext } from '../context.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
 import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'

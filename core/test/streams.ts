@@ -1,4 +1,4 @@
-import { encodeAvailability } from '../availability/availability-watch.ts'
+import { encodeAvailability } from '../availability/availability-sender.ts'
 import type { CoreContext } from '../context.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'

@@ -9,7 +9,7 @@ import { connectCores } from '../../core-client/connect-cores.ts'
 import { createCorePool } from '../../core-client/core-pool.ts'
 import { type CoreTransport, createCoreTransport } from '../../core-client/core-transport.ts'
 import { createFailoverTransport } from '../../core-client/failover-transport.ts'
-import { startLink } from '../../test/support/link.ts'
+import { startFaultyProxy } from '../../test/support/faulty-proxy.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { type CoreServer, serveCore } from '../server.ts'
@@ -79,7 +79,7 @@ describe('a unary call', () => {
 
   /** A TCP proxy in front of the core, and a client that calls through it. */
   async function startProxy() {
-    const proxy = await startLink(server.port)
+    const proxy = await startFaultyProxy(server.port)
     onTestFinished(() => proxy.close())
     const transport = connect(`http://127.0.0.1:${proxy.port}`)
     const client = createClient(SessionService, transport)

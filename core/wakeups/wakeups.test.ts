@@ -1,7 +1,7 @@
 import { MongoClient } from 'mongodb'
 import { pino } from 'pino'
 import { afterAll, expect, it } from 'vitest'
-import { type Link, startLink } from '../../test/support/link.ts'
+import { type FaultyProxy, startFaultyProxy } from '../../test/support/faulty-proxy.ts'
 import { isEngine, testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
@@ -21,8 +21,8 @@ afterAll(async () => {
 /** Starts the wake-ups of a core over a database connection that the test can slow down. */
 async function startWakeups() {
   await (await openTestDatabase({ uri, name })).close()
-  const link: Link = await startLink(decodeURIComponent(new URL(uri).hostname))
-  const client = await MongoClient.connect(`mongodb://127.0.0.1:${link.port}/?directConnection=true`)
+  const proxy: FaultyProxy = await startFaultyProxy(decodeURIComponent(new URL(uri).hostname))
+  const client = await MongoClient.connect(`mongodb://127.0.0.1:${proxy.port}/?directConnection=true`)
   const received: string[] = []
   const bus = createBus()
   bus.on('changed', (changed) => void received.push(...changed))
@@ -36,21 +36,21 @@ async function startWakeups() {
   })
   wakeups.start()
   closing.push(
-    () => link.close(),
+    () => proxy.close(),
     () => client.close(),
     () => wakeups.stop(),
   )
-  return { wakeups, bus, link, received, publish: createWakeupStore(collectionsOf(client.db(name))).publish }
+  return { wakeups, bus, proxy, received, publish: createWakeupStore(collectionsOf(client.db(name))).publish }
 }
 
-// The link stands before the socket of the engine.
+// The proxy stands before the socket of the engine.
 const itWithEngine = it.skipIf(!isEngine(testing))
 
 itWithEngine('`isCurrent` is false while reads of wake-ups take longer than a second', async () => {
-  const { wakeups, link, received, publish } = await startWakeups()
+  const { wakeups, proxy, received, publish } = await startWakeups()
   await until('it is current', () => wakeups.isCurrent())
   // Delay each direction by 600 ms.
-  link.slow(600)
+  proxy.slow(600)
   await until('it is no longer current', () => !wakeups.isCurrent())
   const seen = new Set<boolean>()
   for (let round = 0; round < 3; round += 1) {
@@ -62,19 +62,19 @@ itWithEngine('`isCurrent` is false while reads of wake-ups take longer than a se
     })
   }
   expect([...seen]).toEqual([false])
-  link.mend()
+  proxy.mend()
   await until('it is current again', () => wakeups.isCurrent())
 })
 
 itWithEngine('`current` is emitted each time when streams may send again', async () => {
-  const { wakeups, bus, link } = await startWakeups()
+  const { wakeups, bus, proxy } = await startWakeups()
   const emitted: boolean[] = []
   bus.on('current', () => emitted.push(wakeups.maySend()))
   await until('streams may send', () => wakeups.maySend())
   for (let lapse = 2; lapse <= 3; lapse += 1) {
-    link.slow(600)
+    proxy.slow(600)
     await until('streams may not send', () => !wakeups.maySend())
-    link.mend()
+    proxy.mend()
     await until('streams may send again', () => wakeups.maySend())
     expect(emitted).toEqual(Array(lapse).fill(true))
   }

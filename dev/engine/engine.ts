@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { makePrivate } from '../private-folder.ts'
+import { type EngineConnection, openEngineConnection } from './engine-connection.ts'
 import { EngineError } from './engine-error.ts'
-import { type EngineLink, openEngineLink } from './engine-link.ts'
 import { enginePlace } from './engine-place.ts'
 import { type NodeCommand, nodeForEngine } from './glibc.ts'
 import { type HostedEngine, hostEngine } from './hosted-engine.ts'
@@ -61,10 +61,10 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
     up.resolve()
   }
 
-  const watchLink = async (link: EngineLink) => {
+  const watchConnection = async (connection: EngineConnection) => {
     isUp()
-    await Promise.race([link.closed, aborted])
-    link.close()
+    await Promise.race([connection.closed, aborted])
+    connection.close()
   }
 
   const watchHosted = async (hosted: HostedEngine) => {
@@ -95,9 +95,9 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
 
   const watch = async () => {
     while (!signal.aborted) {
-      const link = await openEngineLink(place.socketPath, Math.min(heldForMs, maxPingMs), signal)
-      if (link) {
-        await watchLink(link)
+      const connection = await openEngineConnection(place.socketPath, Math.min(heldForMs, maxPingMs), signal)
+      if (connection) {
+        await watchConnection(connection)
         continue
       }
       try {

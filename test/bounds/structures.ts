@@ -85,7 +85,7 @@ export const structures: Record<string, Record<string, string>> = {
     open: '100,000 subscriptions (peer)',
   },
   'core/transport/caller.ts': { scopes: 'the methods' },
-  'core/availability/availability-watch.ts': { sites: 'installations with a subscription' },
+  'core/availability/availability-sender.ts': { sites: 'installations with a subscription' },
   'core/workspaces/opening-hours.ts': { times: 'times of one schedule' },
   'core/availability/operator-presence.ts': {
     watchers: '10,000 workspaces (peer)',

@@ -9,7 +9,7 @@ import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
 export interface Engine {
-  /** URI of the engine itself, not of a link. */
+  /** URI of the engine itself, not of a proxy. */
   uri: string
   /** Name of the cores' database. */
   database: string

@@ -49,15 +49,15 @@ async function suspend(part: Part, lastsMs: number): Promise<string> {
   })
 }
 
-/** Breaks the link between a core and its callers, and repairs the link later. */
+/** Breaks the connections between a core and its callers, and allows them again later. */
 async function breakCallers(
   cores: Core[],
   { draw, lastsMs }: { draw: number; lastsMs: number },
   what: string,
-  breakLink: (core: Core) => void,
+  breakConnections: (core: Core) => void,
 ): Promise<string> {
   const core = selectFrom(cores, draw)
-  breakLink(core)
+  breakConnections(core)
   await delay(lastsMs)
   core.callers.mend()
   return `${core.name} ${what}`
@@ -95,24 +95,24 @@ export const faults = {
   },
 
   async 'engine-cut'({ cores }, { draw, lastsMs }) {
-    const { name, link } = selectFrom(cores, draw)
-    link.cut()
+    const { name, proxy } = selectFrom(cores, draw)
+    proxy.cut()
     await delay(lastsMs)
-    link.mend()
+    proxy.mend()
     return `${name} cut off from the engine`
   },
 
   async 'engine-slow'({ cores }, { draw, lastsMs }) {
-    const { name, link } = selectFrom(cores, draw)
-    link.slow(20 + (draw % 200))
+    const { name, proxy } = selectFrom(cores, draw)
+    proxy.slow(20 + (draw % 200))
     await delay(lastsMs)
-    link.mend()
+    proxy.mend()
     return `${name} slowed to the engine`
   },
 
   async 'cursor-killed'({ engine, cores }, { draw }) {
-    const { name, link } = selectFrom(cores, draw)
-    const cursor = link.cursors().at(-1)
+    const { name, proxy } = selectFrom(cores, draw)
+    const cursor = proxy.cursors().at(-1)
     if (cursor === undefined) return `${name} has no cursor to kill`
     const client = new MongoClient(engine.uri, { serverSelectionTimeoutMS: 1_000 })
     try {
@@ -167,10 +167,10 @@ export const faults = {
   },
 
   async 'answers-broken'({ gateways }, { draw, lastsMs }) {
-    const { name, link } = selectFrom(gateways, draw)
-    link.resetInAnswers(0.2)
+    const { name, proxy } = selectFrom(gateways, draw)
+    proxy.resetInAnswers(0.2)
     await delay(lastsMs)
-    link.mend()
+    proxy.mend()
     return `answers of ${name} reset`
   },
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { DemoFile } from '../../dev/demo-seed.ts'
 import type { ReplicaSet } from '../replica-set/replica-set.ts'
-import { type Link, startLink } from '../support/link.ts'
+import { type FaultyProxy, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -13,7 +13,7 @@ import { createRestoreTurns, type RestoreTurns } from './restore-turns.ts'
 /** A process of the service. */
 export interface Part {
   name: string
-  /** Address of the process itself, not of the link (a TCP proxy) in front of it. */
+  /** Address of the process itself, not of the proxy in front of it. */
   url: string
   /** Port of its metrics. */
   metricsPort: number
@@ -31,16 +31,16 @@ export interface Part {
 }
 
 export interface Core extends Part {
-  /** Link between the core and the database engine. */
-  link: Link
-  /** Link between the core and its callers: gateways and workers. */
-  callers: Link
+  /** Proxy between the core and the database engine. */
+  proxy: FaultyProxy
+  /** Proxy between the core and its callers: gateways and workers. */
+  callers: FaultyProxy
 }
 
 export interface Gateway extends Part {
-  /** Link between visitors and the gateway. */
-  link: Link
-  /** Address of the link. */
+  /** Proxy between visitors and the gateway. */
+  proxy: FaultyProxy
+  /** Address of the proxy. */
   publicUrl: string
 }
 
@@ -79,7 +79,7 @@ export interface ServiceOptions {
 export const leaseMs = 1_500
 
 /**
- * Starts gateways, cores, workers and engine as processes. These connections use links that tests
+ * Starts gateways, cores, workers and engine as processes. These connections use proxies that tests
  * can break: core to engine, gateway or worker to core, visitor to gateway.
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
@@ -102,12 +102,12 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const coreParts: Core[] = []
   // Starts the cores one after the other, because the first core creates the secrets and the demo.
   for (let index = 0; index < cores; index += 1) {
-    const link = await startLink(socketPath, chance)
-    const linked = `mongodb://127.0.0.1:${link.port}/?directConnection=true&w=1&journal=true`
-    const settings = { ...shared, MONGODB_URI: database?.uri ?? linked, MONGODB_DATABASE: engine.database }
+    const proxy = await startFaultyProxy(socketPath, chance)
+    const proxied = `mongodb://127.0.0.1:${proxy.port}/?directConnection=true&w=1&journal=true`
+    const settings = { ...shared, MONGODB_URI: database?.uri ?? proxied, MONGODB_DATABASE: engine.database }
     const core = await newPart('dev/core.ts', `core ${index + 1}`, 'CORE_PORT', settings, root)
-    const callers = await startLink(Number(new URL(core.url).port), chance)
-    coreParts.push({ ...core, link, callers })
+    const callers = await startFaultyProxy(Number(new URL(core.url).port), chance)
+    coreParts.push({ ...core, proxy, callers })
   }
   const urls = coreParts.map(({ callers }) => `http://127.0.0.1:${callers.port}`)
   const gatewayParts = await Promise.all(
@@ -115,8 +115,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       const preferred = [...urls.slice(index % cores), ...urls.slice(0, index % cores)].join(',')
       const settings = { ...shared, CORE_URLS: preferred }
       const gateway = await newPart('gateway/main.ts', `gateway ${index + 1}`, 'GATEWAY_PORT', settings, root)
-      const link = await startLink(Number(new URL(gateway.url).port), chance)
-      return { ...gateway, link, publicUrl: `http://127.0.0.1:${link.port}` }
+      const proxy = await startFaultyProxy(Number(new URL(gateway.url).port), chance)
+      return { ...gateway, proxy, publicUrl: `http://127.0.0.1:${proxy.port}` }
     }),
   )
   const workerParts = await Promise.all(
@@ -152,11 +152,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       await Promise.all([...gatewayParts, ...workerParts].map((part) => part.stop()))
       await Promise.all(coreParts.map((part) => part.stop()))
       await stopEngine()
-      const links = [
-        ...coreParts.flatMap(({ link, callers }) => [link, callers]),
-        ...gatewayParts.map(({ link }) => link),
+      const proxies = [
+        ...coreParts.flatMap(({ proxy, callers }) => [proxy, callers]),
+        ...gatewayParts.map(({ proxy }) => proxy),
       ]
-      await Promise.all(links.map((link) => link.close()))
+      await Promise.all(proxies.map((proxy) => proxy.close()))
       if (!isKept) await rm(dataDir, { recursive: true, force: true })
     },
   }

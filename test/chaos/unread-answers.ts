@@ -34,7 +34,7 @@ export async function leaveAnswersUnread(context: ClientContext): Promise<void> 
 
   function ask(url: string) {
     const { hostname, port } = new URL(url)
-    // Connects to the part itself, because the link in front of it would read the answer.
+    // Connects to the part itself, because the proxy in front of it would read the answer.
     const socket = connect({ host: hostname, port: Number(port) })
     open.add(socket)
     socket.on('data', () => socket.pause()).pause()

@@ -14,8 +14,8 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { coreCertificates } from '../support/core-certificates.ts'
 import { copyWithChanges } from '../support/source-copy.ts'
 import { until } from '../support/until.ts'
+import { instanceOf, type MonitoredDeployment, runNode, startMonitoredDeployment } from './monitored-deployment.ts'
 import { hasPrometheus } from './prometheus.ts'
-import { instanceOf, runNode, startWatchedDeployment, type WatchedDeployment } from './watched-deployment.ts'
 
 if (!hasPrometheus) console.info('prometheus is not installed; skipping the alerts that real faults fire')
 
@@ -28,7 +28,7 @@ const notFired = {
 }
 const fired = new Set<string>()
 
-let deployment: WatchedDeployment
+let deployment: MonitoredDeployment
 let traffic: Traffic
 
 interface Traffic {
@@ -37,7 +37,7 @@ interface Traffic {
 }
 
 /** Light traffic: a visitor with a stream sends, an agent answers, and a lead is delivered. */
-async function startTraffic({ newVisitor, operator, service, receiver }: WatchedDeployment): Promise<Traffic> {
+async function startTraffic({ newVisitor, operator, service, receiver }: MonitoredDeployment): Promise<Traffic> {
   const { workspaceId } = service.demo
   const destinationUrl = `${receiver.http}/200`
   await operator.leads.createSubscription({ workspaceId, destinationUrl, mappedFields: ['email'], automatic: true })
@@ -97,7 +97,7 @@ function starve(signal: (name: NodeJS.Signals) => void) {
 
 describe.skipIf(!hasPrometheus)('alerts', () => {
   beforeAll(async () => {
-    deployment = await startWatchedDeployment()
+    deployment = await startMonitoredDeployment()
     traffic = await startTraffic(deployment)
   })
   afterAll(async () => {

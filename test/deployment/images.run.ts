@@ -1,7 +1,7 @@
 import { existsSync, globSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Link, startLink } from '../support/link.ts'
+import { type FaultyProxy, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { freePort, type StartedProcess } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -17,13 +17,13 @@ const database = testDatabase()
 const folders = new Map<string, string>()
 let containers: Containers
 let secrets: MadeSecrets
-let engine: Link
+let engine: FaultyProxy
 
 beforeAll(async () => {
   if (!canRun) return
   ;[containers, secrets] = await Promise.all([openContainers(), makeSecrets()])
   for (const target of [...partNames, 'admin']) folders.set(target, await containers.build(target))
-  engine = await startLink(decodeURIComponent(new URL(database.uri).hostname))
+  engine = await startFaultyProxy(decodeURIComponent(new URL(database.uri).hostname))
 }, 1_800_000)
 
 afterAll(async () => {

@@ -9,7 +9,7 @@ import { enginePlace } from '../../dev/engine/engine-place.ts'
 import { packWidget } from '../../dev/make/pack.ts'
 import { sharedChromium } from '../support/chromium.ts'
 import { atFileEnd } from '../support/clean-up.ts'
-import { type Link, startLink } from '../support/link.ts'
+import { type FaultyProxy, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { operatorOf } from '../support/operator.ts'
 import { freePort, inheritedEnvironment, type StartedProcess, startProcess } from '../support/processes.ts'
 import { until } from '../support/until.ts'
@@ -49,21 +49,21 @@ it.skipIf(!canRun)(
     const coreUrls = ports.cores.map((port) => `http://localhost:${port}`)
     const gatewayUrl = `http://127.0.0.1:${ports.gateway}`
     const running = new Map<string, StartedProcess>()
-    let engine: { holder: StartedProcess; link: Link }
+    let engine: { holder: StartedProcess; proxy: FaultyProxy }
     const coreEnvironment = async () => ({
       ...(await secrets.read('core.env')),
-      MONGODB_URI: `mongodb://127.0.0.1:${engine.link.port}/?directConnection=true`,
+      MONGODB_URI: `mongodb://127.0.0.1:${engine.proxy.port}/?directConnection=true`,
       MIGRATE_AT_START: 'off',
     })
 
     async function startEngine(dataDir: string) {
       const holder = await startProcess({ entry: 'test/support/engine-holder.ts', name: 'engine', args: [dataDir] })
       await until('the engine', () => holder.output().includes('attached to the database engine'))
-      engine = { holder, link: await startLink(enginePlace(dataDir).socketPath) }
+      engine = { holder, proxy: await startFaultyProxy(enginePlace(dataDir).socketPath) }
     }
 
     async function stopEngine() {
-      await engine.link.close()
+      await engine.proxy.close()
       await engine.holder.stop()
     }
 

@@ -8,7 +8,7 @@ import { freePort, startProcess } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { statusOf, useStartingCores } from './starting-cores.ts'
 
-const { newFolder, newEngine, startCore, expectWaiting, untilReady, linkToEngine, database, logger } =
+const { newFolder, newEngine, startCore, expectWaiting, untilReady, proxyToEngine, database, logger } =
   useStartingCores()
 
 describe('a core that starts', () => {
@@ -53,11 +53,11 @@ describe('a core that starts', () => {
   })
 
   it('becomes ready after its slow database is fast enough again', async () => {
-    const { link, uri } = await linkToEngine()
-    link.slow(700)
+    const { proxy, uri } = await proxyToEngine()
+    proxy.slow(700)
     const core = await startCore(uri)
     await expectWaiting(core)
-    link.mend()
+    proxy.mend()
     await untilReady(core)
   })
 
@@ -67,11 +67,11 @@ describe('a core that starts', () => {
     // another core has stored.
     const name = `${database.name}-resets`
     await (await openDatabase({ uri: database.uri, name, timeoutMs: 5000 })).close()
-    const { link, uri } = await linkToEngine()
-    link.resetInAnswers(1)
+    const { proxy, uri } = await proxyToEngine()
+    proxy.resetInAnswers(1)
     const core = await startCore(uri, { MIGRATE_AT_START: 'off', MONGODB_DATABASE: name })
     await until('a retry', () => core.process.output().includes('retrying in 1 s'))
-    link.mend()
+    proxy.mend()
     await untilReady(core)
   })
 })

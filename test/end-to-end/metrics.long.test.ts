@@ -277,7 +277,7 @@ it('a visitor without an answer is measured', async () => {
  * Metrics that have no value here. The retention removes data that is at least a day old
  * (`core/privacy/retention.test.ts`). This stack has no TLS, and its tokens do not expire
  * (`platform/observability/process-metrics.test.ts`). The cores and the database share a clock
- * (`core/database/database-watch.test.ts`).
+ * (`core/database/database-check.test.ts`).
  */
 const testedElsewhere = new Set([
   'service_core_removed_total',

@@ -5,7 +5,7 @@ import { pino } from 'pino'
 import { afterAll, expect } from 'vitest'
 import { attachEngine, type Engine } from '../../dev/engine/engine.ts'
 import { atFileEnd } from '../support/clean-up.ts'
-import { type Link, startLink } from '../support/link.ts'
+import { type FaultyProxy, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -18,10 +18,10 @@ export function useStartingCores() {
   const database = testDatabase({ isNew: true })
   const logger = pino({ level: 'silent' })
   const engines: Engine[] = []
-  const links: Link[] = []
+  const proxies: FaultyProxy[] = []
   afterAll(async () => {
     for (const engine of engines) await engine.stop()
-    for (const link of links) await link.close()
+    for (const proxy of proxies) await proxy.close()
   })
 
   async function newFolder() {
@@ -77,13 +77,13 @@ export function useStartingCores() {
       throw new Error(`${error.message}. It wrote:\n${process.output()}`)
     })
 
-  const linkToEngine = async () => {
-    const link = await startLink(decodeURIComponent(/^mongodb:\/\/([^/?]+)/.exec(database.uri)![1]!))
-    links.push(link)
-    return { link, uri: `mongodb://127.0.0.1:${link.port}/?directConnection=true` }
+  const proxyToEngine = async () => {
+    const proxy = await startFaultyProxy(decodeURIComponent(/^mongodb:\/\/([^/?]+)/.exec(database.uri)![1]!))
+    proxies.push(proxy)
+    return { proxy, uri: `mongodb://127.0.0.1:${proxy.port}/?directConnection=true` }
   }
 
-  return { newFolder, newEngine, startCore, expectWaiting, untilReady, linkToEngine, database, logger }
+  return { newFolder, newEngine, startCore, expectWaiting, untilReady, proxyToEngine, database, logger }
 }
 
 export const statusOf = (url: string) =>

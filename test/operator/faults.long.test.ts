@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startLink } from '../support/link.ts'
+import { startFaultyProxy } from '../support/faulty-proxy.ts'
 import { scrape, sumOf } from '../support/metrics.ts'
 import { until } from '../support/until.ts'
 import { issueToken, productionParts, type StartedPart, secretKey, timedStatus } from './service-parts.ts'
@@ -100,10 +100,10 @@ describe('a database of another version', () => {
 })
 
 it('while the database is away, probes and metrics answer within a second and report it; later they recover', async () => {
-  const link = await startLink(decodeURIComponent(/^mongodb:\/\/([^/?]+)/.exec(parts.database.uri)![1]!))
-  const cut = await parts.core({ MONGODB_URI: `mongodb://127.0.0.1:${link.port}/?directConnection=true` })
+  const proxy = await startFaultyProxy(decodeURIComponent(/^mongodb:\/\/([^/?]+)/.exec(parts.database.uri)![1]!))
+  const cut = await parts.core({ MONGODB_URI: `mongodb://127.0.0.1:${proxy.port}/?directConnection=true` })
   await ready(cut)
-  await link.close()
+  await proxy.close()
   const isUp = async () => sumOf(await scrape(cut.metricsUrl), 'service_core_database_up')
   await until('the database is down', async () => (await isUp()) === 0)
   const [probe, metrics] = await Promise.all([timedStatus(`${cut.url}/readyz`), timedStatus(cut.metricsUrl)])

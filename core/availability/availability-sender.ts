@@ -6,7 +6,7 @@ import type { SiteDirectory } from '../workspaces/workspaces.ts'
 import type { AvailabilityOf, AvailabilityState } from './availability.ts'
 import { presenceChanged } from './operator-presence.ts'
 
-export interface AvailabilityWatch {
+export interface AvailabilitySender {
   /**
    * Evaluates each installation whose availability may have changed by its opening hours or its
    * operators. Sends the changes to open streams.
@@ -37,14 +37,14 @@ export const encodeAvailability = ({ online, nextChangeAt }: AvailabilityState):
  * if it differs from the last state that the stream got. So each change is sent once, even if it
  * is announced several times.
  */
-export function createAvailabilityWatch(dependencies: {
+export function createAvailabilitySender(dependencies: {
   directory: Pick<SiteDirectory, 'installations'>
   availabilityOf: AvailabilityOf
   subscriptions: Pick<StreamSubscriptions, 'observe'>
   bus: Bus
   logger: Logger
   now: () => number
-}): AvailabilityWatch {
+}): AvailabilitySender {
   const { directory, availabilityOf, subscriptions, bus, logger, now } = dependencies
   const sites = new Map<string, Site>()
 

@@ -9,17 +9,17 @@ const opMsg = 2013
  * An open connection to an engine in this or another process. `closed` resolves when the engine has
  * ended.
  */
-export type EngineLink = { closed: Promise<void>; close(): void }
+export type EngineConnection = { closed: Promise<void>; close(): void }
 
 /**
  * Connects and waits for the reply to a ping, since a process paused by SIGSTOP still accepts
  * connections. @returns undefined if nobody listens or no reply came within `timeoutMs`
  */
-export const openEngineLink = async (
+export const openEngineConnection = async (
   socketPath: string,
   timeoutMs: number,
   signal: AbortSignal,
-): Promise<EngineLink | undefined> => {
+): Promise<EngineConnection | undefined> => {
   const socket = connect(socketPath)
   const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()))
   socket.on('error', () => {})

@@ -19,7 +19,7 @@ import { type Prometheus, startPrometheus, type Targets } from './prometheus.ts'
 const alertWithinMs = 150_000
 
 /** A deployment that a Prometheus with the deployed rules watches. */
-export interface WatchedDeployment {
+export interface MonitoredDeployment {
   service: Service
   prometheus: Prometheus
   receiver: Receiver
@@ -69,7 +69,7 @@ const repeated = <Answer>(call: () => Promise<Answer>) =>
   )
 
 /** Starts two cores, a gateway, a worker and Prometheus as processes. */
-export async function startWatchedDeployment(): Promise<WatchedDeployment> {
+export async function startMonitoredDeployment(): Promise<MonitoredDeployment> {
   const receiver = await startReceiver()
   const env = {
     // The default. The chaos suite has less.

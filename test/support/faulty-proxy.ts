@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 type Direction = 'calls' | 'answers'
 
 /** A TCP proxy that can cut, slow down and reset connections. */
-export interface Link {
+export interface FaultyProxy {
   port: number
   /** Resets all connections, including new ones. */
   cut(): void
@@ -36,7 +36,10 @@ export interface Link {
  * Starts a TCP proxy to `target`, which is a local port or the path of a Unix socket. `chance`
  * returns a random number from 0 (included) to 1 (excluded).
  */
-export async function startLink(target: number | string, chance: () => number = Math.random): Promise<Link> {
+export async function startFaultyProxy(
+  target: number | string,
+  chance: () => number = Math.random,
+): Promise<FaultyProxy> {
   const clients = new Set<Socket>()
   let cursors: bigint[] = []
   let isCut = false

@@ -35,7 +35,7 @@ export async function requireMatchingClock(database: Pinged, now: () => number =
 }
 
 /** Returns a job that checks whether the database answers, and how much its clock differs. */
-export function createDatabaseWatch(options: {
+export function createDatabaseCheck(options: {
   database: Pinged
   metrics: Pick<CoreMetrics, 'databaseUp' | 'clockOffset'>
   logger: Pick<Logger, 'warn' | 'info'>

@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest'
-import { createDatabaseWatch, requireMatchingClock } from './database-watch.ts'
+import { createDatabaseCheck, requireMatchingClock } from './database-check.ts'
 
 const now = () => 1_000_000
 const withClockAt = (time: number) => ({ ping: async () => time })
 
 /** Runs the job once. Returns what it has measured and logged. */
-async function watch(database: { ping(): Promise<number> }) {
+async function check(database: { ping(): Promise<number> }) {
   const measured: Record<string, number> = {}
   const logged: unknown[] = []
   const gauge = (name: string) => ({ set: (value: number) => (measured[name] = value) }) as never
   const log = (...entry: unknown[]) => void logged.push(entry.at(-1))
-  await createDatabaseWatch({
+  await createDatabaseCheck({
     database,
     metrics: { databaseUp: gauge('up'), clockOffset: gauge('offset') },
     logger: { warn: log, info: log } as never,
@@ -20,15 +20,15 @@ async function watch(database: { ping(): Promise<number> }) {
 }
 
 it('measures by how many seconds the clock is ahead of the database, and warns above two seconds', async () => {
-  expect(await watch(withClockAt(now() - 1_500))).toEqual({ measured: { up: 1, offset: 1.5 }, logged: [] })
-  const { measured, logged } = await watch(withClockAt(now() + 2_500))
+  expect(await check(withClockAt(now() - 1_500))).toEqual({ measured: { up: 1, offset: 1.5 }, logged: [] })
+  const { measured, logged } = await check(withClockAt(now() + 2_500))
   expect(measured).toEqual({ up: 1, offset: -2.5 })
   expect(logged).toEqual([expect.stringContaining('clock')])
 })
 
 it('reports a database that does not answer', async () => {
   const away = { ping: () => Promise.reject(new Error('connection refused')) }
-  expect((await watch(away)).measured.up).toBe(0)
+  expect((await check(away)).measured.up).toBe(0)
 })
 
 it('refuses a start with a clock that is more than ten seconds off, and none without an answer', async () => {
