@@ -25,7 +25,7 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['core/deliveries/delivery-results.test.ts'],
   },
   'event-log': {
-    mutate: ['core/log/event-log.ts'],
+    mutate: ['core/log/{event-log,event-draft}.ts'],
     tests: ['core/log/{event-log,event-log-limits}.test.ts', 'core/conversations/assignments.test.ts'],
   },
   replay: {
