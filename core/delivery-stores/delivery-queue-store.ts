@@ -46,8 +46,9 @@ export interface DeliveryQueue {
   /** Returns up to `perDestination` due deliveries per destination. */
   candidates(destinations: string[], now: Date, perDestination: number): Promise<Candidates[]>
   /**
-   * Claims the given deliveries, except those that another worker claimed first. If a delivery has
-   * a scheduled retry, also adds the attempt of this retry to the delivery.
+   * Claims the given deliveries, except those that another worker claimed first. Returns them in the
+   * given order. If a delivery has a scheduled retry, also adds the attempt of this retry to the
+   * delivery.
    */
   take(deliveryIds: string[], claim: Claim): Promise<TakenDelivery[]>
   /**
@@ -157,27 +158,8 @@ export function createDeliveryQueue({
           { projection: sentFields, batchSize: deliveryIds.length + 1 },
         )
         .toArray()
-      return taken.map(
-        ({
-          _id,
-          subscriptionId,
-          leadId,
-          workspaceId,
-          attempts,
-          body,
-          claim: { tookOver = false } = {},
-          traceparent,
-        }) => ({
-          deliveryId: _id,
-          subscriptionId,
-          leadId,
-          workspaceId,
-          attempts,
-          body: bytesOf(body),
-          tookOver,
-          traceparent,
-        }),
-      )
+      const byId = new Map(taken.map((delivery) => [delivery._id, toTaken(delivery)]))
+      return deliveryIds.flatMap((id) => byId.get(id) ?? [])
     },
 
     async renew(claims, { leaseUntil, takenSince }) {
@@ -233,6 +215,26 @@ export function createDeliveryQueue({
     },
   }
 }
+
+const toTaken = ({
+  _id,
+  subscriptionId,
+  leadId,
+  workspaceId,
+  attempts,
+  body,
+  claim,
+  traceparent,
+}: DeliveryDocument): TakenDelivery => ({
+  deliveryId: _id,
+  subscriptionId,
+  leadId,
+  workspaceId,
+  attempts,
+  body: bytesOf(body),
+  tookOver: claim?.tookOver ?? false,
+  traceparent,
+})
 
 const sentFields = {
   subscriptionId: 1,
