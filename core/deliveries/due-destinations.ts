@@ -12,7 +12,7 @@ interface Choice {
 
 export interface DueDestinations {
   /**
-   * Chooses due destinations at random. The worker has room for one delivery of each of them.
+   * Chooses, at random, due destinations of which the worker can take one delivery each.
    * `isFresh` is true if the due destinations were read by this call. Also returns the next due
    * time if it is known.
    */
@@ -65,9 +65,9 @@ export function createDueDestinations({
   }
 
   /**
-   * Removes destinations from the list and returns them, as long as the worker has room for one
-   * delivery of each of them. So each destination is chosen once before any is chosen again, and many claims
-   * share one list of all due destinations.
+   * Removes from the list, and returns, destinations of which the worker can take one delivery each.
+   * So each destination is chosen once before any is chosen again, and many claims share one list of
+   * all due destinations.
    */
   function takeOpen(destinations: string[], room: WorkerRoom): string[] {
     const chosen: string[] = []

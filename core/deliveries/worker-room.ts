@@ -62,7 +62,7 @@ export function createWorkerRoom(options: {
   let { limit, perDestination } = options
   let base = 0
   let extra = 0
-  /** Whether the last answer of any destination was quick. */
+  /** Whether the latest answer was quick, whichever destination sent it. */
   let isQuick = false
   const usages = new Map<string, Usage>()
   for (const name of [...underWay.keys(), ...ahead.keys()])

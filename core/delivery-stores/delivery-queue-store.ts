@@ -47,8 +47,7 @@ export interface DeliveryQueue {
   candidates(destinations: string[], now: Date, perDestination: number): Promise<Candidates[]>
   /**
    * Claims the given deliveries, except those that another worker claimed first. Returns them in the
-   * given order. If a delivery has a scheduled retry, also adds the attempt of this retry to the
-   * delivery.
+   * order of the ids. If a retry of a delivery was scheduled, also adds its attempt.
    */
   take(deliveryIds: string[], claim: Claim): Promise<TakenDelivery[]>
   /**

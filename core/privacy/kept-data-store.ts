@@ -55,9 +55,9 @@ export function createKeptDataStore(
     },
 
     /**
-     * Removes the references to a session from its conversation, whose present session becomes
-     * `lastSessionId`. The session's events, except messages, become transient. Their sweep removes
-     * them, but never the end of the log.
+     * Removes the references to a session from its conversation. If it is the conversation's last
+     * session, `lastSessionId` takes its place. Its events, except messages, become transient: their
+     * sweep removes them, but never the end of the log.
      */
     async detachSession({ sessionId, conversationId }: Session, lastSessionId: string): Promise<void> {
       await conversations.updateOne(
@@ -75,8 +75,8 @@ export function createKeptDataStore(
     },
 
     /**
-     * Removes the id of an erasure that is about to finish from sessions and verified visitors. Sessions
-     * and visitors that began during the erasure store its id, so that the erasure skips them.
+     * Removes the id of an erasure that is about to finish from sessions and verified visitors. Those
+     * that began during the erasure have its id, so that the erasure skips them.
      */
     async forgetErasure(erasureId: string, visitorIds: string[]): Promise<void> {
       const theirs = { $in: visitorIds }

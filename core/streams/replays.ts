@@ -26,8 +26,8 @@ export function createReplays({
 
   /**
    * Sends events of a replay until `maxChars` characters were sent. Skips events that the session
-   * must not receive. Returns the numbers of characters and of events, and whether an event ended the
-   * session.
+   * must not receive. Returns how many characters and events were sent, and whether an event ended
+   * the session.
    */
   function sendPage(subscription: StreamSubscription, page: StreamEvent[], maxChars: number) {
     const { id, sink, session, epoch } = subscription

@@ -71,7 +71,7 @@ export async function startLocalStack({
   atFileEnd(async () => {
     await Promise.all([...gatewayParts, ...added].map((gateway) => gateway.stop()))
     await Promise.all(coreParts.map((core) => core.stop()))
-    // The file stays open, because a call may fail and be logged after the core has stopped.
+    // Keep the file open: a call may still fail, and be logged, after the core has stopped.
     output.flushSync()
     await rm(dataDir, { recursive: true, force: true })
   })

@@ -22,7 +22,7 @@ export async function startLocalWorker({ cores, dataDir }: { cores: { url: strin
   atFileEnd(async () => {
     await worker.stop()
     connected.stop()
-    // The file stays open, because a call may fail and be logged after the core has stopped.
+    // Keep the file open: a call may still fail, and be logged, after the core has stopped.
     output.flushSync()
   })
 }

@@ -3,7 +3,7 @@ import { describeFailure, type Failure } from '../failures.ts'
 
 /**
  * Loads a list page by page. A reload also keeps the items of later pages. `name` is the field of an
- * answer with its items. `keyOf` returns the key of an item.
+ * answer that has the items. `keyOf` returns the key of an item.
  */
 export function usePages<Name extends string, Answer extends { nextPageToken: string } & Record<Name, unknown[]>>(
   load: (pageToken: string) => Promise<Answer>,
