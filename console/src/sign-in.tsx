@@ -29,7 +29,7 @@ const refusedToken: Problem = {
   field: 'token',
   text: 'This token is not accepted. Copy the whole token. If it has expired, request a new one.',
 }
-const refusedLink: Problem = { text: 'This link was used already, or it has expired. Create a new link and open it.' }
+const refusedLink: Problem = { text: 'This link was used or has expired. Create a new one.' }
 
 /** Signs in with the link that was opened, or else with a pasted token. */
 export function SignIn({ holder }: { holder: SessionHolder }) {

@@ -38,7 +38,7 @@ describe('signing in to the console', () => {
 
     await page.goto(`${core.url}/console/#sign-in=good`)
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByText(/This link was used already/).waitFor()
+    await page.getByText(/This link was used or has expired/).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
   })
 

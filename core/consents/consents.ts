@@ -70,10 +70,7 @@ export function createConsents(dependencies: {
           const decided = { decision, ...policy, decidedAt }
           const others = await store.others(current)
           return wakeups.changing([sessionId, ...others], async () => {
-            if (!(await store.add(sessionId, { ...decided, operation }))) {
-              await access.live(sessionId)
-              throw new ServiceError(ErrorCode.SESSION_CLOSED)
-            }
+            if (!(await store.add(sessionId, { ...decided, operation }))) await access.rejectEnded(sessionId)
             const all = await store.addToOthers(current, { ...decided, operation })
             // Sessions that began after the first read.
             await wakeups.stateChanged(...all.filter((id) => !others.includes(id)))

@@ -1,5 +1,3 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { ServiceError } from '../errors.ts'
 import type { PageContext, Session, Visitor, VisitorCredentials } from '../sessions/model.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { VisitorAccess } from '../sessions/visitor-access.ts'
@@ -26,7 +24,7 @@ export interface Observations {
    * context, or requires a consent that the visitor has not granted.
    */
   keepPage(sessionId: string, installation: Installation, sent: PageContext, at: Date): Promise<void>
-  /** Stores that the visitor closed the panel. Errors: those of `VisitorAccess.live`. */
+  /** Stores that the visitor closed the panel. Errors: those of `VisitorAccess.rejectEnded`. */
   panelClosed(sessionId: string): Promise<void>
   /**
    * Stores in the background that the panel is open, because the visitor sent a message, typed or
@@ -40,7 +38,7 @@ const underWayMs = 1_000
 
 export function createObservations(dependencies: {
   store: Pick<SessionStore, 'setPageContext' | 'closePanel' | 'openPanel'>
-  access: Pick<VisitorAccess, 'authorize' | 'live'>
+  access: Pick<VisitorAccess, 'authorize' | 'rejectEnded'>
   consents: Pick<Consents, 'require'>
   wakeups: Pick<Wakeups, 'hint'>
   settings: { pageContextMaxBytes: number }
@@ -69,10 +67,7 @@ export function createObservations(dependencies: {
     },
 
     async panelClosed(sessionId) {
-      if (!(await store.closePanel(sessionId, new Date(now())))) {
-        await access.live(sessionId)
-        throw new ServiceError(ErrorCode.SESSION_CLOSED)
-      }
+      if (!(await store.closePanel(sessionId, new Date(now())))) await access.rejectEnded(sessionId)
       await wakeups.hint(sessionId)
     },
 

@@ -1,10 +1,8 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { VisitorMessage } from '#proto/messaging/v1/messaging_pb.js'
 import type { AllFields, ProtoFields } from '../../contract/proto-fields.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Consents } from '../consents/consents.ts'
 import type { Observations } from '../consents/observations.ts'
-import { ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { EventLog } from '../log/event-log.ts'
@@ -151,10 +149,7 @@ export function createMessages({
    */
   async function markWritten({ sessionId, identity, hasWritten }: Session) {
     if (identity || hasWritten || marked.has(sessionId)) return
-    if (!(await sessions.markWritten(sessionId))) {
-      await access.live(sessionId)
-      throw new ServiceError(ErrorCode.SESSION_CLOSED)
-    }
+    if (!(await sessions.markWritten(sessionId))) await access.rejectEnded(sessionId)
     marked.set(sessionId, true)
   }
 

@@ -1,20 +1,12 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Bans } from '../bans/bans.ts'
-import type { Consents } from '../consents/consents.ts'
-import type { Observations } from '../consents/observations.ts'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
-import type { PlannedIds } from '../keys/keyring.ts'
-import type { EventLog } from '../log/event-log.ts'
-import { type LogEvent, operationKeys } from '../log-event.ts'
-import type { ConversationRecords } from '../sessions/model.ts'
 import {
   expiryOf,
-  firstGrantOf,
   grantTimes,
   type Identity,
   type Issued,
-  newConversation,
   type Session,
   type SessionContent,
   type SessionLifetimes,
@@ -29,7 +21,7 @@ import { requireCapability } from '../workspaces/capabilities.ts'
 import type { Installation } from '../workspaces/model.ts'
 import type { IdentityAssertions } from './identity-assertions.ts'
 import type { NonceStore } from './identity-store.ts'
-import { replacementOf } from './replacement-model.ts'
+import type { SessionReplacements } from './session-replacements.ts'
 import type { Subjects } from './subjects.ts'
 
 /**
@@ -57,21 +49,17 @@ export interface Identification {
   }): Promise<Repeatable<SessionContent>>
 }
 
-export interface IdentificationDependencies {
-  store: SessionStore
-  conversations: Pick<ConversationRecords, 'insertOnce' | 'setLastSession'>
+interface IdentificationDependencies {
+  store: Pick<SessionStore, 'refreshIdentity'>
+  replacements: SessionReplacements
   nonces: NonceStore
-  subjects: Subjects
-  bans: Pick<Bans, 'isBanned' | 'isSubjectBanned' | 'followAddress'>
-  consents: Pick<Consents, 'inherit'>
-  observations: Pick<Observations, 'pageAtStart' | 'keepPage'>
+  subjects: Pick<Subjects, 'idOf' | 'reconcile'>
+  bans: Pick<Bans, 'isSubjectBanned' | 'followAddress'>
   assertions: IdentityAssertions
   contents: SessionContents
   access: VisitorAccess
-  log: Pick<EventLog, 'append'>
   idempotency: Idempotency
-  plannedIds: PlannedIds
-  wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
+  wakeups: Pick<Wakeups, 'stateChanged'>
   settings: SessionLifetimes & { idempotencyRetention: number }
   now: () => number
 }
@@ -83,8 +71,8 @@ export interface IdentificationDependencies {
  * repeat of the operation completes it (docs/decisions.md).
  */
 export function createIdentification(dependencies: IdentificationDependencies): Identification {
-  const { store, conversations, nonces, subjects, bans, consents, observations, assertions } = dependencies
-  const { contents, access, log, idempotency, plannedIds, wakeups, settings, now } = dependencies
+  const { store, replacements, nonces, subjects, bans, assertions } = dependencies
+  const { contents, access, idempotency, wakeups, settings, now } = dependencies
 
   async function identifyOnce(
     sessionId: string,
@@ -92,8 +80,8 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     { assertion, clientAddress }: { assertion: string; clientAddress?: string },
     operation: string,
   ): Promise<Issued> {
-    const current = await latest(sessionId)
-    if (current.status === 'closed') return repeatReplacement(current, operation, installation)
+    const current = await replacements.latest(sessionId)
+    if (current.status === 'closed') return replacements.repeat(current, operation, installation)
     await access.live(sessionId)
     if (current.identity?.operation === operation) return refresh(current, current.identity)
     // Check the capability only now. The code above completes a repeat of an operation that
@@ -103,7 +91,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     const identity = await verifiedIdentity(session, installation, assertion, operation)
     if (session.identity?.subjectId === identity.subjectId) return refresh(session, identity)
     await subjects.reconcile(identity.subjectId)
-    return replace(session, identity, operation, installation)
+    return replacements.replace(session, identity, operation, installation)
   }
 
   /** Returns the identity of a valid and unused assertion. Otherwise throws and changes nothing. */
@@ -128,104 +116,10 @@ export function createIdentification(dependencies: IdentificationDependencies): 
   async function refresh(session: Session, identity: Identity): Promise<Issued> {
     const { sessionId, endsAt, renewal } = session
     const times = grantTimes(now(), settings, endsAt)
-    if (!(await store.refreshIdentity(sessionId, identity, storedTimes(times)))) await rejectEnded(sessionId)
+    if (!(await store.refreshIdentity(sessionId, identity, storedTimes(times)))) await access.rejectEnded(sessionId)
     await wakeups.stateChanged(sessionId)
     const grant = { ...times, generation: renewal.generation }
     return contents.issue({ ...session, identity }, grant, { state: 'continued' })
-  }
-
-  /**
-   * Replaces a session with a new one, whose ids are derived from the operation. Of concurrent
-   * operations, the one whose write closes the old session succeeds. So no client gets the new
-   * credentials before that write.
-   */
-  async function replace(
-    old: Session,
-    identity: Identity | undefined,
-    operation: string,
-    installation: Installation,
-  ): Promise<Issued> {
-    const planned = {
-      sessionId: plannedIds('ses', operation),
-      conversationId: plannedIds('cnv', operation),
-      identity,
-      pageContext: observations.pageAtStart(installation, old.pageContext),
-    }
-    const session = replacementOf(old, planned, now(), settings)
-    if (!session.operationSessionId) await conversations.insertOnce(newConversation(session, now()))
-    await store.insertOnce(session)
-    await rejectBanned(session)
-    const { sessionId } = session
-    const joined = old.identity ? undefined : identity
-    if (joined) await appendIdentified(old)
-    return wakeups.changing([old.sessionId], async () => {
-      if (!(await store.replaceBy(old.sessionId, { operation, sessionId }, joined))) {
-        const current = await latest(old.sessionId)
-        if (current.successor?.operation !== operation) {
-          await store.end(sessionId, 'closed')
-          await rejectEnded(old.sessionId)
-        }
-      }
-      return completeReplacement(await latest(old.sessionId), operation, installation)
-    })
-  }
-
-  /** Completes an operation whose first run died after it had closed the session. */
-  async function repeatReplacement(old: Session, operation: string, installation: Installation): Promise<Issued> {
-    const issued = await completeReplacement(old, operation, installation)
-    await wakeups.stateChanged(old.sessionId)
-    return issued
-  }
-
-  /** Completes the operation that closed a session. Returns the content of the new session. */
-  async function completeReplacement(old: Session, operation: string, installation: Installation): Promise<Issued> {
-    if (old.successor?.operation !== operation) throw new ServiceError(ErrorCode.SESSION_CLOSED)
-    const session = await subjects.decideConversation(await latest(old.successor.sessionId), old)
-    if (session.conversationId === old.conversationId) {
-      const { sequence } = await appendIdentified(old)
-      await conversations.setLastSession(session.conversationId, { sequence, sessionId: session.sessionId })
-    }
-    // The replaced anonymous session now belongs to the verified visitor, so its consent decision
-    // applies to that visitor. After a logout another person may use the browser, and that person
-    // must decide anew.
-    if (session.identity) await consents.inherit(session)
-    const isJoining = session.operationSessionId !== undefined
-    if (isJoining && old.pageContext && old.pageContextAt && !session.pageContext)
-      await observations.keepPage(session.sessionId, installation, old.pageContext, old.pageContextAt)
-    const isNew = session.conversationId === plannedIds('cnv', operation)
-    return contents.issue(session, firstGrantOf(session), { state: isNew ? 'new' : 'continued' })
-  }
-
-  /**
-   * Announces the identification to the streams of an anonymous session before those streams get
-   * the event that ends the session.
-   */
-  async function appendIdentified({ sessionId, conversationId }: Session): Promise<LogEvent> {
-    const type = 'session.identified'
-    const operationKey = operationKeys.session(sessionId, type)
-    return (await log.append({ conversationId, type, sessionId, operationKey, inputHash: type })).event
-  }
-
-  /**
-   * Ends the new session if its visitor is banned. A ban that was set between the check and the
-   * insert of the session did not end the session.
-   */
-  async function rejectBanned(session: Session) {
-    if (!(await bans.isBanned(session))) return
-    await store.end(session.sessionId, 'banned')
-    throw new ServiceError(ErrorCode.VISITOR_BANNED)
-  }
-
-  /** Throws the error for a session that another operation has ended. */
-  async function rejectEnded(sessionId: string): Promise<never> {
-    await access.live(sessionId)
-    throw new ServiceError(ErrorCode.SESSION_CLOSED)
-  }
-
-  async function latest(sessionId: string): Promise<Session> {
-    const [session] = await store.find([sessionId])
-    if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
-    return session
   }
 
   return {
@@ -254,11 +148,11 @@ export function createIdentification(dependencies: IdentificationDependencies): 
         input: {},
         keptFor: settings.idempotencyRetention,
         async run(operation): Promise<Issued> {
-          const current = await latest(sessionId)
-          if (current.status === 'closed') return repeatReplacement(current, operation, installation)
+          const current = await replacements.latest(sessionId)
+          if (current.status === 'closed') return replacements.repeat(current, operation, installation)
           await access.live(sessionId)
           const session = await bans.followAddress(current, clientAddress)
-          if (session.identity) return replace(session, undefined, operation, installation)
+          if (session.identity) return replacements.replace(session, undefined, operation, installation)
           // The session keeps the grant that the request used.
           const grant = {
             issuedAt: grantIssuedAt.getTime() / 1000,

@@ -48,6 +48,11 @@ export interface VisitorAccess {
    * unknown session; the error in `sessionEndCodes` for an ended one.
    */
   live(sessionId: string): Promise<Session>
+  /**
+   * Throws the error for a session that another operation has ended. For a write that found the
+   * session ended.
+   */
+  rejectEnded(sessionId: string): Promise<never>
 }
 
 interface AuthorizeOptions {
@@ -95,6 +100,14 @@ export function createVisitorAccess({
     installation: Installation | undefined,
   ): installation is Installation {
     return installation?.enabled === true && isOriginAllowed(session.origin, installation.origins)
+  }
+
+  async function live(sessionId: string): Promise<Session> {
+    const session = await directory.sessions.reload(sessionId)
+    if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
+    const end = classifyEnd(session, await directory.connections.get(session.connectionId))
+    if (end) throw new ServiceError(sessionEndCodes[end])
+    return session
   }
 
   return {
@@ -149,12 +162,11 @@ export function createVisitorAccess({
       return { end, refused: isAllowed ? expired : ErrorCode.ORIGIN_NOT_ALLOWED, grantExpiresAt }
     },
 
-    async live(sessionId) {
-      const session = await directory.sessions.reload(sessionId)
-      if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
-      const end = classifyEnd(session, await directory.connections.get(session.connectionId))
-      if (end) throw new ServiceError(sessionEndCodes[end])
-      return session
+    live,
+
+    async rejectEnded(sessionId) {
+      await live(sessionId)
+      throw new ServiceError(ErrorCode.SESSION_CLOSED)
     },
   }
 }

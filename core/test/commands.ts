@@ -42,6 +42,7 @@ export function createTestCommands(database: Database) {
     isUnchanged: () => true,
     endOf: async () => ({}),
     live: async (sessionId) => sessions.get(sessionId)!,
+    rejectEnded: () => Promise.reject(new Error('commands end no session')),
   }
   const screenshots = createScreenshots({
     store,

@@ -96,7 +96,9 @@ function readBody(request: IncomingMessage, memory: CountedCall): Promise<Uint8A
       arrived?.()
       resolve(chunks.length === 1 ? chunks[0]! : chunks.length === 0 ? emptyBody : Buffer.concat(chunks))
     })
-    request.once('close', () => reject(new ConnectError('the caller closed the connection', Code.Canceled)))
+    request.once('close', () => {
+      if (!request.complete) reject(new ConnectError('the caller closed the connection', Code.Canceled))
+    })
   })
 }
 

@@ -10,6 +10,7 @@ import { createObservations } from '../consents/observations.ts'
 import { createIdentification } from '../identity/identification.ts'
 import { createIdentityAssertions } from '../identity/identity-assertions.ts'
 import type { NonceStore, SubjectStore } from '../identity/identity-store.ts'
+import { createSessionReplacements } from '../identity/session-replacements.ts'
 import { createSubjects } from '../identity/subjects.ts'
 import { createIdsKey } from '../keys/ids-key.ts'
 import type { KeyStore } from '../keys/key-store.ts'
@@ -149,11 +150,10 @@ export function createVisitorService(
     renewals: createRenewals({ ...shared, directory, grants, bans }),
     identification: createIdentification({
       ...shared,
+      replacements: createSessionReplacements({ ...shared, subjects, bans, consents, observations }),
       nonces: stores.nonces,
       subjects,
       bans,
-      consents,
-      observations,
       assertions,
     }),
     jobs: [

@@ -186,10 +186,7 @@ export function createSessions(dependencies: SessionsDependencies): Sessions {
       // visitor could continue the conversation after this session is closed.
       if (identity) await subjects.forgetConversation(identity.subjectId)
       const isClosed = await wakeups.changing([sessionId], () => store.end(sessionId, 'closed', operation))
-      if (!isClosed && !(await isDone())) {
-        await access.live(sessionId)
-        throw new ServiceError(ErrorCode.SESSION_CLOSED)
-      }
+      if (!isClosed && !(await isDone())) await access.rejectEnded(sessionId)
     }
     return { sessionId, state: 'closed' as const }
   }

@@ -105,10 +105,10 @@ for (const [name, start] of Object.entries(otherBrowsers)) {
 
     test('a message that is written while the network hangs is sent once', async () => {
       const { conversationId } = (await session(browser))!
-      shop.network.freeze(/POST .*\/messages/)
+      shop.network.freezeAnswers(/POST .*\/messages/)
       await write(browser, 'Are you there?')
       await shows(browser, 'Are you there?')
-      shop.network.thaw()
+      shop.network.mend()
       await until('the message', async () =>
         (await shop.messagesOf(conversationId)).some(({ body }) => body === 'Are you there?'),
       )

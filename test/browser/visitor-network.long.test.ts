@@ -24,7 +24,7 @@ let shop: Shop
 beforeAll(async () => {
   shop = await openShop(database)
 })
-afterEach(() => shop.network.thaw())
+afterEach(() => shop.network.mend())
 
 describe('a visitor with a bad network', () => {
   it('can write while offline: messages are pending, and are sent once when the network returns', async () => {
@@ -72,12 +72,12 @@ describe('a visitor with a bad network', () => {
       if (answers.length === 1) return route.abort('connectionreset')
       return route.fulfill({ response })
     })
-    shop.network.freeze(stream)
+    shop.network.freezeAnswers(stream)
     await write(page, 'stored, and unanswered')
     await page.getByText(/Trying again…$/).waitFor()
     expect(await statusLineOf(page, 'stored, and unanswered')).not.toMatch(reportedStates)
     await untilSent(page, 'stored, and unanswered')
-    shop.network.thaw()
+    shop.network.mend()
 
     expect(answers).toEqual([
       { status: 202, replayed: undefined, key: answers[0]?.key },
@@ -97,8 +97,8 @@ describe('a visitor with a bad network', () => {
     await untilSent(page, 'before')
     await untilOnline(page)
     await until('an open stream', () => {
-      shop.network.freeze(stream)
-      return shop.network.frozen() > 0
+      shop.network.freezeAnswers(stream)
+      return shop.network.count(stream) > 0
     })
     await shop.agentSays((await visit.session()).conversationId, 'into the silence')
     await page.getByText('Connection lost. Reconnecting…').waitFor()
@@ -106,7 +106,7 @@ describe('a visitor with a bad network', () => {
     await untilSent(page, 'sending still works')
     expect(await bubbles(page)).toEqual(['before', 'sending still works'])
 
-    shop.network.thaw()
+    shop.network.mend()
     await page.getByText('into the silence').waitFor()
     await untilOnline(page)
     await shop.agentSays((await visit.session()).conversationId, 'live again')
@@ -131,14 +131,14 @@ describe('a visitor with a bad network', () => {
       await route.fetch()
       isStored = true
     })
-    shop.network.freeze(stream)
+    shop.network.freezeAnswers(stream)
     await write(page, 'stored, the page does not know')
     await until('the message to be stored', () => isStored)
     await write(page, 'still in the outbox')
     await expect.poll(() => bubbles(page), soon).toEqual(['stored, the page does not know', 'still in the outbox'])
     for (const body of ['stored, the page does not know', 'still in the outbox'])
       expect(await statusLineOf(page, body)).not.toMatch(reportedStates)
-    shop.network.thaw()
+    shop.network.mend()
     isReloaded = true
     await page.reload()
 

@@ -23,7 +23,8 @@ async function latestBuild(): Promise<BuiltFile[]> {
   const { path }: PinnedLoader = JSON.parse(await readFile(join(widgetDist, 'widget.json'), 'utf8'))
   const version = path.slice(1, path.lastIndexOf('/') + 1)
   const names = (await readdir(widgetDist, { recursive: true })).filter(
-    (name) => /\.js$/.test(name) && (!name.startsWith('widget/') || name.startsWith(version)),
+    // A folder with a dot belongs to a running build.
+    (name) => /^[^.].*\.js$/.test(name) && (!name.startsWith('widget/') || name.startsWith(version)),
   )
   return Promise.all(names.map(async (name) => ({ name, content: await readFile(join(widgetDist, name)) })))
 }

@@ -53,7 +53,7 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['core/identity/identity-assertions.test.ts'],
   },
   identification: {
-    mutate: ['core/identity/identification.ts'],
+    mutate: ['core/identity/{identification,session-replacements}.ts'],
     tests: ['core/identity/{identification,identification-*,identity-change}.test.ts'],
   },
 }

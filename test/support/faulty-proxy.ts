@@ -4,7 +4,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 type Direction = 'calls' | 'answers'
 
-/** A TCP proxy that can cut, slow down and reset connections. */
+interface ProxiedConnection {
+  client: Socket
+  upstream: Socket
+  /** First line of the latest HTTP request. */
+  request: string
+  /** Directions in which a chunk is being forwarded. */
+  forwarding: Set<Direction>
+}
+
+/** A TCP proxy that can cut, slow down, freeze and reset connections. */
 export interface FaultyProxy {
   port: number
   /** Resets all connections, including new ones. */
@@ -16,8 +25,15 @@ export interface FaultyProxy {
    * the probability for each chunk, from 0 to 1.
    */
   resetInAnswers(share: number): void
-  /** Keeps all connections open, but forwards nothing in these directions. */
+  /** Keeps all connections open, but forwards nothing in these directions until `mend`. */
   freeze(...directions: Direction[]): void
+  /**
+   * Freezes the answers of each connection whose latest HTTP request matches, as a network does that
+   * silently loses packets.
+   */
+  freezeAnswers(requests: RegExp): void
+  /** Returns the number of open connections whose latest HTTP request matches. */
+  count(requests: RegExp): number
   /**
    * Replaces a chunk of the server's answers by other bytes, and then resets its connection.
    * `share` is the probability for each chunk, from 0 to 1.
@@ -40,30 +56,31 @@ export async function startFaultyProxy(
   target: number | string,
   chance: () => number = Math.random,
 ): Promise<FaultyProxy> {
-  const clients = new Set<Socket>()
+  const connections = new Set<ProxiedConnection>()
   let cursors: bigint[] = []
   let isCut = false
   let slowBy = 0
   let resetShare = 0
   let damagedShare = 0
-  /** Settled for each direction that is not frozen. */
-  const thawed = { calls: Promise.withResolvers<void>(), answers: Promise.withResolvers<void>() }
-  const thaw = () => Object.values(thawed).forEach(({ resolve }) => void resolve())
-  thaw()
+  let isFrozen = (_: Direction, __: ProxiedConnection) => false
 
   const server = createServer({ noDelay: true }, (client) => {
     if (isCut) return void client.resetAndDestroy()
-    clients.add(client)
-    client.on('close', () => clients.delete(client))
     const upstream =
       typeof target === 'number'
         ? createConnection({ port: target, host: '127.0.0.1', noDelay: true })
         : createConnection({ path: target })
-    forward('calls', client, upstream, (chunk) => {
+    const connection: ProxiedConnection = { client, upstream, request: '', forwarding: new Set() }
+    connections.add(connection)
+    client.on('close', () => connections.delete(connection))
+    forward('calls', connection, (chunk) => {
       cursors = [...cursors, ...followedCursors(chunk)].slice(-20)
+      const [line = ''] = chunk.toString('latin1', 0, 200).split('\r\n')
+      if (/^[A-Z]+ \//.test(line)) connection.request = line
+      pauseOrResume('answers', connection)
       return true
     })
-    forward('answers', upstream, client, (chunk) => {
+    forward('answers', connection, (chunk) => {
       if (damagedShare > 0 && chance() < damagedShare) {
         client.write(Buffer.alloc(chunk.length, 0xa5), () => client.resetAndDestroy())
         return false
@@ -77,26 +94,46 @@ export async function startFaultyProxy(
   await once(server, 'listening')
 
   /** Forwards one chunk at a time, so that the order is kept and backpressure works. */
-  function forward(direction: Direction, from: Socket, to: Socket, passes: (chunk: Buffer) => boolean) {
+  function forward(direction: Direction, connection: ProxiedConnection, passes: (chunk: Buffer) => boolean) {
+    const { client, upstream } = connection
+    const [from, to] = direction === 'calls' ? [client, upstream] : [upstream, client]
     from.on('data', async (chunk) => {
+      connection.forwarding.add(direction)
       from.pause()
-      await thawed[direction].promise
       if (slowBy > 0) await delay(slowBy)
       if (to.destroyed || !passes(chunk)) return
-      to.write(chunk, () => from.resume())
+      to.write(chunk, () => {
+        connection.forwarding.delete(direction)
+        pauseOrResume(direction, connection)
+      })
     })
     from.on('end', () => to.end())
     from.on('error', () => {})
     // If the server's connection closes, resets the client's connection, as the operating system of
     // a crashed server does.
-    from.on('close', () => (clients.has(to) ? to.resetAndDestroy() : to.destroy()))
+    from.on('close', () => (to === client ? to.resetAndDestroy() : to.destroy()))
+    pauseOrResume(direction, connection)
+  }
+
+  function pauseOrResume(direction: Direction, connection: ProxiedConnection) {
+    const from = direction === 'calls' ? connection.client : connection.upstream
+    if (isFrozen(direction, connection) || connection.forwarding.has(direction)) from.pause()
+    else from.resume()
+  }
+
+  function freezeWhere(frozen: typeof isFrozen) {
+    isFrozen = frozen
+    for (const connection of connections) {
+      pauseOrResume('calls', connection)
+      pauseOrResume('answers', connection)
+    }
   }
 
   return {
     port: (server.address() as AddressInfo).port,
     cut() {
       isCut = true
-      for (const socket of clients) socket.resetAndDestroy()
+      for (const { client } of connections) client.resetAndDestroy()
     },
     slow(ms) {
       slowBy = ms
@@ -105,11 +142,12 @@ export async function startFaultyProxy(
       resetShare = share
     },
     freeze(...directions) {
-      for (const direction of directions) {
-        thawed[direction].resolve()
-        thawed[direction] = Promise.withResolvers()
-      }
+      freezeWhere((direction) => directions.includes(direction))
     },
+    freezeAnswers(requests) {
+      freezeWhere((direction, { request }) => direction === 'answers' && requests.test(request))
+    },
+    count: (requests) => [...connections].filter(({ request }) => requests.test(request)).length,
     damageAnswers(share) {
       damagedShare = share
     },
@@ -118,12 +156,11 @@ export async function startFaultyProxy(
       slowBy = 0
       resetShare = 0
       damagedShare = 0
-      thaw()
+      freezeWhere(() => false)
     },
     cursors: () => cursors,
     async close() {
-      thaw()
-      for (const socket of clients) socket.destroy()
+      for (const { client } of connections) client.destroy()
       server.close()
       await once(server, 'close')
     },

@@ -5,10 +5,10 @@ import { expect } from 'vitest'
 import { createDemoSite } from '../../widget/demo/server.ts'
 import { sharedChromium } from './chromium.ts'
 import { atFileEnd } from './clean-up.ts'
+import { type FaultyProxy, startFaultyProxy } from './faulty-proxy.ts'
 import { startHttp2Proxy } from './http2-proxy.ts'
 import { type LocalStack, startLocalStack } from './local-stack.ts'
 import type { Operator } from './operator.ts'
-import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
 import type { TestDatabase } from './test-database.ts'
 
 interface VisitSession {
@@ -33,7 +33,7 @@ export interface Shop {
   stack: LocalStack
   operator: Operator
   /** TCP proxy between browsers and gateway. */
-  network: TcpProxy
+  network: FaultyProxy
   /** Opens another tab in the same browser, with its own session. */
   openTab(visit: ShopVisit, path?: string): Promise<Page>
   /** Returns the current session of a tab. */
@@ -67,7 +67,7 @@ export async function openShop(
   const stack = await startLocalStack({ database, env: { ...env, ...coreEnv } })
   const { demo, gateways } = stack
   const operator = stack.operator()
-  const network = await startTcpProxy(gateways[0]!.url)
+  const network = await startFaultyProxy(Number(new URL(gateways[0]!.url).port))
   const secure = http2 ? await startHttp2Proxy(`http://localhost:${network.port}`) : undefined
   const site = await createDemoSite({
     gatewayUrl: secure ? `https://localhost:${secure.port}` : `http://localhost:${network.port}`,

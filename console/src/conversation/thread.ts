@@ -8,12 +8,12 @@ import type { Inbox } from '../inbox/inbox.ts'
 import { summaryOf, typingLastsMs } from '../inbox/inbox-merge.ts'
 import type { ShownAgent } from '../session.ts'
 import { millisecondsOf } from '../time.ts'
-import { createConversationEvents } from './conversation-events.ts'
-import { mergeMessages, withdrawn, withState } from './message-merge.ts'
-import type { Outbox } from './outbox.ts'
-import { createReceipts } from './receipts.ts'
+import type { Outbox } from './composer/outbox.ts'
+import { createConversationEvents } from './messages/conversation-events.ts'
+import { mergeMessages, withdrawn, withState } from './messages/message-merge.ts'
+import { createReceipts } from './messages/receipts.ts'
+import { eventText } from './messages/timeline.ts'
 import { createThreadActions } from './thread-actions.ts'
-import { eventText } from './timeline.ts'
 
 export type Thread = ReturnType<typeof createThread>
 

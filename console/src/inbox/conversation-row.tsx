@@ -1,6 +1,6 @@
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
-import { authorName } from '../conversation/message-words.ts'
+import { authorName } from '../conversation/messages/message-words.ts'
 import { conversationPath } from '../router.ts'
 import { Avatar, presenceWords, VerifiedMark } from '../ui/avatar.tsx'
 import { Waiting, When } from '../ui/when.tsx'

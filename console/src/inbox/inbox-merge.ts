@@ -4,7 +4,7 @@ import {
   type InboxEvent,
   type Message,
 } from '#proto/messaging/v1/messaging_pb.js'
-import { stateRank, withdrawn } from '../conversation/message-merge.ts'
+import { stateRank, withdrawn } from '../conversation/messages/message-merge.ts'
 import { millisecondsOf } from '../time.ts'
 
 /** A conversation in the inbox list. */

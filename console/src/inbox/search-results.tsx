@@ -1,7 +1,7 @@
 import { Fragment } from 'preact'
 import { ConversationStatus, type SearchResult } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
-import { authorName } from '../conversation/message-words.ts'
+import { authorName } from '../conversation/messages/message-words.ts'
 import { pathOf } from '../router.ts'
 import { Avatar } from '../ui/avatar.tsx'
 import { Button } from '../ui/button.tsx'

@@ -1,8 +1,7 @@
 import { isTeam } from '../../../../browser/team.ts'
 import type { ServiceClient } from '../../client/client.ts'
-import type { FormKind, MessageAuthor, WidgetMessage } from '../../client/types.ts'
+import type { MessageAuthor, WidgetMessage } from '../../client/types.ts'
 import { element } from '../elements/elements.ts'
-import type { FormView } from '../forms/form-view.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import { withActivity } from '../messages/activity-lines.ts'
@@ -11,6 +10,7 @@ import type { LoadPart, Parts } from '../parts.ts'
 import type { RequestCard } from '../requests/request-card.ts'
 import type { Composer } from './composer.ts'
 import type { Header } from './header.ts'
+import { createPanelForms } from './panel-forms.ts'
 import { createRatingPlace } from './rating-place.ts'
 
 interface PanelFeaturesDeps {
@@ -34,31 +34,16 @@ interface PanelFeaturesDeps {
 /** Adds the assigned agent, typing indicators, forms and agents' requests to the panel. */
 export function createPanelFeatures(deps: PanelFeaturesDeps) {
   const { client, texts, header, log, composer, announce, conceal, onLines } = deps
-  const place = element('div', { class: 'form-place', tabindex: '-1', hidden: true })
+  const forms = createPanelForms(deps)
   const cards = element('div', { class: 'requests', hidden: true })
-  const offer = element('button', { class: 'quiet offer', type: 'button', hidden: true }, texts.leaveDetails)
-  const aboveComposer = element('div', { class: 'above-composer' }, cards, offer)
+  const aboveComposer = element('div', { class: 'above-composer' }, cards, forms.offer)
   const showRating = createRatingPlace({ ...deps, place: aboveComposer })
-  const views = new Map<FormKind, FormView>()
-  const skipped = new Set<FormKind>()
   let requestCard: Parts['requests'] | undefined
-  let forms: Parts['forms'] | undefined
-  let isLoadingForms = false
   let hasConsentCard = false
-  let shownForm: FormKind | undefined
-  /** True if the visitor has asked for the offline form during the conversation. */
-  let wantsOffline = false
   let card: RequestCard | undefined
   let lines = client.activity()
   let typingName: string | undefined
-  let visitorOf = client.session()?.sessionId
 
-  offer.addEventListener('click', () => {
-    skipped.delete('offline')
-    wantsOffline = true
-    showForm()
-    views.get('offline')?.focus()
-  })
   composer.element.addEventListener('input', ({ target }) => {
     const isEmpty = target instanceof HTMLTextAreaElement && target.value.trim() === ''
     if (isEmpty) client.stopTyping()
@@ -82,19 +67,16 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
       showForm()
       showRating()
     }),
-    client.on('form.changed', ({ form, state }) => {
-      views.get(form)?.show(state)
-      showForm()
-    }),
+    client.on('form.changed', ({ form, state }) => forms.showState(form, state)),
     client.on('messages.changed', () => {
-      followVisitor()
+      forms.followVisitor()
       showPresence()
       showForm()
     }),
     client.on('connection.changed', showForm),
     client.on('session.ready', () => {
       reportArrivals()
-      followVisitor()
+      forms.followVisitor()
       showPresence()
       showForm()
     }),
@@ -109,10 +91,10 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
      * `form` is shown instead of the message log. `aboveComposer` contains agents' requests and the
      * link to the offline form, and is shown above the message field.
      */
-    form: place,
+    form: forms.place,
     aboveComposer,
-    isFormShown: () => shownForm !== undefined,
-    focusForm,
+    isFormShown: forms.isShown,
+    focusForm: forms.focus,
     withLines: (messages: readonly WidgetMessage[]) =>
       withActivity(messages, client.activity(), {
         texts,
@@ -173,72 +155,15 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     if (hadFocus) composer.focus()
   }
 
-  /** Deletes the forms' views, including the entered values, when the visitor changes. */
-  function followVisitor() {
-    const sessionId = client.session()?.sessionId
-    if (visitorOf && visitorOf !== sessionId) {
-      views.clear()
-      skipped.clear()
-    }
-    visitorOf = sessionId
-  }
-
   function showForm() {
     showConsent()
-    if (!forms && !isLoadingForms && client.config()?.forms) void loadForms()
-    const isOffered = !client.ended() && client.isOfflineFormOffered()
-    const begun = shownForm && views.get(shownForm)?.isFilled() ? shownForm : undefined
-    // The form has become due while the visitor is writing a message. Keep the message field.
-    if (isOffered && !shownForm && composer.draft() && !wantsOffline) skipped.add('offline')
-    const due = client.ended()
-      ? undefined
-      : (client.formDue(begun) ?? (wantsOffline && isOffered ? 'offline' : undefined))
-    const wanted = due && !skipped.has(due) ? due : undefined
-    const next = forms && wanted
-    const { activeElement = null } = place.getRootNode() as ShadowRoot
-    // While the form was loading, a panel that opened had the focus itself.
-    const waited = activeElement === place.parentElement && !matchMedia('(pointer: coarse)').matches
-    const hadFocus = place.contains(activeElement) || (next && (waited || composer.element.contains(activeElement)))
-    if (next && place.firstElementChild !== viewOf(next).element) place.replaceChildren(viewOf(next).element)
-    shownForm = next
-    place.hidden = !next
-    log.element.hidden = next !== undefined
-    const hides = wanted && isLoadingForms
-    // A hidden field would lose the focus to the page.
-    if (hides && composer.element.contains(activeElement)) place.parentElement!.focus({ preventScroll: true })
-    composer.element.hidden = next !== undefined || hides || client.ended() !== undefined
-    offer.hidden = next !== undefined || !isOffered
-    if (!hadFocus) return
-    if (!next) composer.element.hidden || composer.focus()
-    else if (!views.get(next)?.element.contains(activeElement)) focusForm()
-  }
-
-  function focusForm() {
-    if (shownForm) views.get(shownForm)!.focus()
-  }
-
-  function viewOf(kind: FormKind): FormView {
-    const known = views.get(kind)
-    if (known) return known
-    const config = client.config()
-    const form = config?.forms?.[kind] ?? { fields: [] }
-    const isFree = form.fields.every(({ required }) => !required)
-    const view = forms!.createFormView({
-      texts,
-      form,
-      isOffline: kind === 'offline',
-      onSubmit: (fields) => void client.submitForm(kind, fields),
-      onSkip: kind === 'offline' || isFree ? () => skip(kind) : undefined,
-    })
-    views.set(kind, view)
-    view.show(client.formState(kind))
-    return view
+    forms.show()
   }
 
   function showConsent() {
     if (hasConsentCard || !client.config()?.consent?.required) return
     hasConsentCard = true
-    const leave = () => (shownForm ? focusForm() : composer.focus())
+    const leave = () => (forms.isShown() ? forms.focus() : composer.focus())
     deps.loadPart('consent').then(
       ({ consentStyles, showConsentCard }) => {
         deps.addStyles(consentStyles)
@@ -261,25 +186,8 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     showRequest()
   }
 
-  /** Loads the forms as soon as the configuration has one. If the import fails, the next event tries again. */
-  async function loadForms(): Promise<unknown> {
-    isLoadingForms = true
-    forms = await deps.loadPart('forms').catch(() => undefined)
-    isLoadingForms = false
-    if (!forms) return composer.element.toggleAttribute('hidden', client.ended() !== undefined)
-    deps.addStyles(forms.formStyles)
-    showForm()
-  }
-
   /** Reports the results of accepted navigations if a session exists. */
   function reportArrivals() {
     if (client.session()) requestCard?.reportArrivals(client)
-  }
-
-  function skip(kind: FormKind) {
-    skipped.add(kind)
-    wantsOffline = false
-    showForm()
-    composer.focus()
   }
 }

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
-import { useConsole } from '../console-context.ts'
-import { Button } from '../ui/button.tsx'
-import { ActionDialog } from '../ui/dialog.tsx'
-import type { Thread } from './thread.ts'
+import { useConsole } from '../../console-context.ts'
+import { Button } from '../../ui/button.tsx'
+import { ActionDialog } from '../../ui/dialog.tsx'
+import type { Thread } from '../thread.ts'
 
 interface WithdrawButtonProps {
   message: Message

@@ -1,10 +1,10 @@
 import { computed, signal } from '@preact/signals'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
-import type { Clock, TimerId } from '../../../browser/platform.ts'
-import type { Api } from '../api.ts'
-import { describeFailure, type Failure } from '../failures.ts'
-import { newOperationId } from '../operations.ts'
-import type { ShownAgent } from '../session.ts'
+import type { Clock, TimerId } from '../../../../browser/platform.ts'
+import type { Api } from '../../api.ts'
+import { describeFailure, type Failure } from '../../failures.ts'
+import { newOperationId } from '../../operations.ts'
+import type { ShownAgent } from '../../session.ts'
 import type { Drafts, Unsent } from './drafts.ts'
 
 /** A reply of the operator that the conversation does not contain yet. */

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import type { InboxEvent } from '#proto/messaging/v1/messaging_pb.js'
-import type { Api } from '../api.ts'
+import type { Api } from '../../api.ts'
 
 const pageSize = 100
 

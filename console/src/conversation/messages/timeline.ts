@@ -1,8 +1,8 @@
 import type { Command } from '#proto/command/v1/command_pb.js'
 import type { InboxEvent, Message, Note, Rating } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type ConsentRecord } from '#proto/session/v1/session_pb.js'
-import { dateOf } from '../time.ts'
-import { nameOf } from './command-words.ts'
+import { dateOf } from '../../time.ts'
+import { nameOf } from '../details/command-words.ts'
 
 /** An entry of the timeline: a message, a note, or another event of the conversation. */
 export type TimelineItem = { key: string; at: number } & (

@@ -1,8 +1,8 @@
 import { useEffect } from 'preact/hooks'
-import { useConsole } from '../console-context.ts'
-import { pathOf } from '../router.ts'
-import { useLoad } from '../ui/load.ts'
-import { FailureNotice } from '../ui/notice.tsx'
+import { useConsole } from '../../console-context.ts'
+import { pathOf } from '../../router.ts'
+import { useLoad } from '../../ui/load.ts'
+import { FailureNotice } from '../../ui/notice.tsx'
 
 interface SavedReplyListProps {
   /** The letters that the operator has typed after the slash. */

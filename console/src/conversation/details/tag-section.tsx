@@ -1,9 +1,9 @@
-import { useConsole } from '../console-context.ts'
-import { useAction } from '../ui/action.ts'
-import { EntryList } from '../ui/entry-list.tsx'
-import { useLoad } from '../ui/load.ts'
-import { FailureNotice } from '../ui/notice.tsx'
-import type { Thread } from './thread.ts'
+import { useConsole } from '../../console-context.ts'
+import { useAction } from '../../ui/action.ts'
+import { EntryList } from '../../ui/entry-list.tsx'
+import { useLoad } from '../../ui/load.ts'
+import { FailureNotice } from '../../ui/notice.tsx'
+import type { Thread } from '../thread.ts'
 
 const maxTags = 10
 

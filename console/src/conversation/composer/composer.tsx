@@ -1,12 +1,12 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { useConsole } from '../console-context.ts'
-import { newOperationId } from '../operations.ts'
-import { useAction } from '../ui/action.ts'
-import { Button } from '../ui/button.tsx'
-import { Icon } from '../ui/icon.tsx'
-import { FailureNotice } from '../ui/notice.tsx'
+import { useConsole } from '../../console-context.ts'
+import { newOperationId } from '../../operations.ts'
+import { useAction } from '../../ui/action.ts'
+import { Button } from '../../ui/button.tsx'
+import { Icon } from '../../ui/icon.tsx'
+import { FailureNotice } from '../../ui/notice.tsx'
+import type { Thread } from '../thread.ts'
 import { chooseFirstReply, focusFirstReply, SavedReplyList } from './saved-reply-list.tsx'
-import type { Thread } from './thread.ts'
 
 const maxLength = 4000
 const countFrom = 3600

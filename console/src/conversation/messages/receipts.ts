@@ -1,6 +1,6 @@
 import type { Signal } from '@preact/signals'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
-import type { Api } from '../api.ts'
+import type { Api } from '../../api.ts'
 import { lastBefore, withState } from './message-merge.ts'
 
 interface ReceiptsDeps {

@@ -1,6 +1,6 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
-import { isTeam } from '../../../browser/team.ts'
+import { isTeam } from '../../../../browser/team.ts'
 
 const order = ['queued', 'sent', 'delivered', 'read']
 

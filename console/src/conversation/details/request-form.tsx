@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
-import { useAction } from '../ui/action.ts'
-import { Button } from '../ui/button.tsx'
-import { TextField } from '../ui/field.tsx'
-import { FailureNotice } from '../ui/notice.tsx'
+import { useAction } from '../../ui/action.ts'
+import { Button } from '../../ui/button.tsx'
+import { TextField } from '../../ui/field.tsx'
+import { FailureNotice } from '../../ui/notice.tsx'
 
 export interface CommandInput {
   purpose?: string

@@ -1,0 +1,74 @@
+import { useEffect, useState } from 'preact/hooks'
+import { useConsole } from '../console-context.ts'
+import { useAction } from '../ui/action.ts'
+import type { Thread } from './thread.ts'
+
+/**
+ * Time in milliseconds for which *Reopen* is disabled after a closing, so that a double click on
+ * *Close* does not reopen the conversation.
+ */
+const restMs = 1_000
+
+/**
+ * The buttons of a conversation. `undo` is set after a closing in this view. `isAsked` is true if
+ * the visitor was then asked for a rating.
+ */
+export function useConversationActions(thread: Thread) {
+  const { session, holder, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const [undo, setUndo] = useState<'offered' | 'resting'>()
+  const [isAsked, setIsAsked] = useState(false)
+
+  /** `call` returns what screen readers say when it has succeeded. */
+  const act = (call: () => Promise<string>) => () => run(async () => announcer.say(await call()))
+
+  const assign = act(async () => {
+    const assigned = thread.conversation.peek()?.agent?.displayName === session.displayName
+    await thread.assign(assigned ? undefined : holder.agent())
+    return assigned ? 'Conversation unassigned.' : 'Conversation assigned to you.'
+  })
+  const switchBot = act(async () => {
+    const isStopped = thread.conversation.peek()?.bot?.stopped
+    await (isStopped ? thread.resumeBot() : thread.stopBot())
+    return isStopped ? 'Conversation given back to the bot.' : 'Bot stopped.'
+  })
+  const close = act(async () => {
+    await thread.close()
+    setUndo('resting')
+    setIsAsked(false)
+    setTimeout(() => setUndo((now) => now && 'offered'), restMs)
+    return 'Conversation closed. To undo, choose Undo.'
+  })
+  const requestRating = act(async () => {
+    await thread.requestRating()
+    setIsAsked(true)
+    return 'The visitor was asked for a rating.'
+  })
+  const reopen = act(async () => {
+    await thread.reopen()
+    setUndo(undefined)
+    return 'Conversation reopened.'
+  })
+
+  // A message reopens its conversation, so the conversation is closed after the last reply is sent.
+  const [closesWhenSent, setClosesWhenSent] = useState(false)
+  const outgoing = thread.outgoing.list.value
+  useEffect(() => {
+    if (!closesWhenSent) return
+    if (outgoing.length === 0) void close()
+    if (outgoing.length === 0 || outgoing.some(({ state }) => state === 'failed')) setClosesWhenSent(false)
+  }, [closesWhenSent, outgoing])
+
+  return {
+    busy,
+    failure,
+    undo,
+    isAsked,
+    assign,
+    switchBot,
+    close,
+    requestRating,
+    reopen,
+    closeWhenSent: () => setClosesWhenSent(true),
+  }
+}

@@ -1,0 +1,140 @@
+import type { Message, Note } from '#proto/messaging/v1/messaging_pb.js'
+import { millisecondsOf } from '../../time.ts'
+import { Button } from '../../ui/button.tsx'
+import { When } from '../../ui/when.tsx'
+import type { OutgoingMessage } from '../composer/outbox.ts'
+import type { Thread } from '../thread.ts'
+import { MessageText } from './message-text.tsx'
+import { authorName, stateText } from './message-words.ts'
+import { WithdrawButton } from './withdraw-button.tsx'
+
+interface ItemProps {
+  thread: Thread
+  /** The visitor's name. */
+  name: string
+  /** The operator's name, as visitors see it. */
+  me: string
+}
+
+interface MessageItemProps extends ItemProps {
+  message: Message
+  before: Message | undefined
+  after: Message | undefined
+  isFound: boolean
+}
+
+/** Time within which messages of one author form a group. */
+const groupMs = 300_000
+
+export function MessageItem({ message, before, after, name, me, thread, isFound }: MessageItemProps) {
+  const kind = message.author?.kind ?? 'system'
+  const author = headOf(message, name, me)
+  const isGroup = (one: Message | undefined, next: Message | undefined) =>
+    one !== undefined &&
+    next !== undefined &&
+    headOf(one, name, me) === headOf(next, name, me) &&
+    one.author?.kind === next.author?.kind &&
+    millisecondsOf(next.createdAt) - millisecondsOf(one.createdAt) < groupMs
+  const continues = isGroup(before, message)
+  // Time and state are shown below the last message of a group. If the states in a group differ,
+  // time and state are shown below the last message of each state.
+  const showsFoot = !isGroup(message, after) || (after !== undefined && stateText(after) !== stateText(message))
+  return (
+    <li
+      class={`message ${kind === 'bot' ? 'agent bot' : kind}${continues ? ' continues' : ''}${isFound ? ' found' : ''}`}
+      tabIndex={isFound ? -1 : undefined}
+    >
+      <div class="message-head">{author}</div>
+      {message.redactedAt ? (
+        <div class="bubble withdrawn">Message withdrawn</div>
+      ) : (
+        <div class="bubble" dir="auto" lang={message.locale}>
+          <MessageText text={message.body} />
+        </div>
+      )}
+      {message.quickReplies.length > 0 && (
+        <ul class="quick-replies" aria-label="Quick replies">
+          {message.quickReplies.map((text) => (
+            <li key={text} class="tag" dir="auto">
+              {text}
+            </li>
+          ))}
+        </ul>
+      )}
+      <div class="message-foot">
+        <WithdrawButton message={message} thread={thread} me={me} />
+        {showsFoot && (
+          <>
+            <When at={message.createdAt} timeOnly />
+            <span class="message-state">{stateText(message)}</span>
+          </>
+        )}
+      </div>
+    </li>
+  )
+}
+
+interface OutgoingItemProps {
+  message: OutgoingMessage
+  thread: Thread
+  composer: { current: HTMLTextAreaElement | null }
+}
+
+export function OutgoingItem({ message, thread, composer }: OutgoingItemProps) {
+  const { operationId, state, failure } = message
+
+  function edit() {
+    const body = thread.outgoing.discard(operationId)
+    const field = composer.current
+    if (!field) return
+    field.value = field.value === '' ? body : `${field.value}\n${body}`
+    field.dispatchEvent(new Event('input', { bubbles: true }))
+    field.focus()
+  }
+
+  return (
+    <li class={`message agent outgoing ${state}`}>
+      <div class="bubble" dir="auto">
+        <MessageText text={message.body} />
+      </div>
+      {state === 'sending' ? (
+        <div class="message-foot">Sending…</div>
+      ) : (
+        <div class="outgoing-failed">
+          <p>
+            {state === 'waiting'
+              ? 'Not sent yet. The console tries again until the service answers.'
+              : `Not sent. ${failure?.text ?? ''}`}
+          </p>
+          <div class="line">
+            <Button kind="small" onClick={() => thread.outgoing.retry(operationId)}>
+              Send now
+            </Button>
+            {state === 'failed' && (
+              <Button kind="ghost small" onClick={edit}>
+                Edit message
+              </Button>
+            )}
+          </div>
+        </div>
+      )}
+    </li>
+  )
+}
+
+const headOf = ({ author }: Message, name: string, me: string): string =>
+  author?.kind === 'visitor' ? name : authorName(author, me) || 'System'
+
+export function NoteItem({ note: { author, body, createdAt }, me }: { note: Note; me: string }) {
+  return (
+    <li class="message note">
+      <div class="message-head">Note · {author?.displayName === me ? 'You' : author?.displayName}</div>
+      <div class="bubble" dir="auto">
+        <MessageText text={body} />
+      </div>
+      <div class="message-foot">
+        <When at={createdAt} timeOnly />
+      </div>
+    </li>
+  )
+}

@@ -1,0 +1,114 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
+import { Fragment } from 'preact'
+import type { Message } from '#proto/messaging/v1/messaging_pb.js'
+import { formatDay, isSameDay } from '../../time.ts'
+import { Button } from '../../ui/button.tsx'
+import { Icon } from '../../ui/icon.tsx'
+import { Loading } from '../../ui/notice.tsx'
+import { When } from '../../ui/when.tsx'
+import type { Thread } from '../thread.ts'
+import { useLogScroll } from './log-scroll.ts'
+import { MessageItem, NoteItem, OutgoingItem } from './message-item.tsx'
+import { buildTimeline, type TimelineItem } from './timeline.ts'
+
+interface MessageLogProps {
+  thread: Thread
+  name: string
+  me: string
+  composer: { current: HTMLTextAreaElement | null }
+  /** Sequence of the message to scroll to when it is loaded. */
+  target: number | undefined
+}
+
+export function MessageLog({ thread, name, me, composer, target }: MessageLogProps) {
+  const messages = thread.messages.value
+  const outgoing = thread.outgoing.list.value
+  const timeline = buildTimeline({
+    messages,
+    events: thread.events.value,
+    notes: thread.notes.value,
+    commands: thread.commands.value,
+    consent: thread.session.value?.consent,
+    hasOlder: thread.hasOlder.value,
+    me,
+  })
+  const types = thread.visitorTypes.value
+  const { scroller, hasNew, scrollToEnd, onScroll } = useLogScroll(messages, target, [outgoing, types, timeline.length])
+
+  return (
+    <div class="log-frame">
+      <section
+        class="log"
+        ref={scroller}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: lets keyboard users scroll with the arrow keys.
+        tabIndex={0}
+        aria-label={`Messages with ${name}`}
+        onScroll={onScroll}
+      >
+        {thread.hasOlder.value && (
+          <Button kind="ghost small older" disabled={thread.loadingOlder.value} onClick={() => void thread.loadOlder()}>
+            {thread.loadingOlder.value ? 'Loading…' : 'Load older messages'}
+          </Button>
+        )}
+        {thread.loading.value && messages.length === 0 && <Loading label="Loading messages" />}
+        <ol class="messages">
+          {timeline.map((item, index) => (
+            <Fragment key={item.key}>
+              <DayBefore at={item.at} before={timeline[index - 1]?.at} />
+              {item.kind === 'message' && (
+                <MessageItem
+                  message={item.message}
+                  before={messageAt(timeline, index - 1)}
+                  after={messageAt(timeline, index + 1)}
+                  name={name}
+                  me={me}
+                  thread={thread}
+                  isFound={item.message.sequence === target}
+                />
+              )}
+              {item.kind === 'note' && <NoteItem note={item.note} me={me} />}
+              {item.kind === 'event' && (
+                <li class="happened">
+                  <bdi>{item.text}</bdi> · <When at={timestampFromMs(item.at)} timeOnly />
+                </li>
+              )}
+            </Fragment>
+          ))}
+          {outgoing.map((message) => (
+            <OutgoingItem key={message.operationId} message={message} thread={thread} composer={composer} />
+          ))}
+        </ol>
+        {types && (
+          <p class="typing-line">
+            <span class="dots" aria-hidden="true">
+              <span />
+              <span />
+              <span />
+            </span>
+            {name} is typing
+          </p>
+        )}
+      </section>
+      {hasNew && (
+        <Button kind="small to-end" onClick={scrollToEnd}>
+          <Icon name="down" />
+          New messages
+        </Button>
+      )}
+    </div>
+  )
+}
+
+function messageAt(timeline: readonly TimelineItem[], index: number): Message | undefined {
+  const item = timeline[index]
+  return item?.kind === 'message' ? item.message : undefined
+}
+
+function DayBefore({ at, before }: { at: number; before: number | undefined }) {
+  if (before !== undefined && isSameDay(new Date(at), new Date(before))) return null
+  return (
+    <li class="day">
+      <span>{formatDay(new Date(at), new Date())}</span>
+    </li>
+  )
+}

@@ -1,0 +1,130 @@
+import type { ServiceClient } from '../../client/client.ts'
+import type { FormState } from '../../client/feature-types.ts'
+import type { FormKind } from '../../client/types.ts'
+import { element } from '../elements/elements.ts'
+import type { FormView } from '../forms/form-view.ts'
+import type { WidgetTexts } from '../languages/en.ts'
+import type { MessageLog } from '../messages/message-log.ts'
+import type { LoadPart, Parts } from '../parts.ts'
+import type { Composer } from './composer.ts'
+
+interface PanelFormsDeps {
+  client: ServiceClient
+  texts: WidgetTexts
+  log: MessageLog
+  composer: Composer
+  addStyles(css: string): void
+  loadPart: LoadPart
+}
+
+/** Shows the form that is due instead of the message log. */
+export function createPanelForms({ client, texts, log, composer, addStyles, loadPart }: PanelFormsDeps) {
+  const place = element('div', { class: 'form-place', tabindex: '-1', hidden: true })
+  const offer = element('button', { class: 'quiet offer', type: 'button', hidden: true }, texts.leaveDetails)
+  const views = new Map<FormKind, FormView>()
+  const skipped = new Set<FormKind>()
+  let forms: Parts['forms'] | undefined
+  let isLoadingForms = false
+  let shownForm: FormKind | undefined
+  /** True if the visitor has asked for the offline form during the conversation. */
+  let wantsOffline = false
+  let visitorOf = client.session()?.sessionId
+
+  offer.addEventListener('click', () => {
+    skipped.delete('offline')
+    wantsOffline = true
+    show()
+    views.get('offline')?.focus()
+  })
+  return {
+    place,
+    /** Opens the offline form. */
+    offer,
+    isShown: () => shownForm !== undefined,
+    focus,
+    followVisitor,
+    show,
+    showState(kind: FormKind, state: FormState) {
+      views.get(kind)?.show(state)
+      show()
+    },
+  }
+
+  /** Deletes the forms' views, including the entered values, when the visitor changes. */
+  function followVisitor() {
+    const sessionId = client.session()?.sessionId
+    if (visitorOf && visitorOf !== sessionId) {
+      views.clear()
+      skipped.clear()
+    }
+    visitorOf = sessionId
+  }
+
+  function show() {
+    if (!forms && !isLoadingForms && client.config()?.forms) void load()
+    const isOffered = !client.ended() && client.isOfflineFormOffered()
+    const begun = shownForm && views.get(shownForm)?.isFilled() ? shownForm : undefined
+    // The form has become due while the visitor is writing a message. Keep the message field.
+    if (isOffered && !shownForm && composer.draft() && !wantsOffline) skipped.add('offline')
+    const due = client.ended()
+      ? undefined
+      : (client.formDue(begun) ?? (wantsOffline && isOffered ? 'offline' : undefined))
+    const wanted = due && !skipped.has(due) ? due : undefined
+    const next = forms && wanted
+    const { activeElement = null } = place.getRootNode() as ShadowRoot
+    // While the form was loading, a panel that opened had the focus itself.
+    const waited = activeElement === place.parentElement && !matchMedia('(pointer: coarse)').matches
+    const hadFocus = place.contains(activeElement) || (next && (waited || composer.element.contains(activeElement)))
+    if (next && place.firstElementChild !== viewOf(next).element) place.replaceChildren(viewOf(next).element)
+    shownForm = next
+    place.hidden = !next
+    log.element.hidden = next !== undefined
+    const hides = wanted && isLoadingForms
+    // A hidden field would lose the focus to the page.
+    if (hides && composer.element.contains(activeElement)) place.parentElement!.focus({ preventScroll: true })
+    composer.element.hidden = next !== undefined || hides || client.ended() !== undefined
+    offer.hidden = next !== undefined || !isOffered
+    if (!hadFocus) return
+    if (!next) composer.element.hidden || composer.focus()
+    else if (!views.get(next)?.element.contains(activeElement)) focus()
+  }
+
+  function focus() {
+    if (shownForm) views.get(shownForm)!.focus()
+  }
+
+  function viewOf(kind: FormKind): FormView {
+    const known = views.get(kind)
+    if (known) return known
+    const config = client.config()
+    const form = config?.forms?.[kind] ?? { fields: [] }
+    const isFree = form.fields.every(({ required }) => !required)
+    const view = forms!.createFormView({
+      texts,
+      form,
+      isOffline: kind === 'offline',
+      onSubmit: (fields) => void client.submitForm(kind, fields),
+      onSkip: kind === 'offline' || isFree ? () => skip(kind) : undefined,
+    })
+    views.set(kind, view)
+    view.show(client.formState(kind))
+    return view
+  }
+
+  /** Loads the forms as soon as the configuration has one. If the import fails, the next event tries again. */
+  async function load(): Promise<unknown> {
+    isLoadingForms = true
+    forms = await loadPart('forms').catch(() => undefined)
+    isLoadingForms = false
+    if (!forms) return composer.element.toggleAttribute('hidden', client.ended() !== undefined)
+    addStyles(forms.formStyles)
+    show()
+  }
+
+  function skip(kind: FormKind) {
+    skipped.add(kind)
+    wantsOffline = false
+    show()
+    composer.focus()
+  }
+}
