@@ -281,3 +281,14 @@ describe('a read of a live session', () => {
     expect(await accessTo({ storedSession }).access.live('ses_1')).toBe(storedSession)
   })
 })
+
+describe('a write that finds its session ended', () => {
+  it('is rejected with the reason of the end', async () => {
+    const { access } = accessTo({ storedSession: sessionWith({ status: 'banned' }) })
+    expect(await codeOf(access.rejectEnded('ses_1'))).toBe('VISITOR_BANNED')
+  })
+
+  it('is rejected even if the session is live by then', async () => {
+    expect(await codeOf(accessTo().access.rejectEnded('ses_1'))).toBe('SESSION_CLOSED')
+  })
+})

@@ -108,10 +108,11 @@ describe.skipIf(!hasPrometheus)('alerts', () => {
   it('none fires on a healthy deployment', async () => {
     const seconds = 45
     const { prometheus } = deployment
-    // Before the first scrapes, all parts are missing.
-    await until(`${seconds} scrapes of each part`, async () => {
+    // Before the first scrapes, all parts are missing, and a rule sees a scrape some time later.
+    const scrapesMin = seconds + 10
+    await until(`${scrapesMin} scrapes of each part`, async () => {
       const scrapes = await prometheus.query('count_over_time(up[5m])')
-      return scrapes.length === 4 && scrapes.every(({ value }) => value > seconds)
+      return scrapes.length === 4 && scrapes.every(({ value }) => value > scrapesMin)
     })
     expect(traffic.sent()).toBeGreaterThan(seconds / 2)
     expect(await prometheus.query(`count_over_time(ALERTS{alertstate="firing"}[${seconds}s])`)).toEqual([])
