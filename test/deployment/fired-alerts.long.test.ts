@@ -108,12 +108,14 @@ describe.skipIf(!hasPrometheus)('alerts', () => {
   it('none fires on a healthy deployment', async () => {
     const seconds = 45
     const { prometheus } = deployment
+    const scraped = (times: number) =>
+      until(`${times} scrapes of each part`, async () => {
+        const scrapes = await prometheus.query('count_over_time(up[5m])')
+        return scrapes.length === 4 && scrapes.every(({ value }) => value > times)
+      })
     // Before the first scrapes, all parts are missing, and a rule sees a scrape some time later.
-    const scrapesMin = seconds + 10
-    await until(`${scrapesMin} scrapes of each part`, async () => {
-      const scrapes = await prometheus.query('count_over_time(up[5m])')
-      return scrapes.length === 4 && scrapes.every(({ value }) => value > scrapesMin)
-    })
+    await scraped(10)
+    await scraped(10 + seconds)
     expect(traffic.sent()).toBeGreaterThan(seconds / 2)
     expect(await prometheus.query(`count_over_time(ALERTS{alertstate="firing"}[${seconds}s])`)).toEqual([])
   })
