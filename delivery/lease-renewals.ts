@@ -4,7 +4,7 @@ import type { CoreStream } from './core-stream.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { keyOf, type OpenDelivery } from './open-deliveries.ts'
 
-/** Number of renewals in one lease time. It is above one, so that a failed renewal is repeated in time. */
+/** Number of renewals in one lease time: more than one, so that a failed one is repeated before the lease ends. */
 const renewalsPerLease = 4
 
 /** Renews the leases of the deliveries that a worker holds. */

@@ -70,7 +70,7 @@ describe('claims', () => {
     const bytes = first.reduce((sum, { body }) => sum + body.length, 0)
     expect(bytes).toBeLessThanOrEqual(8 * 1024 * 1024)
     expect(first.length).toBeGreaterThan(100)
-    // The leases of the first claim end, so all are due.
+    // The leases of the first claim end, so all deliveries are due again.
     test.advance(6 * second)
     const next = await worker.claim({ limit: 200, perDestination: 200 })
     expect(new Set([...first, ...next].map(({ deliveryId }) => deliveryId)).size).toBe(160)

@@ -66,8 +66,7 @@ export function createDueDestinations({
 
   /**
    * Removes from the list, and returns, destinations of which the worker can take one delivery each.
-   * So each destination is chosen once before any is chosen again, and many claims share one list of
-   * all due destinations.
+   * So every destination gets a turn before one is chosen again. All claims of a core share the list.
    */
   function takeOpen(destinations: string[], room: WorkerRoom): string[] {
     const chosen: string[] = []

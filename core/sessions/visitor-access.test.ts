@@ -288,7 +288,7 @@ describe('a write that finds its session ended', () => {
     expect(await codeOf(access.rejectEnded('ses_1'))).toBe('VISITOR_BANNED')
   })
 
-  it('is rejected even if the session is live by then', async () => {
+  it('is rejected even if the session is live again', async () => {
     expect(await codeOf(accessTo().access.rejectEnded('ses_1'))).toBe('SESSION_CLOSED')
   })
 })

@@ -28,8 +28,8 @@ export interface FaultyProxy {
   /** Keeps all connections open, but forwards nothing in these directions until `mend`. */
   freeze(...directions: Direction[]): void
   /**
-   * Freezes the answers of each connection whose latest HTTP request matches, as a network does that
-   * silently loses packets.
+   * Keeps all connections open, but forwards no answers on those whose latest HTTP request matches.
+   * Lasts until `mend`.
    */
   freezeAnswers(requests: RegExp): void
   /** Returns the number of open connections whose latest HTTP request matches. */

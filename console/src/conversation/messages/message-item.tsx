@@ -8,15 +8,12 @@ import { MessageText } from './message-text.tsx'
 import { authorName, stateText } from './message-words.ts'
 import { WithdrawButton } from './withdraw-button.tsx'
 
-interface ItemProps {
+interface MessageItemProps {
   thread: Thread
   /** The visitor's name. */
   name: string
   /** The operator's name, as visitors see it. */
   me: string
-}
-
-interface MessageItemProps extends ItemProps {
   message: Message
   before: Message | undefined
   after: Message | undefined

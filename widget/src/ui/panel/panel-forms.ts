@@ -36,6 +36,7 @@ export function createPanelForms({ client, texts, log, composer, addStyles, load
     show()
     views.get('offline')?.focus()
   })
+
   return {
     place,
     /** Opens the offline form. */
@@ -72,7 +73,7 @@ export function createPanelForms({ client, texts, log, composer, addStyles, load
     const wanted = due && !skipped.has(due) ? due : undefined
     const next = forms && wanted
     const { activeElement = null } = place.getRootNode() as ShadowRoot
-    // While the form was loading, a panel that opened had the focus itself.
+    // If the panel opened while the form was loading, the panel itself has the focus.
     const waited = activeElement === place.parentElement && !matchMedia('(pointer: coarse)').matches
     const hadFocus = place.contains(activeElement) || (next && (waited || composer.element.contains(activeElement)))
     if (next && place.firstElementChild !== viewOf(next).element) place.replaceChildren(viewOf(next).element)
