@@ -18,11 +18,14 @@ const maxAge = 3600
 /** Has no events, so that every read queries the store. */
 const recentEvents = createRecentEvents(createBus(), () => now)
 
-/** Creates a replay window over logs in memory. `lengths` has the number of events of each log. */
-function windowOver(lengths: Record<string, number>, occurredAt = new Date(now)) {
+/**
+ * Creates a replay window over logs in memory. `lengths` has the number of events of each log, and
+ * `timeOf` returns the time of the event with this sequence.
+ */
+function windowOver(lengths: Record<string, number>, timeOf: (sequence: number) => Date = () => new Date(now)) {
   const logs = Object.entries(lengths).toSorted(([a], [b]) => (a < b ? -1 : 1))
   const all = logs.flatMap(([conversationId, length]) =>
-    Array.from({ length }, (_, index) => ({ conversationId, sequence: index + 1, occurredAt }) as LogEvent),
+    upTo(length).map((sequence) => ({ conversationId, sequence, occurredAt: timeOf(sequence) }) as LogEvent),
   )
   type Range = { conversationId: string; after: number }
   const isIn = ({ conversationId, sequence }: LogEvent, range: Range) =>
@@ -121,9 +124,10 @@ describe('the start of a stream', () => {
 
   it('requires a reset if the first missed event is older than the window', async () => {
     const atLimit = new Date(now - maxAge * 1000)
-    expect(await windowOver({ c: 1 }, atLimit).startAt({ afterSequence: 0 })).toMatchObject({ state: 'ready' })
-    const older = windowOver({ c: 1 }, new Date(atLimit.getTime() - 1))
-    expect(await older.startAt({ afterSequence: 0 })).toEqual(resetFor('window_exceeded'))
+    expect(await windowOver({ c: 1 }, () => atLimit).startAt({ afterSequence: 0 })).toMatchObject({ state: 'ready' })
+    const older = windowOver({ c: 3 }, (sequence) => (sequence === 2 ? new Date(atLimit.getTime() - 1) : new Date(now)))
+    expect(await older.startAt({ afterSequence: 1 })).toEqual(resetFor('window_exceeded'))
+    expect(await older.startAt({ afterSequence: 2 })).toMatchObject({ state: 'ready' })
   })
 
   it('has an empty page if all missed events were removed', async () => {
@@ -137,14 +141,14 @@ describe('the oldest event of a replay', () => {
   const tooOld = new Date(since.getTime() - 1)
 
   it('is the oldest stored event if that event is not too old, and concurrent reads share one query', async () => {
-    const { oldest, store } = windowOver({ c: 3, d: 1 }, since)
+    const { oldest, store } = windowOver({ c: 3, d: 1 }, () => since)
     expect(await Promise.all([oldest('c', maxEvents), oldest('d', 1)])).toEqual([1, 1])
     expect(store.starts.mock.calls).toEqual([[['c', 'd']]])
     expect(store.oldestSequence).not.toHaveBeenCalled()
   })
 
   it('is searched by age if the oldest stored event is too old', async () => {
-    const { oldest, store } = windowOver({ c: 3 }, tooOld)
+    const { oldest, store } = windowOver({ c: 3 }, () => tooOld)
     expect(await oldest('c', maxEvents)).toBe(3)
     expect(store.oldestSequence.mock.calls).toEqual([['c', { since }]])
   })
@@ -157,7 +161,7 @@ describe('the oldest event of a replay', () => {
   })
 
   it('is searched by age and number if the log has more events than one replay may send', async () => {
-    const { oldest, store } = windowOver({ c: 1 }, since)
+    const { oldest, store } = windowOver({ c: 1 }, () => since)
     expect(await oldest('c', maxEvents + 1)).toBe(3)
     expect(store.oldestSequence.mock.calls).toEqual([['c', { since, newest: maxEvents }]])
   })

@@ -61,7 +61,8 @@ export function createClientHarness(
       return () => listeners.delete(listener)
     },
   }
-  const platform = { clock, storage, lifecycle, random: () => 0.5, fetch: fetchFromPage, ...options?.platform }
+  const fetch = counted(options?.platform?.fetch ?? fetchFromPage)
+  const platform = { clock, storage, lifecycle, random: () => 0.5, ...options?.platform, fetch }
   const client = createServiceClient({ siteKey, apiBaseUrl: server.url, ...options, platform })
   const events: { name: WidgetEventName; payload: unknown }[] = []
   for (const name of watched) client.on(name, (payload) => events.push({ name, payload }))
@@ -91,6 +92,30 @@ export const fetchFromPage: typeof fetch = (input, init) => {
   const headers = new Headers(init?.headers)
   headers.set('Origin', 'http://shop.test')
   return fetch(input, { ...init, headers })
+}
+
+/** Number of requests of all harnesses that have no answer yet. */
+let unanswered = 0
+
+/** Returns a fetch that counts its unanswered requests. */
+function counted(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  return async (input, init) => {
+    unanswered += 1
+    try {
+      return await fetch(input, init)
+    } finally {
+      unanswered -= 1
+    }
+  }
+}
+
+/**
+ * Waits until the clients have sent what they are about to send, and every request has an answer.
+ * After it, a test can say what was not sent.
+ */
+export async function settled(): Promise<void> {
+  for (let quietTurns = 0; quietTurns < 5; quietTurns = unanswered === 0 ? quietTurns + 1 : 0)
+    await new Promise((resolve) => setTimeout(resolve, 1))
 }
 
 /**

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
 import type { SessionEnd } from '../src/client/types.ts'
 import { assertionOf } from './assertion-of.ts'
-import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
+import { createClientHarness, fetchFromPage, settled, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
 const fixture = serverPerTest()
@@ -248,7 +248,7 @@ describe('C7.5 a refused origin', () => {
     expect(harness.client.canStartNew()).toBe(false)
     const count = fixture.server.requests.length
     for (let second = 0; second < 300; second += 1) fixture.clock.advance(1_000)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await settled()
     expect(fixture.server.requests).toHaveLength(count)
     harness.client.stop()
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createManualClock } from '../../test/support/manual-clock.ts'
 import { assertionOf } from './assertion-of.ts'
-import { createClientHarness, until } from './client-harness.ts'
+import { createClientHarness, settled, until } from './client-harness.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
 const fields = { email: 'ada@example.com' }
@@ -106,7 +106,7 @@ describe.each(Object.keys(changes))('when %s', (name) => {
     server.features.failNext('/forms/', { status: 503, code: 'ServiceUnavailable' })
     const submitting = harness.client.submitForm('preChat', fields)
     await until(() => asked('/forms/').length === 1)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await settled()
     await change(harness)
     await expectNothingOf(harness, '/forms/', 1)
     await submitting
@@ -140,7 +140,7 @@ describe.each(Object.keys(changes))('when %s', (name) => {
     const picture = new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])], { type: 'image/png' })
     const uploading = harness.client.uploadScreenshot(id, picture).catch((error) => error.code)
     await until(() => asked('upload').length === 1)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await settled()
     await change(harness)
     await expectNothingOf(harness, 'upload', 1)
     expect(await uploading).toBe('session_ended')

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { LifecycleSignal } from '../../browser/platform.ts'
-import { createClientHarness, until } from './client-harness.ts'
+import { createClientHarness, settled, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
 const fixture = serverPerTest()
 const reports = () => fixture.server.seen('POST /presence').map(({ body }) => body?.state)
-const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
 
 /** Starts a client whose page the test can hide. */
 async function started() {

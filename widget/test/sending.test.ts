@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { createClientHarness, until } from './client-harness.ts'
+import { createClientHarness, settled, until } from './client-harness.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
 let server: ScenarioServer
@@ -76,7 +76,7 @@ describe('sending', () => {
     await until(() => harness.count('message.retrying') === 1)
     harness.clock.advance(6_900)
     harness.signal('online')
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await settled()
     expect(server.seen('POST /messages')).toHaveLength(1)
     harness.clock.advance(200)
     await until(() => harness.states()[0] === 'queued')

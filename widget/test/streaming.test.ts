@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { createClientHarness, until } from './client-harness.ts'
+import { createClientHarness, settled, until } from './client-harness.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 import type { SiteKey } from './scenarios.ts'
 
@@ -124,13 +124,13 @@ describe('the event stream', () => {
     void harness.client.start()
     await until(() => harness.client.connection() === 'reconnecting')
     harness.clock.advance(3_900)
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await settled()
     expect(streams()).toBe(1)
     harness.clock.advance(200)
     await until(() => streams() === 2)
     await until(() => (harness.clock.nextIn(1_900) ?? 0) === 2_000)
     harness.clock.advance(1_900)
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await settled()
     expect(streams()).toBe(2)
     harness.clock.advance(200)
     await until(() => harness.client.connection() === 'online')
@@ -198,7 +198,7 @@ describe('terminal errors', () => {
     const requests = server.requests.length
     harness.clock.advance(3_600_000)
     for (const signal of ['online', 'visible', 'pageshow'] as const) harness.signal(signal)
-    await new Promise((resolve) => setTimeout(resolve, 30))
+    await settled()
 
     expect(server.requests.length).toBe(requests)
     expect(harness.count(event)).toBe(1)
@@ -224,7 +224,7 @@ describe('terminal errors', () => {
     void harness.client.start()
     await until(() => harness.client.connection() === 'ended')
     harness.clock.advance(600_000)
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await settled()
 
     expect(streams()).toBe(1)
     expect(harness.names()).toContain('session.revoked')

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createClientHarness, until } from './client-harness.ts'
+import { createClientHarness, settled, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
 const fixture = serverPerTest()
@@ -12,8 +12,6 @@ async function started(config?: Record<string, unknown>) {
 }
 
 const reports = () => fixture.server.seen('POST /typing').map(({ body }) => body?.state)
-/** Waits 30 ms, which is enough time for the response to a typing report. */
-const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
 
 describe('the visitor’s typing', () => {
   it('the visitor’s typing is reported when it starts, again before the report expires, and when it stops', async () => {
