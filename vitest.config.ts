@@ -1,21 +1,13 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
-import { isLongMode } from './test/support/is-long.ts'
-import { filesOfShare, longTests, shareCount, shareOf, testedFolders } from './test/support/long-tests.ts'
+import { longTests, testedFolders } from './test/support/long-tests.ts'
+import { SlowTests } from './test/support/slow-tests.ts'
 
 /** Returns the files that a mode runs, for example `vitest run --mode long`. */
 function filesOf(mode: string): string[] {
   // `npm run test:long`: tests that kill processes, repeat runs or use large sizes.
   if (mode === 'long') return longTests(import.meta.dirname)
-  // `npm run test:daily`: a share of the long tests. `--mode daily-3` runs share 3 on any day.
-  const daily = /^daily(?:-(\d+))?$/.exec(mode)
-  if (daily) {
-    const share = Number(daily[1] ?? shareOf(new Date()))
-    const files = filesOfShare(longTests(import.meta.dirname), share)
-    console.log(`share ${share} of ${shareCount} of the long tests: ${files.join(', ')}`)
-    return files
-  }
   // Tests that take options and print results: `npm run chaos -- delivery`, `npm run verify -- packages`.
   if (mode === 'run') return [`${testedFolders}/**/*.run.ts`]
   // `npm test`: the regular tests. They take minutes.
@@ -45,7 +37,7 @@ class LongestFirst extends BaseSequencer {
 }
 
 /** Returns the time limit of one test in milliseconds. */
-const timeoutOf = (mode: string) => (isLongMode(mode) ? 900_000 : mode === 'run' ? 3_600_000 : 120_000)
+const timeoutOf = (mode: string) => (mode === 'long' ? 900_000 : mode === 'run' ? 3_600_000 : 120_000)
 
 export default defineConfig(({ mode }) => ({
   test: {
@@ -53,12 +45,13 @@ export default defineConfig(({ mode }) => ({
     exclude: ['**/node_modules/**', '**/dist/**'],
     // More workers than processors, because many tests wait. Vitest would reduce a percentage to the
     // number of processors. Long tests start processes of their own, which use the processors.
-    maxWorkers: availableParallelism() + (isLongMode(mode) ? 0 : 2),
+    maxWorkers: availableParallelism() + (mode === 'long' ? 0 : 2),
     // The conformance rules run concurrently, and many of them wait.
     maxConcurrency: 20,
     sequence: { sequencer: LongestFirst },
     // All files of a worker share its loaded modules, so each file starts faster.
     isolate: false,
+    reporters: ['default', ...(mode === 'test' ? [new SlowTests()] : [])],
     setupFiles: ['test/support/setup.ts'],
     globalSetup: ['test/support/process-output.ts', 'test/support/engine-setup.ts'],
     testTimeout: timeoutOf(mode),

@@ -1,7 +1,9 @@
 import { globSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { filesOfShare, longTests, shareCount, shareOf, testedFolders } from '../support/long-tests.ts'
+import { journeys } from '../support/journeys.ts'
+import { longTests, testedFolders } from '../support/long-tests.ts'
+import { testsOfRoom } from '../support/rooms.ts'
 import { inProject } from './rules.ts'
 import { sourceFacts } from './source-facts.ts'
 
@@ -53,19 +55,44 @@ describe('the place of a helper of tests', () => {
   })
 })
 
-describe('the daily share of the long tests', () => {
-  const day = (number: number) => new Date(Date.UTC(2026, 0, 1) + number * 86_400_000)
-
-  it('covers every long test once within the number of shares in days', () => {
-    const all = longTests(root)
-    const covered = Array.from({ length: shareCount }, (_, index) => filesOfShare(all, shareOf(day(index)))).flat()
-    expect(covered.toSorted()).toEqual(all)
+describe('the map of rooms', () => {
+  it('names folders and tests that exist', () => {
+    const tests = files.filter(isTest)
+    for (const [room, prefixes] of Object.entries(testsOfRoom)) {
+      expect(
+        files.some((path) => path.startsWith(`${room}/`) && !isTest(path)),
+        room,
+      ).toBe(true)
+      for (const prefix of prefixes)
+        expect(
+          tests.some((test) => test.startsWith(prefix)),
+          prefix,
+        ).toBe(true)
+    }
   })
 
-  it('contains files that only a long run has, and files of which a long run does more', () => {
+  it('names tests for each folder of the product that has none', () => {
+    const product = /^(core|gateway|delivery|widget\/src|console\/src|browser|platform|contract|core-client|webhooks)\//
+    const folders = new Set(files.filter((path) => product.test(path) && !/\/test\//.test(path)).map(dirname))
+    const isCovered = (folder: string) =>
+      files.some((path) => isTest(path) && dirname(path) === folder) ||
+      Object.keys(testsOfRoom).some((room) => `${folder}/`.startsWith(`${room}/`))
+    expect([...folders].filter((folder) => !isCovered(folder))).toEqual([])
+  })
+})
+
+describe('the list of journeys', () => {
+  it('has at most 40 files, which exist', () => {
+    expect(journeys.length).toBeLessThanOrEqual(40)
+    expect(journeys.filter((file) => !files.includes(file))).toEqual([])
+  })
+})
+
+describe('the long tests', () => {
+  it('are files that only a long run has, and files of which a long run does more', () => {
     expect(longTests(root)).toEqual(
       expect.arrayContaining(['test/chaos/chaos.long.test.ts', 'core/privacy/erasures.test.ts']),
     )
-    expect(longTests(root)).not.toContain('core/log/event-log.test.ts')
+    expect(longTests(root)).not.toContain('core/log/log-follower.test.ts')
   })
 })

@@ -1,6 +1,12 @@
 import { it, onTestFinished } from 'vitest'
 import { startSimulatedSet } from '../chaos/simulated-set.ts'
+import { testDatabase } from '../support/test-database.ts'
 import { expectOneAnswerEach } from './answering-bot.ts'
+
+const single = testDatabase()
+
+it('the example bot answers each message once and hands over, although it and a core are killed', () =>
+  expectOneAnswerEach(single, { visitors: 3, rounds: 3, perRound: 4 }))
 
 it('the example bot answers each of 1,000 messages once, although it, both cores and the primary of the database are replaced again and again', async () => {
   const { database, replicaSet, stop } = await startSimulatedSet()

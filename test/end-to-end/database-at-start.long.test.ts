@@ -12,6 +12,16 @@ const { newFolder, newEngine, startCore, expectWaiting, untilReady, proxyToEngin
   useStartingCores()
 
 describe('a core that starts', () => {
+  it('becomes ready when its database starts later', async () => {
+    const engineDir = await newFolder()
+    const { uri, stop } = await attachEngine({ dataDir: engineDir, logger })
+    await stop()
+    const core = await startCore(uri)
+    await expectWaiting(core)
+    await newEngine(engineDir)
+    await untilReady(core)
+  })
+
   it('stops immediately on SIGTERM while it waits for its database', async () => {
     const core = await startCore('mongodb://127.0.0.1:1/?directConnection=true')
     await expectWaiting(core)

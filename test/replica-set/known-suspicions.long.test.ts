@@ -7,7 +7,7 @@ import { inheritedEnvironment } from '../support/processes.ts'
 import { copyWithChanges } from '../support/source-copy.ts'
 import { knownSuspicions } from './known-suspicions.ts'
 
-/** Status of each test of `suspicions.test.ts` in a copy of the source with all faults. */
+/** Status of each test of `suspicions.long.test.ts` in a copy of the source with all faults. */
 let statuses: Map<string, string>
 
 beforeAll(async () => {
@@ -15,7 +15,14 @@ beforeAll(async () => {
   atFileEnd(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'results.json')
   const reporting = ['--reporter=json', `--outputFile=${file}`]
-  const args = ['node_modules/vitest/vitest.mjs', 'run', 'test/replica-set/suspicions.test.ts', ...reporting]
+  const args = [
+    'node_modules/vitest/vitest.mjs',
+    'run',
+    '--mode',
+    'long',
+    'test/replica-set/suspicions.long.test.ts',
+    ...reporting,
+  ]
   const options = { cwd: folder, env: inheritedEnvironment(), maxBuffer: 1e8 }
   const output = await new Promise<string>((resolve) => {
     execFile(process.execPath, args, options, (_error, stdout, stderr) => resolve(stdout + stderr))

@@ -3,7 +3,7 @@ import type { SourceChange } from '../support/source-copy.ts'
 /** A fault of the product that only a replica set or a sharded cluster shows. */
 export interface KnownSuspicion {
   name: string
-  /** Name of the test in `suspicions.test.ts` that must find the fault. */
+  /** Name of the test in `suspicions.long.test.ts` that must find the fault. */
   test: string
   changes: SourceChange[]
 }

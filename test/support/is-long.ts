@@ -1,8 +1,5 @@
-/** Whether a mode of Vitest runs long tests: `long`, or `daily` for a share of them. */
-export const isLongMode = (mode: string): boolean => /^(long|daily)\b/.test(mode)
-
-/** True during `npm run test:long` and `npm run test:daily`. Tests then run more repetitions. */
-export const isLong = isLongMode((import.meta as { env?: { MODE?: string } }).env?.MODE ?? '')
+/** True during `npm run test:long`. Tests then run more repetitions. */
+export const isLong = (import.meta as { env?: { MODE?: string } }).env?.MODE === 'long'
 
 /**
  * Returns the parameters of a property test. `npm run test:long` checks `all` cases, and `npm test`
