@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { runs } from '../test/support/is-long.ts'
 import { contrast, focusColor, launcherColors } from './colors.ts'
 
 const channel = fc.integer({ min: 0, max: 255 })
@@ -12,7 +13,7 @@ it('launcherColors returns a text colour with a contrast of at least 4.5 for eve
       expect(accent).toBe(hex)
       expect(contrast(hex, onAccent === '#fff' ? '#ffffff' : '#000000')).toBeGreaterThanOrEqual(4.5)
     }),
-    { numRuns: 2_000 },
+    runs(2_000, 10),
   )
 })
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { runs } from '../../test/support/is-long.ts'
 import { nastyTexts } from '../../test/support/nasty-values.ts'
 import { until } from '../../test/support/until.ts'
 import type { PageContext } from '../sessions/model.ts'
@@ -124,7 +125,7 @@ describe('repairPageContext', () => {
         expectValid(first, maxBytes)
         if (first) expect(repairPageContext(first, maxBytes)).toEqual(first)
       }),
-      { numRuns: 1000 },
+      runs(1_000, 10),
     )
   })
 })

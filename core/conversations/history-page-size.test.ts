@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { testCores } from '../test/cores.ts'
 import type { MessagePage, PageQuery } from './messages.ts'
@@ -50,7 +51,7 @@ describe('history pages of large messages', () => {
           expect(page.lastSequence).toBe(lengths.length)
         }
       }),
-      { numRuns: 12 },
+      runs(24, 8),
     )
   })
 

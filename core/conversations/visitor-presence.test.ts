@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
 import { createVisitorPresence, type Presence } from './visitor-presence.ts'
 
 const none = { opened: [], ended: [], reports: [] }
@@ -221,7 +222,7 @@ describe('the presence of a visitor', () => {
         await pass(250)
         expect(of()).toBe('here')
       }),
-      { numRuns: 300 },
+      runs(600, 20),
     )
   })
 })

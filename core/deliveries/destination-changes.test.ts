@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
 import { issuesOf, type TestDeliveries, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
@@ -139,7 +140,7 @@ describe('a new destination of a subscription', () => {
           if (sent['x-key'] !== undefined) expect(sent['x-key']).toBe(value())
         }
       }),
-      { numRuns: 25 },
+      runs(60, 20),
     )
   })
 })

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 import { headerIssues } from './custom-headers.ts'
 
@@ -119,7 +120,7 @@ describe('custom headers', () => {
       fc.property(accepted, ({ name, value }) => {
         expect(new Headers([[name, value]]).get(name)).toBe(value)
       }),
-      { numRuns: 50 },
+      runs(100, 10),
     )
   })
 })

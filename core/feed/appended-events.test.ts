@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
 import type { LogEvent } from '../log-event.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { createAppendedEventsMemory } from './appended-events.ts'
@@ -41,7 +42,7 @@ it('the feed has each event of a conversation once and in order, whichever core 
         expect(await sequencesInFeed(workspaceId)).toEqual([0, ...logged.map(({ sequence }) => sequence)])
       },
     ),
-    { numRuns: 40 },
+    runs(80, 20),
   )
 }, 60_000)
 

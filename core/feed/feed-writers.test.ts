@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
 import { testCores } from '../test/cores.ts'
 import { runScheduled, scheduledStore } from '../test/scheduled-database.ts'
 import { createFeedWriter } from './feed-writer.ts'
@@ -74,6 +75,6 @@ it('a reader misses nothing of competing writers, whatever their order and their
         }
       },
     ),
-    { numRuns: 60 },
+    runs(120, 20),
   )
 })

@@ -4,6 +4,7 @@ import { SignJWT } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type AssertionChange, signAssertion } from '../../test/support/assertion.ts'
+import { runs } from '../../test/support/is-long.ts'
 import { brokenBytes, nearlyGood } from '../../test/support/mutations.ts'
 import { ServiceError } from '../errors.ts'
 import { createKeyring } from '../keys/keyring.ts'
@@ -223,7 +224,7 @@ describe('an identity assertion', () => {
           expect(outcome.issues.length > 0).toBe(outcome.code === invalid.code)
         } else expect(outcome).toMatchObject({ externalSubject: expect.any(String), nonce: expect.any(String) })
       }),
-      { numRuns: 1000 },
+      runs(1_000, 10),
     )
   })
 

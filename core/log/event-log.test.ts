@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
@@ -119,7 +120,7 @@ describe('the event log', () => {
           }
         }
       }),
-      { numRuns: 25 },
+      runs(100, 20),
     )
   })
 
@@ -201,7 +202,7 @@ describe('the event log', () => {
           expect(own.map(({ sequence }) => sequence)).toEqual(own.map((_, index) => index + 1))
         }
       }),
-      { numRuns: 30 },
+      runs(100, 20),
     )
   })
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
 import { newId } from '../ids.ts'
 import { agentOperationIn, operationKeys } from '../log-event.ts'
 import { operationId } from '../rules.ts'
@@ -56,7 +57,7 @@ it('operation keys are equal only for the same operation of the same writer', ()
       const byKey = Map.groupBy(operations, make)
       for (const same of byKey.values()) for (const each of same) expect(each).toEqual(same[0])
     }),
-    { numRuns: 500 },
+    runs(1_000, 10),
   )
 })
 

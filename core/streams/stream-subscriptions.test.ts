@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
@@ -243,7 +244,7 @@ describe('a stream', () => {
           expect(sequencesOf(reader)).toEqual(expected)
         }
       }),
-      { numRuns: 40 },
+      runs(80, 20),
     )
   })
 })

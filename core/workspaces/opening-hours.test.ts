@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
 import type { Availability } from './model.ts'
 import { availabilityIssues, isOpenAt, type OpeningHours, openingState } from './opening-hours.ts'
 
@@ -151,7 +152,7 @@ describe('any hours around changes of the clock', () => {
       fc.property(scene, ({ now, hours }) => {
         expect(isOpenAt(hours, now)).toBe(isOpenByWallClock(hours, now))
       }),
-      { numRuns: 500 },
+      runs(1_000, 10),
     )
   })
 
@@ -167,7 +168,7 @@ describe('any hours around changes of the clock', () => {
         expect(isOpenByWallClock(hours, nextChangeAt)).toBe(!isOpen)
         expect(isOpenByWallClock(hours, nextChangeAt - 1)).toBe(isOpen)
       }),
-      { numRuns: 150 },
+      runs(300, 10),
     )
   })
 })

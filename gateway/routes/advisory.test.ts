@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { SendVisitorMessagesRequest } from '#proto/messaging/v1/messaging_pb.js'
+import { runs } from '../../test/support/is-long.ts'
 import { nastyTexts } from '../../test/support/nasty-values.ts'
 import { message, startTestGateway } from '../test/test-gateway.ts'
 
@@ -41,7 +42,7 @@ describe('advisory fields of a request', () => {
       fc.asyncProperty(anyPage, anyText, async (pageContext, locale) => {
         expect(await sendAll(pageContext, locale)).toEqual([201, 202, 202, 204])
       }),
-      { numRuns: 60 },
+      runs(200, 20),
     )
   })
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
 import { createSlots, NoSlotError, type Slot } from './slots.ts'
 
 const group = (key: string, max = 2, waitingMax = 100) => ({ key, max, waitingMax })
@@ -119,7 +120,7 @@ describe('slots', () => {
         }
         expect(given.length).toBe(calls.length)
       }),
-      { numRuns: 60 },
+      runs(200, 10),
     )
   })
 })

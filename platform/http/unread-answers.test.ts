@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
 import { createUnreadAnswers } from './unread-answers.ts'
 
 const limits = { maxMs: 8_000, maxBytes: 1_000, totalMaxBytes: 4_000 }
@@ -104,7 +105,7 @@ describe('unread answers', () => {
         pass(limits.maxMs + 1_000)
         expect(unsent(open())).toBe(0)
       }),
-      { numRuns: 100 },
+      runs(200, 20),
     )
   })
 })

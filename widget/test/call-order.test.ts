@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createMemoryStorage } from '../../browser/storage.ts'
+import { runs } from '../../test/support/is-long.ts'
 import { createManualClock } from '../../test/support/manual-clock.ts'
 import { WidgetError } from '../src/client/errors.ts'
 import { assertionOf } from './assertion-of.ts'
@@ -164,7 +165,7 @@ describe('late and early calls', () => {
   it('C7.1 C7.4 each sequence of calls has the outcomes of the model, and only a host starts a new session', async () => {
     await fc.assert(
       fc.asyncProperty(sequences, (sequence) => run(sequence, true)),
-      { numRuns: 60 },
+      runs(200, 20),
     )
   })
 
@@ -172,7 +173,7 @@ describe('late and early calls', () => {
     const quick = sequences.map((sequence) => sequence.filter((call) => call !== 'revoke'))
     await fc.assert(
       fc.asyncProperty(quick, (sequence) => run(sequence, false)),
-      { numRuns: 60 },
+      runs(200, 20),
     )
   })
 })

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { runs } from '../../test/support/is-long.ts'
 import { createClientHarness, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
@@ -114,7 +115,7 @@ describe('a page with a stored record of the features', () => {
         storage.setItem(key, JSON.stringify(replaceAt(record, path, value)))
         await expectWorking(storage)
       }),
-      { numRuns: 60 },
+      runs(200, 20),
     )
   })
 })

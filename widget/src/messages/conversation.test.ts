@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { runs } from '../../../test/support/is-long.ts'
 import type { WidgetEventMap } from '../client/events.ts'
 import type { DeliveryStatus } from '../client/types.ts'
 import type { ServiceMessage } from '../transport/wire.ts'
@@ -83,7 +84,7 @@ describe('the conversation', () => {
         for (const rest of sequences) conversation.merge(serverMessage(rest, 'queued'), true)
         expect(messages.all().map((message) => message.sequence)).toEqual(sequences)
       }),
-      { numRuns: 500 },
+      runs(2_000, 10),
     )
   })
 

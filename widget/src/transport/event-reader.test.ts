@@ -1,6 +1,7 @@
 import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { runs } from '../../../test/support/is-long.ts'
 import type { StreamEvent } from '../client/types.ts'
 import { parseEvent, type ReaderCallbacks, readEvents } from './event-reader.ts'
 
@@ -95,7 +96,7 @@ it('readEvents reads random bytes in random chunks without an error', async () =
       await readEvents(bodyOf(given, size), callbacks)
       for (const { sequence } of events) expect(Number.isSafeInteger(sequence)).toBe(true)
     }),
-    { numRuns: 500 },
+    runs(2_000, 10),
   )
 })
 
@@ -142,6 +143,6 @@ it('readEvents parses random streams in random chunks with the same result as ev
       })
       expect(actual).toEqual(expected)
     }),
-    { numRuns: 500 },
+    runs(2_000, 10),
   )
 })
