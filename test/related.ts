@@ -3,7 +3,7 @@
 // files that are changed and not committed.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { inProject } from './architecture/rules.ts'
 import { sourceFacts } from './architecture/source-facts.ts'
@@ -36,7 +36,7 @@ function importsOf(test: string): (string | undefined)[] {
 }
 
 const { positionals } = parseArgs({ allowPositionals: true })
-const paths = positionals.map((path) => relative(root, join(process.env.INIT_CWD ?? root, path)))
+const paths = positionals.map((path) => relative(root, resolve(path)))
 const chosen = [...new Set((paths.length > 0 ? paths : changedFiles()).flatMap(testsOf))]
 if (chosen.length === 0) {
   console.error('no test is near these files; name a test, or add it to test/support/rooms.ts')
