@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import { isLong } from '../../test/support/is-long.ts'
 import { operatorScopes, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
@@ -23,12 +24,13 @@ describe('claims', () => {
     const workers = await Promise.all(
       Array.from({ length: 8 }, (_, index) => test.worker(test.cores[index % 2], `worker-${index}`)),
     )
-    const total = 20 * 50
+    const each = isLong ? 50 : 5
+    const total = 20 * each
     const shares = workers.map(() => [] as string[])
     const produced = Promise.all(
       Array.from({ length: 20 }, async (_, producer) => {
         const { leadId, subscriptionId } = scenes[producer % 10]!
-        for (let index = 0; index < 50; index += 1) {
+        for (let index = 0; index < each; index += 1) {
           const idempotencyKey = `p${producer}-${index}`
           await operators[producer % 10]!.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey })
         }
@@ -47,7 +49,8 @@ describe('claims', () => {
     ])
     expect(sum()).toBe(total)
     expect(new Set(shares.flat()).size).toBe(total)
-    for (const share of shares) expect(share.length).toBeGreaterThan(0)
+    // With few deliveries, a slow worker may come too late for any.
+    if (isLong) for (const share of shares) expect(share.length).toBeGreaterThan(0)
   })
 
   it('a claim takes at most as many deliveries per destination as the worker can still send at once', async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import type { Collection } from 'mongodb'
 import { beforeAll, expect, it } from 'vitest'
-import { runs } from '../../test/support/is-long.ts'
+import { runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { Collections } from '../database/collections.ts'
 import { indexes } from '../database/indexes.ts'
@@ -189,7 +189,7 @@ it('an operation is not treated as a repeat if the key that a client chose equal
   for (const writer of Object.keys(writers)) await write(scene, writer)
   const made = (await choosable()).filter((value) => !before.has(value) || value.includes('.'))
   expect(made.length).toBeGreaterThan(15)
-  for (const chooser of Object.keys(choosers)) for (const value of made) await choose(scene, chooser, value)
+  for (const chooser of Object.keys(choosers)) for (const value of someOf(made, 6)) await choose(scene, chooser, value)
   for (const writer of Object.keys(writers)) await write(scene, writer)
   await endSession(scene, stream)
 })

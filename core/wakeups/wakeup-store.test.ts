@@ -80,13 +80,23 @@ async function newStore() {
   const wakeups = await client.db(name).createCollection<WakeupDocument>(randomUUID(), options)
   const publish = (id: string, at: number) =>
     wakeups.insertOne({ from: 'another', heads: [], changed: [id], at: new Date(at) })
+  /** Publishes `id-1`, `id-2` and so on, at the times 1, 2 and so on. */
+  const publishMany = (count: number) =>
+    wakeups.insertMany(
+      Array.from({ length: count }, (_, index) => ({
+        from: 'another',
+        heads: [],
+        changed: [`id-${index + 1}`],
+        at: new Date(index + 1),
+      })),
+    )
   const ids = async () => (await wakeups.find().toArray()).flatMap(({ changed }) => changed)
-  return { wakeups, store: createWakeupStore({ wakeups }), publish, ids }
+  return { wakeups, store: createWakeupStore({ wakeups }), publish, publishMany, ids }
 }
 
 it('old wake-ups are removed, and the newest one as soon as another one follows it', async () => {
-  const { wakeups, store, publish, ids } = await newStore()
-  for (let number = 1; number <= 1_200; number += 1) await publish(`id-${number}`, number)
+  const { wakeups, store, publishMany, ids } = await newStore()
+  await publishMany(1_200)
   const remove = (before: number) => store.removeBefore(new Date(before), new Date(before))
   expect(await remove(1_101)).toBe(true)
   expect(await ids()).toHaveLength(100)
