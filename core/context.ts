@@ -141,10 +141,11 @@ export function createCoreContext({
     },
     logger,
   })
-  const databaseCheck = createJob({
+  const databaseCheck = createDatabaseCheck({ database, metrics, logger, now })
+  const databaseCheckJob = createJob({
     name: 'check of the database',
     everyMs: databaseCheckEveryMs,
-    run: createDatabaseCheck({ database, metrics, logger, now }),
+    run: databaseCheck.check,
     logger,
   })
   const modules = [
@@ -160,7 +161,7 @@ export function createCoreContext({
     suppressed,
   ]
   const jobs = [...modules, deliveries, feed, privacy].flatMap((module) => module.jobs)
-  jobs.push(historyCheck, databaseCheck)
+  jobs.push(historyCheck, databaseCheckJob)
   observeJobs(metrics, jobs)
 
   return {
@@ -179,6 +180,7 @@ export function createCoreContext({
     ...feed,
     ...privacy,
     database,
+    databaseCheck,
     stores,
     /** Counts the bytes of frames that gateways and operators have not read yet, and limits them. */
     unreadFrames: createSharedBytes(unreadFramesMaxBytes),

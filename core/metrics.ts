@@ -132,7 +132,14 @@ export function createCoreMetrics() {
       ['command'],
     ),
     databaseFailures: counter('service_core_database_failures_total', 'Failed database commands.', ['command']),
-    databaseUp: gauge('service_core_database_up', '1 while the database answers within a second, else 0.'),
+    databaseUp: gauge(
+      'service_core_database_up',
+      '1 while pings of the database are answered, also slowly; 0 after one failed, or without a primary.',
+    ),
+    databasePing: gauge(
+      'service_core_database_ping_seconds',
+      'Duration of the last ping of the database, or how long the one under way has waited.',
+    ),
     clockOffset: gauge(
       'service_core_clock_offset_seconds',
       'By how much the clock of this core is ahead of the database’s clock.',

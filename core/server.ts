@@ -123,11 +123,8 @@ function requireClientCertificate(services: RequestListener): RequestListener {
   }
 }
 
-async function probe({ database }: CoreContext, path: string | undefined): Promise<number> {
+async function probe({ databaseCheck }: CoreContext, path: string | undefined): Promise<number> {
   if (path === '/livez') return 200
   if (path !== '/readyz') return 404
-  return database.ping().then(
-    () => 200,
-    () => 503,
-  )
+  return (await databaseCheck.isAway()) ? 503 : 200
 }

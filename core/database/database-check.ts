@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { CoreMetrics } from '../metrics.ts'
 import type { Database } from './database.ts'
@@ -7,10 +8,20 @@ const refusedOffsetMs = 10_000
 /** Difference at which the core logs a warning. Cores rely on clocks that agree within two seconds. */
 const warnedOffsetMs = 2_000
 
-type Pinged = Pick<Database, 'ping'>
+/** Time in milliseconds after which a ping without an answer is slow. A probe waits no longer. */
+const slowMs = 900
+/** The database is no longer slow when a ping takes less. */
+const fastMs = 500
+
+/**
+ * - `slow`: a ping took longer than 900 ms, or has no answer yet. Commands take long and succeed.
+ * - `away`: a ping failed, or there is no answer and the driver knows no server that takes writes.
+ *   Commands fail.
+ */
+type DatabaseState = 'fast' | 'slow' | 'away'
 
 /** Returns by how many milliseconds this machine's clock is ahead of the database's. */
-async function clockOffset({ ping }: Pinged, now: () => number): Promise<number> {
+async function clockOffset({ ping }: Pick<Database, 'ping'>, now: () => number): Promise<number> {
   const before = now()
   const serverTime = await ping()
   const after = now()
@@ -19,14 +30,15 @@ async function clockOffset({ ping }: Pinged, now: () => number): Promise<number>
   return Math.sign(offset) * Math.max(0, Math.abs(offset) - (after - before) / 2)
 }
 
-/** Number of times that a starting core asks a slow database for its clock. Then it starts without. */
-const clockTries = 5
-
-/** Throws if the clock of this machine differs from the database's by more than ten seconds. */
-export async function requireMatchingClock(database: Pinged, now: () => number = Date.now): Promise<void> {
-  let offset: number | undefined
-  for (let tries = 0; tries < clockTries && offset === undefined; tries++)
-    offset = await clockOffset(database, now).catch(() => undefined)
+/**
+ * Throws if the clock of this machine differs from the database's by more than ten seconds. A core
+ * starts without the comparison if the database does not tell its time.
+ */
+export async function requireMatchingClock(
+  database: Pick<Database, 'ping'>,
+  now: () => number = Date.now,
+): Promise<void> {
+  const offset = await clockOffset(database, now).catch(() => undefined)
   if (offset === undefined) return
   if (Math.abs(offset) > refusedOffsetMs)
     throw new Error(
@@ -34,39 +46,67 @@ export async function requireMatchingClock(database: Pinged, now: () => number =
     )
 }
 
-/** Returns a job that checks whether the database answers, and how much its clock differs. */
+/** Tells a slow database from one that is away, by one ping at a time. */
 export function createDatabaseCheck(options: {
-  database: Pinged
-  metrics: Pick<CoreMetrics, 'databaseUp' | 'clockOffset'>
+  database: Pick<Database, 'ping' | 'hasServer'>
+  metrics: Pick<CoreMetrics, 'databaseUp' | 'databasePing' | 'clockOffset'>
   logger: Pick<Logger, 'warn' | 'info'>
   now: () => number
-}): () => Promise<void> {
+}) {
   const { database, metrics, logger, now } = options
-  let isUp = true
+  let state: DatabaseState = 'fast'
   let isWarned = false
+  let pinging: { since: number; ended: Promise<void> } | undefined
   metrics.databaseUp.set(1)
 
-  function noteState(found: boolean, reason?: string) {
-    metrics.databaseUp.set(found ? 1 : 0)
-    if (found !== isUp) {
-      if (found) logger.info('the database answers again')
-      else logger.warn({ reason }, 'the database does not answer; calls fail with ServiceUnavailable until it does')
-    }
-    isUp = found
+  function noteState(found: DatabaseState, measured: { pingMs: number; reason?: string }) {
+    metrics.databaseUp.set(found === 'away' ? 0 : 1)
+    metrics.databasePing.set(measured.pingMs / 1000)
+    if (found === state) return
+    if (found === 'away')
+      logger.warn(measured, 'the database does not answer; calls fail with ServiceUnavailable until it does')
+    else if (found === 'slow') logger.warn(measured, 'the database answers slowly; calls take longer and are accepted')
+    else logger.info(measured, state === 'away' ? 'the database answers again' : 'the database answers fast again')
+    state = found
   }
 
-  return async () => {
+  async function ping(since: number) {
+    const pingMs = () => Math.round(performance.now() - since)
     try {
       const offset = await clockOffset(database, now)
-      noteState(true)
+      const isSlow = pingMs() >= (state === 'slow' ? fastMs : slowMs)
+      noteState(isSlow ? 'slow' : 'fast', { pingMs: pingMs() })
       metrics.clockOffset.set(offset / 1000)
       const isOff = Math.abs(offset) > warnedOffsetMs
       if (isOff && !isWarned)
         logger.warn(`the clock of this machine is ${describe(offset)} the clock of the database; set it (NTP)`)
       isWarned = isOff
     } catch (error) {
-      noteState(false, (error as Error).message)
+      noteState('away', { pingMs: pingMs(), reason: (error as Error).message })
+    } finally {
+      pinging = undefined
     }
+  }
+
+  /** Waits for the ping that is under way, or for a new one, at most 0.9 s. */
+  async function check(): Promise<void> {
+    const start = performance.now()
+    pinging ??= { since: start, ended: ping(start) }
+    const { since, ended } = pinging
+    const isAnswered = await Promise.race([ended.then(() => true), delay(slowMs, false, { ref: false })])
+    if (isAnswered || state === 'away') return
+    const measured = { pingMs: Math.round(performance.now() - since) }
+    if (database.hasServer()) noteState('slow', measured)
+    else noteState('away', { ...measured, reason: 'no server that takes writes is known' })
+  }
+
+  return {
+    check,
+    /** Resolves within a second. A slow database is not away. */
+    async isAway(): Promise<boolean> {
+      await check()
+      return state === 'away'
+    },
   }
 }
 

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, GridFSBucket } from 'mongodb'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { connectFault, createMongoClient } from './client-options.ts'
@@ -22,14 +21,14 @@ export interface Database {
   /** Returns the present id of the history. Another id means that the data was restored since. */
   currentHistory(): Promise<string>
   /**
-   * Resolves to the server's clock, in milliseconds since 1970. Rejects after 0.9 s without an
-   * answer.
+   * Resolves to the server's clock, in milliseconds since 1970. Rejects if the command fails, as all
+   * other commands do then.
    */
   ping(): Promise<number>
+  /** Whether the driver knows a server that takes writes. If not, commands wait for one. */
+  hasServer(): boolean
   close(): Promise<void>
 }
-
-const pingWithinMs = 900
 
 interface DatabaseSettings {
   uri: string
@@ -63,6 +62,10 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
   })
   const metrics = settings.metrics ?? createCoreMetrics()
   countConnections(client, metrics)
+  let hasServer = false
+  client.on('topologyDescriptionChanged', ({ newDescription: { servers } }) => {
+    hasServer = [...servers.values()].some(({ isWritable }) => isWritable)
+  })
   if (migrates) await migrateWithoutTimeout(settings)
   try {
     await client.connect()
@@ -75,13 +78,8 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
       history: await currentHistory(db),
       isSharded: await isRouter(db),
       currentHistory: () => currentHistory(db),
-      async ping() {
-        const answer = serverTime(db)
-        answer.catch(() => {})
-        const time = await Promise.race([answer, delay(pingWithinMs, undefined, { ref: false })])
-        if (time === undefined) throw new Error(`no answer within ${pingWithinMs} ms`)
-        return time
-      },
+      ping: () => serverTime(db),
+      hasServer: () => hasServer,
       close: () => client.close(),
     }
   } catch (error) {
@@ -99,11 +97,11 @@ async function migrateWithoutTimeout(settings: DatabaseSettings) {
 }
 
 async function serverTime(db: Db): Promise<number> {
-  const { localTime } = await db.command({ hello: 1, maxTimeMS: pingWithinMs })
+  const { localTime } = await db.command({ hello: 1 })
   if (localTime !== undefined) return Number(localTime)
   // The embedded engine does not tell its time in `hello`.
   const pipeline = [{ $documents: [{}] }, { $project: { time: '$$NOW' } }]
-  const [answer] = await db.aggregate<{ time: Date }>(pipeline, { maxTimeMS: pingWithinMs }).toArray()
+  const [answer] = await db.aggregate<{ time: Date }>(pipeline).toArray()
   return answer?.time.getTime() ?? Date.now()
 }
 

@@ -39,6 +39,7 @@ const links = 'service_gateway_core_links_up{instance="gateway-1"}'
 const deadLetters = 'service_core_attempts_total{status="dead_lettered"}'
 const other = (job: string) => `up{job="service-${job}",instance="${job}-2"}`
 const databaseUp = 'service_core_database_up{instance="core-1"}'
+const databasePing = 'service_core_database_ping_seconds{instance="core-1"}'
 const ofPart = (name: string) => `${name}{part="gateway",instance="gateway-1"}`
 const partLabels = { part: 'gateway', instance: 'gateway-1' }
 /** Two weeks in seconds. Times in these tests begin at 0. */
@@ -103,6 +104,12 @@ const cases: Record<string, Case> = {
     firing: { [databaseUp]: '1x5 0x10' },
     quiet: { [databaseUp]: '1x5 0 1x10' },
     minutes: 7,
+    labels: { instance: 'core-1' },
+  },
+  ServiceDatabaseSlow: {
+    firing: { [databasePing]: '0.6x20', [databaseUp]: '1x20' },
+    quiet: { [databasePing]: '0.6x3 0.4 0.6x20', [databaseUp]: '1x5 0x20' },
+    minutes: 8,
     labels: { instance: 'core-1' },
   },
   ServiceDatabaseFailures: {
