@@ -167,7 +167,7 @@ describe('compose.yaml', () => {
 
   it('compose.yaml connects the proxy to the gateways, and gateways and workers to the cores, on the right ports', () => {
     const proxy = readFileSync(join(root, 'deploy/compose/nginx.conf'), 'utf8')
-    expect(proxy).toContain(`server gateway:${parts.gateway.port} resolve;`)
+    expect(proxy).toContain(`set $gateways gateway:${parts.gateway.port};`)
     expect(proxy).toContain('listen 8080;')
     expect(service('proxy').ports).toEqual(['127.0.0.1:8080:8080'])
     for (const name of ['gateway', 'delivery']) {

@@ -1,63 +1,28 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { atFileEnd } from '../support/clean-up.ts'
+import { promisify } from 'node:util'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
-import { freePort } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { startVisitor } from '../support/visitor.ts'
-import { root } from './dockerfile.ts'
+import { configFile, hasNginx, nginx, startNginx } from './nginx.ts'
 
-const nginx = '/usr/sbin/nginx'
-const isThere = existsSync(nginx)
-if (!isThere) console.info('nginx is not installed; skipping the test of its configuration')
+if (!hasNginx) console.info('nginx is not installed; skipping the test of its configuration')
 
 const database = testDatabase()
 let stack: LocalStack
 let proxyUrl: string
-const proxies: ChildProcess[] = []
-
-/**
- * Starts nginx with the configuration of compose.yaml. The addresses of local gateways replace the
- * host name that Docker resolves.
- *
- * @param cdn address of a CDN in front of the proxy
- */
-async function startProxy(cdn?: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'service-proxy-'))
-  atFileEnd(() => rm(folder, { recursive: true, force: true }))
-  const port = await freePort()
-  const servers = stack.gateways.map(({ url }) => `server ${new URL(url).host};`).join('\n')
-  const text = await readFile(join(root, 'deploy/compose/nginx.conf'), 'utf8')
-  const config = `daemon off; pid ${folder}/pid; error_log stderr;\n${text
-    .replace(/^ *(zone|resolver) .*$/gm, '')
-    .replace(/^ *#((?:set_)?real_ip_.*)$/gm, (_, line: string) =>
-      cdn === undefined ? '' : line.replace('192.0.2.0/24', cdn),
-    )
-    .replace('server gateway:8080 resolve;', servers)
-    .replace('listen 8080;', `listen 127.0.0.1:${port};`)
-    .replace(
-      'http {',
-      `http {\n${['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => `${kind}_temp_path ${folder};`).join('\n')}`,
-    )}`
-  await writeFile(join(folder, 'nginx.conf'), config)
-  proxies.push(spawn(nginx, ['-c', join(folder, 'nginx.conf'), '-p', folder, '-e', 'stderr'], { stdio: 'inherit' }))
-  const url = `http://127.0.0.1:${port}`
-  await until('the proxy', () =>
-    fetch(`${url}/readyz`).then(
-      ({ ok }) => ok,
-      () => false,
-    ),
-  )
-  return url
-}
+/** @param cdn address of a CDN in front of the proxy */
+const startProxy = (cdn?: string) =>
+  startNginx({
+    port: Number(new URL(stack.gateways[0]!.url).port),
+    addresses: () => ['127.0.0.1'],
+    edit: (text) =>
+      cdn === undefined ? text : text.replace(/^ *#((?:set_)?real_ip_.*)$/gm, '$1').replace('192.0.2.0/24', cdn),
+  })
 
 interface From {
   /** Address from which the client connects, in 127.0.0.0/8. */
@@ -94,21 +59,18 @@ const exhaust = (client: (attempt: number) => From) => {
   return until('the limit', async () => (await config(client(attempt++))) === 'RateLimited')
 }
 
-describe.skipIf(!isThere)('the proxy of compose.yaml, in front of two gateways', () => {
+describe.skipIf(!hasNginx)('the proxy of compose.yaml, in front of a gateway', () => {
   beforeAll(async () => {
     stack = await startLocalStack({
       database,
       cores: 1,
-      gateways: 2,
       env: { TRUST_PROXY: '1', RATE_LIMIT_CONFIG_PER_MINUTE: '5' },
     })
     proxyUrl = await startProxy()
   })
-  afterAll(async () => {
-    for (const proxy of proxies.filter(({ exitCode }) => exitCode === null)) {
-      proxy.kill('SIGTERM')
-      await once(proxy, 'exit')
-    }
+
+  it('nginx accepts the file as it is shipped', async () => {
+    await promisify(execFile)(nginx, ['-t', '-c', configFile, '-e', 'stderr', '-g', `pid ${stack.dataDir}/pid;`])
   })
 
   it('the proxy of compose.yaml forwards events without buffering, and forwards each message once', async () => {
