@@ -93,14 +93,12 @@ const noSealer: Sealer = {
 /**
  * Creates missing collections and indexes and runs the `expand` step of pending migrations.
  * Processes of the previous version may run at the same time, and several processes may migrate at
- * once. With `contract`, also runs their `contract` step. Also runs it on an empty database, because
- * no process of the previous version uses that.
+ * once. With `contract`, also runs their `contract` step.
  */
 export async function migrate(
   db: Db,
-  { contract: isAsked = false, now = Date.now, sealer = noSealer, onWait }: MigrateOptions = {},
+  { contract = false, now = Date.now, sealer = noSealer, onWait }: MigrateOptions = {},
 ): Promise<SchemaStatus> {
-  const contract = isAsked || (await isEmpty(db))
   requireNotNewer(await pendingMigrations(db))
   await createWakeups(db)
   await createIndexes(db)
@@ -133,20 +131,6 @@ async function namingMigration(number: number, name: string, run: () => Promise<
     if (error instanceof Error) error.message = `migration ${number} (${name}) failed: ${error.message}`
     throw error
   }
-}
-
-/** Collections that a migration itself fills. */
-const ownCollections = ['locks', 'migrations', 'wakeups']
-
-/**
- * Whether the database has no documents. Collections and indexes may exist, because another process
- * may be migrating, or an earlier one may have died.
- */
-async function isEmpty(db: Db): Promise<boolean> {
-  for await (const { name } of db.listCollections({}, { nameOnly: true }))
-    if (!ownCollections.includes(name) && (await db.collection(name).findOne({}, { projection: { _id: 1 } })))
-      return false
-  return true
 }
 
 const recordsOf = (db: Db) => db.collection<MigrationDocument>('migrations')

@@ -64,7 +64,7 @@ export const nodeForEngine = async (deps: GlibcDeps): Promise<NodeCommand> => {
   }
 
   const run = deps.run ?? runWith(deps.signal)
-  const libraries = join(deps.cacheDir ?? join(import.meta.dirname, '../../../.cache/glibc'), `borrowed-${arch}`)
+  const libraries = join(deps.cacheDir ?? join(import.meta.dirname, '../../.cache/glibc'), `borrowed-${arch}`)
   const borrowed = {
     file: join(libraries, machine.loader),
     args: ['--library-path', libraries, process.execPath],

@@ -121,6 +121,14 @@ describe('the Node command for the engine', () => {
     expect(readdirSync(cacheDir)).toEqual([])
   })
 
+  it('nodeForEngine keeps the fetched libraries in the folder `.cache` of the project', async () => {
+    const { run } = system({ id: 'other' })
+    const project = join(import.meta.dirname, '../..')
+    await expect(nodeOn({ run, cacheDir: undefined, arch: 'arm64' })).rejects.toThrow(
+      `into ${join(project, '.cache/glibc/borrowed-arm64')} did not work`,
+    )
+  })
+
   it('nodeForEngine fails on a Linux distribution for which no newer libraries are known', async () => {
     await expect(nodeOn(system({ id: 'other' }))).rejects.toThrow('Some other 1')
   })
