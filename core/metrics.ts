@@ -152,7 +152,7 @@ export function createCoreMetrics() {
   }
 }
 
-const retriedClasses = ['rate_limited', 'server_error', 'timeout', 'network_error']
+const retriedClasses = ['rate_limited', 'server_error', 'timeout', 'network_error', 'unreadable_answer']
 const failedClasses = [
   'rejected_payload',
   'rejected_auth',
@@ -162,6 +162,7 @@ const failedClasses = [
   'rejected',
   'destination_blocked',
   'suppressed',
+  'unreadable_answer',
 ]
 /**
  * Every combination of status and response class with which an attempt can end (contract, section

@@ -1,101 +1,67 @@
 import type { Socket } from 'node:net'
-import { Client } from 'undici'
 import type { ResolvedAddress } from '../platform/addresses/name-service.ts'
-
-/** An HTTP connection to one address. It sends one request at a time. */
-export interface Connection {
-  origin: string
-  client: Client
-  socket: Socket
-}
 
 export interface Connections {
   /**
    * Removes and returns an idle connection to the origin that is connected to one of the addresses.
    */
-  take(origin: string, addresses: ResolvedAddress[]): Connection | undefined
-  /** Creates an HTTP connection over a connected socket. */
-  adopt(origin: string, socket: Socket): Connection
-  /** Puts a connection back into the pool. Its last response must be complete. */
-  give(connection: Connection): void
-  drop(connection: Connection): void
+  take(origin: string, addresses: ResolvedAddress[]): Socket | undefined
+  /** Puts a connection into the pool. Its last response must be complete. */
+  give(origin: string, socket: Socket): void
   /** Number of idle connections. */
   idle(): number
   close(): Promise<void>
 }
 
-/** Maximum idle time of a connection in milliseconds, even if the server allows more. */
+/** Maximum idle time of a connection in milliseconds. */
 const idleMs = 4_000
-const headersMaxBytes = 16 * 1024
+/** An idle connection is closed by each of these events. Bytes that nobody asked for are no response. */
+const endings = ['data', 'timeout', 'close']
 
 /**
  * Pools up to `maxIdle` idle connections for later requests to the same origin. Evicts the least
  * recently used.
  */
 export function createConnections({ maxIdle }: { maxIdle: number }): Connections {
-  const idle = new Set<Connection>()
-  const byOrigin = new Map<string, Set<Connection>>()
+  const idle = new Map<Socket, string>()
+  const byOrigin = new Map<string, Set<Socket>>()
 
-  function remove(connection: Connection): void {
-    if (!idle.delete(connection)) return
-    const siblings = byOrigin.get(connection.origin)
-    siblings?.delete(connection)
-    if (siblings?.size === 0) byOrigin.delete(connection.origin)
+  function remove(socket: Socket): void {
+    const origin = idle.get(socket)
+    if (origin === undefined) return
+    idle.delete(socket)
+    const siblings = byOrigin.get(origin)
+    siblings?.delete(socket)
+    if (siblings?.size === 0) byOrigin.delete(origin)
+    for (const event of endings) socket.off(event, drop)
+    socket.setTimeout(0)
   }
 
-  function drop(connection: Connection): void {
-    remove(connection)
-    void connection.client.destroy().catch(() => {})
-    connection.socket.destroy()
+  function drop(this: Socket): void {
+    remove(this)
+    this.destroy()
   }
 
   return {
-    drop,
     take(origin, addresses) {
       const allowed = new Set(addresses.map(({ address }) => address))
       const found = [...(byOrigin.get(origin) ?? [])].findLast(
-        ({ socket }) => !socket.destroyed && allowed.has(socket.remoteAddress ?? ''),
+        ({ writable, remoteAddress = '' }) => writable && allowed.has(remoteAddress),
       )
       if (found) remove(found)
       return found
     },
-    adopt(origin, socket) {
-      let handedOver = false
-      const client = new Client(origin, {
-        // The undici client must not open connections itself. So the first `connect` gets this
-        // socket, and every later one fails. `connect` must return before the callback runs.
-        connect: (_options, callback) => {
-          const usable = !handedOver && !socket.destroyed
-          handedOver = true
-          queueMicrotask(() => (usable ? callback(null, socket) : callback(connectionLost(), null)))
-        },
-        allowH2: false,
-        // Disables undici's own timeouts. Only the deadline of the attempt limits a request.
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        keepAliveTimeout: idleMs,
-        keepAliveMaxTimeout: idleMs,
-        maxHeaderSize: headersMaxBytes,
-      })
-      const connection: Connection = { origin, client, socket }
-      socket.once('close', () => drop(connection))
-      return connection
-    },
-    give(connection) {
-      if (connection.socket.destroyed || connection.client.destroyed) return drop(connection)
-      idle.add(connection)
-      const siblings = byOrigin.get(connection.origin) ?? new Set()
-      byOrigin.set(connection.origin, siblings.add(connection))
-      const [oldest] = idle
-      if (idle.size > maxIdle && oldest) drop(oldest)
+    give(origin, socket) {
+      idle.set(socket, origin)
+      byOrigin.set(origin, (byOrigin.get(origin) ?? new Set()).add(socket))
+      for (const event of endings) socket.on(event, drop)
+      socket.setTimeout(idleMs)
+      const [oldest] = idle.keys()
+      if (idle.size > maxIdle && oldest) drop.call(oldest)
     },
     idle: () => idle.size,
     async close() {
-      for (const connection of idle) drop(connection)
+      for (const socket of idle.keys()) drop.call(socket)
     },
   }
-}
-
-function connectionLost(): Error {
-  return Object.assign(new Error('connection lost'), { code: 'ECONNRESET' })
 }

@@ -10,9 +10,9 @@ describe('classifyFailure', () => {
     ['ENETUNREACH', FailureReason.UNREACHABLE],
     ['ETIMEDOUT', FailureReason.UNREACHABLE],
     ['EPIPE', FailureReason.CONNECTION_RESET],
-    ['UND_ERR_SOCKET', FailureReason.CONNECTION_RESET],
-    ['UND_ERR_DESTROYED', FailureReason.CONNECTION_RESET],
-    ['UND_ERR_HEADERS_OVERFLOW', FailureReason.PROTOCOL_ERROR],
+    ['HPE_INVALID_CONSTANT', FailureReason.PROTOCOL_ERROR],
+    ['HPE_HEADER_OVERFLOW', FailureReason.RESPONSE_TOO_LARGE],
+    ['HPE_CHUNK_EXTENSIONS_OVERFLOW', FailureReason.RESPONSE_TOO_LARGE],
     ['CERT_HAS_EXPIRED', FailureReason.CERTIFICATE_INVALID],
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', FailureReason.CERTIFICATE_INVALID],
     ['ERR_TLS_CERT_ALTNAME_INVALID', FailureReason.CERTIFICATE_INVALID],
@@ -30,9 +30,7 @@ describe('classifyFailure', () => {
   })
 
   it('isConnectionLost returns true for an idle connection that closed before the request', () => {
-    expect(['UND_ERR_DESTROYED', 'UND_ERR_CLOSED', 'ECONNRESET'].every((code) => isConnectionLost(error(code)))).toBe(
-      true,
-    )
+    expect(['ECONNRESET', 'EPIPE'].every((code) => isConnectionLost(error(code)))).toBe(true)
     expect(isConnectionLost(error('ECONNREFUSED'))).toBe(false)
   })
 })

@@ -13,6 +13,13 @@ export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
 }
 
+/** Thrown if the destination sent more bytes than a response may have. */
+export class ResponseTooLargeError extends Error {
+  override readonly name = 'ResponseTooLargeError'
+}
+
+export const connectionLost = () => Object.assign(new Error('connection lost'), { code: 'ECONNRESET' })
+
 const reasons: Record<string, FailureReason> = {
   ECONNREFUSED: FailureReason.CONNECTION_REFUSED,
   EHOSTUNREACH: FailureReason.UNREACHABLE,
@@ -28,13 +35,10 @@ const reasons: Record<string, FailureReason> = {
   ECONNRESET: FailureReason.CONNECTION_RESET,
   ECONNABORTED: FailureReason.CONNECTION_RESET,
   EPIPE: FailureReason.CONNECTION_RESET,
-  UND_ERR_SOCKET: FailureReason.CONNECTION_RESET,
-  // The connection was closed before the request was sent.
-  UND_ERR_DESTROYED: FailureReason.CONNECTION_RESET,
-  UND_ERR_CLOSED: FailureReason.CONNECTION_RESET,
-  UND_ERR_HEADERS_OVERFLOW: FailureReason.PROTOCOL_ERROR,
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: FailureReason.PROTOCOL_ERROR,
   EPROTO: FailureReason.TLS_FAILED,
+  // The parser's limits for a head, trailers and the extensions of a chunk.
+  HPE_HEADER_OVERFLOW: FailureReason.RESPONSE_TOO_LARGE,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: FailureReason.RESPONSE_TOO_LARGE,
 }
 
 /** Node's codes for invalid certificates (node:tls, "X509 certificate error codes"). */
@@ -53,18 +57,14 @@ export function classifyFailure(error: unknown, phase: AttemptPhase, timedOut: b
 function reasonOf(error: unknown): FailureReason {
   if (error instanceof DestinationBlockedError) return FailureReason.DESTINATION_BLOCKED
   if (error instanceof ProtocolError) return FailureReason.PROTOCOL_ERROR
+  if (error instanceof ResponseTooLargeError) return FailureReason.RESPONSE_TOO_LARGE
   if (error instanceof NameError) {
     return error.reason === 'not_found' ? FailureReason.NAME_NOT_FOUND : FailureReason.NAME_SERVICE_FAILED
   }
   const code = codeOf(error)
-  // undici reports an unexpected status 100 or 101 with the code of a broken connection.
-  if (code === 'UND_ERR_SOCKET' && /^bad (response|upgrade)$/.test((error as Error).message)) {
-    return FailureReason.PROTOCOL_ERROR
-  }
-  if (error instanceof Error && error.name === 'HTTPParserError') return FailureReason.PROTOCOL_ERROR
   if (certificateCodes.test(code)) return FailureReason.CERTIFICATE_INVALID
   if (code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_')) return FailureReason.TLS_FAILED
-  return reasons[code] ?? FailureReason.NETWORK_ERROR
+  return reasons[code] ?? (code.startsWith('HPE_') ? FailureReason.PROTOCOL_ERROR : FailureReason.NETWORK_ERROR)
 }
 
 /** Returns true if the connection was lost and the error has no more specific reason. */

@@ -1,14 +1,17 @@
-import type { Client, Dispatcher } from 'undici'
+import http, { type IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
+import { connectionLost, ProtocolError, ResponseTooLargeError } from './failures.ts'
 
-/** Status and headers of a destination's response. */
+/** A destination's complete answer. */
 interface WholeAnswer {
   status: number
-  headers: Record<string, string | string[] | undefined>
-  /** False if the body was longer than `maxBytes`. */
-  isWhole: boolean
+  /** Every value of each header. */
+  headers: Record<string, string[] | undefined>
   /** Beginning of the body of an answer that is not 2xx, in pieces. */
   beginning: Buffer[]
+  /** Whether the connection can carry another request. */
+  isReusable: boolean
 }
 
 /**
@@ -18,65 +21,94 @@ const ownHeaders = new Set(['host', 'content-length', 'connection', 'transfer-en
 
 /** Bytes of an answer that are kept, at least. 300 characters have at most 1,200. */
 const keptBytes = 1_200
+/** Maximum size of the names and values in the head of an answer, in bytes. */
+const headMaxBytes = 16 * 1024
 
 /**
- * Sends one POST. Resolves when the response body has ended or `maxBytes` of it were read. Uses
- * `Client.dispatch`, because the streams of `Client.request` cost as much CPU time as the rest of
- * the request. Errors: the errors of undici, and the reason of the signal.
+ * Sends one POST over the connection, and resolves with the complete answer. Drops interim answers
+ * (1xx), also those that were not asked for. Counts every byte that the destination sends. Errors:
+ * `ResponseTooLargeError` if these are more than `maxBytes`; `ProtocolError` and the parser's errors
+ * if they are not HTTP; the reason of the signal; the socket's errors.
  */
 export function readAnswer(
-  client: Client,
+  socket: Socket,
   options: {
-    path: string
+    url: URL
     request: Pick<ClaimedDelivery, 'headers' | 'body'>
     signal: AbortSignal
     maxBytes: number
     onHeaders: () => void
   },
 ): Promise<WholeAnswer> {
-  const { path, request, signal, maxBytes, onHeaders } = options
+  const { url, request, signal, maxBytes, onHeaders } = options
   return new Promise((resolve, reject) => {
-    let controller: Dispatcher.DispatchController | undefined
-    let answer: WholeAnswer | undefined
-    let read = 0
+    if (socket.destroyed) return reject(connectionLost())
+    let answer: IncomingMessage | undefined
+    let received = 0
+    const beginning: Buffer[] = []
 
-    const abort = () => controller?.abort(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
+    const count = (chunk: Buffer) => {
+      received += chunk.length
+      if (received > maxBytes) fail(new ResponseTooLargeError())
+    }
+    // Counts before the parser, whose listener is added later.
+    socket.on('data', count)
+    const abort = () => fail(signal.reason)
+    const close = () => fail(connectionLost())
+    signal.addEventListener('abort', abort)
+    socket.on('close', close)
 
-    client.dispatch(
-      { method: 'POST', path, headers: headersOf(request), body: request.body },
-      {
-        onRequestStart(started) {
-          controller = started
-          if (signal.aborted) abort()
-        },
-        onResponseStart(_, status, headers) {
-          // Ignores interim responses such as 103 (Early Hints).
-          if (status < 200) return
-          answer = { status, headers, isWhole: true, beginning: [] }
-          onHeaders()
-        },
-        onResponseData(started, chunk) {
-          if (answer && answer.status >= 300 && read < keptBytes) answer.beginning.push(Buffer.from(chunk))
-          read += chunk.length
-          if (read <= maxBytes || !answer) return
-          resolve({ ...answer, isWhole: false })
-          started.abort(new Error('answer too long'))
-        },
-        onResponseEnd() {
-          signal.removeEventListener('abort', abort)
-          if (answer) resolve(answer)
-        },
-        onResponseError(_, error) {
-          signal.removeEventListener('abort', abort)
-          reject(error)
-        },
-      },
-    )
+    const sending = http.request({
+      createConnection: () => socket,
+      method: 'POST',
+      path: url.pathname + url.search,
+      headers: headersOf(url, request),
+      maxHeaderSize: maxBytes,
+      insecureHTTPParser: false,
+    })
+    // Without an agent, Node would close the connection after the answer.
+    sending.shouldKeepAlive = true
+
+    const stop = () => {
+      signal.removeEventListener('abort', abort)
+      socket.off('data', count).off('close', close)
+    }
+    const fail = (error: Error) => {
+      // Bytes after a complete answer are a fault of the connection only.
+      if (answer?.complete && !signal.aborted) return
+      stop()
+      reject(error)
+      socket.destroy()
+    }
+
+    sending.on('error', fail)
+    sending.on('upgrade', () => fail(new ProtocolError('protocol switched without a request')))
+    sending.on('response', (response) => {
+      answer = response
+      onHeaders()
+      const { statusCode: status = 0, headersDistinct: headers, rawHeaders } = response
+      if (status < 200 || status > 599) return fail(new ProtocolError('invalid HTTP status'))
+      if (rawHeaders.reduce((size, { length }) => size + length, 0) > headMaxBytes)
+        return fail(new ProtocolError('head too large'))
+      let size = 0
+      response.on('data', (chunk: Buffer) => {
+        if (status >= 300 && size < keptBytes) beginning.push(chunk)
+        size += chunk.length
+      })
+      response.on('error', fail)
+      response.on('end', () => {
+        stop()
+        resolve({ status, headers, beginning, isReusable: sending.writableFinished && socket.writable })
+      })
+    })
+    sending.end(request.body)
   })
 }
 
-/** The delivery's headers as alternating names and values, which is the fastest form for undici. */
-function headersOf({ headers }: Pick<ClaimedDelivery, 'headers'>): string[] {
-  return Object.entries(headers).flatMap((header) => (ownHeaders.has(header[0].toLowerCase()) ? [] : header))
+/** The headers as alternating names and values. Node adds none to this form. */
+function headersOf({ host }: URL, { headers, body }: Pick<ClaimedDelivery, 'headers' | 'body'>): string[] {
+  return [
+    ...['host', host, 'connection', 'keep-alive', 'content-length', String(body.length)],
+    ...Object.entries(headers).flatMap((header) => (ownHeaders.has(header[0].toLowerCase()) ? [] : header)),
+  ]
 }

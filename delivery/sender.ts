@@ -1,11 +1,11 @@
+import type { Socket } from 'node:net'
 import { AttemptPhase, type ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { contractLimits } from '../contract/limits.ts'
 import { parseDestinationUrl } from '../platform/addresses/destination-url.ts'
-import type { ResolvedAddress } from '../platform/addresses/name-service.ts'
 import { DestinationBlockedError, type Resolver } from '../platform/addresses/resolve.ts'
 import { parseRetryAfter } from '../platform/http/retry-after.ts'
-import { type Connection, createConnections } from './connections.ts'
-import { classifyFailure, type Failure, isConnectionLost, ProtocolError } from './failures.ts'
+import { createConnections } from './connections.ts'
+import { classifyFailure, type Failure, isConnectionLost } from './failures.ts'
 import { type Dial, openSocket } from './open-socket.ts'
 import { readAnswer } from './read-answer.ts'
 
@@ -42,9 +42,8 @@ export interface SenderOptions {
 /**
  * Sends prepared requests (contract, section 5). Each attempt resolves its destination again and
  * checks every address. An idle connection is reused only if its address is one of these addresses.
- * Redirects are not followed, and proxies are not used. One deadline covers the whole attempt. At
- * most `responseMaxBytes` of a response are read. If a response is longer, its status is the
- * result, and its connection is closed.
+ * Redirects are not followed, and proxies are not used. One deadline covers the whole attempt. An
+ * attempt fails if the destination sends more than `responseMaxBytes`, of whatever kind.
  */
 export function createSender(options: SenderOptions): Sender {
   const { resolver, responseMaxBytes, maxIdle, now = Date.now, dial, ca } = options
@@ -58,57 +57,39 @@ export function createSender(options: SenderOptions): Sender {
 
     const kept = connections.take(url.origin, addresses)
     const answered = kept && (await exchangeUnlessStale(kept, url, request, signal, onPhase))
-    return answered ?? exchange(await open(url, addresses, signal, onPhase), url, request, signal, onPhase)
-  }
-
-  async function open(
-    url: URL,
-    addresses: ResolvedAddress[],
-    signal: AbortSignal,
-    onPhase: (phase: AttemptPhase) => void,
-  ): Promise<Connection> {
-    return connections.adopt(url.origin, await openSocket({ url, addresses, signal, onPhase, dial, ca }))
+    if (answered) return answered
+    return exchange(await openSocket({ url, addresses, signal, onPhase, dial, ca }), url, request, signal, onPhase)
   }
 
   /**
    * Returns undefined if the server closed the idle connection before it answered, as servers may
    * do at any time. The caller then sends the request again over a new connection.
    */
-  async function exchangeUnlessStale(kept: Connection, ...rest: ExchangeRest): Promise<Answer | undefined> {
-    const { bytesRead } = kept.socket
+  async function exchangeUnlessStale(kept: Socket, ...rest: ExchangeRest): Promise<Answer | undefined> {
+    const { bytesRead } = kept
     try {
       return await exchange(kept, ...rest)
     } catch (error) {
       const [, , signal] = rest
-      if (signal.aborted || kept.socket.bytesRead > bytesRead || !isConnectionLost(error)) throw error
+      if (signal.aborted || kept.bytesRead > bytesRead || !isConnectionLost(error)) throw error
       return undefined
     }
   }
 
-  async function exchange(connection: Connection, ...[url, request, signal, onPhase]: ExchangeRest): Promise<Answer> {
-    let whole = false
-    try {
-      onPhase(AttemptPhase.HEADERS)
-      const { status, headers, isWhole, beginning } = await readAnswer(connection.client, {
-        path: url.pathname + url.search,
-        request,
-        signal,
-        maxBytes: responseMaxBytes,
-        onHeaders: () => onPhase(AttemptPhase.BODY),
-      })
-      whole = isWhole
-      if (status < 200 || status > 599) throw new ProtocolError('invalid HTTP status')
-      const retryAfterMs = parseRetryAfter(headers['retry-after'], now())
-      const isText = beginning.length > 0 && headers['content-encoding'] === undefined
-      const text = isText ? responseText(beginning) : ''
-      return {
-        status,
-        ...(text !== '' && { text }),
-        ...(retryAfterMs !== undefined && { retryAfterMs: BigInt(retryAfterMs) }),
-      }
-    } finally {
-      if (whole) connections.give(connection)
-      else connections.drop(connection)
+  async function exchange(socket: Socket, ...[url, request, signal, onPhase]: ExchangeRest): Promise<Answer> {
+    onPhase(AttemptPhase.HEADERS)
+    const onHeaders = () => onPhase(AttemptPhase.BODY)
+    const answer = await readAnswer(socket, { url, request, signal, maxBytes: responseMaxBytes, onHeaders })
+    const { status, headers, beginning, isReusable } = answer
+    if (isReusable) connections.give(url.origin, socket)
+    else socket.destroy()
+    const retryAfterMs = parseRetryAfter(headers['retry-after'], now())
+    const isText = beginning.length > 0 && headers['content-encoding'] === undefined
+    const text = isText ? responseText(beginning) : ''
+    return {
+      status,
+      ...(text !== '' && { text }),
+      ...(retryAfterMs !== undefined && { retryAfterMs: BigInt(retryAfterMs) }),
     }
   }
 

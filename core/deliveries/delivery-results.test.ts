@@ -82,6 +82,23 @@ describe('results', () => {
     },
   )
 
+  it.each([
+    [['server_error', 'server_error'], 'unreadable_answer', 'retry_scheduled'],
+    [['server_error', 'unreadable_answer', 'timeout'], 'unreadable_answer', 'retry_scheduled'],
+    [['unreadable_answer', 'unreadable_answer'], 'unreadable_answer', 'failed'],
+    [['unreadable_answer', 'server_error', 'unreadable_answer'], 'unreadable_answer', 'failed'],
+    [['unreadable_answer', 'unreadable_answer', 'unreadable_answer'], 'server_error', 'retry_scheduled'],
+  ])('after the attempts %j, a delivery with %s is %s', async (classes, responseClass, status) => {
+    const earlier = classes.map((name) => ({ attemptId: `att_${name}`, outcome: { responseClass: name } }))
+    const before = [stored({ attempts: [...earlier, { attemptId: 'att_1' }] })]
+    const { record, seen } = newScene({ before })
+    const claimed = { attemptNumber: before[0]!.attempts.length, subscriptionId: 'sub_1' }
+    const facts: AttemptFacts =
+      responseClass === 'server_error' ? { status: 500 } : { reason: 'protocol_error', phase: 'headers' }
+    expect(await record([result(facts, { claimed })])).toEqual([true])
+    expect(seen.settled).toMatchObject([{ index: classes.length, outcome: { status, responseClass } }])
+  })
+
   it('a dead letter is stored together with its fault, so that a job handles the fault if the core dies', async () => {
     const { record, seen } = newScene()
     await record([result({ status: 500 }, { claimed: { attemptNumber: 9, subscriptionId: 'sub_1' } })])

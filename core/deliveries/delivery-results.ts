@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { contractLimits } from '../../contract/limits.ts'
 import { retryDelay } from '../../contract/retry-delay.ts'
 import { byKey, createBatcher } from '../../platform/concurrency/batcher.ts'
-import { classify } from '../delivery-stores/delivery-outcomes.ts'
+import { classify, maxUnreadableAnswers } from '../delivery-stores/delivery-outcomes.ts'
 import type { DeliveryQueue, QueuedDelivery } from '../delivery-stores/delivery-queue-store.ts'
 import type { AttemptFacts, AttemptOutcome, PendingFault, Settlement } from '../delivery-stores/model.ts'
 import { newId } from '../ids.ts'
@@ -60,10 +60,12 @@ export function createDeliveryResults(dependencies: {
   /**
    * Returns true if the result can be recorded without reading the delivery. A result that shows a
    * fault of the subscription needs the stored claim, because the time of the fault is its
-   * `knownAt`.
+   * `knownAt`. An unreadable answer needs the results of the earlier attempts.
    */
   function isKnown({ facts, claimed }: AttemptResult): boolean {
-    return facts === 'released' || (claimed !== undefined && classify(facts).fault === undefined)
+    if (facts === 'released') return true
+    const { fault, responseClass } = classify(facts)
+    return claimed !== undefined && fault === undefined && responseClass !== 'unreadable_answer'
   }
 
   function toSettlement(
@@ -77,7 +79,10 @@ export function createDeliveryResults(dependencies: {
     if (facts === 'released') return { subscriptionId, settlement: { kind: 'release', deliveryId, claimId, at } }
     const attemptNumber = delivery?.attempts.length ?? claimed?.attemptNumber
     if (attemptNumber === undefined) return undefined
-    const { responseClass, retryable, retryAfterMs, fault } = classify(facts)
+    const { responseClass, retryAfterMs, fault, ...classified } = classify(facts)
+    const alike = delivery?.attempts.filter(({ outcome }) => outcome?.responseClass === responseClass) ?? []
+    const isExhausted = responseClass === 'unreadable_answer' && alike.length >= maxUnreadableAnswers - 1
+    const retryable = classified.retryable && !isExhausted
     const delay = retryable ? retryDelay(attemptNumber, { retryAfterMs, random }) : undefined
     const outcome: AttemptOutcome = {
       status:

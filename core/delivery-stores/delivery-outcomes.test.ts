@@ -14,7 +14,7 @@ const statuses: [number[], ResponseClass, boolean][] = [
   [[402, 405, 406, 411, 412, 413, 414, 415, 418, 421, 423, 424, 426, 428, 431, 451, 499], 'rejected', false],
   [[429], 'rate_limited', true],
   [[408, 425, 500, 501, 502, 503, 504, 507, 599], 'server_error', true],
-  [[100, 101, 103], 'network_error', true],
+  [[100, 101, 103], 'unreadable_answer', true],
 ]
 
 describe('answers of a destination', () => {
@@ -73,7 +73,8 @@ describe('attempts without an answer', () => {
     ['connection_reset', 'network_error', true],
     ['certificate_invalid', 'network_error', true],
     ['tls_failed', 'network_error', true],
-    ['protocol_error', 'network_error', true],
+    ['protocol_error', 'unreadable_answer', true],
+    ['response_too_large', 'rejected', false],
     ['network_error', 'network_error', true],
   ])('an attempt that failed because of %s is classified as %s', (reason, responseClass, retryable) => {
     expect(classify({ reason, phase: 'connect' })).toEqual({ responseClass, retryable })

@@ -6,6 +6,12 @@ import type { AttemptFacts, ResponseClass } from './model.ts'
  */
 export type SubscriptionFault = 'rejected_auth' | 'gone' | 'not_found'
 
+/**
+ * Number of unreadable answers after which a delivery fails. A destination that answers has probably
+ * received the request each time.
+ */
+export const maxUnreadableAnswers = 3
+
 interface Classification {
   responseClass: ResponseClass
   /** Whether the delivery may be retried automatically. */
@@ -21,13 +27,21 @@ interface Classification {
 /** Classifies an attempt by the table of outcomes (contract, section 5). */
 export function classify(facts: AttemptFacts): Classification {
   if ('reason' in facts) {
-    if (facts.reason === 'destination_blocked') return { responseClass: 'destination_blocked', retryable: false }
-    return { responseClass: facts.reason === 'timeout' ? 'timeout' : 'network_error', retryable: true }
+    switch (facts.reason) {
+      case 'destination_blocked':
+        return { responseClass: 'destination_blocked', retryable: false }
+      case 'response_too_large':
+        return { responseClass: 'rejected', retryable: false }
+      case 'protocol_error':
+        return { responseClass: 'unreadable_answer', retryable: true }
+      default:
+        return { responseClass: facts.reason === 'timeout' ? 'timeout' : 'network_error', retryable: true }
+    }
   }
   const { status, retryAfterMs } = facts
   const asked = retryAfterMs === undefined ? {} : { retryAfterMs }
   // An informational status is not a final answer.
-  if (status < 200) return { responseClass: 'network_error', retryable: true }
+  if (status < 200) return { responseClass: 'unreadable_answer', retryable: true }
   if (status < 300) return { responseClass: 'accepted', retryable: false }
   if (status < 400) return { responseClass: 'redirected', retryable: false }
   switch (status) {

@@ -30,6 +30,7 @@ export type ResponseClass =
   | 'network_error'
   | 'destination_blocked'
   | 'suppressed'
+  | 'unreadable_answer'
 
 /** Phase in which an attempt without a complete answer ended. */
 export type AttemptPhase = 'resolve' | 'connect' | 'tls' | 'headers' | 'body'
@@ -50,6 +51,7 @@ export type FailureReason =
   | 'tls_failed'
   | 'protocol_error'
   | 'network_error'
+  | 'response_too_large'
 
 /** Facts that a worker observed: the destination's answer, or how the attempt failed. */
 export type AttemptFacts =

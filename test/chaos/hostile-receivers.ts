@@ -7,21 +7,25 @@ import type { TestDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
 /** Hostile paths of the receiver, each with the expected outcome of an attempt. */
-export const hostilePaths: Record<string, 'answered' | 'timeout' | 'network_error'> = {
+export const hostilePaths: Record<string, 'answered' | 'timeout' | 'network_error' | 'too_large' | 'unreadable'> = {
   '/drip-one-byte': 'timeout',
   '/drip-the-head': 'timeout',
   '/hang': 'timeout',
   '/hang-in-body': 'timeout',
-  '/early-hints-flood': 'timeout',
-  '/100-mb': 'answered',
-  '/endless-200': 'answered',
-  '/endless-500': 'answered',
-  '/endless-gzip': 'answered',
-  '/header-flood': 'network_error',
+  '/early-hints-flood': 'too_large',
+  '/continue-flood': 'too_large',
+  '/chunk-extension-flood': 'too_large',
+  '/endless-chunk-extension': 'too_large',
+  '/trailer-flood': 'too_large',
+  '/100-mb': 'too_large',
+  '/endless-200': 'too_large',
+  '/endless-500': 'too_large',
+  '/endless-gzip': 'too_large',
+  '/header-flood': 'too_large',
   '/reset-in-headers': 'network_error',
   '/reset-in-body': 'network_error',
   '/close-without-a-word': 'network_error',
-  '/no-http': 'network_error',
+  '/no-http': 'unreadable',
   '/200-and-more': 'answered',
 }
 

@@ -79,7 +79,23 @@ export const behaviours: Record<string, Behaviour> = {
     socket.write('HTTP/1.1 200 OK\r\n')
     repeat(socket, `x-flood: ${'x'.repeat(80)}\r\n`.repeat(100))
   }),
+  'large-head': raw((socket) =>
+    socket.write(`HTTP/1.1 200 OK\r\nx-large: ${'x'.repeat(20_480)}\r\ncontent-length: 0\r\n\r\n`),
+  ),
+  'chunk-extension-flood': raw((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
+    repeat(socket, `1;x=${'x'.repeat(80)}\r\nx\r\n`.repeat(100))
+  }),
+  'endless-chunk-extension': raw((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;x=')
+    repeat(socket, chunk)
+  }),
+  'trailer-flood': raw((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n')
+    repeat(socket, `x-flood: ${'x'.repeat(80)}\r\n`.repeat(100))
+  }),
   'early-hints-flood': raw((socket) => repeat(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(100))),
+  'continue-flood': raw((socket) => repeat(socket, 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(100))),
   'reset-in-headers': raw((socket) => reset(socket)),
   'reset-in-body': raw((socket) =>
     socket.write(`${head(1000)}only the start`, () => setImmediate(() => reset(socket))),

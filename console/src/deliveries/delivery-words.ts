@@ -40,6 +40,7 @@ const classes: Partial<Record<ResponseClass, string>> = {
   [ResponseClass.NETWORK_ERROR]: 'Network error',
   [ResponseClass.DESTINATION_BLOCKED]: 'Destination not allowed',
   [ResponseClass.SUPPRESSED]: 'On the do-not-contact list; nothing was sent',
+  [ResponseClass.UNREADABLE_ANSWER]: 'Unreadable answer',
 }
 
 const reasons: Partial<Record<FailureReason, string>> = {
@@ -52,8 +53,9 @@ const reasons: Partial<Record<FailureReason, string>> = {
   [FailureReason.CONNECTION_RESET]: 'connection reset',
   [FailureReason.CERTIFICATE_INVALID]: 'invalid certificate',
   [FailureReason.TLS_FAILED]: 'TLS failed',
-  [FailureReason.PROTOCOL_ERROR]: 'response was not HTTP',
+  [FailureReason.PROTOCOL_ERROR]: 'response was not HTTP, or its head was too long',
   [FailureReason.NETWORK_ERROR]: 'network error',
+  [FailureReason.RESPONSE_TOO_LARGE]: 'response was larger than 64 KiB',
 }
 
 const phases: Partial<Record<AttemptPhase, string>> = {

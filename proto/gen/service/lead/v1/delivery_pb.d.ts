@@ -1364,6 +1364,14 @@ export enum ResponseClass {
    * @generated from enum value: RESPONSE_CLASS_SUPPRESSED = 13;
    */
   SUPPRESSED = 13,
+
+  /**
+   * The request was sent, and what came back cannot be read as HTTP. The destination may have the
+   * request, so at most three such attempts are made.
+   *
+   * @generated from enum value: RESPONSE_CLASS_UNREADABLE_ANSWER = 14;
+   */
+  UNREADABLE_ANSWER = 14,
 }
 
 /**
@@ -1483,7 +1491,7 @@ export enum FailureReason {
   TLS_FAILED = 9,
 
   /**
-   * The response is not HTTP, or its head is too large.
+   * The response is not HTTP, or its head has more than 16 KiB.
    *
    * @generated from enum value: FAILURE_REASON_PROTOCOL_ERROR = 10;
    */
@@ -1495,6 +1503,13 @@ export enum FailureReason {
    * @generated from enum value: FAILURE_REASON_NETWORK_ERROR = 11;
    */
   NETWORK_ERROR = 11,
+
+  /**
+   * The destination sent more than 64 KiB, of whatever kind.
+   *
+   * @generated from enum value: FAILURE_REASON_RESPONSE_TOO_LARGE = 12;
+   */
+  RESPONSE_TOO_LARGE = 12,
 }
 
 /**
