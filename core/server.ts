@@ -73,10 +73,11 @@ export async function listenForCore({
   return {
     port: (server.address() as net.AddressInfo).port,
     serve(core) {
-      const { options, routes, find } = createCoreServices(core)
+      const { authenticate, options, routes, find } = createCoreServices(core)
       const router = createConnectRouter({ ...options, shutdownSignal: shutdown.signal })
       routes(router)
       serving = createNodeHandler({
+        authenticate,
         router,
         find,
         memory,

@@ -11,6 +11,7 @@ import fastifyPlugin from 'fastify-plugin'
 import { WIDGET_PREFIX } from '../contract/public-api.ts'
 import type { CorePool } from '../core-client/core-pool.ts'
 import { createSlots } from '../platform/concurrency/slots.ts'
+import { HEAD_MS, requireWholeHeads } from '../platform/http/bounded-server.ts'
 import { queueRequests } from '../platform/http/request-queue.ts'
 import { type Check, inOrder } from './checks/in-order.ts'
 import { allowKnownOrigin, createRequireOrigin } from './checks/origin.ts'
@@ -53,10 +54,6 @@ import { ajvOptions, validationError } from './schemas/validation.ts'
 
 /** Maximum size of request line and headers together. */
 const HEADERS_MAX_BYTES = 16_384
-/** Timeout for the headers of a request to arrive. */
-const HEADERS_TIMEOUT_MS = 10_000
-/** How often Node checks connections for requests that take too long to arrive. */
-const CONNECTIONS_CHECK_MS = 1_000
 
 /** Serves the public JSON and SSE contract in front of the cores. The caller calls `listen`. */
 export function createGateway(deps: {
@@ -113,8 +110,6 @@ export function createGateway(deps: {
     http: {
       requireHostHeader: false,
       maxHeaderSize: HEADERS_MAX_BYTES,
-      headersTimeout: Math.min(HEADERS_TIMEOUT_MS, config.REQUEST_TIMEOUT_MS),
-      connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
     },
     routerOptions: { maxParamLength: PARAM_MAX_LENGTH },
     ajv: ajvOptions,
@@ -168,6 +163,7 @@ export function createGateway(deps: {
 
   answerFailures(app, { bodyLimit: config.BODY_LIMIT_BYTES, grants, metrics })
   acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
+  requireWholeHeads(app.server, Math.min(HEAD_MS, config.REQUEST_TIMEOUT_MS))
   queueRequests(app.server)
   takeOverNodeAnswers(app)
   // Behind a trusted proxy, connections per address are not limited, because all visitors share the

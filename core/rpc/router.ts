@@ -59,6 +59,7 @@ export function createCoreServices(core: CoreContext) {
     acceptCompression: [],
   }
   return {
+    authenticate: gate.authenticate,
     /** Options for servers of these services. */
     options,
     /** Registers the services for HTTP. */

@@ -3,7 +3,7 @@ import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/
 import type { CoreContext } from '../context.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { TokenRefusal } from '../workspaces/access.ts'
-import { authenticator } from './caller.ts'
+import { type Authenticate, authenticator, setCaller } from './caller.ts'
 import { connectErrorOf } from './connect-errors.ts'
 import { countRejection } from './observed-calls.ts'
 
@@ -12,6 +12,7 @@ import { countRejection } from './observed-calls.ts'
  * before the request is decoded.
  */
 export interface CallGate {
+  authenticate: Authenticate
   /**
    * Returns a function that the caller must call when the call has ended. Rejects with a
    * `ConnectError`.
@@ -86,9 +87,12 @@ export function createCallGate({ access, config, logger, metrics, now }: CoreCon
   }
 
   return {
+    authenticate,
+
     async admit(context) {
+      const { method, requestHeader, values } = context
       try {
-        await authenticate(context)
+        setCaller(values, await authenticate(method, requestHeader.get('authorization')))
         return await enter(context)
       } catch (error) {
         logRefusal(error, `${context.service.typeName}/${context.method.name}`)

@@ -9,19 +9,21 @@ import type { Access, Caller } from '../workspaces/access.ts'
 
 const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'caller' })
 
-/**
- * Checks a call's token and that it has the scope that the proto declares for the method. Runs
- * before the request is read, so that bodies of unauthenticated calls are neither read nor decoded.
- */
-export function authenticator(access: Access): (context: HandlerContext) => Promise<void> {
+/** Returns the caller of a method by the `Authorization` header. Errors: those of `Access.authenticate`. */
+export type Authenticate = (method: DescMethod, authorization: string | null) => Promise<Caller>
+
+/** Checks the token of a call and that it has the scope that the proto declares for the method. */
+export function authenticator(access: Access): Authenticate {
   // Reading an option of a descriptor decodes it each time.
   const scopes = new Map<DescMethod, string>()
-  return async ({ method, requestHeader, values }) => {
+  return (method, authorization) => {
     const needed = scopes.get(method) ?? getOption(method, scope)
     scopes.set(method, needed)
-    values.set(callerKey, await access.authenticate(requestHeader.get('authorization'), needed))
+    return access.authenticate(authorization, needed)
   }
 }
+
+export const setCaller = (values: ContextValues, caller: Caller) => values.set(callerKey, caller)
 
 /**
  * Ends a streamed response with `Unauthenticated` when the caller's token expires or the caller

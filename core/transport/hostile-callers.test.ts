@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import http from 'node:http'
 import http2 from 'node:http2'
 import net from 'node:net'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { http2Bytes } from '../../test/support/http2-bytes.ts'
 import { until } from '../../test/support/until.ts'
 import { serveCore } from '../server.ts'
 import { testCores } from '../test/cores.ts'
@@ -181,6 +182,78 @@ describe('a caller with any service token cannot use up the memory of a core', (
     request.destroy()
     expect(await isServing()).toBe(true)
   })
+})
+
+describe('a caller without a valid token', () => {
+  const { preface, settings, head, reset } = http2Bytes
+  const proto = { 'content-type': 'application/proto' }
+  const calls = (headers: (stream: number) => Record<string, string>, more: (stream: number) => Buffer[]) =>
+    Array.from({ length: 2_000 }, (_, index) => 2 * index + 1).flatMap((id) => [
+      head(id, path, headers(id)),
+      ...more(id),
+    ])
+
+  it.each<[string, Buffer[]]>([
+    [
+      'resets its calls at once',
+      calls(
+        () => proto,
+        (id) => [reset(id)],
+      ),
+    ],
+    [
+      'sends calls without a token',
+      calls(
+        () => proto,
+        () => [],
+      ),
+    ],
+    [
+      'sends calls with a new wrong token each',
+      calls(
+        (id) => ({ ...proto, authorization: `Bearer a.b.${id}` }),
+        () => [],
+      ),
+    ],
+    [
+      'sends gRPC calls',
+      calls(
+        () => ({ 'content-type': 'application/grpc' }),
+        () => [],
+      ),
+    ],
+    [
+      'resets calls of unknown paths',
+      [...Array(2_000).keys()].flatMap((n) => [head(2 * n + 1, '/x'), reset(2 * n + 1)]),
+    ],
+  ])('loses its HTTP/2 connection if it %s', async (_, frames) => {
+    const { send, isServing } = await start({ maxBytes: 64 * 1024 * kib, timeoutMs: 20_000 })
+    const calls = vi.spyOn(cores.core.access, 'authenticate')
+    const socket = send(Buffer.concat([preface, settings, ...frames])).resume()
+    await until('the end of the connection', () => socket.closed)
+    expect(await isServing()).toBe(true)
+    expect(calls.mock.calls.length).toBeLessThan(2_000)
+  })
+})
+
+it('a caller with a valid token may cancel 500 calls and keeps its HTTP/2 connection', async () => {
+  const { port } = await start({ maxBytes: 64 * 1024 * kib, timeoutMs: 20_000 })
+  const session = http2.connect(`http://127.0.0.1:${port}`).on('error', () => {})
+  onTestFinished(() => session.destroy())
+  const call = (end: boolean) =>
+    session
+      .request(
+        { ':method': 'POST', ':path': path, 'content-type': 'application/proto', authorization: `Bearer ${token}` },
+        { endStream: end },
+      )
+      .on('error', () => {})
+  const [answer] = await once(call(true), 'response')
+  expect(answer[':status']).toBe(200)
+  const cancelled = Array.from({ length: 500 }, () => call(false))
+  for (const each of cancelled) each.close(http2.constants.NGHTTP2_CANCEL)
+  await Promise.all(cancelled.map((each) => each.closed || once(each, 'close')))
+  const [last] = await once(call(true), 'response')
+  expect(last[':status']).toBe(200)
 })
 
 describe('an answer of a core never quotes the token', () => {

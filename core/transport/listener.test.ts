@@ -10,6 +10,7 @@ import tls from 'node:tls'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createTlsFiles } from '../../platform/tls/tls-files.ts'
 import { coreCertificates } from '../../test/support/core-certificates.ts'
+import { http2Bytes } from '../../test/support/http2-bytes.ts'
 import { until } from '../../test/support/until.ts'
 import { createPlainListener, createTlsListener } from './listener.ts'
 
@@ -29,11 +30,12 @@ describe.each([
   {
     name: 'a TLS listener',
     protocol: https,
-    create: (handler: http.RequestListener) => createTlsListener({ files: tlsFiles(), asksClients: false }, handler),
+    create: (handler: http.RequestListener, headMs?: number) =>
+      createTlsListener({ files: tlsFiles(), asksClients: false }, handler, headMs),
   },
 ])('$name', ({ protocol, create }) => {
   /** Starts the listener. `GET /held` is answered after `release`, every other path at once. */
-  async function start() {
+  async function start(headMs?: number) {
     const called = Promise.withResolvers<void>()
     const held = Promise.withResolvers<void>()
     const listener = create(async (request, response) => {
@@ -41,8 +43,9 @@ describe.each([
         called.resolve()
         await held.promise
       }
+      request.resume()
       response.end('answer')
-    })
+    }, headMs)
     await new Promise<void>((resolve) => listener.server.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => {
       for (const socket of listener.sockets) socket.destroy()
@@ -69,8 +72,8 @@ describe.each([
       get: async (path: string) => (await request(path)).text,
       headers: async (path: string) => (await request(path)).headers,
       /** Opens a connection without a request. */
-      async open() {
-        const socket = protocol === https ? tls.connect(target) : net.connect(target)
+      async open(alpn = 'http/1.1') {
+        const socket = protocol === https ? tls.connect({ ...target, ALPNProtocols: [alpn] }) : net.connect(target)
         await once(
           socket.on('error', () => {}),
           protocol === https ? 'secureConnect' : 'connect',
@@ -137,5 +140,58 @@ describe.each([
       return bytesRead() > 0 && bytesRead() === before
     })
     expect(bytesRead()).toBeLessThan(1024 * 1024)
+  })
+
+  const { preface, settings, head, halfHead } = http2Bytes
+  const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
+  it.each<[string, string, (string | Buffer)[]]>([
+    ['nothing', 'http/1.1', []],
+    ['one byte', 'http/1.1', ['P']],
+    ['half a head', 'http/1.1', ['GET / HTTP/1.1\r\nHost']],
+    ['a request and half a head', 'http/1.1', [request, 'GET / HTTP/1.1\r\nHost']],
+    ['nothing over HTTP/2', 'h2', []],
+    ['half a preface', 'h2', [preface.subarray(0, 20)]],
+    ['a preface without settings', 'h2', [preface]],
+    ['settings without a call', 'h2', [preface, settings]],
+    ['half a head over HTTP/2', 'h2', [preface, settings, halfHead(1, '/')]],
+    ['a call and half a head over HTTP/2', 'h2', [preface, settings, head(1, '/'), halfHead(3, '/')]],
+  ])('closes a connection that sends %s', async (_, alpn, parts) => {
+    const { open } = await start(100)
+    const socket = await open(alpn)
+    socket.resume()
+    for (const part of parts) socket.write(part)
+    await until('the end of the connection', () => socket.closed)
+  })
+
+  it('closes a connection that sends a head byte by byte', async () => {
+    const { open } = await start(100)
+    const socket = await open()
+    socket.resume().write('GET / HTTP/1.1\r\nX: ')
+    while (!socket.closed) {
+      socket.write('x')
+      await delay(20)
+    }
+  })
+
+  it('keeps a connection that waits for an answer', async () => {
+    const { get, called, release } = await start(100)
+    const answer = get('/held')
+    await called
+    await delay(300)
+    release()
+    expect(await answer).toBe('answer')
+  })
+
+  it('answers a request that arrives byte by byte', async () => {
+    const { open } = await start()
+    const socket = await open()
+    let text = ''
+    socket.on('data', (chunk) => (text += chunk)).setNoDelay()
+    for (const byte of `POST ${request.slice(4)}`) {
+      socket.write(byte)
+      await delay(1)
+    }
+    await until('the answer', () => text.includes('answer'))
+    socket.destroy()
   })
 })

@@ -2,10 +2,12 @@ import http, { type RequestListener } from 'node:http'
 import http2 from 'node:http2'
 import net from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { HEAD_MS, requireWholeHeads } from '../../platform/http/bounded-server.ts'
 import { queueRequests } from '../../platform/http/request-queue.ts'
 import { boundUnreadAnswers } from '../../platform/http/unread-answers.ts'
 import { messageMaxBytes } from '../../platform/message-limit.ts'
 import type { TlsFiles } from '../../platform/tls/tls-files.ts'
+import { boundSessions } from './http2-sessions.ts'
 
 /** One port that serves HTTP/1.1 and HTTP/2. */
 interface Listener {
@@ -34,7 +36,6 @@ const maxConnections = 10_000
 const keepAliveMs = 75_000
 /** Time in milliseconds for which a stopping core keeps idle HTTP/1.1 connections. */
 const endIdleAfterMs = 1_000
-const sessionWindow = 16 * 1024 * 1024
 /**
  * Limits of unread answers. A page, an export or a screenshot is sent as a whole, and a gateway that
  * forwards it reads as slowly as its own client.
@@ -45,34 +46,57 @@ const certificateCheckMs = 1000
 /** First bytes that an HTTP/2 client with prior knowledge sends (RFC 9113, section 3.4). */
 const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n')
 
-/** Creates a listener without TLS. The first bytes of a connection determine the protocol. */
-export function createPlainListener(handler: RequestListener): Listener {
+/**
+ * Creates a listener without TLS. The first bytes of a connection determine the protocol.
+ *
+ * @param headMs time in milliseconds after which a connection is closed that has sent no whole head
+ */
+export function createPlainListener(handler: RequestListener, headMs = HEAD_MS): Listener {
   const http1 = trackHttp1(handler)
   const http1Server = http.createServer({ keepAliveTimeout: keepAliveMs }, http1.handler)
   queueRequests(http1Server)
+  requireWholeHeads(http1Server, headMs)
+  // Node measures heads only for servers that listen themselves.
+  http1Server.emit('listening')
   const http2Server = http2.createServer({ settings }, handler as never)
-  const sessions = sessionsOf(http2Server)
+  boundUnreadAnswers(http2Server, { limits: unreadLimits, events: ['stream'] })
+  const sessions = boundSessions(http2Server, headMs)
   const http1Sockets = socketsOf(http1Server, 'connection')
-  /** Connections that have not sent any bytes yet. */
+  /** Connections whose protocol is not known yet. */
   const silent = new Set<net.Socket>()
 
   const server = net.createServer((socket) => {
+    const timer = setTimeout(() => socket.destroy(), headMs).unref()
+    let start = Buffer.alloc(0)
     silent.add(socket)
     socket.on('error', () => socket.destroy())
-    socket.on('close', () => silent.delete(socket))
-    socket.once('readable', () => {
+    socket.on('close', known)
+    socket.on('readable', determine)
+
+    function known() {
+      clearTimeout(timer)
       silent.delete(socket)
-      const start = socket.read() as Buffer | null
-      if (start === null) return
-      socket.unshift(start)
+      socket.off('readable', determine)
+    }
+
+    function determine() {
+      const chunk = socket.read() as Buffer | null
+      if (chunk === null) return
+      start = Buffer.concat([start, chunk])
       const length = Math.min(start.length, http2Preface.length)
       const isHttp2 = start.subarray(0, length).equals(http2Preface.subarray(0, length))
+      if (isHttp2 && length < http2Preface.length) return
+      known()
+      socket.unshift(start)
       const target = isHttp2 ? http2Server : http1Server
       target.emit('connection', socket)
-    })
+    }
   })
   boundUnreadAnswers(server, { limits: unreadLimits })
-  boundUnreadAnswers(http2Server, { limits: unreadLimits, events: ['stream'] })
+  server.on('close', () => {
+    http1Server.close()
+    http2Server.close()
+  })
   server.maxConnections = maxConnections
   return {
     server,
@@ -90,16 +114,22 @@ export function createPlainListener(handler: RequestListener): Listener {
  * certificates. Missing client certificates are rejected by the handler and not by TLS, so that
  * health probes need none.
  */
-export function createTlsListener({ files, asksClients }: ListenerTls, handler: RequestListener): Listener {
+export function createTlsListener(
+  { files, asksClients }: ListenerTls,
+  handler: RequestListener,
+  headMs = HEAD_MS,
+): Listener {
   let material = files.current()
-  const options = { ...material, allowHTTP1: true, requestCert: asksClients, rejectUnauthorized: false, settings }
+  const clients = { requestCert: asksClients, rejectUnauthorized: false }
+  const options = { ...material, ...clients, allowHTTP1: true, handshakeTimeout: headMs, settings }
   const http1 = trackHttp1(handler)
   const server = http2.createSecureServer(options, http1.handler as never)
   queueRequests(server)
   Object.assign(server, { keepAliveTimeout: keepAliveMs, maxConnections })
-  const sessions = sessionsOf(server)
+  requireWholeHeads(server, headMs)
   server.on('secureConnection', (socket) => socket.on('error', () => socket.destroy()))
   boundUnreadAnswers(server, { limits: unreadLimits, events: ['secureConnection', 'stream'] })
+  const sessions = boundSessions(server, headMs)
   const timer = setInterval(() => {
     const found = files.current()
     if (found === material) return
@@ -149,16 +179,6 @@ function trackHttp1(handler: RequestListener) {
       setTimeout(endIdle, endIdleAfterMs).unref()
     },
   }
-}
-
-function sessionsOf(server: http2.Http2Server | http2.Http2SecureServer): ReadonlySet<http2.ServerHttp2Session> {
-  const sessions = new Set<http2.ServerHttp2Session>()
-  server.on('session', (session: http2.ServerHttp2Session) => {
-    session.setLocalWindowSize(sessionWindow)
-    sessions.add(session)
-    session.on('close', () => sessions.delete(session))
-  })
-  return sessions
 }
 
 function socketsOf(server: net.Server, event: string): ReadonlySet<net.Socket> {

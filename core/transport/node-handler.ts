@@ -5,9 +5,13 @@ import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect'
 import { pipe, transformJoinEnvelopes, transformSplitEnvelope } from '@connectrpc/connect/protocol'
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node'
 import type { Logger } from 'pino'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { messageMaxBytes } from '../../platform/message-limit.ts'
+import { ServiceError } from '../errors.ts'
 import { abortResponse, type CallMemory, type CountedCall, type Response } from './call-memory.ts'
+import type { Authenticate } from './caller.ts'
 import type { UnaryMethod } from './dispatcher.ts'
+import { noteToken } from './http2-sessions.ts'
 import { checkJsonRequest } from './json-requests.ts'
 import { requireFewFields, requireFewValues } from './message-fields.ts'
 import { isPlainUnary, serveUnary, tooLarge } from './unary-handler.ts'
@@ -26,6 +30,7 @@ type UniversalRequest = ReturnType<typeof universalRequestFromNodeRequest>
  * instead.
  */
 export function createNodeHandler(options: {
+  authenticate: Authenticate
   router: ConnectRouter
   /** Returns the unary method with a name. */
   find: (name: string) => UnaryMethod | undefined
@@ -36,7 +41,7 @@ export function createNodeHandler(options: {
   /** Serves every other path. */
   fallback: (request: Request, response: Response) => unknown
 }) {
-  const { router, find, memory, shutdown, logger, fallback } = options
+  const { authenticate, router, find, memory, shutdown, logger, fallback } = options
   const byPath = new Map(
     router.handlers.map((handler) => [handler.requestPath, { handler, unary: find(handler.requestPath.slice(1)) }]),
   )
@@ -47,6 +52,11 @@ export function createNodeHandler(options: {
     const found = byPath.get(request.url?.split('?', 1)[0] ?? '')
     if (found === undefined) return void fallback(request, response)
     const { handler, unary } = found
+    if ('stream' in request) {
+      const { stream } = request
+      noteToken(stream, await hasValidToken(handler.method, request))
+      if (stream.destroyed) return
+    }
     try {
       if (unary && isPlainUnary(request as IncomingMessage)) {
         return await serveUnary(unary, request as IncomingMessage, response as ServerResponse, {
@@ -66,6 +76,14 @@ export function createNodeHandler(options: {
         'writing the response failed; connection closed',
       )
     }
+  }
+
+  /** Returns false only for a call whose token is missing or invalid. */
+  function hasValidToken(method: DescMethod, { headers }: Request): Promise<boolean> {
+    return authenticate(method, headers.authorization ?? null).then(
+      () => true,
+      (error: unknown) => !(error instanceof ServiceError && error.code === ErrorCode.UNAUTHENTICATED),
+    )
   }
 }
 

@@ -1,0 +1,104 @@
+import type { Http2SecureServer, Http2Server, ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
+import { constants } from 'node:http2'
+import { HEAD_MS } from '../../platform/http/bounded-server.ts'
+
+const windowBytes = 16 * 1024 * 1024
+/** Time in milliseconds for which a connection without open calls is kept, if a call had a valid token. */
+const idleMs = 75_000
+/** Time in milliseconds that a client gets to close an idle connection. */
+const goneMs = 1_000
+/**
+ * Maximum number of calls that are refused or reset on a connection on which no call had a valid
+ * token.
+ */
+const strangerMax = 100
+/** Maximum number of calls that are reset on any other connection, in `windowMs`. */
+const resetsMax = 1_000
+const windowMs = 10_000
+
+interface Session {
+  isKnown: boolean
+  open: number
+  /** Number of calls that were refused or reset since `since`. */
+  wasted: number
+  since: number
+}
+
+const states = new WeakMap<ServerHttp2Session, Session>()
+
+/**
+ * Bounds the connections of a server. Closes those that send no whole head for `headMs`, and those
+ * on which too many calls are refused or reset. Calls that are reset before they begin reach no other
+ * listener of the server. Returns the open connections.
+ */
+export function boundSessions(
+  server: Http2Server | Http2SecureServer,
+  headMs = HEAD_MS,
+): ReadonlySet<ServerHttp2Session> {
+  const sessions = new Set<ServerHttp2Session>()
+  const handlers = server.listeners('stream')
+  server.removeAllListeners('stream')
+
+  server.on('session', (session: ServerHttp2Session) => {
+    const state: Session = { isKnown: false, open: 0, wasted: 0, since: performance.now() }
+    let timer = setTimeout(() => session.destroy(), headMs).unref()
+    states.set(session, state)
+    sessions.add(session)
+    session.setLocalWindowSize(windowBytes)
+    session.on('stream', (stream: ServerHttp2Stream) => {
+      if (stream.destroyed) {
+        waste(session)
+        return
+      }
+      clearTimeout(timer)
+      state.open += 1
+      stream.once('aborted', () => waste(session))
+      // The rest of an answered call is not read, so the client may never send it.
+      let rest: NodeJS.Timeout | undefined
+      stream.once('finish', () => {
+        if (!stream.readableEnded) rest = setTimeout(() => stream.close(), headMs).unref()
+      })
+      stream.once('close', () => {
+        clearTimeout(rest)
+        state.open -= 1
+        if (state.open > 0 || session.destroyed) return
+        clearTimeout(timer)
+        timer = setTimeout(end, state.isKnown ? idleMs : headMs).unref()
+      })
+    })
+    function end() {
+      session.close()
+      // A half head keeps a closed connection open.
+      timer = setTimeout(() => session.destroy(), goneMs).unref()
+    }
+    session.on('close', () => {
+      clearTimeout(timer)
+      sessions.delete(session)
+    })
+  })
+
+  server.on('stream', (stream: ServerHttp2Stream, ...rest: unknown[]) => {
+    if (!stream.destroyed) for (const handler of handlers) handler.call(server, stream, ...rest)
+  })
+  return sessions
+}
+
+/** Notes whether the token of a call is valid. Ends the connection after too many calls without one. */
+export function noteToken(stream: ServerHttp2Stream, isValid: boolean): void {
+  const session = stream.session as ServerHttp2Session | undefined
+  const state = session && states.get(session)
+  if (state && isValid) state.isKnown = true
+  else if (session) waste(session)
+}
+
+function waste(session: ServerHttp2Session): void {
+  const state = states.get(session)
+  if (state === undefined || session.destroyed) return
+  if (state.isKnown && performance.now() - state.since > windowMs) {
+    state.since = performance.now()
+    state.wasted = 0
+  }
+  state.wasted += 1
+  if (state.wasted > (state.isKnown ? resetsMax : strangerMax))
+    session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
+}
