@@ -195,13 +195,51 @@ describe('another identification of the same verified visitor', () => {
     expect(again).toMatchObject({
       sessionId: session.sessionId,
       conversationId: session.conversationId,
-      renewalToken: session.renewalToken,
+      renewalToken: '',
       displayName: 'Ada L.',
       continuityState: 'continued',
     })
     expect(again.expiresAt.getTime()).toBeGreaterThanOrEqual(session.expiresAt.getTime() + 59_000)
     const { identity } = await cores.core.sessions.find(session.sessionId)
     expect(identity).toMatchObject({ displayName: 'Ada L.', context: [['plan', 'pro']] })
+  })
+})
+
+describe('the renewal token of a session that goes on', () => {
+  const kept = {
+    'an identification of the same visitor': async () => {
+      const sub = newSubject()
+      const { identify } = cores.core.identification
+      return {
+        session: await cores.newVerified(sub),
+        inputOf: () => ({ assertion: cores.sign({ sub }) }),
+        call: identify,
+      }
+    },
+    'a logout of an anonymous visitor': async () => {
+      const { clear } = cores.core.identification
+      return { session: await cores.newSession(), inputOf: () => ({ assertion: '' }), call: clear }
+    },
+  }
+
+  it.each(Object.entries(kept))('is returned by %s only to a caller who has it', async (_, start) => {
+    const { session, inputOf, call } = await start()
+    const input = () => ({ ...inputOf(), credentials: credentialsOf(session), idempotencyKey: randomUUID() })
+    const given = async (renewalToken?: string, request = input()) => {
+      const { content } = await call({ ...request, renewalToken })
+      expect(content.sessionId).toBe(session.sessionId)
+      return content.renewalToken
+    }
+    const first = session.renewalToken
+    for (const wrong of [undefined, '', 'k1.x', (await cores.newSession()).renewalToken, session.accessGrant])
+      expect(await given(wrong)).toBe('')
+    expect(await given(first)).toBe(first)
+    const { renewalToken } = await cores.renew(session)
+    expect(await given(first)).toBe('')
+    expect(await given(renewalToken)).toBe(renewalToken)
+    const repeated = input()
+    expect(await given(renewalToken, repeated)).toBe(renewalToken)
+    expect(await given(undefined, repeated)).toBe('')
   })
 })
 

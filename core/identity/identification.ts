@@ -2,6 +2,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Bans } from '../bans/bans.ts'
 import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
+import type { Grants } from '../sessions/grants.ts'
 import {
   expiryOf,
   grantTimes,
@@ -39,12 +40,15 @@ export interface Identification {
     assertion: string
     /** The client's IP address, if the gateway knows it. */
     clientAddress?: string
+    /** The renewal token of the present session. Only then an answer for this session has it too. */
+    renewalToken?: string
     idempotencyKey: string
   }): Promise<Repeatable<SessionContent>>
   /** Additional errors: VisitorBanned. */
   clear(request: {
     credentials: VisitorCredentials
     clientAddress?: string
+    renewalToken?: string
     idempotencyKey: string
   }): Promise<Repeatable<SessionContent>>
 }
@@ -57,6 +61,7 @@ interface IdentificationDependencies {
   bans: Pick<Bans, 'isSubjectBanned' | 'followAddress'>
   assertions: IdentityAssertions
   contents: SessionContents
+  grants: Pick<Grants, 'isRenewalToken'>
   access: VisitorAccess
   idempotency: Idempotency
   wakeups: Pick<Wakeups, 'stateChanged'>
@@ -72,7 +77,7 @@ interface IdentificationDependencies {
  */
 export function createIdentification(dependencies: IdentificationDependencies): Identification {
   const { store, replacements, nonces, subjects, bans, assertions } = dependencies
-  const { contents, access, idempotency, wakeups, settings, now } = dependencies
+  const { contents, grants, access, idempotency, wakeups, settings, now } = dependencies
 
   async function identifyOnce(
     sessionId: string,
@@ -122,8 +127,18 @@ export function createIdentification(dependencies: IdentificationDependencies): 
     return contents.issue({ ...session, identity }, grant, { state: 'continued' })
   }
 
+  /**
+   * Adds the credentials. A grant alone must not become a renewal token: the token is only in an
+   * answer for a new session, or for a caller who has it.
+   */
+  async function answerTo(sessionId: string, renewalToken = '', issued: Issued): Promise<SessionContent> {
+    const content = await contents.contentOf(issued)
+    const hasToken = issued.sessionId !== sessionId || grants.isRenewalToken(renewalToken, sessionId, issued.generation)
+    return hasToken ? content : { ...content, renewalToken: '' }
+  }
+
   return {
-    async identify({ credentials, assertion, clientAddress, idempotencyKey }) {
+    async identify({ credentials, assertion, clientAddress, renewalToken, idempotencyKey }) {
       const { session, installation } = await access.authorize(credentials, { closedToo: true })
       const { sessionId } = session
       const { result, replayed } = await idempotency.once({
@@ -134,10 +149,10 @@ export function createIdentification(dependencies: IdentificationDependencies): 
         keptFor: settings.idempotencyRetention,
         run: (operation) => identifyOnce(sessionId, installation, { assertion, clientAddress }, operation),
       })
-      return { content: await contents.contentOf(result), replayed }
+      return { content: await answerTo(sessionId, renewalToken, result), replayed }
     },
 
-    async clear({ credentials, clientAddress, idempotencyKey }) {
+    async clear({ credentials, clientAddress, renewalToken, idempotencyKey }) {
       const visitor = await access.authorize(credentials, { closedToo: true })
       const { session, installation, grantIssuedAt, grantExpiresAt } = visitor
       const { sessionId } = session
@@ -163,7 +178,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
           return contents.issue(current, grant, { state: 'continued' })
         },
       })
-      return { content: await contents.contentOf(result), replayed }
+      return { content: await answerTo(sessionId, renewalToken, result), replayed }
     },
   }
 }

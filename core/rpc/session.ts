@@ -97,20 +97,22 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
       return { session: toSessionContent(content), replayed }
     },
 
-    async identifyVisitor({ credentials, assertion, clientAddress, idempotencyKey }) {
+    async identifyVisitor({ credentials, assertion, clientAddress, renewalToken, idempotencyKey }) {
       const { content, replayed } = await identification.identify({
         credentials: fromCredentials(credentials),
         assertion,
         clientAddress,
+        renewalToken,
         idempotencyKey,
       })
       return { session: toSessionContent(content), replayed }
     },
 
-    async clearIdentity({ credentials, clientAddress, idempotencyKey }) {
+    async clearIdentity({ credentials, clientAddress, renewalToken, idempotencyKey }) {
       const { content, replayed } = await identification.clear({
         credentials: fromCredentials(credentials),
         clientAddress,
+        renewalToken,
         idempotencyKey,
       })
       return { session: toSessionContent(content), replayed }

@@ -166,6 +166,7 @@ export interface SessionContent {
   expiresAt: Date
   renewAfter: Date
   renewableUntil: Date
+  /** Empty if the caller must not get it (contract, rule 24). */
   renewalToken: string
   replay: Replay
   continuityState: ContinuityState

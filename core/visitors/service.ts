@@ -151,6 +151,7 @@ export function createVisitorService(
     identification: createIdentification({
       ...shared,
       replacements: createSessionReplacements({ ...shared, subjects, bans, consents, observations }),
+      grants,
       nonces: stores.nonces,
       subjects,
       bans,

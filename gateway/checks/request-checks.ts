@@ -8,6 +8,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Media types that the route accepts instead of JSON. */
     bodyTypes?: readonly string[]
+    /** Whether a request without a body is validated like `{}`. */
+    bodyOptional?: boolean
     /** Maximum size of a request body. Default: the limit of JSON bodies. */
     bodyMaxBytes?: number
     /**

@@ -91,7 +91,7 @@ export async function describeApi(app: FastifyInstance, ...prefixes: string[]): 
 function finish(generated: object): object {
   const document = copyOf(generated) as Document
   for (const operations of Object.values(document.paths)) {
-    for (const [method, operation] of Object.entries(operations)) finishOperation(method, operation)
+    for (const operation of Object.values(operations)) finishOperation(operation)
   }
   document.components = {
     ...document.components,
@@ -107,20 +107,20 @@ function finish(generated: object): object {
   return copyOf(document)
 }
 
-function finishOperation(method: string, operation: Operation): void {
+function finishOperation(operation: Operation): void {
   const config = operation['x-route'] ?? {}
   delete operation['x-route']
   operation.parameters = [...(operation.parameters ?? []), ...parametersOf(config)]
   operation.security = config.operator ? [{ workspaceSession: [] }] : config.scoped ? [{ accessGrant: [] }] : []
   if (config.bodyTypes) operation.requestBody = rawBody(config)
+  if (config.bodyOptional) delete operation.requestBody?.required
   if (config.described?.stream) operation.responses = { 200: streamAnswer() }
   operation.responses = openForNewFields(operation.responses)
   for (const [status, answer] of Object.entries(operation.responses)) {
     if (status === '304') answer.description = 'The cached answer is current.'
     answer.headers = headersOfAnswer(config, Number(status))
   }
-  // A DELETE route has no body in the document, but rejects a body with unknown fields.
-  const codes = errorsOf(config, operation.requestBody !== undefined || method === 'delete')
+  const codes = errorsOf(config, operation.requestBody !== undefined)
   const byStatus = Map.groupBy(
     publicErrors.filter(({ code }) => codes.has(code)),
     ({ httpStatus }) => httpStatus,

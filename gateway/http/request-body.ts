@@ -21,7 +21,8 @@ export function acceptJsonBodies(app: FastifyInstance, bodyLimit: number): void 
     } catch {
       return done(invalidJson())
     }
-    if (text === '' && request.routeOptions.schema?.body === undefined) return done(null, undefined)
+    const { schema, config } = request.routeOptions
+    if (text === '' && (schema?.body === undefined || config.bodyOptional)) return done(null, undefined)
     parse(request, text, (failure, body) => (failure ? done(invalidJson()) : done(null, body)))
   })
   app.addContentTypeParser('*', (_request, payload: IncomingMessage, done) => {

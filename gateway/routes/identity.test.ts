@@ -95,6 +95,23 @@ describe('DELETE /sessions/identify', () => {
 describe('the body of DELETE /sessions/identify', () => {
   const json = { 'idempotency-key': 'op-1', 'content-type': 'application/json' }
 
+  it('forwards a renewal token, and the answer has none if the core returns none', async () => {
+    const { call, core } = await startTestGateway()
+    core.hidesRenewalToken = true
+    for (const [method, given] of [
+      ['DELETE', {}],
+      ['POST', assertion],
+    ] as const) {
+      const answer = await call(method, '/sessions/identify', {
+        headers: json,
+        body: { ...given, renewalToken: 'r-1' },
+      })
+      expect(answer.status).toBe(200)
+      expect(await answer.json()).not.toHaveProperty('renewalToken')
+      expect(core.calls.at(-1)?.request).toMatchObject({ renewalToken: 'r-1' })
+    }
+  })
+
   it.each([
     ['an unknown field', '{"reason":"logout"}', [{ path: '/reason', rule: 'additionalProperties' }]],
     ['a list', '[]', [{ path: '', rule: 'type' }]],

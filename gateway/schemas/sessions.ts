@@ -53,32 +53,42 @@ export const IdentifyBody = Strict(
   {
     /** Assertion of the visitor's identity, as a compact JWS. The core verifies it. */
     assertion: Type.String({ minLength: 1, maxLength: 8192 }),
+    renewalToken: Type.Optional(OpaqueToken),
   },
   { examples: [{ assertion: 'eyJhbGciOiJIUzI1NiIs…' }] },
 )
 
-/** Answer that describes a session (specification, section 2.2, session content). */
-export const SessionAnswer = Strict(
-  {
-    sessionId: Type.String(),
-    conversationId: Type.String(),
-    accessGrant: Type.String(),
-    expiresAt: Time,
-    renewAfter: Time,
-    renewableUntil: Time,
-    renewalToken: Type.String(),
-    replay: Strict({
-      state: Named('ready', 'reset_required'),
-      epoch: Type.String(),
-      lastSequence: Sequence,
-      oldestSequence: Sequence,
-    }),
-    continuity: Strict({ state: Named('new', 'continued', 'reset') }),
-    identity: Strict({ state: Named('anonymous', 'verified'), displayName: Type.Optional(Type.String()) }),
-  },
-  { description: 'The session and its credentials.', examples: [sessionExample] },
+export const ClearIdentityBody = Strict(
+  { renewalToken: Type.Optional(OpaqueToken) },
+  { examples: [{ renewalToken: 'vJx0…' }] },
 )
+
+const sessionContent = {
+  sessionId: Type.String(),
+  conversationId: Type.String(),
+  accessGrant: Type.String(),
+  expiresAt: Time,
+  renewAfter: Time,
+  renewableUntil: Time,
+  renewalToken: Type.String(),
+  replay: Strict({
+    state: Named('ready', 'reset_required'),
+    epoch: Type.String(),
+    lastSequence: Sequence,
+    oldestSequence: Sequence,
+  }),
+  continuity: Strict({ state: Named('new', 'continued', 'reset') }),
+  identity: Strict({ state: Named('anonymous', 'verified'), displayName: Type.Optional(Type.String()) }),
+}
+const described = { description: 'The session and its credentials.', examples: [sessionExample] }
+
+/** Answer that describes a session (specification, section 2.2, session content). */
+export const SessionAnswer = Strict(sessionContent, described)
 export type SessionAnswer = Static<typeof SessionAnswer>
+
+/** The same after a change of the identity. */
+export const IdentityAnswer = Strict({ ...sessionContent, renewalToken: Type.Optional(Type.String()) }, described)
+export type IdentityAnswer = Static<typeof IdentityAnswer>
 
 export const CloseSessionAnswer = Strict(
   { sessionId: Type.String(), state: Named('active', 'closed') },

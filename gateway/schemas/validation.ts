@@ -66,6 +66,7 @@ export const readQueryNumbers: preValidationHookHandler = (request, _reply, done
 export const refuseUnknownBody: preValidationHookHandler = (request, _reply, done) => {
   const { body } = request
   const { schema, config } = request.routeOptions
+  if (config.bodyOptional) request.body ??= {}
   if (schema?.body !== undefined || config.bodyTypes !== undefined || body === undefined) return done()
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     return done(new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'type' }] }))

@@ -41,6 +41,8 @@ export function createTestCore() {
     links: [] as TestLink[],
     log: [] as { sequence: number; type: string; json: string }[],
     down: false,
+    /** Set if the answers of a change of the identity have no renewal token. */
+    hidesRenewalToken: false,
     /** Expiry of grants in the answer of AuthorizeGrant. */
     grantEnds: SESSION_END,
     /** Time in the answer of AuthorizeGrant until which the session can be renewed. */
@@ -162,13 +164,15 @@ export function createTestCore() {
             identityState: 'verified',
             displayName: 'Ada',
             continuityState: 'continued',
+            ...(core.hidesRenewalToken && { renewalToken: '' }),
           },
           replayed,
         }
       },
       clearIdentity(request, context) {
         note('clearIdentity', request, context)
-        return { session: sessionOf('ses_nobody'), replayed: request.idempotencyKey === 'again' }
+        const session = { ...sessionOf('ses_nobody'), ...(core.hidesRenewalToken && { renewalToken: '' }) }
+        return { session, replayed: request.idempotencyKey === 'again' }
       },
       reportPageContext(request, context) {
         note('reportPageContext', request, context)

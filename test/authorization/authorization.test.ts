@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
+import { type DescMessage, ScalarType } from '@bufbuild/protobuf'
 import { MongoClient } from 'mongodb'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startTestCores, type TestCores } from '../../core/test/cores.ts'
+import { servedMethods } from '../../core/test/operator-calls.ts'
 import { type Operation, operationsOf } from '../fuzz/route-cases.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -124,3 +126,44 @@ it('routes and RPC methods reject unauthorized callers without changing a stored
 
 const names = (selected: Operation[]) =>
   selected.map(({ method, path }) => `${method} ${path.replace('/api/integrations/v1/widget', '')}`)
+
+/** Returns `Service.Method field` for each text of an answer that is named like a credential. */
+function shownCredentials(): string[] {
+  const fieldsOf = (message: DescMessage, seen = new Set<DescMessage>()): string[] => {
+    if (seen.has(message)) return []
+    seen.add(message)
+    return message.fields.flatMap((field) => {
+      if (field.message) return fieldsOf(field.message, seen)
+      const isText = field.scalar === ScalarType.STRING || field.scalar === ScalarType.BYTES
+      return isText && /^(?!nextPageToken|secretId).*(grant|token|secret|password)/i.test(field.localName)
+        ? [field.localName]
+        : []
+    })
+  }
+  return servedMethods()
+    .flatMap(([name, { output }]) => [...new Set(fieldsOf(output))].map((field) => `${name} ${field}`))
+    .toSorted()
+}
+
+it('only methods that create, renew or sign in answer with a credential', () => {
+  expect(shownCredentials()).toEqual([
+    'ConsoleService.BeginProviderSignIn browserSecret',
+    'ConsoleService.CreateSignInLink secret',
+    'ConsoleService.FinishProviderSignIn sessionSecret',
+    'ConsoleService.SignIn sessionSecret',
+    'HookService.CreateHook secret',
+    'HookService.RotateHookSecret secret',
+    'LeadService.CreateSubscription secret',
+    'LeadService.RotateSubscriptionSecret secret',
+    'SessionService.ClearIdentity accessGrant',
+    'SessionService.ClearIdentity renewalToken',
+    'SessionService.CreateSession accessGrant',
+    'SessionService.CreateSession renewalToken',
+    'SessionService.IdentifyVisitor accessGrant',
+    'SessionService.IdentifyVisitor renewalToken',
+    'SessionService.RenewSession accessGrant',
+    'SessionService.RenewSession renewalToken',
+    'WorkspaceService.CreateInstallation secret',
+    'WorkspaceService.RotateIdentitySecret secret',
+  ])
+})

@@ -31,6 +31,17 @@ export const identitySuite: Record<string, (context: SuiteContext) => Promise<vo
     same(tab.storage.getItem('service.widget.1.pk_friendly')?.includes(assertionOf('ada', 'Ada')), false)
   },
 
+  async 'a session that goes on after an identification keeps its renewal token'(context) {
+    const tab = context.tab({ options: { identityProvider: async () => assertionOf('ada') } })
+    await tab.online()
+    const before = tab.client.session()
+    same((await tab.client.identify())?.sessionId, before?.sessionId)
+    tab.clock.advance(616_000)
+    await context.until(async () => (await context.requests('POST /sessions/renew')).length === 1)
+    tab.client.sendMessage('Still here')
+    await context.until(() => tab.states().join() === 'queued')
+  },
+
   async 'unsent messages of the previous page are sent once after the visitor is identified'(context) {
     let isKnown = false
     const options = { identityProvider: async () => (isKnown ? assertionOf('ada') : undefined) }

@@ -151,7 +151,8 @@ export function createScenarioSessions(now: () => number) {
     session.identities.set(key, now.content)
     if (!goesOn) endSession(session, 'session.closed', { status: 401, code: 'SessionClosed' })
     if (spend(site.left, 'loseIdentities')) return response.destroy()
-    answer(response, 200, now.content)
+    const { renewalToken, ...known } = now.content
+    answer(response, 200, goesOn ? known : { ...known, renewalToken })
   }
 
   /**

@@ -42,21 +42,21 @@ export function createIdentityApi(
 
   /**
    * Runs one operation with the grant of the given session. Retries it with the same idempotency
-   * key. If the grant has expired, renews it first. The new grant is not stored: if the session
-   * continues, its next renewal sends the old renewal token, which the service accepts for a limited
-   * time.
+   * key. If the grant has expired, renews it first. If the answer has no renewal token, the
+   * session continues with the one that it has.
    */
   async function ask<Content>(before: SessionContent, operation: Call<Content>) {
     const key = newId()
     const askedAtMs = clock.now()
-    let { accessGrant } = before
+    let { accessGrant, renewalToken } = before
     const attempt = () => operation(accessGrant, key)
     async function renewFirst(error: WidgetError): Promise<Content> {
       if (error.code !== 'GrantExpired') throw error
-      accessGrant = (await renewSession(before, key)).accessGrant
+      ;({ accessGrant, renewalToken } = await renewSession(before, key))
       return attempt()
     }
-    return { content: await repeat(() => attempt().catch(renewFirst)), askedAtMs }
+    const answer = await repeat(() => attempt().catch(renewFirst))
+    return { content: answer && { renewalToken, ...answer }, askedAtMs }
   }
 
   /** Makes a call and retries it some times. */

@@ -712,6 +712,8 @@ export declare type SessionContent = Message<"service.session.v1.SessionContent"
   renewAfter?: Timestamp | undefined;
 
   /**
+   * Empty if the call neither created the session nor named its renewal token.
+   *
    * @generated from field: string renewal_token = 6;
    */
   renewalToken: string;
@@ -821,6 +823,13 @@ export declare type IdentifyVisitorRequest = Message<"service.session.v1.Identif
    * @generated from field: optional string client_address = 4;
    */
   clientAddress?: string | undefined;
+
+  /**
+   * The renewal token of the present session. Never logged.
+   *
+   * @generated from field: optional string renewal_token = 5;
+   */
+  renewalToken?: string | undefined;
 };
 
 /**
@@ -873,6 +882,13 @@ export declare type ClearIdentityRequest = Message<"service.session.v1.ClearIden
    * @generated from field: optional string client_address = 3;
    */
   clientAddress?: string | undefined;
+
+  /**
+   * As in IdentifyVisitorRequest.
+   *
+   * @generated from field: optional string renewal_token = 4;
+   */
+  renewalToken?: string | undefined;
 };
 
 /**
@@ -1634,7 +1650,8 @@ export declare const SessionService: GenService<{
    * Verifies a visitor by an identity assertion of the host backend. If the session is anonymous or
    * belongs to another verified visitor, closes it and creates a new one. If the session already
    * belongs to this visitor, refreshes it. A repeated idempotency key returns the first response,
-   * also with the grant of the closed session. Errors: as AuthorizeGrant, IdentityAssertionInvalid,
+   * also with the grant of the closed session. The answer has a renewal token only for a new session, or
+   * if the request has the renewal token of the session. Errors: as AuthorizeGrant, IdentityAssertionInvalid,
    * IdentityAssertionExpired, IdentityAssertionReplayed, VisitorBanned, IdempotencyKeyInvalid,
    * IdempotencyConflict, OperationInProgress.
    *
@@ -1646,7 +1663,8 @@ export declare const SessionService: GenService<{
     output: typeof IdentifyVisitorResponseSchema;
   },
   /**
-   * Closes a verified session and creates an anonymous one. Returns an anonymous session unchanged.
+   * Closes a verified session and creates an anonymous one. Returns an anonymous session unchanged, with
+   * its renewal token only if the request has that token.
    * Errors: as AuthorizeGrant, IdempotencyKeyInvalid, OperationInProgress.
    *
    * @generated from rpc service.session.v1.SessionService.ClearIdentity
