@@ -1,6 +1,10 @@
 /** Rejects quotes and brackets, because they surround addresses in texts and files. */
 const emailParts = /^([^\s@"(),:;<>[\]\\]{1,64})@([^\s@"(),:;<>[\]\\]{1,255})$/
-const separators = /[\s()./\p{Pd}\u2212]/gu
+const formEmail = /^[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+$/
+/** Signs that people write in a phone number. */
+const separators = /[\s()[\]./\p{Pd}\u2212·•・⁄∕~]/gu
+/** What stands before a phone number that is copied from a page or a card. */
+const phoneLabel = /^(tel\.?:|tel\.|\p{So})\s*/iu
 const phoneDigits = /^\d{3,15}$/
 
 /** Invisible characters that pasted text contains, for example zero-width spaces. */
@@ -23,16 +27,35 @@ export function emailPartsOf(text: string): { name: string; domain: string } | u
  * differs from the same number with one, because its country is not known.
  */
 export function normalPhone(text: string): string | undefined {
-  const given = text
-    .replace(invisible, '')
-    .normalize('NFKC')
-    .trim()
-    .replace(/\p{Nd}/gu, asciiDigit)
-  const isInternational = /^(\+|00)/.test(given)
+  return readPhone(text)?.normal
+}
+
+/**
+ * Returns the value of a form's field as it is stored, or undefined if it is not an address or a
+ * number. A phone number with a country code is stored in the format E.164.
+ */
+export function storedValue(type: string, value: string): string | undefined {
+  if (type === 'tel') return readPhone(value)?.stored
+  if (type !== 'email') return value
+  const plain = withoutVariants(value).replaceAll('\u3002', '.')
+  return formEmail.test(plain) && plain.length <= 254 ? plain : undefined
+}
+
+function readPhone(text: string): { normal: string; stored: string } | undefined {
+  const given = asciiDigits(withoutVariants(text)).replace(phoneLabel, '')
+  const isInternational = /^[\s([]*(\+|00)/.test(given)
   const joined = (isInternational ? given.replace('(0)', '') : given).replace(separators, '')
   const digits = joined.replace(/^(\+|00)/, '')
-  return phoneDigits.test(digits) ? `+${digits}` : undefined
+  if (!phoneDigits.test(digits)) return undefined
+  const normal = `+${digits}`
+  return { normal, stored: isInternational && !digits.startsWith('0') ? normal : given }
 }
+
+/** Removes invisible characters and compatible Unicode forms, for example fullwidth letters. */
+const withoutVariants = (text: string) => text.replace(invisible, '').normalize('NFKC').trim()
+
+/** Replaces the decimal digits of any script. The text must be in the form NFKC. */
+export const asciiDigits = (text: string): string => text.replace(/\p{Nd}/gu, asciiDigit)
 
 /**
  * Folds case. Converts to upper case first, so that `ß` equals `SS` and both forms of a Greek sigma

@@ -1,4 +1,5 @@
 import { emailPartsOf, normalPhone } from './contacts.ts'
+import { useLineFeeds } from './line-ends.ts'
 
 export type EntryKind = 'subject' | 'email' | 'phone'
 
@@ -99,7 +100,7 @@ interface Row {
 
 /** Splits a text into rows and cells, as in RFC 4180. */
 function readRows(content: string): Row[] {
-  const text = content.replace(/\r\n?/g, '\n')
+  const text = useLineFeeds(content)
   const rows: Row[] = []
   let separator: string | undefined
   let line = 1

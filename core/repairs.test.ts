@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { nastyTexts } from '../test/support/nasty-values.ts'
-import { repairLine, repairLocale, useLineFeeds } from './repairs.ts'
+import { repairLine, repairLocale } from './repairs.ts'
 
 /**
  * Generates any text, including lone surrogates, control characters, emoji and known problem texts.
@@ -64,12 +64,4 @@ describe('repairLocale', () => {
       }),
     )
   })
-})
-
-it.each([
-  ['a\r\nb\rc\nd', 'a\nb\nc\nd'],
-  ['\r\r\n\n\r', '\n\n\n\n'],
-  ['a\tb', 'a\tb'],
-])('useLineFeeds turns %j into %j', (sent, kept) => {
-  expect(useLineFeeds(sent)).toBe(kept)
 })

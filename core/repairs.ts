@@ -23,8 +23,3 @@ export function repairLocale(sent: string): string | undefined {
     return undefined
   }
 }
-
-/** Converts CRLF and CR to LF. Must run before a message's body is checked, compared or stored. */
-export function useLineFeeds(body: string): string {
-  return body.replace(/\r\n?/g, '\n')
-}

@@ -34,7 +34,7 @@ export function measureSizes(
   return [
     { name: 'loader, widget.js', bytes: loader, limit: 3 * kib },
     { name: 'everything before the first open', bytes: loader + configurationBytes(), limit: 4.5 * kib },
-    { name: 'chat', bytes: later('chat'), limit: 32 * kib },
+    { name: 'chat', bytes: later('chat'), limit: 40 * kib },
     { name: 'largest language besides English', bytes: longestLocale, limit: 2.5 * kib },
     { name: "cards of agents' requests", bytes: later('requests'), limit: 4.5 * kib },
     { name: 'forms', bytes: later('forms'), limit: 4 * kib },

@@ -6,7 +6,6 @@ import { newId } from '../ids.ts'
 import type { EventDraft } from '../log/event-draft.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { type Agent, operationKeys } from '../log-event.ts'
-import { useLineFeeds } from '../repairs.ts'
 import { agentIssues, field, line, messageBody, operationId, validate } from '../rules.ts'
 import { createAnnouncedChanges } from './announced-changes.ts'
 import type { Assignments } from './assignments.ts'
@@ -103,8 +102,7 @@ export function createBots(dependencies: {
     })
 
   return {
-    async send({ conversationId, ...send }, scope) {
-      const input = { ...send, body: useLineFeeds(send.body) }
+    async send({ conversationId, ...input }, scope) {
       const { clientOperationId, body, bot, quickReplies } = input
       await conversationAccess.find(conversationId, scope)
       validate(
@@ -132,8 +130,7 @@ export function createBots(dependencies: {
       return sent
     },
 
-    async requestHuman({ conversationId, clientOperationId, bot, ...request }, scope) {
-      const summary = useLineFeeds(request.summary)
+    async requestHuman({ conversationId, clientOperationId, bot, summary }, scope) {
       const { bots } = await conversationAccess.find(conversationId, scope)
       validate(
         field('/clientOperationId', clientOperationId, operationId),

@@ -8,7 +8,7 @@ import { newId } from '../ids.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { EventStore } from '../log/event-store.ts'
 import { type Agent, type LogEvent, type Message, operationKeys } from '../log-event.ts'
-import { repairLocale, useLineFeeds } from '../repairs.ts'
+import { repairLocale } from '../repairs.ts'
 import { field, integer, messageBody, oneOf, operationId, pictureUrl, text, validate } from '../rules.ts'
 import {
   operationSessionOf,
@@ -198,8 +198,7 @@ export function createMessages({
   }
 
   return {
-    async sendAsVisitor({ credentials, retryRoute, correlationId, ...send }) {
-      const input = { ...send, body: useLineFeeds(send.body) }
+    async sendAsVisitor({ credentials, retryRoute, correlationId, ...input }) {
       const visitor = await access.authorize(credentials)
       const { session, installation } = visitor
       if (retryRoute) requireCapability(installation, 'messageRetryRoute')
@@ -241,8 +240,7 @@ export function createMessages({
       return sent
     },
 
-    async sendAsAgent({ conversationId, correlationId, ...send }, workspaceId) {
-      const input = { ...send, body: useLineFeeds(send.body) }
+    async sendAsAgent({ conversationId, correlationId, ...input }, workspaceId) {
       const named = await agentOf({ conversationId, ...input }, workspaceId)
       validate(
         field('/clientOperationId', input.clientOperationId, operationId),

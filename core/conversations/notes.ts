@@ -3,7 +3,6 @@ import { invalid, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { Agent } from '../log-event.ts'
-import { useLineFeeds } from '../repairs.ts'
 import { agentIssues, field, messageBody, operationId, validate } from '../rules.ts'
 import type { SearchIndex } from '../search/search-index.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
@@ -77,13 +76,12 @@ export function createNotes(dependencies: {
   return {
     async add({ conversationId, clientOperationId, body, agent }, workspaceId) {
       await conversationAccess.find(conversationId, workspaceId)
-      const text = useLineFeeds(body)
       validate(
         field('/clientOperationId', clientOperationId, operationId),
-        field('/body', text, messageBody(bodyMaxLength)),
+        field('/body', body, messageBody(bodyMaxLength)),
         ...agentIssues(agent),
       )
-      const stored = await write({ conversationId, operationId: clientOperationId, text, agent }, workspaceId)
+      const stored = await write({ conversationId, operationId: clientOperationId, text: body, agent }, workspaceId)
       if (!stored) throw invalid('/conversationId', 'maxItems')
       return stored
     },

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { normalPhone } from '../../contract/contacts.ts'
+import { normalPhone, storedValue } from '../../contract/contacts.ts'
 import { contactsIn, normalEmail } from './contacts.ts'
 
 it.each([
@@ -32,6 +32,14 @@ it.each([
   ['٠٠٤٣ ٦٦٠ ١٢٣٤٥٦٧', '+436601234567'],
   ['0660 1234567', '+06601234567'],
   ['\u202A+43 660\u200B 1234567\u202C', '+436601234567'],
+  ['(+43) 660 1234567', '+436601234567'],
+  ['(+43) (0)660 1234567', '+436601234567'],
+  ['tel:+43-660-1234567', '+436601234567'],
+  ['Tel.: +43 660 1234567', '+436601234567'],
+  ['☎️ +43 660 · 1234567', '+436601234567'],
+  ['＋４３（６６０）１２３４５６７', '+436601234567'],
+  ['+43\u00a0660\u20111234567', '+436601234567'],
+  ['\u202d+43 660 1234567\u202c', '+436601234567'],
   ['12', undefined],
   ['+43 660 CALL', undefined],
   ['1234567890123456', undefined],
@@ -60,4 +68,17 @@ it('contactsIn returns each field that consists of one contact, regardless of it
     { kind: 'email', value: 'ada@example.com' },
     { kind: 'phone', value: '+431234567' },
   ])
+})
+
+it.each([
+  ['tel', '+٩٦٦ ٥٠ ١٢٣ ٤٥٦٧', '+966501234567'],
+  ['tel', '0043 (0)660 1234567', '+436601234567'],
+  ['tel', '０６６０\u200b １２３', '0660 123'],
+  ['tel', 'call me', undefined],
+  ['email', 'Ada＠example。com\u200b', 'Ada@example.com'],
+  ['email', 'ada@example', undefined],
+  ['text', 'Ａda\u200d', 'Ａda\u200d'],
+])('storedValue(%s, %s) returns %s', (type, text, stored) => {
+  expect(storedValue(type, text)).toBe(stored)
+  if (stored !== undefined) expect(storedValue(type, stored)).toBe(stored)
 })

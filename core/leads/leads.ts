@@ -14,7 +14,7 @@ import { operationSessionOf, type VisitorCredentials } from '../sessions/model.t
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { VisitorAccess } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
-import { formIssues, formKinds } from '../workspaces/forms.ts'
+import { formIssues, formKinds, storedFields } from '../workspaces/forms.ts'
 import type { FormKind } from '../workspaces/model.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { LeadStore } from './lead-store.ts'
@@ -114,7 +114,7 @@ export function createLeads(dependencies: {
       return lead.leadId
     },
 
-    async submitForm({ credentials, form, fields, idempotencyKey }) {
+    async submitForm({ credentials, form, fields: given, idempotencyKey }) {
       const visitor = await access.authorize(credentials)
       const { session, installation } = visitor
       const { capability, source } = formKinds[form]
@@ -123,12 +123,14 @@ export function createLeads(dependencies: {
       const operationKey = `${operationSessionOf(session)} ${form} ${idempotencyKey}`
       const isRepeated = async () => (await store.findByOperation(operationKey)) !== undefined
       // The form may have changed since the first submission with this key.
-      const issues = formIssues(installation.forms?.[form] ?? [], fields)
+      const definition = installation.forms?.[form] ?? []
+      const issues = formIssues(definition, given)
       if (issues.some(Boolean) && !(await isRepeated())) validate(...issues)
       await consents.require(visitor, isRepeated)
       const { workspaceId, conversationId, identity } = session
       const formSubmissionId = newId('frm')
-      const inputHash = hashInput({ form, fields })
+      const inputHash = hashInput({ form, fields: given })
+      const fields = storedFields(definition, given)
       const person = { fields, subjects: identity ? [identity.externalSubject] : [] }
       if ((await suppressions.isSuppressed(workspaceId, person)) && !(await isRepeated()))
         throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)

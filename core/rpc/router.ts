@@ -6,6 +6,7 @@ import { tokenEndInterceptor } from '../transport/caller.ts'
 import { errorInterceptor } from '../transport/connect-errors.ts'
 import { hideDataInterceptor } from '../transport/data-scopes.ts'
 import { createDispatcher } from '../transport/dispatcher.ts'
+import { lineEndsInterceptor } from '../transport/line-ends.ts'
 import { localTransport } from '../transport/local-transport.ts'
 import { observeCalls } from '../transport/observed-calls.ts'
 import { botService } from './bot.ts'
@@ -29,6 +30,7 @@ export function createCoreServices(core: CoreContext) {
   const interceptors = [
     observeCalls(metrics, logger),
     errorInterceptor(logger),
+    lineEndsInterceptor,
     tokenEndInterceptor(now),
     hideDataInterceptor(),
   ]

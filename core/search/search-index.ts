@@ -10,7 +10,7 @@ import type { Session } from '../sessions/model.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import { maxTerms, type SearchEntry, type SearchSource, type SearchText } from './model.ts'
 import type { SearchEntryStore } from './search-entry-store.ts'
-import { termsOf } from './terms-model.ts'
+import { indexedTermsOf } from './terms-model.ts'
 
 type MessageSource = Extract<SearchSource, { kind: 'message' }>
 
@@ -221,7 +221,7 @@ export function visitorTexts({
 const indexed = ({ texts, ...entry }: SearchText): SearchEntry => ({ ...entry, terms: distinctTerms(texts) })
 
 function distinctTerms(texts: string[]): string[] {
-  return [...new Set(texts.flatMap((text) => termsOf(text).map(({ term }) => term)))].slice(0, maxTerms)
+  return [...new Set(texts.flatMap((text) => indexedTermsOf(text).map(({ term }) => term)))].slice(0, maxTerms)
 }
 
 const isRecent = (readAt: number) => performance.now() - readAt < maxAgeMs

@@ -1,3 +1,5 @@
+import { asciiDigits, normalPhone } from '../../contract/contacts.ts'
+
 /** A word of a text, in the form in which the search compares words. */
 interface Term {
   term: string
@@ -33,8 +35,7 @@ const runs = new RegExp(`${unspaced.source}+|[^${unspaced.source.slice(1)}+`, 'g
 /** Removes case, diacritics and compatibility variants of a word. Returns only letters and digits. */
 function foldWord(text: string): string {
   if (/^[a-z0-9]*$/i.test(text)) return text.toLowerCase()
-  return text
-    .normalize('NFKD')
+  return asciiDigits(text.normalize('NFKD'))
     .toUpperCase()
     .toLowerCase()
     .replace(/[^\p{L}\p{N}]+/gu, '')
@@ -50,6 +51,39 @@ export function termsOf(text: string): Term[] {
       unspaced.test(run) ? pairs(run, index + at) : toTerm(run, index + at),
     )
   })
+}
+
+/** Numbers with signs between them that can be a phone number, and a `+` before them. */
+const phoneRuns = /\+?\(?\p{Nd}[\p{Nd}\s()./\p{Pd}]{5,40}/gu
+const minPhoneDigits = 7
+const maxPhoneDigits = 15
+const longestCountryCode = 3
+
+/**
+ * Returns the words of a text, and each phone number in it as one word, without leading zeros. A
+ * number with a country code is also found without that code. Sorted by their places.
+ */
+export function indexedTermsOf(text: string): Term[] {
+  const phones = [...text.matchAll(phoneRuns)].flatMap(({ 0: run, index }) => phonesIn(run, index))
+  return phones.length === 0
+    ? termsOf(text)
+    : [...termsOf(text), ...phones].sort((one, other) => one.start - other.start)
+}
+
+/** Returns each sequence of numbers in a run that has enough digits, because the run may have more than a phone number. */
+function phonesIn(run: string, start: number): Term[] {
+  const numbers = [...run.replace('(0)', '   ').matchAll(/\p{Nd}+/gu)].slice(0, 8)
+  return numbers.flatMap((first, from) =>
+    numbers.slice(from).flatMap((last, length): Term[] => {
+      const given = asciiDigits(numbers.slice(from, from + length + 1).join(''))
+      const digits = given.replace(/^0+/, '')
+      if (digits.length < minPhoneDigits || digits.length > maxPhoneDigits) return []
+      const hasCountry = given.startsWith('00') || (from === 0 && run.startsWith('+'))
+      const place = { start: start + first.index, end: start + last.index + last[0].length }
+      const cuts = hasCountry ? longestCountryCode : 0
+      return Array.from({ length: cuts + 1 }, (_, cut) => ({ term: digits.slice(cut), ...place }))
+    }),
+  )
 }
 
 function toTerm(word: string, start: number): Term[] {
@@ -78,9 +112,12 @@ export interface SearchTerm {
 /**
  * Divides a query into search terms. The last word of the query is a prefix unless a space follows
  * it, because the person may still be typing it. In a script without spaces, the last letter alone
- * is no search term, because the pair before it contains that letter.
+ * is no search term, because the pair before it contains that letter. A phone number is one term,
+ * however it is written.
  */
 export function searchTermsOf(query: string): SearchTerm[] {
+  const phone = normalPhone(query)?.replace(/^\+0*/, '') ?? ''
+  if (phone.length >= minPhoneDigits) return [{ term: phone, isPrefix: !/\s$/.test(query) }]
   const terms = termsOf(query)
   const isTyping = terms.length > 0 && terms.at(-1)!.end === query.length
   const wanted = terms.filter(({ term, start }, index) => {
@@ -99,7 +136,7 @@ export const isMatch = ({ term, isPrefix }: SearchTerm, found: string) =>
 
 /** Returns whether a text has all of these terms. */
 export function hasTerms(text: string, wanted: SearchTerm[]): boolean {
-  const terms = termsOf(text)
+  const terms = indexedTermsOf(text)
   return wanted.every((each) => terms.some(({ term }) => isMatch(each, term)))
 }
 
@@ -114,7 +151,7 @@ const leadLength = 40
 
 /** Returns the part of the text around its first match. */
 export function snippetOf(text: string, wanted: SearchTerm[]): Snippet {
-  const matches = termsOf(text).filter(({ term }) => wanted.some((each) => isMatch(each, term)))
+  const matches = indexedTermsOf(text).filter(({ term }) => wanted.some((each) => isMatch(each, term)))
   const first = matches[0]?.start ?? 0
   const from = wordBoundary(text, Math.max(0, text.length <= snippetLength ? 0 : first - leadLength))
   const to = letterBoundary(text, Math.min(text.length, from + snippetLength))
@@ -124,7 +161,7 @@ export function snippetOf(text: string, wanted: SearchTerm[]): Snippet {
     if (match.start < from || match.end > to) continue
     const [start, end] = [match.start - from + before.length, match.end - from + before.length]
     const last = highlights.at(-1)
-    if (last && start <= last.end) last.end = end
+    if (last && start <= last.end) last.end = Math.max(last.end, end)
     else highlights.push({ start, end })
   }
   return { text: before + text.slice(from, to) + after, highlights }

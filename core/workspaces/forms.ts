@@ -1,3 +1,4 @@
+import { storedValue } from '../../contract/contacts.ts'
 import type { FieldIssue } from '../../contract/errors.ts'
 import { field, integer, oneOf, text } from '../rules.ts'
 import type { Capabilities, FormField, FormKind } from './model.ts'
@@ -11,8 +12,6 @@ export const formKinds: Record<FormKind, { capability: keyof Capabilities; sourc
 const maxFields = 20
 const maxLength = 4000
 const fieldName = /^[A-Za-z0-9_-]{1,64}$/
-const email = /^[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+$/
-const tel = /^\+?[0-9 ()/.-]{3,}$/
 const lineBreak = /[\n\t]/
 
 /** Validates the definition of a form. */
@@ -44,6 +43,14 @@ export function formIssues(form: FormField[], values: Record<string, string>): (
   ]
 }
 
+/** Returns the values of a valid form as they are stored. */
+export function storedFields(form: FormField[], values: Record<string, string>): Record<string, string> {
+  const typeOf = new Map(form.map(({ name, type }) => [name, type]))
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, storedValue(typeOf.get(name) ?? 'text', value) ?? value]),
+  )
+}
+
 function brokenRule({ type, required, maxLength: longest }: FormField, value: string | undefined): string | undefined {
   if (value === undefined || value.trim() === '') {
     if (required) return value === undefined ? 'required' : 'minLength'
@@ -53,8 +60,7 @@ function brokenRule({ type, required, maxLength: longest }: FormField, value: st
   if (broken !== undefined) return broken
   if (type !== 'textarea' && lineBreak.test(value)) return 'pattern'
   if (value.trim() === '') return undefined
-  if (type === 'email') return email.test(value) && value.length <= 254 ? undefined : 'format'
-  return type === 'tel' && !tel.test(value) ? 'format' : undefined
+  return storedValue(type, value) === undefined ? 'format' : undefined
 }
 
 const pointerToken = (name: string) => name.slice(0, 200).replaceAll('~', '~0').replaceAll('/', '~1')

@@ -10,7 +10,7 @@ describe('saved replies', () => {
     const [one, other] = cores.cores.map(({ savedReplies }) => savedReplies)
     await Promise.all([
       one!.save(workspaceId, { shortcut: 'hours', body: 'We are open.' }),
-      other!.save(workspaceId, { shortcut: 'bye', body: 'Good\r\nbye' }),
+      other!.save(workspaceId, { shortcut: 'bye', body: 'Good\nbye' }),
       one!.save(workspaceId, { shortcut: 'constructor', body: 'We built it.' }),
     ])
     await other!.save(workspaceId, { shortcut: 'hours', body: 'Open from 9 to 17.' })

@@ -1,6 +1,5 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { invalid, ServiceError } from '../errors.ts'
-import { useLineFeeds } from '../repairs.ts'
 import { field, messageBody, validate } from '../rules.ts'
 import type { SavedReplyStore } from './saved-reply-store.ts'
 
@@ -44,13 +43,12 @@ export function createSavedReplies(store: SavedReplyStore, bodyMaxLength: number
     },
 
     async save(workspaceId, { shortcut, body }) {
-      const text = useLineFeeds(body)
       const present = await find(workspaceId)
-      validate(shortcutIssue(shortcut), field('/body', text, messageBody(bodyMaxLength)))
+      validate(shortcutIssue(shortcut), field('/body', body, messageBody(bodyMaxLength)))
       if (!Object.hasOwn(present, shortcut) && Object.keys(present).length >= maxReplies)
         throw invalid('/shortcut', 'maxItems')
-      await store.set(workspaceId, shortcut, text)
-      return { shortcut, body: text }
+      await store.set(workspaceId, shortcut, body)
+      return { shortcut, body }
     },
 
     async remove(workspaceId, shortcut) {

@@ -56,7 +56,7 @@ describe('advisory fields of a request', () => {
     })
     expect(core.calls.at(-1)?.request).toMatchObject({
       locale: 'de_DE',
-      pageContext: { url, title: 'a\u0085😀', viewport: { width: 1280, height: 720 } },
+      pageContext: { url, title: 'a\n😀', viewport: { width: 1280, height: 720 } },
     })
     for (const viewport of [
       { width: -1, height: 1 },

@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { preValidationHookHandler } from 'fastify'
 import { Type } from 'typebox'
 import { type AcceptedMessage, type Message, TypingState } from '#proto/messaging/v1/messaging_pb.js'
 import { timeOf, toAdvisory, toUint32 } from '../core-calls/proto-values.ts'
@@ -17,13 +16,6 @@ import {
 } from '../schemas/messages.ts'
 import { markReplayed } from './sessions.ts'
 
-/** Converts CRLF and CR to LF before the body is validated. */
-const useLineFeeds: preValidationHookHandler = (request, _reply, done) => {
-  const sent = request.body as { body?: unknown } | null | undefined
-  if (typeof sent?.body === 'string') sent.body = sent.body.replace(/\r\n?/g, '\n')
-  done()
-}
-
 const typingStates = { started: TypingState.STARTED, stopped: TypingState.STOPPED }
 
 /** POST and GET /messages, POST /messages/{clientOperationId}/retry, /messages/receipts, /typing */
@@ -31,7 +23,6 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
   app.post(
     '/messages',
     {
-      preValidation: useLineFeeds,
       schema: {
         operationId: 'sendMessage',
         summary: 'Send a message',
@@ -65,7 +56,6 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
   app.post(
     '/messages/:clientOperationId/retry',
     {
-      preValidation: useLineFeeds,
       schema: {
         operationId: 'retryMessage',
         summary: 'Send a message again by its operation id',

@@ -14,7 +14,7 @@ import { answerUnknownRoutes } from '../http/unknown-routes.ts'
 import type { ReadLimit } from '../limits/reads.ts'
 import type { RouteDeps } from '../route-deps.ts'
 import { refuseQuery } from '../schemas/fields.ts'
-import { readQueryNumbers, refuseUnknownBody } from '../schemas/validation.ts'
+import { readQueryNumbers, refuseUnknownBody, useLineFeedsInBody } from '../schemas/validation.ts'
 import { commandRoutes } from './commands.ts'
 import { configRoutes } from './config.ts'
 import { consentRoutes } from './consent.ts'
@@ -63,6 +63,7 @@ export const widgetRoutes: FastifyPluginAsync<WidgetDeps> = async (app, deps) =>
   app.addHook('onRequest', inOrder(checks))
   app.addHook('preValidation', readQueryNumbers)
   app.addHook('preValidation', refuseUnknownBody)
+  app.addHook('preValidation', useLineFeedsInBody)
   const limitReads: Check = (request, reply) => {
     if (request.routeOptions.config.readsPages) return deps.reads.enter(request, reply, request.visitor!.sessionId)
   }

@@ -62,7 +62,7 @@ export const MessageBody = Type.String({
   minLength: 1,
   maxLength: contractLimits.bodyMaxLength,
   pattern: TEXT,
-  description: 'CRLF and CR are converted to LF first.',
+  description: 'CRLF, CR and the soft line ends U+000B, U+000C, U+0085, U+2028 and U+2029 are converted to LF first.',
 })
 
 /**

@@ -1,4 +1,5 @@
 import type { FastifySchemaValidationError, FastifyServerOptions, preValidationHookHandler } from 'fastify'
+import { useLineFeedsIn } from '../../contract/line-ends.ts'
 import { GatewayError } from '../errors.ts'
 
 const PATH_MAX_LENGTH = 256
@@ -75,6 +76,12 @@ export const refuseUnknownBody: preValidationHookHandler = (request, _reply, don
     rule: 'additionalProperties',
   }))
   done(issues.length > 0 ? new GatewayError('ValidationFailed', { issues }) : undefined)
+}
+
+/** Converts the line ends of a person's texts before they are validated. Pictures have no texts. */
+export const useLineFeedsInBody: preValidationHookHandler = ({ body }, _reply, done) => {
+  if (typeof body === 'object' && body !== null) useLineFeedsIn(body)
+  done()
 }
 
 function pointerToken(name: string): string {

@@ -15,7 +15,7 @@ const mayImport: Record<string, string[]> = {
   gateway: ['proto', 'core-client', 'platform', 'contract'],
   delivery: ['proto', 'core-client', 'platform', 'contract'],
   browser: [],
-  widget: ['browser'],
+  widget: ['browser', 'contract'],
   webhooks: [],
   console: ['proto', 'platform', 'contract', 'browser'],
 }

@@ -108,11 +108,11 @@ export function routeRules(suite: () => Suite): void {
     const visitor = await client.visitor()
     const { conversationId } = visitor.session
     const headers = { ...bearer(visitor), 'idempotency-key': 'op' }
-    const first = await client.call('POST', '/messages', { headers, body: message('op', { body: 'a\r\nb' }) })
-    const again = await client.call('POST', '/messages', { headers, body: message('op', { body: 'a\nb' }) })
+    const first = await client.call('POST', '/messages', { headers, body: message('op', { body: 'a\r\nb\v' }) })
+    const again = await client.call('POST', '/messages', { headers, body: message('op', { body: 'a\nb\n' }) })
     expect([again.status, again.body]).toEqual([202, first.body])
-    await operator.messaging.sendAgentMessage({ conversationId, clientOperationId: 'a', body: 'c\r\nd\r' })
-    expect((await visitor.history()).map(({ body }) => body)).toEqual(['a\nb', 'c\nd\n'])
+    await operator.messaging.sendAgentMessage({ conversationId, clientOperationId: 'a', body: 'c\r\nd\u2028' })
+    expect((await visitor.history()).map(({ body }) => body)).toEqual(['a\nb\n', 'c\nd\n'])
   })
 
   rule('C3.6', async () => {

@@ -102,7 +102,7 @@ export const rules: Rule[] = [
     ['C3.3', 'a renewal for another session is GrantInvalid'],
     ['C3.4', 'POST /messages answers 202 with seven fields and state queued'],
     ['C3.5', 'a message body has 1 to 4,000 code points, no control characters, no lone surrogates, and is not blank'],
-    ['C3.15', 'CRLF and CR in visitor and agent messages become LF before inputs are compared'],
+    ['C3.15', 'CRLF, CR and soft line ends in visitor and agent messages become LF before inputs are compared'],
     ['C3.6', 'a history page has 50 messages, or 1 to 100 with limit, oldest first'],
     [
       'C3.7',

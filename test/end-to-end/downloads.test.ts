@@ -10,7 +10,7 @@ import { type BuiltFile, buildWidgetIfStale, type PinnedLoader, widgetDist } fro
 import { measureSizes } from '../../widget/sizes.ts'
 
 /** Limit of everything that the console downloads before its first call, in bytes. */
-const consoleLimit = 115 * 1024
+const consoleLimit = 150 * 1024
 
 let widget: BuiltFile[]
 beforeAll(async () => {

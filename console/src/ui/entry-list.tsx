@@ -1,4 +1,5 @@
 import { useId, useRef, useState } from 'preact/hooks'
+import { useOneLine } from '../../../contract/line-ends.ts'
 import { useAction } from './action.ts'
 import { Button, IconButton } from './button.tsx'
 import { Field } from './field.tsx'
@@ -51,7 +52,7 @@ export function EntryList({
     const field = input.current
     // The operator has left the view.
     if (!field) return
-    const entry = field.value.trim()
+    const entry = useOneLine(field.value).trim()
     const wrong = entry === '' ? undefined : entries.includes(entry) ? 'Already in the list.' : problemOf(entry)
     setProblem(wrong)
     // Makes the form invalid, so that it is not saved without the entry.

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef } from 'preact/hooks'
+import { useOneLine } from '../../../contract/line-ends.ts'
 
 interface FieldProps {
   label: string
@@ -92,7 +93,7 @@ export function TextField({ label, hint, error, takesFocus, onChange, type, ...i
           autofocus={takesFocus}
           type={type as 'text' | undefined}
           ref={element}
-          onInput={(event) => onChange(event.currentTarget.value)}
+          onInput={({ currentTarget: { value } }) => onChange(input.rows === undefined ? useOneLine(value) : value)}
         />
       )}
     </Field>

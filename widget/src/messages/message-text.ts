@@ -1,3 +1,4 @@
+import { useLineFeeds } from '../../../contract/line-ends.ts'
 import { WidgetError } from '../client/errors.ts'
 
 /**
@@ -8,8 +9,7 @@ import { WidgetError } from '../client/errors.ts'
  * @throws WidgetError `message_empty` or `message_too_long`
  */
 export function messageBody(text: string, maxLength = 4_000): string {
-  const body = text
-    .replace(/\r\n?/g, '\n')
+  const body = useLineFeeds(text)
     .replace(/[^\P{Cc}\t\n]/gu, '')
     .toWellFormed()
   if (body.trim() === '') throw new WidgetError('message_empty')

@@ -25,6 +25,8 @@ describe('form fields', () => {
     [{ type: 'email' as const }, 'ada at example', 'format'],
     [{ type: 'email' as const }, '@example.com', 'format'],
     [{ type: 'tel' as const }, '+43 (660) 12-34', undefined],
+    [{ type: 'tel' as const }, '+٩٦٦ ٥٠ ١٢٣ ٤٥٦٧', undefined],
+    [{ type: 'email' as const }, 'ada＠example。com', undefined],
     [{ type: 'tel' as const }, 'call me', 'format'],
     [{ type: 'tel' as const }, '12', 'format'],
   ])('for a field with the settings %j and the value %j, brokenRule returns %s', (part, value, rule) => {

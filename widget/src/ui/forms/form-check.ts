@@ -1,7 +1,5 @@
+import { storedValue } from '../../../../contract/contacts.ts'
 import type { FormField } from '../../client/types.ts'
-
-const email = /^[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+$/
-const tel = /^\+?[0-9 ()/.-]{3,}$/
 
 /**
  * Returns the rule that a value violates, named as in the `issues` of the service. Returns
@@ -10,8 +8,7 @@ const tel = /^\+?[0-9 ()/.-]{3,}$/
 export function brokenRule({ type, required, maxLength }: FormField, value: string): string | undefined {
   if (value.trim() === '') return required ? 'required' : undefined
   if ([...value].length > maxLength) return 'maxLength'
-  if (type === 'email') return email.test(value) && value.length <= 254 ? undefined : 'format'
-  return type === 'tel' && !tel.test(value) ? 'format' : undefined
+  return storedValue(type, value) === undefined ? 'format' : undefined
 }
 
 /** Returns the value of a field's `autocomplete` attribute (WCAG 1.3.5). */

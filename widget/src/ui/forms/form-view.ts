@@ -1,3 +1,4 @@
+import { useOneLine } from '../../../../contract/line-ends.ts'
 import type { FormState } from '../../client/feature-types.ts'
 import type { FormDefinition, FormField } from '../../client/types.ts'
 import { element, setAttributes } from '../elements/elements.ts'
@@ -138,6 +139,6 @@ export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: For
  * fields are not sent.
  */
 function givenBy({ name, type }: FormField, { value }: Entry['control']): [string, string][] {
-  const given = type === 'textarea' ? value : value.trim()
+  const given = type === 'textarea' ? value : useOneLine(value).trim()
   return given.trim() === '' ? [] : [[name, given]]
 }

@@ -1,3 +1,4 @@
+import { useOneLine } from '../../../../contract/line-ends.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import { element, icon, setAttributes } from '../elements/elements.ts'
 import type { Dates } from '../languages/dates.ts'
@@ -90,7 +91,7 @@ export function createRatingCard({ client, texts, dates, announce }: RatingCardD
 
   async function submit() {
     if (isSending) return
-    const text = [...comment.value.trim()].slice(0, commentMaxLength).join('')
+    const text = [...useOneLine(comment.value).trim()].slice(0, commentMaxLength).join('')
     isSending = true
     problem.textContent = ''
     update()

@@ -55,8 +55,9 @@ export declare type VisitorMessage = Message$1<"service.messaging.v1.VisitorMess
   clientOperationId: string;
 
   /**
-   * Text of the message: 1 to 4,000 code points, not only white space. CRLF and CR are first
-   * replaced by LF. Tab and LF are the only allowed control characters.
+   * Text of the message: 1 to 4,000 code points, not only white space. CRLF, CR and soft
+   * line ends (U+000B, U+000C, U+0085, U+2028, U+2029) are first replaced by LF. Tab and LF are the
+   * only allowed control characters.
    *
    * @generated from field: string body = 3;
    */

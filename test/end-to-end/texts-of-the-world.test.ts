@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, expect, it } from 'vitest'
+import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
+import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
+
+const database = testDatabase()
+let stack: LocalStack
+beforeAll(async () => {
+  stack = await startLocalStack({ database, env: { RATE_LIMIT_FACTOR: '1000' } })
+})
+
+/** Texts with every line end that people paste. */
+const lineEnds = ['\r\n', '\r', '\v', '\f', '\u0085', '\u2028', '\u2029', '\n']
+const pasted = lineEnds.map((end, index) => `line ${index}${end}`).join('')
+const stored = lineEnds.map((_, index) => `line ${index}\n`).join('')
+
+const phones = [
+  '+٩٦٦ ٥٠ ١٢٣ ٤٥٦٧',
+  '+۹۶۶ ۵۰ ۱۲۳ ۴۵۶۷',
+  '+९६६ ५० १२३ ४५६७',
+  '＋９６６（５０）１２３４５６７',
+  '\u202d+966\u00a050\u2011123\u20114567\u202c',
+  'tel:+966-50-123-4567',
+  '☎️ 00966 (0)50 · 123.45/67',
+]
+
+it('a text that a person enters has LF for every line end, wherever it enters', async () => {
+  const textarea = { name: 'wish', label: 'Wish', type: 'textarea' }
+  const { messaging, leads, workspaces } = stack.operator()
+  const { siteKey, workspaceId } = stack.demo
+  await workspaces.updateInstallation({
+    siteKey,
+    capabilities: { preChatForm: true, rating: true },
+    forms: { preChat: { fields: [textarea, { name: 'phone', label: 'Phone', type: 'tel' }] } },
+    appearance: { title: pasted, greeting: pasted, translations: { de: { greeting: pasted } } },
+  })
+  const visitor = await stack.newVisitor()
+  const { conversationId } = visitor.session
+  const agent = { displayName: 'Ada' }
+
+  const headers = { 'Idempotency-Key': 'first' }
+  const message = { clientOperationId: 'first', body: pasted, contentType: 'text' }
+  expect(await visitor.call('POST', '/messages', { headers, body: message })).toMatchObject({ status: 202 })
+  const again = await visitor.call('POST', '/messages', { headers, body: { ...message, body: stored } })
+  expect(again.status).toBe(202)
+  const sent = { conversationId, clientOperationId: 'second', body: pasted, agent }
+  await messaging.sendAgentMessage(sent)
+  expect((await visitor.history()).map(({ body }) => body)).toEqual([stored, stored])
+
+  await messaging.addNote({ ...sent, clientOperationId: 'note' })
+  expect((await messaging.listNotes({ conversationId })).notes.map(({ body }) => body)).toEqual([stored])
+  await messaging.saveReply({ workspaceId, shortcut: 'soft', body: pasted })
+  const { replies } = await messaging.listSavedReplies({ workspaceId })
+  expect(replies.find(({ shortcut }) => shortcut === 'soft')?.body).toBe(stored)
+  await leads.captureLead({ workspaceId, source: 'test', fields: { wish: pasted } })
+  const form = { headers: { 'Idempotency-Key': randomUUID() }, body: { fields: { wish: pasted } } }
+  expect(await visitor.call('POST', '/forms/pre-chat', form)).toMatchObject({ status: 202 })
+  const captured = (await leads.listLeads({ workspaceId })).leads.flatMap(({ fields }) => fields.wish ?? [])
+  expect(captured).toEqual([stored, stored])
+  const { installations } = await workspaces.listInstallations({ workspaceId })
+  const installation = installations.find(({ publicSiteKey }) => publicSiteKey === siteKey)
+  const { title, greeting, translations } = installation!.appearance!
+  expect([title, greeting, translations.de?.greeting]).toEqual([stored, stored, stored])
+})
+
+it('a phone number of any script is accepted by forms, stored as E.164, suppressed and found', async () => {
+  const { messaging, leads, workspaces } = stack.operator()
+  const { siteKey, workspaceId } = stack.demo
+  await workspaces.updateInstallation({
+    siteKey,
+    capabilities: { preChatForm: true },
+    forms: { preChat: { fields: [{ name: 'phone', label: 'Phone', type: 'tel', required: true }] } },
+  })
+  const submit = async (phone: string) => {
+    const visitor = await stack.newVisitor()
+    const headers = { 'Idempotency-Key': randomUUID() }
+    return visitor.call('POST', '/forms/pre-chat', { headers, body: { fields: { phone } } })
+  }
+  for (const phone of phones) expect([phone, (await submit(phone)).status]).toEqual([phone, 202])
+  expect((await submit('call me')).body).toMatchObject({ issues: [{ path: '/fields/phone', rule: 'format' }] })
+  const captured = (await leads.listLeads({ workspaceId })).leads.flatMap(({ fields }) => fields.phone ?? [])
+  expect(captured).toEqual(phones.map(() => '+966501234567'))
+
+  const find = async (query: string) => (await messaging.searchConversations({ workspaceId, query })).results.length
+  await until('the search entries', async () => (await find('+966501234567')) === phones.length)
+  for (const query of [...phones, '0501234567', '٠٥٠ ١٢٣ ٤٥٦٧'])
+    expect([query, await find(query)]).toEqual([query, phones.length])
+
+  await workspaces.addSuppressions({ workspaceId, entries: [{ of: { case: 'phone', value: phones[0]! } }] })
+  for (const phone of phones) expect([phone, (await submit(phone)).body.code]).toEqual([phone, 'VisitorSuppressed'])
+})
