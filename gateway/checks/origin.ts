@@ -5,8 +5,14 @@ import type { RefusalLimit } from '../limits/refusals.ts'
 import type { Check } from './in-order.ts'
 
 const EXPOSED_HEADERS = 'X-Correlation-Id, Retry-After, Idempotency-Replayed'
-const REQUEST_HEADERS =
+const WIDGET_HEADERS =
   'Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Correlation-Id, X-Service-Widget-Version'
+/**
+ * Headers that monitoring scripts of the page add to each `fetch`. The browser would block a request
+ * with a header that the preflight does not allow. Their values are ignored.
+ */
+const MONITORING_HEADERS =
+  'traceparent, tracestate, baggage, sentry-trace, newrelic, x-datadog-origin, x-datadog-parent-id, x-datadog-sampling-priority, x-datadog-sampled, x-datadog-trace-id'
 const METHODS = 'GET, HEAD, POST, DELETE'
 const PREFLIGHT_MAX_AGE = '7200'
 
@@ -90,7 +96,7 @@ export async function answerPreflight(requireOrigin: RequireOrigin, reply: Fasti
   reply.header('vary', 'Origin')
   allowOrigin(reply, await requireOrigin(reply.request))
   reply.header('access-control-allow-methods', METHODS)
-  reply.header('access-control-allow-headers', REQUEST_HEADERS)
+  reply.header('access-control-allow-headers', `${WIDGET_HEADERS}, ${MONITORING_HEADERS}`)
   reply.header('access-control-max-age', PREFLIGHT_MAX_AGE)
   return reply.code(204).send()
 }
