@@ -1,5 +1,17 @@
 import type { Lifecycle, LifecycleSignal } from './platform.ts'
 
+const listeners = new Set<(signal: LifecycleSignal) => void>()
+const tell = (signal: LifecycleSignal) => {
+  for (const listener of [...listeners]) listener(signal)
+}
+const pass = ({ type }: Event) => tell(type as LifecycleSignal)
+const onVisibility = () => tell(document.hidden ? 'hidden' : 'visible')
+// After a sleep, some systems focus the window without changing the page's visibility.
+const onFocus = () => tell('visible')
+// A page that is frozen must close its connections, like a page in the back/forward cache.
+const onFreeze = () => tell('pagehide')
+const onResume = () => tell('pageshow')
+
 /**
  * Reports when the page is hidden, shown, left or restored, and when the network is lost or works
  * again.
@@ -8,17 +20,18 @@ export const pageLifecycle: Lifecycle = {
   isOnline: () => navigator.onLine !== false,
   isHidden: () => document.hidden,
   subscribe(listener) {
-    const controller = new AbortController()
-    const { signal } = controller
-    const pass = (target: EventTarget, name: string, signalOf = () => name) =>
-      target.addEventListener(name, () => listener(signalOf() as LifecycleSignal), { signal })
-    for (const name of ['online', 'offline', 'pagehide', 'pageshow']) pass(window, name)
-    pass(document, 'visibilitychange', () => (document.hidden ? 'hidden' : 'visible'))
-    // After a sleep, some systems focus the window without changing the page's visibility.
-    pass(window, 'focus', () => 'visible')
-    // A page that is frozen must close its connections, like a page in the back/forward cache.
-    pass(document, 'freeze', () => 'pagehide')
-    pass(document, 'resume', () => 'pageshow')
-    return () => controller.abort()
+    // The same function may subscribe twice.
+    const own = (signal: LifecycleSignal) => listener(signal)
+    listeners.add(own)
+    // A browser ignores a listener that it has. `document.open` removes them, so each subscription adds
+    // them again.
+    for (const name of ['online', 'offline', 'pagehide', 'pageshow']) window.addEventListener(name, pass)
+    document.addEventListener('visibilitychange', onVisibility)
+    window.addEventListener('focus', onFocus)
+    document.addEventListener('freeze', onFreeze)
+    document.addEventListener('resume', onResume)
+    return () => {
+      listeners.delete(own)
+    }
   },
 }

@@ -19,11 +19,9 @@ export function createServiceWidgetLoader(
   onReady: (widget: ServiceWidget) => void = () => {},
 ): ServiceWidgetLoader {
   checkOptions(options)
-  const { loader, begin } = createLauncher({
+  return createLauncher({
     options: { storage: 'session', ...options },
-    importChat: async () => ({ createWidget: (await import('./ui/package-widget.ts')).createPackageWidget }),
+    importChat: () => import('./ui/package-widget.ts'),
     onReady,
   })
-  begin()
-  return loader
 }

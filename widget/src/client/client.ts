@@ -160,8 +160,8 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
     /** Returns the number of unread messages from agents and the system. */
     unread: (): number => visit?.conversation.unread() ?? 0,
 
-    /** Marks all messages as read. */
-    markRead: (): void => visit?.markRead(),
+    /** Marks the messages up to this sequence as read; all messages if it is missing. */
+    markRead: (upToSequence?: number): void => visit?.markRead(upToSequence),
 
     /** Returns the unsent text of the message field. */
     draft: (): string => visit?.draft() ?? '',

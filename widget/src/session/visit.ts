@@ -208,9 +208,9 @@ export function createVisit(deps: VisitDeps) {
       return outbox.retry(clientOperationId, failureVersion)
     },
 
-    markRead() {
+    markRead(upTo = conversation.lastSequence()) {
       session.act()
-      const readTo = Math.max(conversation.lastSequence(), session.notes().readTo ?? 0)
+      const readTo = Math.max(upTo, session.notes().readTo ?? 0)
       session.remember({ readTo })
       conversation.setReadTo(readTo)
       void sendReceipt()

@@ -3,6 +3,8 @@ import type { LauncherHost } from './launcher/launcher-host.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
 import { createWidget as create } from './widget.ts'
 
+export { logRefusal, readableRefusal } from './panel/readable-refusal.ts'
+
 /** Hash of each part by name. The build sets this constant. */
 declare const PART_INTEGRITY: Record<string, string>
 

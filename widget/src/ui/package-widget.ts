@@ -1,7 +1,9 @@
 import type { LauncherHost } from './launcher/launcher-host.ts'
 import type { LoadPart, Parts } from './parts.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
-import { createWidget } from './widget.ts'
+import { createWidget as create } from './widget.ts'
+
+export { logRefusal, readableRefusal } from './panel/readable-refusal.ts'
 
 /** In the npm package, the host's bundler puts each part into a file of its own. */
 const parts: { [Name in keyof Parts]: () => Promise<Parts[Name]> } = {
@@ -20,5 +22,5 @@ const parts: { [Name in keyof Parts]: () => Promise<Parts[Name]> } = {
 export const loadPackagePart: LoadPart = (name) => parts[name]()
 
 /** Creates the chat of the npm package. */
-export const createPackageWidget = (options: ServiceWidgetOptions, hostOf: () => LauncherHost): ServiceWidget =>
-  createWidget(options, hostOf, loadPackagePart)
+export const createWidget = (options: ServiceWidgetOptions, hostOf: () => LauncherHost): ServiceWidget =>
+  create(options, hostOf, loadPackagePart)

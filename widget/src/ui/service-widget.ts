@@ -1,5 +1,5 @@
 import { createLauncherHost, type LauncherHost } from './launcher/launcher-host.ts'
-import { createPackageWidget } from './package-widget.ts'
+import { createWidget } from './package-widget.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
 
 /**
@@ -11,7 +11,7 @@ import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types
  */
 export function createServiceWidget(options: ServiceWidgetOptions): ServiceWidget {
   let host: LauncherHost | undefined
-  return createPackageWidget(options, () => {
+  return createWidget(options, () => {
     if (!host) {
       host = createLauncherHost(options)
       host.setAppearance(undefined)

@@ -8,7 +8,6 @@ import { englishTexts, type WidgetTexts } from './languages/en.ts'
 import { browserLocale, chooseLocale, languageOf, pageLocales, wellFormed } from './languages/locale-choice.ts'
 import { loadTexts, widgetLocales } from './languages/locales.ts'
 import type { LauncherHost } from './launcher/launcher-host.ts'
-import { readableRefusal } from './launcher/readable-refusal.ts'
 import { pagePlatform } from './page-platform.ts'
 import { type Announcer, createAnnouncer } from './panel/announcer.ts'
 import { followAnswers } from './panel/answers.ts'
@@ -16,6 +15,7 @@ import { createDraft } from './panel/draft.ts'
 import { currentPage, followPages } from './panel/follow-pages.ts'
 import { createOpenRecord } from './panel/open-record.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel/panel.ts'
+import { logRefusal, readableRefusal } from './panel/readable-refusal.ts'
 import { followRefusals } from './panel/refusals.ts'
 import { createShell, type Shell } from './panel/shell.ts'
 import { followVisualViewport } from './panel/viewport.ts'
@@ -84,15 +84,12 @@ export function createWidget(
     siteKey: options.siteKey,
     onOpen: () => setOpen(true),
   })
-  client.on('messages.changed', () => {
-    if (isOpen) client.markRead()
-  })
   for (const name of ['unread.changed', 'requests.changed'] as const) client.on(name, showLauncherState)
   client.on('config.loaded', configure)
   const refusals = followRefusals({
     client,
     onChange(code) {
-      if (code) mounted?.host.logRefusal(code, options.siteKey)
+      if (code && mounted) logRefusal(code, options.siteKey)
       showLauncherState()
     },
   })
@@ -166,6 +163,17 @@ export function createWidget(
     const announcer = createAnnouncer()
     shell.frame.append(announcer.element)
     host.button.onclick = toggle
+    host.onReturn = () => {
+      shell.restoreFocus()
+      mounted?.panel?.restoreScroll()
+    }
+    // Nothing in the widget hears the visitor any more, so the panel is created again.
+    host.listen = () => {
+      host.button.onclick = toggle
+      answers.dispose()
+      shownLocale = undefined
+      updateLanguage()
+    }
     const unfollow = followVisualViewport(shell.frame)
     const unfollowRefusals = refusals.watch()
     const unfollowPages = followPages(() => client.updatePageContext())
@@ -248,7 +256,7 @@ export function createWidget(
       refusals.tryAgain()
       const { panel, announcer } = mounted!
       announcer.clear()
-      client.markRead()
+      answers.clear()
       showLauncherState()
       panel?.show(focuses, newCount)
       emitter.emit('panel.opened', {})

@@ -17,8 +17,8 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
 
 export function setAttributes(target: Element, attributes: Attributes) {
   for (const [name, value] of Object.entries(attributes)) {
-    if (value === undefined || value === false) target.removeAttribute(name)
-    else target.setAttribute(name, value === true ? '' : value)
+    if (typeof value === 'string') target.setAttribute(name, value)
+    else target.toggleAttribute(name, value === true)
   }
 }
 
@@ -29,7 +29,7 @@ export function icon(path: string, className = 'icon'): SVGSVGElement {
   const svg = document.createElementNS(svgNamespace, 'svg')
   const drawn = document.createElementNS(svgNamespace, 'path')
   setAttributes(svg, { class: className, viewBox: '0 0 24 24', 'aria-hidden': 'true' })
-  drawn.setAttribute('d', path)
+  setAttributes(drawn, { d: path })
   svg.append(drawn)
   return svg
 }

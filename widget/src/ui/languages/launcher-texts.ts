@@ -4,9 +4,9 @@
  */
 export const launcherTexts: Record<string, readonly [openLauncher: string, loadFailed: string]> = {
   en: ['Open chat', 'Chat did not load. Try again?'],
-  de: ['Chat öffnen', 'Chat nicht geladen. Noch einmal?'],
-  es: ['Abrir el chat', 'Chat no cargado. ¿Reintentar?'],
-  fr: ['Ouvrir le chat', 'Chat non chargé. Réessayer ?'],
-  ar: ['فتح المحادثة', 'تعذّر تحميل المحادثة. إعادة المحاولة؟'],
-  ja: ['チャットを開く', 'チャットを読み込めません。再試行しますか？'],
+  de: ['Chat öffnen', 'Nicht geladen. Noch einmal?'],
+  es: ['Abrir el chat', 'No cargado. ¿Reintentar?'],
+  fr: ['Ouvrir le chat', 'Non chargé. Réessayer ?'],
+  ar: ['فتح المحادثة', 'تعذّر التحميل. إعادة المحاولة؟'],
+  ja: ['チャットを開く', '読み込めません。再試行？'],
 }

@@ -5,10 +5,8 @@ export function languageOf(tag: string): string {
   return tag.toLowerCase().split(/[-_]/)[0]!
 }
 
-/** Returns the locales of the page and the browser, in order of preference. */
-export function pageLocales(): string[] {
-  return [document.documentElement.lang, ...navigator.languages].flatMap((tag) => wellFormed(tag) ?? [])
-}
+/** Returns the locales of the page and the browser as they are given, in order of preference. */
+export const pageLocales = () => [document.documentElement.lang, ...navigator.languages]
 
 /** Returns the browser's preferred locale. */
 export function browserLocale(): string | undefined {
@@ -34,8 +32,8 @@ export function wellFormed(tag: string): string | undefined {
 }
 
 /**
- * Returns the locale of the user interface, which is the first of these locales for which texts
- * exist:
+ * Returns the canonical locale of the user interface, which is the first of these locales for which
+ * texts exist:
  *
  * - the locale that the page asks for
  * - the preferred locales, without those that the installation does not support
@@ -53,8 +51,18 @@ export function chooseLocale(
   known: readonly string[],
   offered?: WidgetConfig['locale'],
 ): string {
+  const valid = wanted.flatMap((tag) => wellFormed(tag) ?? [])
+  return firstLocale(asked && wellFormed(asked), valid, known, offered)
+}
+
+/** Like `chooseLocale`, without checking and changing the tags. The launcher needs the language only. */
+export function firstLocale(
+  asked: string | undefined,
+  wanted: readonly string[],
+  known: readonly string[],
+  offered?: WidgetConfig['locale'],
+): string {
   const isAmong = (tags: readonly string[], tag: string) => tags.some((one) => languageOf(one) === languageOf(tag))
   const choices = wanted.filter((tag) => !offered || isAmong(offered.supported, tag))
-  const ranked = [asked && wellFormed(asked), ...choices, offered?.default]
-  return ranked.find((tag) => tag && isAmong(known, tag)) || 'en'
+  return [asked, ...choices, offered?.default].find((tag) => tag && isAmong(known, tag)) || 'en'
 }

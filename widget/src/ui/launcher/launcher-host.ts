@@ -5,6 +5,8 @@ import { chatIcon } from '../elements/icons.ts'
 import launcherCss from './launcher.css?inline'
 
 export interface LauncherOptions {
+  /** Parent element of the widget's element. The default is `body`, also while the element is not in the page. */
+  container?: HTMLElement
   /** Side of the page on which the launcher is shown. Overrides the installation's setting. */
   position?: 'left' | 'right'
   /**
@@ -21,48 +23,57 @@ export type LauncherHost = ReturnType<typeof createLauncherHost>
  * small. No content security policy blocks its styles, because it uses constructable style sheets
  * and style properties.
  */
-export function createLauncherHost({ position, launcher }: LauncherOptions) {
-  const host = element('div', { 'data-service-widget': '', popover: 'manual' })
+export function createLauncherHost(options: LauncherOptions) {
+  const host = element('div', { popover: 'manual' })
   const root = host.attachShadow({ mode: 'open' })
   const sheet = new CSSStyleSheet()
   sheet.replaceSync(launcherCss)
-  root.adoptedStyleSheets = [sheet]
+  const sheets = [sheet]
   const button = element(
     'button',
     {
       class: 'launcher',
       type: 'button',
-      hidden: launcher === false,
+      hidden: options.launcher === false,
       'aria-haspopup': 'dialog',
-      'aria-expanded': 'false',
     },
     icon(chatIcon, 'chat'),
   )
   const failed = element('div', { class: 'failed', role: 'alert', dir: 'auto' })
   const frame = element('div', { class: 'frame' }, button, failed)
-  let lastLogged = ''
+  let pauseMs = 0
+  let timer: ReturnType<typeof setTimeout> | 0
+  const observer = new MutationObserver(() => place())
   root.append(frame)
 
-  return {
+  const launcherHost = {
     host,
-    root,
     frame,
     button,
+    /** Shows the text of a failure beside the launcher. */
+    failed,
+
+    /** All style sheets of the shadow root, which loses them if a script moves it to another document. */
+    sheets,
+
+    /** Called when the element is in the page again after the page has removed it. */
+    onReturn: undefined as (() => void) | undefined,
+
+    /** Called if the launcher has no listener: at first, and after `document.open`, which removes all listeners. */
+    listen: undefined as (() => void) | undefined,
 
     /**
-     * Adds the widget's element to the page. The element is in the top layer, so that the page's
-     * own transforms, filters and z-indexes neither move nor cover it.
+     * Adds the widget's element to the page, and adds it again whenever the page removes it. The
+     * element is in the top layer, so that the page's own transforms, filters and z-indexes neither
+     * move nor cover it.
      */
-    attach(container = document.body) {
-      container.append(host)
-      if (host.isConnected) host.showPopover?.()
-    },
+    attach: () => place(true),
 
-    /** Logs why the service refuses the chat, unless the same reason was logged last. */
-    logRefusal(code: string, siteKey: string) {
-      if (lastLogged !== code)
-        console.error(`Chat: ${code}. Allow ${location.origin} for ${siteKey} (console: Websites)`)
-      lastLogged = code
+    /** Removes the element from the page. */
+    detach() {
+      observer.disconnect()
+      clearTimeout(timer)
+      host.remove()
     },
 
     /** Applies the installation's appearance, or the default appearance if it is undefined. */
@@ -70,12 +81,42 @@ export function createLauncherHost({ position, launcher }: LauncherOptions) {
       const { accent, onAccent } = launcherColors(appearance?.accentColor)
       frame.style.setProperty('--accent', accent)
       frame.style.setProperty('--on-accent', onAccent)
-      frame.dataset.position = position ?? appearance?.position ?? 'right'
+      frame.dataset.position = options.position ?? appearance?.position ?? 'right'
     },
+  }
+  return launcherHost
 
-    /** Shows the text of a failure beside the launcher. An empty text removes the failure. */
-    setFailure(text: string) {
-      failed.textContent = text
-    },
+  /**
+   * Puts the element into the page if it is not there, and follows all elements that contain it. A
+   * script of the page may remove the element each time, so each further return within a second
+   * takes longer.
+   */
+  function place(isDue?: boolean) {
+    const parent = options.container?.isConnected ? options.container : document.body
+    observer.disconnect()
+    let node: Node | null = parent ?? document.documentElement ?? document
+    for (; node; node = node.parentNode ?? (node as ShadowRoot).host) observer.observe(node, { childList: true })
+    if (!parent || host.parentNode === parent) return
+    if (pauseMs && !isDue) {
+      timer ||= setTimeout(() => {
+        timer = 0
+        place(true)
+      }, pauseMs)
+      return
+    }
+    pauseMs = 2 * pauseMs + 8
+    setTimeout(() => {
+      pauseMs = 0
+    }, 1_000)
+    // Takes the first place that no chat of another site key has.
+    let slot = 0
+    while (document.querySelector(`[data-service-widget="${slot}"]`)) slot += 1
+    host.dataset.serviceWidget = `${slot}`
+    frame.style.setProperty('--slot', `${slot}`)
+    parent.append(host)
+    root.adoptedStyleSheets = sheets
+    host.showPopover?.()
+    if (!button.onclick) launcherHost.listen?.()
+    launcherHost.onReturn?.()
   }
 }

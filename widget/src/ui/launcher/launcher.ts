@@ -3,10 +3,9 @@ import { sessionRecordKey } from '../../session/session-record.ts'
 import { WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION } from '../../transport/api.ts'
 import type { ErrorEnvelope } from '../../transport/wire.ts'
 import { launcherTexts } from '../languages/launcher-texts.ts'
-import { chooseLocale, languageOf, pageLocales } from '../languages/locale-choice.ts'
+import { firstLocale, languageOf, pageLocales } from '../languages/locale-choice.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from '../service-widget-types.ts'
-import { createLauncherHost, type LauncherHost } from './launcher-host.ts'
-import { readableRefusal } from './readable-refusal.ts'
+import { createLauncherHost } from './launcher-host.ts'
 
 /**
  * Response body of the configuration route: the configuration or an error envelope. A proxy may
@@ -16,6 +15,12 @@ type ConfigAnswer = Partial<WidgetConfig & ErrorEnvelope>
 
 /** Maximum delay before the configuration is requested again. The actual delay is random. */
 const retryWithinMs = 30_000
+
+/**
+ * Property of the document with the loaders of its chats by site key. It survives all that scripts do
+ * with the content of the page.
+ */
+const registry = Symbol.for('serviceWidget')
 
 /**
  * Shows the launcher of a page and loads the chat on demand. Before the visitor opens the chat, no
@@ -43,68 +48,70 @@ interface LauncherDeps {
   /** Options of the chat. `configure` changes this object. */
   options: ServiceWidgetOptions
   /** Makes one attempt to import the code of the chat. */
-  importChat(): Promise<{ createWidget(options: ServiceWidgetOptions, hostOf: () => LauncherHost): ServiceWidget }>
+  importChat(): Promise<typeof import('../chat-entry.ts')>
   /** Called with each widget that was created. */
   onReady(widget: ServiceWidget): void
 }
 
-/** Creates the loader of a page. The launcher appears when the caller calls `begin`. */
-export function createLauncher({ options, importChat, onReady }: LauncherDeps) {
+/**
+ * Creates the loader of a page, or returns the one that the page has for this site key. The launcher
+ * appears after the caller's task.
+ */
+export function createLauncher({ options, importChat, onReady }: LauncherDeps): ServiceWidgetLoader {
   const { siteKey } = options
+  const page = document as unknown as Record<symbol, Record<string, ServiceWidgetLoader>>
+  page[registry] ??= {}
+  const running = page[registry]
+  if (running[siteKey]) {
+    console.warn(`Chat: ${siteKey} runs already`)
+    return running[siteKey]
+  }
   const host = createLauncherHost(options)
-  let isMounted: boolean | undefined
-  let isRemoved: boolean
+  const { button, failed } = host
+  /** True if the chat is mounted and controls the launcher, or if the page has removed the loader. */
+  let isTaken: boolean | undefined
   let loadFailed: string
   let made: ServiceWidget | undefined
   let widget: Promise<ServiceWidget> | undefined
   const load = () => (widget ??= createChat())
+  const loadAnd = (act?: 'open' | 'mount' | false) =>
+    load().then((loaded) => act && loaded[act](), showFailure) as Promise<void>
   const loader: ServiceWidgetLoader = {
     configure(more) {
       Object.assign(options, more)
       if (!made) return
-      const then = made.isOpen() ? 'open' : isMounted && 'mount'
+      const then = made.isOpen() ? 'open' : isTaken && 'mount'
       unmount()
-      load().then((again) => then && again[then](), showFailure)
+      void loadAnd(then)
     },
     load,
-    open: () => load().then((loaded) => loaded.open(), showFailure),
+    open: () => loadAnd('open'),
     remove() {
-      isRemoved = true
       unmount()
-      host.host.remove()
+      isTaken = true
+      host.detach()
+      delete running[siteKey]
     },
   }
-  host.button.onclick = loader.open
-  // The code of the chat loads while the visitor reaches for the launcher. This creates no session.
-  host.button.onpointerenter = host.button.onfocus = () => widget || importChat().catch(() => {})
-
-  return {
-    loader,
-
-    /**
-     * Shows the launcher. If the tab has a session, resumes it once the page's own scripts have
-     * run, because they may call `configure`.
-     */
-    begin() {
-      void showLauncher()
-      const resume = () => {
-        if (!widget && hasSession()) load().then((loaded) => loaded.mount(), showFailure)
-      }
-      if (document.readyState === 'complete') resume()
-      else for (const name of ['DOMContentLoaded', 'load']) addEventListener(name, resume)
-    },
+  host.listen = () => {
+    button.onclick = loader.open
+    // The code of the chat loads while the visitor reaches for the launcher. This creates no session.
+    button.onpointerenter = () => widget || importChat().catch(() => {})
   }
+  void showLauncher()
+  running[siteKey] = loader
+  return loader
 
   async function createChat(): Promise<ServiceWidget> {
-    host.setFailure('')
-    host.button.ariaBusy = 'true'
+    failed.textContent = ''
+    button.ariaBusy = 'true'
     try {
       const chat = await importChat()
       // Create the chat in a separate task after the module was evaluated, so that no task blocks
       // the page for long.
       await new Promise((resolve) => setTimeout(resolve))
       made = chat.createWidget(options, () => {
-        isMounted = true
+        isTaken = true
         return host
       })
       onReady(made)
@@ -113,35 +120,41 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps) {
       widget = undefined
       throw error
     } finally {
-      host.button.ariaBusy = null
+      button.ariaBusy = null
     }
   }
 
   function unmount() {
     made?.unmount()
-    made = widget = isMounted = undefined
+    made = widget = isTaken = undefined
   }
 
   function showFailure() {
-    host.setFailure(loadFailed)
+    failed.textContent = loadFailed
   }
 
   /**
    * Shows the launcher with the installation's appearance, or with the default appearance if the
-   * configuration cannot be loaded. Shows no launcher while the service refuses this page.
+   * configuration cannot be loaded. Shows no launcher while the service refuses this page. If the tab
+   * has a session, resumes it once the page's own scripts have run, because they may call `configure`.
    */
   async function showLauncher() {
+    await null
+    const resume = () => {
+      if (!widget && hasSession()) void loadAnd('mount')
+    }
+    if (document.readyState === 'complete') resume()
+    else for (const name of ['DOMContentLoaded', 'load']) addEventListener(name, resume)
     for (;;) {
-      let askAgain!: () => void
-      const due = new Promise<void>((resolve) => {
+      let askAgain!: (value?: unknown) => void
+      const due = new Promise((resolve) => {
+        // Listens before the request: its answer may be older than a return to this tab.
+        document.addEventListener('visibilitychange', resolve)
         askAgain = resolve
       })
-      // Listens before the request: its answer may be older than a return to this tab.
-      document.addEventListener('visibilitychange', askAgain)
       const answer = await fetchConfig().catch((): ConfigAnswer => ({}))
-      // A mounted chat controls the launcher itself.
-      if (isMounted || isRemoved) return
-      if (answer.terminal) host.logRefusal(answer.code!, siteKey)
+      if (isTaken) return
+      if (answer.terminal) importChat().then((chat) => chat.logRefusal(answer.code!, siteKey), showFailure)
       else {
         show(answer)
         if (answer.capabilities) return
@@ -152,34 +165,34 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps) {
   }
 
   function show({ locale, appearance }: ConfigAnswer) {
-    const tag = chooseLocale(options.locale, pageLocales(), Object.keys(launcherTexts), locale)
-    ;[host.button.ariaLabel, loadFailed] = launcherTexts[languageOf(tag)]!
-    host.frame.lang = tag
+    const language = languageOf(firstLocale(options.locale, pageLocales(), Object.keys(launcherTexts), locale))
+    ;[button.ariaLabel, loadFailed] = launcherTexts[language]!
+    host.frame.lang = language
     host.setAppearance(appearance)
-    host.attach(options.container)
+    host.attach()
   }
 
   async function fetchConfig(): Promise<ConfigAnswer> {
     const apiBaseUrl = options.apiBaseUrl.replace(/\/+$/, '')
-    const response = await readableRefusal(apiBaseUrl, () =>
+    const ask = () =>
       fetch(`${apiBaseUrl + WIDGET_PUBLIC_API_PREFIX}/config/${siteKey}`, {
         headers: { 'X-Service-Widget-Version': WIDGET_PUBLIC_API_VERSION },
         credentials: 'omit',
-      }),
-    )
+      })
+    const response = await ask().catch(async () => (await importChat()).readableRefusal(apiBaseUrl, ask))
     return response.json()
   }
 
   /**
-   * Returns true if this tab has a session, or one that has ended. The chat is then loaded at once,
+   * Returns a truthy value if this tab has a session, or one that has ended. The chat is then loaded at once,
    * because messages may have arrived, or to report the end. A damaged record counts as a session.
    */
-  function hasSession(): boolean {
+  function hasSession(): unknown {
     let stored: string | null = null
     try {
       stored = sessionStorage.getItem(sessionRecordKey(siteKey))
       const { session, ended } = JSON.parse(stored!)
-      return options.storage === 'session' && !!(session ?? ended)
+      return options.storage === 'session' && (session ?? ended)
     } catch {
       return stored !== null
     }

@@ -15,6 +15,10 @@ interface MessageLogDeps extends RowContext {
   /** Loads older messages. Resolves after `show` was called with the loaded messages. */
   loadOlder(): Promise<void>
   hasOlder(): boolean
+  /** Returns the messages that the visitor has not read, oldest first. */
+  unread(): readonly WidgetMessage[]
+  /** Called when the unread messages up to this sequence were visible. */
+  onSeen(upToSequence: number): void
 }
 
 export type MessageLog = ReturnType<typeof createMessageLog>
@@ -53,12 +57,14 @@ export function createMessageLog(deps: MessageLogDeps) {
   })
   scroller.addEventListener('scroll', () => {
     followsEnd = isAtEnd()
+    top = scroller.scrollTop
     showJump()
     if (scroller.scrollTop < nearPx) void showOlder()
   })
   let isLoadingOlder = false
   let announceTimer: ReturnType<typeof setTimeout> | undefined
   let followsEnd = true
+  let top = 0
   /** Number of the newest agent messages that must still be marked as new. */
   let newCount = 0
   let firstNewKey: string | undefined
@@ -68,6 +74,16 @@ export function createMessageLog(deps: MessageLogDeps) {
     if (followsEnd) toEnd()
   })
   resizes.observe(scroller)
+  /** Rows of unread messages of which the visitor has seen at least a half, or several lines. */
+  const seen = new WeakSet<Element>()
+  const visible = new IntersectionObserver(
+    (entries) => {
+      for (const { target, intersectionRatio, intersectionRect } of entries)
+        if (intersectionRatio >= 0.5 || intersectionRect.height >= 100) seen.add(target)
+      reportSeen()
+    },
+    { threshold: [0, 0.05, 0.1, 0.2, 0.5] },
+  )
 
   return {
     element: element('div', { class: 'log' }, scroller, loading, jump),
@@ -95,7 +111,10 @@ export function createMessageLog(deps: MessageLogDeps) {
       if (wasAtEnd || quiet || last?.deliveryStatus === 'pending') toEnd()
       else if (last?.key !== lastKey) showJump(true)
       lastKey = last?.key
+      followUnread()
     },
+
+    followUnread,
 
     /** Marks the last messages of agents as new when the next messages are shown. */
     markNew(count: number) {
@@ -111,9 +130,22 @@ export function createMessageLog(deps: MessageLogDeps) {
       if (wasAtEnd) toEnd()
     },
 
-    toEnd,
+    /** Scrolls to the first message that is marked as new, or to the end if that shows it too. */
+    toNew() {
+      toEnd()
+      const first = rows.get(firstNewKey!)?.element
+      if (first)
+        scroller.scrollTop += Math.min(0, first.getBoundingClientRect().top - scroller.getBoundingClientRect().top)
+    },
+
+    /** Scrolls back to the same place after the element was removed from the page for a moment. */
+    restoreScroll() {
+      if (followsEnd) toEnd()
+      else scroller.scrollTop = top
+    },
 
     dispose() {
+      visible.disconnect()
       clearTimeout(announceTimer)
       resizes.disconnect()
     },
@@ -207,6 +239,27 @@ export function createMessageLog(deps: MessageLogDeps) {
    */
   function announceSoon() {
     announceTimer = setTimeout(() => list.removeAttribute('aria-busy'), announceDelayMs)
+  }
+
+  /** Watches the rows of unread messages that the visitor has not seen. */
+  function followUnread() {
+    visible.disconnect()
+    for (const message of deps.unread()) {
+      const row = rowOf(message)
+      if (row && !seen.has(row)) visible.observe(row)
+    }
+  }
+
+  /** Reports the last message up to which the visitor has seen all unread messages. */
+  function reportSeen() {
+    const unread = deps.unread()
+    const firstUnseen = unread.findIndex((message) => !seen.has(rowOf(message)!))
+    const last = unread.at(firstUnseen < 0 ? -1 : firstUnseen - 1)
+    if (last && firstUnseen !== 0) deps.onSeen(last.sequence!)
+  }
+
+  function rowOf({ key, redactedAt }: WidgetMessage): Element | undefined {
+    return rows.get(redactedAt ? `${key} ${redactedAt}` : key)?.element.querySelector('.bubble') ?? undefined
   }
 
   function isAtEnd(): boolean {

@@ -18,13 +18,13 @@ interface AnswersDeps {
   onOpen(): void
 }
 
-/** Marks new messages as read while the panel is open. Else announces them and shows the newest one beside the launcher. */
+/** While the panel is closed, announces new messages and shows the newest one beside the launcher. */
 export function followAnswers({ client, loadPart, texts, isOpen, mounted, ...deps }: AnswersDeps) {
   let card: AnswerCard | undefined
 
   client.on('message.received', ({ message }) => {
     const { author, body } = message
-    if (isOpen()) return client.markRead()
+    if (isOpen()) return
     mounted()?.announcer.announce(`${author.displayName || texts().agent}: ${body}`)
     void show(message)
   })
@@ -33,6 +33,8 @@ export function followAnswers({ client, loadPart, texts, isOpen, mounted, ...dep
   client.on('unread.changed', ({ count }) => count === 0 && card?.clear())
 
   return {
+    clear: () => card?.clear(),
+
     dispose() {
       card?.dispose()
       card = undefined

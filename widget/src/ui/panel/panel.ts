@@ -56,6 +56,16 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     onRetry: client.retryMessage,
     loadOlder: client.loadOlder,
     hasOlder: client.hasOlder,
+    unread() {
+      const count = client.unread()
+      return count > 0
+        ? client
+            .messages()
+            .filter(({ author }) => author.kind !== 'visitor')
+            .slice(-count)
+        : []
+    },
+    onSeen: client.markRead,
   })
   const showLines = () => log.show(features.withLines(client.messages()), false)
   const features = createPanelFeatures({ client, texts, header, log, dates, composer, ...deps, onLines: showLines })
@@ -95,6 +105,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
   const subscriptions = [
     client.on('config.loaded', configure),
     client.on('consent.changed', showLines),
+    client.on('unread.changed', log.followUnread),
     client.on('connection.changed', ({ state }) => {
       header.setConnection(state)
       showEnd()
@@ -131,7 +142,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
       panel.hidden = false
       log.markNew(newCount)
       showLines()
-      log.toEnd()
+      log.toNew()
       if (!focuses) return
       // On a touch screen, focusing the message field would open a keyboard that covers the
       // messages.
@@ -144,6 +155,8 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     hide() {
       panel.hidden = true
     },
+
+    restoreScroll: log.restoreScroll,
 
     draft: composer.draft,
     setDraft: composer.setDraft,

@@ -12,8 +12,6 @@ import panelCss from './panel.css?inline'
 export type Theme = 'auto' | 'light' | 'dark'
 
 export interface ShellOptions extends LauncherOptions {
-  /** Parent element of the widget's element. The default is `body`. */
-  container?: HTMLElement
   /** Colour scheme. The default `auto` follows the visitor's system. */
   theme?: Theme
 }
@@ -21,20 +19,30 @@ export interface ShellOptions extends LauncherOptions {
 export type Shell = ReturnType<typeof createShell>
 
 /** Adds the chat's styles, colour scheme and language to the element that contains the launcher. */
-export function createShell(launcherHost: LauncherHost, { container, theme = 'auto' }: ShellOptions) {
-  const { host, root, frame, button } = launcherHost
+export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: ShellOptions) {
+  const { host, frame, button, sheets } = launcherHost
+  const root = host.shadowRoot!
   const prefersDark = matchMedia('(prefers-color-scheme: dark)')
   const sheet = new CSSStyleSheet()
   const badge = element('span', { class: 'badge', 'aria-hidden': 'true', hidden: true })
   const collapse = icon(collapseIcon, 'icon collapse')
   let appearance: WidgetConfig['appearance'] | undefined
   sheet.replaceSync(panelCss + messagesCss + logCss + composerCss + actionsCss)
-  const own = root.adoptedStyleSheets.length
+  const own = sheets.length
   const added = new Set<string>()
-  root.adoptedStyleSheets.push(sheet)
+  addSheet(sheet)
   button.append(collapse, badge)
   prefersDark.addEventListener('change', color)
-  if (!host.isConnected) launcherHost.attach(container)
+  let focused: Element | null = null
+  root.addEventListener('focusin', () => {
+    focused = root.activeElement
+  })
+  root.addEventListener('focusout', () => {
+    setTimeout(() => {
+      focused = root.activeElement
+    }, 100)
+  })
+  if (!host.isConnected) launcherHost.attach()
 
   return {
     frame,
@@ -45,9 +53,9 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
      * element.
      */
     remove() {
-      host.remove()
+      launcherHost.detach()
       prefersDark.removeEventListener('change', color)
-      root.adoptedStyleSheets.splice(own)
+      sheets.splice(own)
       collapse.remove()
       badge.remove()
     },
@@ -69,7 +77,7 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
       added.add(css)
       const later = new CSSStyleSheet()
       later.replaceSync(css)
-      root.adoptedStyleSheets.push(later)
+      addSheet(later)
     },
 
     /** Hides the widget while a screenshot is taken. With false, shows the widget again. */
@@ -85,8 +93,18 @@ export function createShell(launcherHost: LauncherHost, { container, theme = 'au
       setAttributes(button, { 'aria-expanded': String(isOpen), 'aria-label': label })
     },
 
+    /** Gives the focus back if the page took the widget away for a moment, unless the page has moved it. */
+    restoreFocus() {
+      if (document.activeElement === document.body) (focused as HTMLElement | null)?.focus({ preventScroll: true })
+    },
+
     /** Returns the element inside the widget that has the focus. */
     focused: () => root.activeElement,
+  }
+
+  function addSheet(next: CSSStyleSheet) {
+    sheets.push(next)
+    root.adoptedStyleSheets = sheets
   }
 
   function color() {

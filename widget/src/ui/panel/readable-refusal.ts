@@ -26,3 +26,12 @@ export async function readableRefusal(
     return Response.json({ code: 'OriginNotAllowed', terminal: true }, { status: 403 })
   }
 }
+
+let lastLogged = ''
+
+/** Logs why the service refuses the chat, unless the same reason was logged last. */
+export function logRefusal(code: string, siteKey: string) {
+  const line = `Chat: ${code}. Allow ${location.origin} for ${siteKey} (console: Websites)`
+  if (lastLogged !== line) console.error(line)
+  lastLogged = line
+}
