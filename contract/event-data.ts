@@ -6,6 +6,8 @@ export interface EventFacts {
   sequence?: number | undefined
   messageId?: string | undefined
   body?: string | undefined
+  /** Time at which the message was withdrawn. */
+  redactedAt?: Date | undefined
   /** Name of the author or of the assigned agent. */
   displayName?: string | undefined
   sessionId?: string | undefined
@@ -25,8 +27,13 @@ const ofConversation = ({ conversationId = '' }: EventFacts) => ({ reference: co
 
 const ofTag = (facts: EventFacts) => ({ ...ofConversation(facts), tag: facts.tag ?? '' })
 
-function ofMessage({ conversationId = '', sequence = 0, messageId = '', body = '', displayName }: EventFacts) {
-  return { reference: messageId, messageId, conversationId, sequence, body, ...(displayName && { displayName }) }
+function ofMessage(facts: EventFacts) {
+  const { conversationId = '', sequence = 0, messageId = '', body = '', displayName, redactedAt } = facts
+  return {
+    ...{ reference: messageId, messageId, conversationId, sequence, body },
+    ...(displayName && { displayName }),
+    ...(redactedAt && { redactedAt: redactedAt.toISOString() }),
+  }
 }
 
 const ofSession = ({ sessionId = '', conversationId = '' }: EventFacts) => ({

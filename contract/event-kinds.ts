@@ -63,6 +63,7 @@ const message = (when: string) =>
       sequence: Type.Integer(),
       body: Type.String(),
       displayName: Type.Optional(Type.String({ description: 'of the author' })),
+      redactedAt: Type.Optional(Type.String({ description: 'set if the message was withdrawn; `body` is then empty' })),
     }),
     example: {
       reference: 'msg_test',

@@ -9,6 +9,7 @@ import { createConversationService } from './conversations/service.ts'
 import type { Database } from './database/database.ts'
 import { createDatabaseCheck } from './database/database-check.ts'
 import { createStores } from './database/stores.ts'
+import { createDeliverySources } from './deliveries/delivery-sources.ts'
 import { createDeliveryEnding } from './deliveries/delivery-suppression.ts'
 import { createDeliveryService } from './deliveries/service.ts'
 import { createDestinationCheck, type IsAllowedDestination } from './destinations/destination-check.ts'
@@ -108,6 +109,11 @@ export function createCoreContext({
   const operators = createOperatorService(kit, stores, log, workspaces)
   const visitors = createVisitorService(kit, stores, log, workspaces)
   const search = createSearchService(kit, stores)
+  const deliverySources = createDeliverySources({
+    store: stores.deliverySources,
+    queue: stores.deliveryQueue,
+    ...wakeups,
+  })
   const conversations = createConversationService(
     kit,
     stores,
@@ -116,6 +122,7 @@ export function createCoreContext({
     visitors,
     search,
     createContactsOf(stores.leads),
+    deliverySources.withdraw,
   )
   const commands = createCommandService(kit, stores, log, workspaces, visitors)
   const endDeliveries = createDeliveryEnding({
@@ -126,13 +133,21 @@ export function createCoreContext({
     now,
   })
   const suppressed = createSuppressionService(kit, stores, log, visitors, endDeliveries)
-  const deliveries = createDeliveryService(kit, stores, log, suppressed, isAllowedDestination, stores.feed.end)
+  const deliveries = createDeliveryService(
+    kit,
+    stores,
+    log,
+    suppressed,
+    deliverySources,
+    isAllowedDestination,
+    stores.feed.end,
+  )
   const leads = createLeadService(kit, stores, visitors, search, conversations, {
     suppressions: suppressed.suppressions,
     fanOut: deliveries.leadFanOut,
   })
   const feed = createFeedService(kit, stores, log, suppressed, deliveries)
-  const privacy = createPrivacyService(kit, stores, log, workspaces, visitors)
+  const privacy = createPrivacyService(kit, stores, log, workspaces, visitors, deliverySources)
   const historyCheck = createJob({
     name: 'check for restored data',
     everyMs: historyCheckEveryMs,

@@ -27,8 +27,9 @@ export interface MessageStateStore {
    * after 100 messages.
    */
   apply(changes: MessageStateChange[]): Promise<void>
-  /** Removes the texts of withdrawn messages and marks the events of the withdrawals as applied. */
+  /** Removes the texts of withdrawn messages. */
   redact(redactions: LogEvent[]): Promise<void>
+  markApplied(events: LogEvent[]): Promise<void>
   /**
    * Returns unapplied events that occurred at this time or earlier. The process that wrote
    * them died before it applied them.
@@ -74,6 +75,16 @@ export function createMessageStateStore({ events }: { events: Collection<EventDo
     return (reached < 0 ? latest : latest.slice(0, reached)).map(({ sequence }) => sequence)
   }
 
+  async function markApplied(applied: Pick<LogEvent, 'conversationId' | 'sequence'>[]) {
+    if (applied.length === 0) return
+    await events.bulkWrite(
+      applied.map(({ conversationId, sequence }) => ({
+        updateOne: { filter: { conversationId, sequence }, update: { $unset: { unapplied: '' as const } } },
+      })),
+      { ordered: false },
+    )
+  }
+
   return {
     async visitorMessages(query, limit) {
       const found = await events
@@ -115,30 +126,24 @@ export function createMessageStateStore({ events }: { events: Collection<EventDo
         })),
       )
       if (updates.length > 0) await events.bulkWrite(updates, { ordered: false })
-      await events.bulkWrite(
-        changes.map(({ conversationId, sequence }) => ({
-          updateOne: { filter: { conversationId, sequence }, update: { $unset: { unapplied: '' as const } } },
-        })),
-        { ordered: false },
-      )
+      await markApplied(changes)
     },
 
     async redact(redactions) {
       if (redactions.length === 0) return
       await events.bulkWrite(
-        redactions.flatMap(
-          ({ conversationId, sequence, messageSequence, occurredAt }): AnyBulkWriteOperation<EventDocument>[] => [
-            {
-              updateOne: {
-                filter: { conversationId, sequence: messageSequence!, message: { $exists: true } },
-                update: withdrawal(occurredAt),
-              },
+        redactions.map(
+          ({ conversationId, messageSequence, occurredAt }): AnyBulkWriteOperation<EventDocument> => ({
+            updateOne: {
+              filter: { conversationId, sequence: messageSequence!, message: { $exists: true } },
+              update: withdrawal(occurredAt),
             },
-            { updateOne: { filter: { conversationId, sequence }, update: { $unset: { unapplied: '' as const } } } },
-          ],
+          }),
         ),
       )
     },
+
+    markApplied,
 
     async unapplied(before, limit) {
       const found = await events

@@ -10,7 +10,7 @@ import { isRedaction, withoutText } from './model.ts'
 
 export interface Redactions {
   /**
-   * Removes the text of a message for all readers. Does nothing if it was removed before. An operator
+   * Removes the text of a message for all readers, and from what is sent to destinations. An operator
    * may withdraw agents' messages under their own name, and any message with `anyAuthor`. Errors:
    * NotFound if the conversation or the message does not exist, PermissionDenied,
    * ServiceUnavailable.
@@ -25,21 +25,25 @@ export interface Redactions {
 
 /**
  * Withdraws messages. First the event `message.redacted` is appended. Then the text is removed from
- * the event of the message, and its words are removed from the search. Readers may see the appended
- * event or the removal of the text first.
+ * the event of the message, from the search and from deliveries. Readers may see the appended event or
+ * the removal of the text first. Each step can be repeated, so a repeated call completes what a dead
+ * process began.
  */
 export function createRedactions(dependencies: {
   log: EventLog
   events: Pick<EventStore, 'at'>
-  store: Pick<MessageStateStore, 'redact'>
+  store: Pick<MessageStateStore, 'redact' | 'markApplied'>
   searchIndex: Pick<SearchIndex, 'remove'>
+  withdrawFromDeliveries: (redactions: LogEvent[]) => Promise<void>
   conversationAccess: ConversationAccess
 }): Redactions {
-  const { log, events, store, searchIndex, conversationAccess } = dependencies
+  const { log, events, store, searchIndex, withdrawFromDeliveries, conversationAccess } = dependencies
 
   async function apply(redactions: LogEvent[]) {
     await store.redact(redactions)
     await searchIndex.remove(redactions)
+    await withdrawFromDeliveries(redactions)
+    await store.markApplied(redactions)
   }
 
   return {
@@ -47,10 +51,9 @@ export function createRedactions(dependencies: {
       await conversationAccess.find(conversationId, workspaceId)
       const [found] = await events.at([{ conversationId, sequence }])
       if (!found?.message) throw new ServiceError(ErrorCode.NOT_FOUND)
-      const { messageId, author, redactedAt } = found.message
+      const { messageId, author } = found.message
       const isOwn = author.kind === 'agent' && agentName !== '' && author.displayName === agentName
       if (!isOwn && !anyAuthor) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
-      if (redactedAt) return found
       const { event } = await log.append({
         conversationId,
         type: 'message.redacted',

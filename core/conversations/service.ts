@@ -3,6 +3,7 @@ import { createJob } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogService } from '../log/service.ts'
+import type { LogEvent } from '../log-event.ts'
 import type { SearchService } from '../search/service.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { VisitorService } from '../visitors/service.ts'
@@ -63,6 +64,7 @@ export function createConversationService(
   { visitorAccess: access, consents, observations }: VisitorService,
   { searchIndex }: SearchService,
   contactsOf: ContactsOf,
+  withdrawFromDeliveries: (redactions: LogEvent[]) => Promise<void>,
 ) {
   const { conversations, events } = stores
   const conversationAccess = createConversationAccess(
@@ -140,7 +142,14 @@ export function createConversationService(
     now,
   })
 
-  const redactions = createRedactions({ log, events, store: stores.messageStates, searchIndex, conversationAccess })
+  const redactions = createRedactions({
+    log,
+    events,
+    store: stores.messageStates,
+    searchIndex,
+    withdrawFromDeliveries,
+    conversationAccess,
+  })
   const bots = createBots({
     log,
     guardedAppends,

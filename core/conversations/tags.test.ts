@@ -203,7 +203,7 @@ describe('the list of tags', () => {
     await cores.core.tags.add(two.conversationId, 'john doe', undefined)
     const own = await optionsFor(at.workspaceId)
     expect((await clients[1]!.listTags({}, own)).tags).toEqual(['vip', 'john doe'])
-    await cores.core.stores.data.hideFromAll([two.conversationId])
+    await cores.core.stores.data.hideFromAll({ conversationIds: [two.conversationId], leadIds: [] })
     expect((await clients[0]!.listTags({}, own)).tags).toEqual(['vip'])
   })
 })

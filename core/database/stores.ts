@@ -11,6 +11,7 @@ import { createTypingStore } from '../conversations/typing-store.ts'
 import { createDeliveryHoldStore } from '../delivery-stores/delivery-hold-store.ts'
 import { createDeliveryQueue } from '../delivery-stores/delivery-queue-store.ts'
 import { createDeliveryRecoveryStore } from '../delivery-stores/delivery-recovery-store.ts'
+import { createDeliverySourceStore } from '../delivery-stores/delivery-source-store.ts'
 import { createDeliveryStore } from '../delivery-stores/delivery-store.ts'
 import { createDeliverySuppressionStore } from '../delivery-stores/delivery-suppression-store.ts'
 import { createEventFollowerStore } from '../destinations/event-follower-store.ts'
@@ -62,6 +63,7 @@ export function createStores({ collections, screenshots, history, isSharded }: D
     deletions: createDeletionStore({ ...collections, data }),
     deliveries: createDeliveryStore(collections),
     deliveryRecoveries: createDeliveryRecoveryStore(collections),
+    deliverySources: createDeliverySourceStore(collections),
     deliverySuppressions: createDeliverySuppressionStore(collections),
     deliveryHolds: createDeliveryHoldStore(collections),
     deliveryQueue: createDeliveryQueue(collections),

@@ -83,14 +83,14 @@ export function createDeliveryClaims(dependencies: {
   queue: DeliveryQueue
   holds: Pick<DeliveryHolds, 'hold'>
   requests: ReadyRequests
-  /** Ends claimed deliveries of suppressed people. Returns the other deliveries. */
-  withoutSuppressed?: (taken: TakenDelivery[], claimId: string, at: Date) => Promise<TakenDelivery[]>
+  /** Returns the claimed deliveries that may be sent now, as they may be sent. */
+  sendable?: (taken: TakenDelivery[], claimId: string, at: Date) => Promise<TakenDelivery[]>
   metrics?: CoreMetrics
   settings: { leaseMs: number; deadlineMs: number }
   now: () => number
   random: () => number
 }): DeliveryClaims {
-  const { queue, holds, requests, withoutSuppressed, metrics = createCoreMetrics() } = dependencies
+  const { queue, holds, requests, sendable, metrics = createCoreMetrics() } = dependencies
   const { settings, now, random } = dependencies
   const dueDestinations = createDueDestinations({ queue, random })
   /** Serializes the claims of one core, so that they do not compete for the same deliveries. */
@@ -217,7 +217,7 @@ export function createDeliveryClaims(dependencies: {
       await queue.releaseClaim(deliveryIds, claimId, at)
       return []
     }
-    const taken = withoutSuppressed ? await withoutSuppressed(all, claimId, at) : all
+    const taken = sendable ? await sendable(all, claimId, at) : all
     let bytes = 0
     const fitting = taken.filter(({ body }, index) => {
       bytes += body.length

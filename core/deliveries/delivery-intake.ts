@@ -1,11 +1,13 @@
-import { createBatcher } from '../../platform/concurrency/batcher.ts'
+import { byKey, createBatcher } from '../../platform/concurrency/batcher.ts'
 import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../platform/observability/tracing.ts'
 import type { DeliveryStore } from '../delivery-stores/delivery-store.ts'
 import type { NewDelivery } from '../delivery-stores/model.ts'
 import type { KnownSubscription } from '../destinations/live-subscriptions.ts'
+import type { LeadSubscription } from '../destinations/model.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { DeliveryDispatch, JoinedWorker } from './delivery-dispatch.ts'
-import type { ClaimedDelivery, ReadyRequests } from './webhook-requests.ts'
+import type { DeliverySources } from './delivery-sources.ts'
+import type { ReadyRequests, SigningSecrets } from './webhook-requests.ts'
 
 export interface DeliveryIntake {
   /**
@@ -22,23 +24,24 @@ interface Arrival {
   origin: Context
 }
 
-/** A new delivery and, if a worker has room for it, the request for that worker. */
+/** A new delivery and, if a worker has room for it, that worker with the secrets for the request. */
 interface Prepared {
   document: NewDelivery
-  given?: { worker: JoinedWorker; request: ClaimedDelivery }
+  given?: { worker: JoinedWorker; subscription: LeadSubscription; secrets: SigningSecrets }
 }
 
 export function createDeliveryIntake(dependencies: {
   store: Pick<DeliveryStore, 'insertEach'>
   dispatch: Pick<DeliveryDispatch, 'reserve'>
   requests: ReadyRequests
+  sources: Pick<DeliverySources, 'sendable'>
   /** Tells all cores that a delivery may be due. */
   announce: () => void
   metrics: Pick<CoreMetrics, 'claimedDeliveries'>
   settings: { leaseMs: number }
   now: () => number
 }): DeliveryIntake {
-  const { store, dispatch, requests, announce, metrics, settings, now } = dependencies
+  const { store, dispatch, requests, sources, announce, metrics, settings, now } = dependencies
 
   async function insertAll(arrivals: Arrival[]): Promise<PromiseSettledResult<boolean>[]> {
     const at = new Date(now())
@@ -47,21 +50,44 @@ export function createDeliveryIntake(dependencies: {
     // If the call fails, some deliveries may be stored all the same. A worker takes them over when
     // their leases expire.
     const outcomes = await insert(arrivals, documents).catch((error: unknown) => {
-      for (const { given } of prepared) given?.worker.room.free(given.request.destination)
+      for (const each of prepared) freeRoom(each)
       throw error
     })
-    const kept = prepared.filter(({ given }, index) => {
-      if (isInserted(outcomes[index])) return true
-      given?.worker.room.free(given.request.destination)
-      return false
-    })
-    const given = kept.flatMap((each) => each.given ?? [])
-    metrics.claimedDeliveries.inc(given.length)
-    for (const [worker, share] of Map.groupBy(given, (each) => each.worker)) {
-      worker.send(share.map(({ request }) => request))
-    }
+    const kept = prepared.filter((each, index) => isInserted(outcomes[index]) || freeRoom(each))
+    for (const [worker, share] of Map.groupBy(kept, ({ given }) => given?.worker)) await give(worker, share, at)
     if (kept.some(({ document }) => document.status === 'pending')) announce()
     return outcomes
+  }
+
+  function freeRoom({ document, given }: Prepared): false {
+    given?.worker.room.free(document.subscriptionId)
+    return false
+  }
+
+  /**
+   * Sends the worker its deliveries that may be sent. Also checks messages without a worker, so that no
+   * stored body keeps a withdrawn text. If the check fails, the deliveries wait until their leases
+   * expire, and are checked again.
+   */
+  async function give(worker: JoinedWorker | undefined, share: Prepared[], at: Date) {
+    const checked = share.filter(({ given, document }) => given || document.messageSequence !== undefined)
+    const found = await sources
+      .sendable(
+        checked.map(({ document }) => document),
+        worker?.claimId,
+        at,
+      )
+      .catch(() => [])
+    const sendable = byKey(found, ({ deliveryId }) => deliveryId)
+    const ready = checked.flatMap((each) => {
+      const { given } = each
+      const body = sendable.get(each.document.deliveryId)?.body
+      if (given && body) return requests.make({ ...each.document, body }, { claimId: given.worker.claimId, ...given })
+      freeRoom(each)
+      return []
+    })
+    metrics.claimedDeliveries.inc(ready.length)
+    if (ready.length > 0) worker?.send(ready)
   }
 
   function insert(arrivals: Arrival[], documents: NewDelivery[]) {
@@ -82,10 +108,12 @@ export function createDeliveryIntake(dependencies: {
     const worker = secrets && dispatch.reserve(subscriptionId)
     if (!worker) return { document: delivery }
     const { claimId, workerId } = worker
-    const request = requests.make({ ...delivery, body }, { claimId, subscription: by.subscription, secrets })
     const claim = { claimId, workerId, at, knownAt: by.readAt }
     const dueAt = new Date(at.getTime() + settings.leaseMs)
-    return { document: { ...delivery, status: 'sending', claim, dueAt }, given: { worker, request } }
+    return {
+      document: { ...delivery, status: 'sending', claim, dueAt },
+      given: { worker, subscription: by.subscription, secrets },
+    }
   }
 
   const batcher = createBatcher(insertAll)

@@ -11,7 +11,7 @@ import type { Lead } from '../leads/model.ts'
 
 /** What a delivery sends. */
 export type DeliveryContent = DeliveryEvent &
-  Pick<Delivery, 'leadId' | 'conversationId'> & {
+  Pick<Delivery, 'leadId' | 'conversationId' | 'messageSequence'> & {
     /** Time of the event. Default: the creation of the delivery. */
     occurredAt?: Date
     isTest?: true
@@ -57,6 +57,7 @@ export function newDelivery(options: {
     eventType: content.eventType,
     leadId: content.leadId,
     conversationId: content.conversationId,
+    messageSequence: content.messageSequence,
     subscriptionId: subscription.subscriptionId,
     status: hasFailed ? 'failed' : isHeld ? 'held' : 'pending',
     attempts: [
@@ -122,4 +123,10 @@ export function bodyOf({ eventType, data, isTest, occurredAt }: DeliveryContent,
   const contractVersion = deliveryEvents[eventType].version
   const head = { eventType, id, contractVersion, occurredAt: (occurredAt ?? at).toISOString() }
   return new TextEncoder().encode(JSON.stringify({ ...head, ...(isTest && { test: true }), data }))
+}
+
+/** Returns the body of a message's delivery without the text of the message. */
+export function withoutText(body: Uint8Array, redactedAt: Date): Uint8Array {
+  const { data, ...head } = JSON.parse(new TextDecoder().decode(body))
+  return new TextEncoder().encode(JSON.stringify({ ...head, data: { ...data, body: '', redactedAt } }))
 }

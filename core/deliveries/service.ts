@@ -19,6 +19,7 @@ import { createDeliveryHolds, createSubscriptionDisabling } from './delivery-hol
 import { createDeliveryIntake } from './delivery-intake.ts'
 import { createDeliveryRecoveries } from './delivery-recovery.ts'
 import { createDeliveryResults } from './delivery-results.ts'
+import type { DeliverySources } from './delivery-sources.ts'
 import { createSuppressionGate } from './delivery-suppression.ts'
 import { createDestinationHealth } from './destination-health.ts'
 import { createLeadFanOut } from './lead-fan-out.ts'
@@ -52,6 +53,7 @@ export function createDeliveryService(
   stores: DeliveryStores,
   { wakeups }: WakeupService,
   { suppressions }: SuppressionService,
+  sources: DeliverySources,
   isAllowedDestination: IsAllowedDestination,
   endOfFeed: (workspaceId: string) => Promise<number>,
 ) {
@@ -109,8 +111,9 @@ export function createDeliveryService(
     metrics,
     now,
   })
+  const withoutSuppressed = createSuppressionGate({ queue, leads: leadStore, suppressions, metrics, settings })
   const deliveryClaims = createDeliveryClaims({
-    withoutSuppressed: createSuppressionGate({ queue, leads: leadStore, suppressions, metrics, settings }),
+    sendable: async (taken, claimId, at) => withoutSuppressed(await sources.sendable(taken, claimId, at), claimId, at),
     queue,
     holds,
     requests,
@@ -125,6 +128,7 @@ export function createDeliveryService(
     store: deliveryStore,
     dispatch: deliveryDispatch,
     requests,
+    sources,
     announce,
     metrics,
     settings: { leaseMs },

@@ -20,7 +20,11 @@ interface Claim extends DeliveryClaim {
 }
 
 /** A claimed delivery, with the fields that are needed to send it. */
-export interface TakenDelivery extends Pick<Delivery, 'deliveryId' | 'subscriptionId' | 'leadId' | 'workspaceId'> {
+export interface TakenDelivery
+  extends Pick<
+    Delivery,
+    'deliveryId' | 'subscriptionId' | 'leadId' | 'workspaceId' | 'conversationId' | 'messageSequence'
+  > {
   /** All attempts. The last one is the attempt to send. */
   attempts: Pick<DeliveryAttempt, 'attemptId' | 'correlationId'>[]
   body: Uint8Array
@@ -69,8 +73,11 @@ export interface DeliveryQueue {
    * because another claim changed it first.
    */
   reserve(subscriptionId: string, before: number | undefined, freeAt: number): Promise<boolean>
-  /** Returns the given deliveries to the queue, except those that no longer have this claim. */
-  releaseClaim(deliveryIds: string[], claimId: string, at: Date): Promise<void>
+  /**
+   * Returns the given deliveries to the queue, except those that no longer have this claim. They are
+   * due at `dueAt`, by default at once.
+   */
+  releaseClaim(deliveryIds: string[], claimId: string, at: Date, dueAt?: Date): Promise<void>
 }
 
 /** Every query sets a batch size. Otherwise the driver needs a second call to finish the cursor. */
@@ -206,10 +213,10 @@ export function createDeliveryQueue({
       return modifiedCount === 1
     },
 
-    async releaseClaim(deliveryIds, claimId, at) {
+    async releaseClaim(deliveryIds, claimId, at, dueAt = at) {
       await deliveries.updateMany(
         { _id: { $in: deliveryIds }, status: 'sending', 'claim.claimId': claimId },
-        { $set: { status: 'pending', dueAt: at, updatedAt: at }, $unset: { claim: '' } },
+        { $set: { status: 'pending', dueAt, updatedAt: at }, $unset: { claim: '' } },
       )
     },
   }
@@ -219,6 +226,8 @@ const toTaken = ({
   _id,
   subscriptionId,
   leadId,
+  conversationId,
+  messageSequence,
   workspaceId,
   attempts,
   body,
@@ -228,6 +237,8 @@ const toTaken = ({
   deliveryId: _id,
   subscriptionId,
   leadId,
+  conversationId,
+  messageSequence,
   workspaceId,
   attempts,
   body: bytesOf(body),
@@ -238,6 +249,8 @@ const toTaken = ({
 const sentFields = {
   subscriptionId: 1,
   leadId: 1,
+  conversationId: 1,
+  messageSequence: 1,
   workspaceId: 1,
   body: 1,
   'attempts.attemptId': 1,
@@ -246,7 +259,7 @@ const sentFields = {
   traceparent: 1,
 } as const
 
-function bytesOf(body: Binary | Uint8Array | undefined): Uint8Array {
+export function bytesOf(body: Binary | Uint8Array | undefined): Uint8Array {
   if (body === undefined) return new Uint8Array()
   return body instanceof Uint8Array ? body : body.value()
 }

@@ -104,6 +104,8 @@ export interface Delivery extends Pick<FeedFields, 'handoff'> {
   /** The lead and the conversation that the event is about. The delivery is removed with them. */
   leadId?: string
   conversationId?: string
+  /** Sequence of the message whose text the body has. The text is removed when the message is withdrawn. */
+  messageSequence?: number
   subscriptionId: string
   status: DeliveryStatus
   attempts: DeliveryAttempt[]
@@ -142,6 +144,8 @@ export interface QueueFields {
   traceparent?: string
   /** Ids of the scheduled automatic attempt. */
   next?: { attemptId: string; correlationId: string }
+  /** Time at which the message that the delivery carries was withdrawn. */
+  withdrawnAt?: Date
   /** Value of `dueAt` before the delivery was held. */
   heldDueAt?: Date
   /**

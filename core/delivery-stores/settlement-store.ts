@@ -8,16 +8,27 @@ type Ended = Extract<Settlement, { kind: 'outcome' }>
  * Creates the database writes for settlements. Each write applies only while the delivery still has
  * the claim. Settlements of one claim with equal outcomes share one write. One more write costs the
  * database three times as much as one more document in the same write.
+ *
+ * An answer of a receiver may quote the message of the delivery. So an outcome with such a text has two
+ * writes, of which one applies: with the text, or without it if the message was withdrawn.
  */
 export function settlementWrites(settlements: Settlement[]): AnyBulkWriteOperation<DeliveryDocument>[] {
-  return [...Map.groupBy(settlements, groupKey).values()].map((group) => {
-    const [first] = group
-    if (group.length > 1 && first?.kind === 'outcome') return groupedWrite(group as [Ended, ...Ended[]])
-    const [{ deliveryId, claimId }] = group as [Settlement]
-    const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId }
-    const attempt = first?.kind === 'outcome' ? isLatest(first.index, first.attemptId) : {}
-    return { updateOne: { filter: { ...filter, ...attempt }, update: settlementUpdate(first as Settlement) } }
+  return [...Map.groupBy(settlements, groupKey).values()].flatMap((group) => {
+    const [first] = group as [Settlement, ...Settlement[]]
+    if (first.kind === 'release' || first.outcome.responseText === undefined) return [writeOf(group)]
+    const quiet = (group as Ended[]).map((each) => ({ ...each, outcome: { ...each.outcome, responseText: undefined } }))
+    return [writeOf(group, { withdrawnAt: { $exists: false } }), writeOf(quiet, { withdrawnAt: { $exists: true } })]
   })
+}
+
+/** Returns the write of settlements with the same key, for the deliveries that also match `state`. */
+function writeOf(group: Settlement[], state: Filter<DeliveryDocument> = {}): AnyBulkWriteOperation<DeliveryDocument> {
+  const [first] = group as [Settlement, ...Settlement[]]
+  if (group.length > 1 && first.kind === 'outcome') return groupedWrite(group as [Ended, ...Ended[]], state)
+  const { deliveryId, claimId } = first
+  const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId, ...state }
+  const attempt = first.kind === 'outcome' ? isLatest(first.index, first.attemptId) : {}
+  return { updateOne: { filter: { ...filter, ...attempt }, update: settlementUpdate(first) } }
 }
 
 /** Matches if the attempt is the last one of its delivery. */
@@ -38,7 +49,10 @@ function groupKey(settlement: Settlement): string {
   return [claimId, index, at.getTime(), deleteAt?.getTime(), ...end].join(' ')
 }
 
-function groupedWrite(group: [Ended, ...Ended[]]): AnyBulkWriteOperation<DeliveryDocument> {
+function groupedWrite(
+  group: [Ended, ...Ended[]],
+  state: Filter<DeliveryDocument>,
+): AnyBulkWriteOperation<DeliveryDocument> {
   const [{ claimId, index, at, deleteAt, outcome }] = group
   const ids = group.map(({ deliveryId }) => deliveryId)
   const attemptIds = group.map(({ attemptId }) => attemptId)
@@ -61,6 +75,7 @@ function groupedWrite(group: [Ended, ...Ended[]]): AnyBulkWriteOperation<Deliver
         status: 'sending',
         'claim.claimId': claimId,
         ...isLatest(index, { $in: attemptIds }),
+        ...state,
       },
       update: [
         { $set: { status: outcome.status, attempts, updatedAt: at, deleteAt, unannounced: true } },

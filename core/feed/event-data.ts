@@ -15,6 +15,7 @@ function factsOf({ entry, event }: FeedEvent): EventFacts {
     sequence,
     messageId: message?.messageId ?? data?.messageId,
     body: message?.body,
+    redactedAt: message?.redactedAt,
     displayName: message?.author.displayName ?? data?.agent?.displayName,
     sessionId,
     leftReason: event && reasonOf(event),
@@ -33,11 +34,11 @@ function factsOf({ entry, event }: FeedEvent): EventFacts {
 /** Returns what a destination gets for an event. Only lead subscriptions get fields of the lead. */
 export function contentOf(event: FeedEvent, to: To): DeliveryContent {
   const { entry, lead } = event
-  const { type, leadId, conversationId, occurredAt } = entry
+  const { type, leadId, conversationId, sequence, occurredAt } = entry
   const eventType = to.sentAs?.[type] ?? type
   const content =
     type === 'lead.captured' && lead && !isHook(to)
       ? leadContent(lead, to, type)
       : ({ eventType, data: eventData(eventType, factsOf(event)) } as DeliveryContent)
-  return { ...content, leadId, conversationId, occurredAt }
+  return { ...content, leadId, conversationId, messageSequence: event.event?.message && sequence, occurredAt }
 }

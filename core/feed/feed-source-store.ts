@@ -11,7 +11,8 @@ export interface FeedConversation {
 
 /**
  * Reads what entries refer to. A removal of old data may hide a conversation or a lead and show it
- * again. So these reads also return hidden ones; otherwise a reader would miss their events.
+ * again. So these reads also return hidden ones; otherwise a reader would miss their events. Leads of
+ * erased visitors are left out.
  */
 export interface FeedSourceStore {
   conversations(conversationIds: string[]): Promise<FeedConversation[]>
@@ -25,7 +26,7 @@ interface StoredConversation extends Document {
   erasing?: true | string
 }
 
-type StoredLead = Omit<Lead, 'leadId'> & { _id: string }
+type StoredLead = Omit<Lead, 'leadId'> & { _id: string; erasing?: true | string }
 
 /** The collections have the type `object`, because this module needs only some of their fields. */
 export function createFeedSourceStore(collections: { conversations: object; leads: object }): FeedSourceStore {
@@ -56,7 +57,8 @@ export function createFeedSourceStore(collections: { conversations: object; lead
         publicSiteKey: 1,
         createdAt: 1,
       }
-      const found = await leads.find({ _id: { $in: leadIds } }, { projection: fields }).toArray()
+      const theirs = { _id: { $in: leadIds }, erasing: { $ne: true as const } }
+      const found = await leads.find(theirs, { projection: fields }).toArray()
       return found.map(({ _id, ...lead }) => ({ leadId: _id, ...lead }))
     },
   }

@@ -9,8 +9,11 @@ export type LeadDocument = Omit<Lead, 'leadId'> & {
    * removed.
    */
   visitorIds?: string[]
-  /** Set while the lead is being removed: the id of the removal. Queries then skip the lead. */
-  erasing?: string
+  /**
+   * Set while the lead is being removed: the id of the removal, or true if its visitor is erased.
+   * Queries then skip the lead.
+   */
+  erasing?: true | string
   /** Set until the event feed has the capture of the lead. */
   unannounced?: true
 }

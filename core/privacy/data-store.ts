@@ -161,9 +161,10 @@ export function createDataStore(
     hiddenBy: async (kind: DataKind, wanted: string[], removalId: string): Promise<string[]> =>
       ids(await hideable[kind].find({ _id: { $in: wanted }, erasing: removalId }, idOnly).toArray()),
 
-    /** Hides conversations, also those that a removal of old data has hidden. */
-    async hideFromAll(conversationIds: string[]): Promise<void> {
+    /** Hides conversations and leads of a visitor, also those that a removal of old data has hidden. */
+    async hideFromAll({ conversationIds, leadIds }: Pick<VisitorTraces, 'conversationIds' | 'leadIds'>): Promise<void> {
       await conversations.updateMany({ _id: { $in: conversationIds } }, { $set: { erasing: true } })
+      await leads.updateMany({ _id: { $in: leadIds } }, { $set: { erasing: true } })
     },
 
     async show(kind: DataKind, wanted: string[], removalId: string): Promise<void> {

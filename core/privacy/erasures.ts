@@ -1,3 +1,4 @@
+import type { DeliverySources } from '../deliveries/delivery-sources.ts'
 import { inWorkspace } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
@@ -11,7 +12,7 @@ import type { VisitorTraceStore } from './visitor-trace-store.ts'
 export interface Erasures {
   /**
    * Ends a visitor's sessions and records the erasure. When the call resolves, the grants of these
-   * sessions are refused.
+   * sessions are refused, and no delivery of the visitor's data begins.
    */
   begin(visitor: VisitorName, requestedBy: string): Promise<Erasure>
   /** Returns an erasure. Errors: `NotFound` for an unknown erasure or one of another workspace. */
@@ -41,8 +42,9 @@ export function createVisitorList(dependencies: {
   data: DataStore
   sessions: Pick<SessionStore, 'end' | 'find'>
   wakeups: Pick<Wakeups, 'stateChanged'>
+  recallDeliveries: DeliverySources['recall']
 }): RemovalList {
-  const { store, traces, data, sessions, wakeups } = dependencies
+  const { store, traces, data, sessions, wakeups, recallDeliveries } = dependencies
 
   async function addTraces(removal: Removal, known: VisitorTraces): Promise<VisitorTraces> {
     const { name, until } = removal.visitor!
@@ -64,13 +66,13 @@ export function createVisitorList(dependencies: {
   }
 
   /**
-   * Ends the live sessions, hides the conversations and sends wake-ups to every core. Returns false
-   * when no session was live.
+   * Ends the live sessions, hides conversations and leads, and sends wake-ups to every core. Returns
+   * false when no session was live.
    */
   async function endSessions(removal: Removal, known: VisitorTraces): Promise<boolean> {
     const live = (await sessions.find(known.sessionIds)).filter(({ status }) => status === 'active')
     for (const { sessionId } of live) await sessions.end(sessionId, 'revoked')
-    await data.hideFromAll(known.conversationIds)
+    await data.hideFromAll(known)
     await announce(removal, known)
     return live.length > 0
   }
@@ -89,7 +91,9 @@ export function createVisitorList(dependencies: {
     removesLate: true,
 
     async hide(removal) {
-      await endSessions(removal, await recordTraces(removal))
+      const known = await recordTraces(removal)
+      await endSessions(removal, known)
+      await recallDeliveries(known)
     },
 
     /** Waits if a session was live or is new, because these sessions must end first. */

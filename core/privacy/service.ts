@@ -1,5 +1,6 @@
 import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import { createJob } from '../concurrency/job.ts'
+import type { DeliverySources } from '../deliveries/delivery-sources.ts'
 import type { CoreKit } from '../kit.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { VisitorService } from '../visitors/service.ts'
@@ -46,6 +47,7 @@ export function createPrivacyService(
   { wakeups, sweepWakeups }: WakeupService,
   { retentionOf }: WorkspaceService,
   { sessions, subjects }: VisitorService,
+  { recall: recallDeliveries }: DeliverySources,
 ) {
   const { data, removals: store, conversationFacts: factStore, visitorTraces: traces } = stores
   const paced = createPacedRemoval(metrics)
@@ -63,7 +65,7 @@ export function createPrivacyService(
   const removals = createRemovals({
     store,
     lists: {
-      visitor: createVisitorList({ store, traces, data, sessions: stores.sessions, wakeups }),
+      visitor: createVisitorList({ store, traces, data, sessions: stores.sessions, wakeups, recallDeliveries }),
       conversations: createOldDataList('conversations', oldData),
       leads: createOldDataList('leads', oldData),
       workspace: object,

@@ -121,7 +121,7 @@ describe('the report', () => {
     await expect(reportFor(at.workspaceId, {}, ['leads:read'])).rejects.toMatchObject({
       rawMessage: 'PermissionDenied',
     })
-    await cores.core.stores.data.hideFromAll([visitor.conversationId])
+    await cores.core.stores.data.hideFromAll({ conversationIds: [visitor.conversationId], leadIds: [] })
     expect((await reportFor(at.workspaceId)).total).toMatchObject({ conversations: 0 })
   })
 
