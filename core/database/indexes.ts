@@ -122,6 +122,8 @@ export const indexes: IndexPlan[] = [
     { dueAt: 1, destination: 1 },
     { name: 'due', partialFilterExpression: { dueAt: { $gt: new Date(0) } } },
   ],
+  // Finds retries that were scheduled while a clock was ahead.
+  ['deliveries', { updatedAt: 1 }, { name: 'scheduled', partialFilterExpression: { next: { $exists: true } } }],
   // Finds the held deliveries of a subscription, and those that have been held for too long.
   [
     'deliveries',

@@ -20,7 +20,10 @@ export interface DeliveryHolds {
    * subscription changed in the meantime.
    */
   applyStatus(subscriptionId: string): Promise<void>
-  /** Makes the deliveries match the status of their subscriptions, after a crash or a race. */
+  /**
+   * Makes the deliveries match the status of their subscriptions, after a crash or a race, and their due
+   * times match the clock, after a core's clock was ahead.
+   */
   reconcile(): Promise<void>
   /** Returns the number of held deliveries per subscription, counted up to `heldCountMax`. */
   heldCounts(subscriptionIds: string[]): Promise<Map<string, number>>
@@ -137,8 +140,10 @@ export function createDeliveryHolds(dependencies: {
     heldCounts: (subscriptionIds) => store.heldCounts(subscriptionIds, heldCountMax),
 
     async reconcile() {
+      const waiting = await store.waiting()
+      await store.bringForward(waiting, new Date(now()))
       const pending = [
-        ...(await subscriptions.idsWithStatus(await store.waiting(), 'disabled')),
+        ...(await subscriptions.idsWithStatus(waiting, 'disabled')),
         ...(await subscriptions.idsWithStatus(await store.holding(), 'enabled')),
       ]
       for (const subscriptionId of pending) if (!running.has(subscriptionId)) await applyStatus(subscriptionId)

@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { codeOf, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
@@ -119,5 +120,67 @@ describe('RetryDeliveryAttempt', () => {
       'AttemptNotRetryable',
     )
     expect(await attempts(deliveryId)).toHaveLength(50)
+  })
+})
+
+describe('after a core’s clock was two hours ahead', () => {
+  /** Runs a step while the clock is ahead, and then the periodic work. */
+  async function whileAhead<T>(step: () => Promise<T>): Promise<T> {
+    test.advance(2 * hour)
+    const result = await step()
+    test.advance(-2 * hour)
+    await test.cores[1]!.deliveryHolds.reconcile()
+    return result
+  }
+
+  it('a retry waits no longer than its pause', async () => {
+    const { send, attempts } = await test.newScene()
+    const { deliveryId } = await send()
+    const worker = await test.worker()
+    await whileAhead(() => worker.drain(503))
+    const due = Number((await attempts(deliveryId)).at(-1)!.nextRetryAt!.seconds) * 1000
+    expect(due - test.now()).toBeLessThanOrEqual(6 * second)
+    expect(await worker.drain()).toBe(0)
+    test.advance(6 * second)
+    expect(await worker.drain()).toBe(1)
+  })
+
+  it('a retry that is held waits no longer than its pause when it is released', async () => {
+    const { send, operator, subscriptionId } = await test.newScene()
+    await send()
+    const worker = await test.worker()
+    await whileAhead(async () => {
+      await worker.drain(503)
+      await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
+    })
+    await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.ENABLED })
+    test.advance(6 * second)
+    expect(await worker.drain()).toBe(1)
+  })
+
+  it('a new delivery is sent at once, and one of a dead worker when its lease has ended', async () => {
+    const { send } = await test.newScene()
+    const worker = await test.worker()
+    await whileAhead(() => send())
+    expect(await worker.drain()).toBe(1)
+    await whileAhead(async () => {
+      await send()
+      expect(await worker.claim()).toHaveLength(1)
+    })
+    expect(await worker.claim()).toHaveLength(0)
+    test.advance(30 * second)
+    expect(await worker.claim()).toHaveLength(1)
+  })
+
+  it('a retry whose pause the destination asked for waits that long', async () => {
+    const { send, attempts } = await test.newScene()
+    const { deliveryId } = await send()
+    const worker = await test.worker()
+    await whileAhead(async () => {
+      for (const delivery of await worker.claim()) await worker.answer(delivery, 503, hour / 2)
+    })
+    const due = Number((await attempts(deliveryId)).at(-1)!.nextRetryAt!.seconds) * 1000
+    expect(due - test.now()).toBeGreaterThan(29 * 60 * second)
+    expect(due - test.now()).toBeLessThanOrEqual(36 * 60 * second)
   })
 })

@@ -1,7 +1,7 @@
 import type { Collection, Document, Filter } from 'mongodb'
 import { anyDestination, type DeliveryDocument } from './delivery-store.ts'
 import type { PendingFault } from './model.ts'
-import { queueAgain } from './queue-again-store.ts'
+import { isMissing, queueAgain } from './queue-again-store.ts'
 
 /**
  * Database operations for held deliveries. A delivery is held while its subscription is disabled.
@@ -28,6 +28,11 @@ export interface DeliveryHoldStore {
   /** Returns the ids of subscriptions with queued deliveries. */
   waiting(): Promise<string[]>
   /**
+   * Corrects due times that were computed while a core's clock was ahead: the pause of the delivery
+   * counts from now. Looks at scheduled retries, and at new deliveries of these subscriptions.
+   */
+  bringForward(subscriptionIds: string[], now: Date): Promise<void>
+  /**
    * Returns subscription faults that are recorded with a delivery and have not been handled yet.
    */
   pendingFaults(limit: number): Promise<PendingFault[]>
@@ -38,6 +43,9 @@ export interface DeliveryHoldStore {
  * The latest possible date. As an upper bound on `dueAt`, it lets the index alone answer the query.
  */
 const endOfTime = new Date(8.64e15)
+
+/** Maximum difference of the cores' clocks in milliseconds. A later time is wrong. */
+const clocksApartMs = 2_000
 
 export function createDeliveryHoldStore({
   deliveries,
@@ -100,6 +108,25 @@ export function createDeliveryHoldStore({
 
     holding: () => deliveries.distinct('destination', { ...anyDestination, status: 'held' }),
     waiting: () => deliveries.distinct('destination', { ...anyDestination, dueAt: { $lte: endOfTime } }),
+
+    async bringForward(subscriptionIds, now) {
+      const isAhead = { $gt: new Date(now.getTime() + clocksApartMs) }
+      const pauseLeft = (due: string) => ({
+        $cond: [isMissing(due), '$$REMOVE', { $add: [now, { $subtract: [due, '$updatedAt'] }] }],
+      })
+      const update = [{ $set: { dueAt: pauseLeft('$dueAt'), heldDueAt: pauseLeft('$heldDueAt'), updatedAt: now } }]
+      await deliveries.updateMany({ next: { $exists: true }, updatedAt: isAhead }, update, { hint: 'scheduled' })
+      await deliveries.updateMany(
+        {
+          subscriptionId: { $in: subscriptionIds },
+          status: { $in: ['pending', 'sending'] },
+          createdAt: isAhead,
+          updatedAt: isAhead,
+        },
+        update,
+        { hint: 'by_subscription_status' },
+      )
+    },
 
     async pendingFaults(limit) {
       const found = await deliveries
