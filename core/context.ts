@@ -112,7 +112,8 @@ export function createCoreContext({
   const deliverySources = createDeliverySources({
     store: stores.deliverySources,
     queue: stores.deliveryQueue,
-    ...wakeups,
+    wakeups: wakeups.wakeups,
+    bus: kit.bus,
   })
   const conversations = createConversationService(
     kit,
@@ -191,6 +192,7 @@ export function createCoreContext({
     ...commands,
     ...suppressed,
     ...deliveries,
+    deliverySources,
     ...leads,
     ...feed,
     ...privacy,

@@ -177,7 +177,7 @@ describe('new deliveries', () => {
       store: createDeliveryStore(collections),
       dispatch: core.deliveryDispatch,
       requests: createReadyRequests(core),
-      sources: { sendable: async (found) => found },
+      sources: core.deliverySources,
       announce: () => {},
       metrics: core.metrics,
       settings: { leaseMs: 5_000 },

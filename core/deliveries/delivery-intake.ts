@@ -1,4 +1,4 @@
-import { byKey, createBatcher } from '../../platform/concurrency/batcher.ts'
+import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../platform/observability/tracing.ts'
 import type { DeliveryStore } from '../delivery-stores/delivery-store.ts'
 import type { NewDelivery } from '../delivery-stores/model.ts'
@@ -13,20 +13,23 @@ export interface DeliveryIntake {
   /**
    * Inserts a new delivery. Returns false for a duplicate operation. If a worker with a stream on
    * this core has room, the insert also claims the delivery for that worker, and the worker gets it
-   * at once. Otherwise the delivery is queued, and all cores are told.
+   * at once. Otherwise the delivery is queued, and all cores are told. `conversationId` is the
+   * conversation of its lead.
    */
-  add(delivery: NewDelivery, by: KnownSubscription): Promise<boolean>
+  add(delivery: NewDelivery, by: KnownSubscription, conversationId?: string): Promise<boolean>
 }
 
 interface Arrival {
   delivery: NewDelivery
   by: KnownSubscription
+  conversationId: string | undefined
   origin: Context
 }
 
 /** A new delivery and, if a worker has room for it, that worker with the secrets for the request. */
 interface Prepared {
   document: NewDelivery
+  conversationId: string | undefined
   given?: { worker: JoinedWorker; subscription: LeadSubscription; secrets: SigningSecrets }
 }
 
@@ -34,7 +37,7 @@ export function createDeliveryIntake(dependencies: {
   store: Pick<DeliveryStore, 'insertEach'>
   dispatch: Pick<DeliveryDispatch, 'reserve'>
   requests: ReadyRequests
-  sources: Pick<DeliverySources, 'sendable'>
+  sources: Pick<DeliverySources, 'sendable' | 'mayHaveChanged'>
   /** Tells all cores that a delivery may be due. */
   announce: () => void
   metrics: Pick<CoreMetrics, 'claimedDeliveries'>
@@ -45,7 +48,9 @@ export function createDeliveryIntake(dependencies: {
 
   async function insertAll(arrivals: Arrival[]): Promise<PromiseSettledResult<boolean>[]> {
     const at = new Date(now())
-    const prepared = arrivals.map((arrival) => prepare(arrival, at))
+    const prepared = arrivals.map(
+      (arrival): Prepared => ({ conversationId: arrival.conversationId, ...prepare(arrival, at) }),
+    )
     const documents = prepared.map(({ document }) => document)
     // If the call fails, some deliveries may be stored all the same. A worker takes them over when
     // their leases expire.
@@ -70,19 +75,16 @@ export function createDeliveryIntake(dependencies: {
    * expire, and are checked again.
    */
   async function give(worker: JoinedWorker | undefined, share: Prepared[], at: Date) {
-    const checked = share.filter(({ given, document }) => given || document.messageSequence !== undefined)
-    const found = await sources
-      .sendable(
-        checked.map(({ document }) => document),
-        worker?.claimId,
-        at,
-      )
-      .catch(() => [])
-    const sendable = byKey(found, ({ deliveryId }) => deliveryId)
-    const ready = checked.flatMap((each) => {
-      const { given } = each
-      const body = sendable.get(each.document.deliveryId)?.body
-      if (given && body) return requests.make({ ...each.document, body }, { claimId: given.worker.claimId, ...given })
+    const { checked = [], current = [] } = Object.groupBy(share, ({ document, conversationId }) =>
+      sources.mayHaveChanged([document.leadId, conversationId]) ? 'checked' : 'current',
+    )
+    const found =
+      checked.length === 0 ? [] : await sources.sendable(documentsOf(checked), worker?.claimId, at).catch(() => [])
+    const bodies = new Map([...documentsOf(current), ...found].map(({ deliveryId, body }) => [deliveryId, body]))
+    const ready = share.flatMap((each) => {
+      const { document, given } = each
+      const body = bodies.get(document.deliveryId)
+      if (given && body) return requests.make({ ...document, body }, { claimId: given.worker.claimId, ...given })
       freeRoom(each)
       return []
     })
@@ -99,7 +101,7 @@ export function createDeliveryIntake(dependencies: {
   }
 
   /** Claims the delivery for a worker with room for it, if there is one. */
-  function prepare({ delivery, by }: Arrival, at: Date): Prepared {
+  function prepare({ delivery, by }: Arrival, at: Date): Omit<Prepared, 'conversationId'> {
     const { subscriptionId, body } = delivery
     // Only claims from the queue apply rate limits. So a delivery to a destination with a rate
     // limit is queued.
@@ -117,7 +119,10 @@ export function createDeliveryIntake(dependencies: {
   }
 
   const batcher = createBatcher(insertAll)
-  return { add: (delivery, by) => batcher.add({ delivery, by, origin: activeContext() }) }
+  return {
+    add: (delivery, by, conversationId = delivery.conversationId) =>
+      batcher.add({ delivery, by, conversationId, origin: activeContext() }),
+  }
 }
 
 const insertAttributes = {
@@ -125,6 +130,8 @@ const insertAttributes = {
   'db.collection.name': 'deliveries',
   'db.operation.name': 'insert',
 }
+
+const documentsOf = (prepared: Prepared[]) => prepared.map(({ document }) => document)
 
 const isInserted = (outcome: PromiseSettledResult<boolean> | undefined) =>
   outcome?.status === 'fulfilled' && outcome.value

@@ -1,4 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { createLruCache } from '../../platform/lru-cache.ts'
+import type { Bus } from '../bus.ts'
 import type { DeliveryQueue, TakenDelivery } from '../delivery-stores/delivery-queue-store.ts'
 import type { DeliveriesOf, DeliverySourceStore } from '../delivery-stores/delivery-source-store.ts'
 import type { LogEvent } from '../log-event.ts'
@@ -11,6 +13,12 @@ type Carrying = Pick<TakenDelivery, 'deliveryId' | 'leadId' | 'conversationId' |
 
 /** Time in milliseconds after which a held delivery of an erased visitor is looked at again. */
 const heldMs = 30_000
+/**
+ * Time in milliseconds for which changed ids are remembered. It is longer than the time between the
+ * read of what a new delivery carries and the write of the delivery.
+ */
+const rememberedMs = 30_000
+const maxRemembered = 10_000
 /** Maximum time in milliseconds that a removal waits for the workers. Later attempts end on their own. */
 const recallMs = 1_000
 const recallCheckMs = 20
@@ -18,13 +26,27 @@ const recallCheckMs = 20
 /**
  * Keeps what was removed from leaving in a delivery. Each delivery is checked after its claim was
  * stored, and a removal looks for deliveries after it was stored. So one of the two finds the other.
+ *
+ * A new delivery was read from its source a moment ago. It is checked only if a change of the source
+ * may have arrived since, because a removal looks for deliveries after every core knows of it.
  */
 export function createDeliverySources(dependencies: {
   store: DeliverySourceStore
   queue: Pick<DeliveryQueue, 'releaseClaim'>
-  wakeups: Pick<Wakeups, 'stateChanged'>
+  wakeups: Pick<Wakeups, 'stateChanged' | 'maySend'>
+  bus: Bus
 }) {
-  const { store, queue, wakeups } = dependencies
+  const { store, queue, wakeups, bus } = dependencies
+  /** Ids that changed lately, with the time until which they are remembered. */
+  const changed = createLruCache<number>(maxRemembered)
+  let unknownUntil = Number.NEGATIVE_INFINITY
+  const later = () => performance.now() + rememberedMs
+  bus.on('changed', (ids) => {
+    for (const id of ids) changed.set(id, later())
+  })
+  bus.on('gap', () => {
+    unknownUntil = later()
+  })
 
   /**
    * Makes the workers return the deliveries that they have not begun to send, and waits until they
@@ -41,10 +63,19 @@ export function createDeliverySources(dependencies: {
   return {
     recall,
 
+    /** Whether a change of one of these sources may have arrived after a new delivery was read from it. */
+    mayHaveChanged(ids: (string | undefined)[]): boolean {
+      const at = performance.now()
+      return (
+        !wakeups.maySend() || at < unknownUntil || ids.some((id) => id !== undefined && at < (changed.get(id) ?? 0))
+      )
+    },
+
     /** Removes the texts of withdrawn messages from all deliveries that carry them. */
     async withdraw(redactions: LogEvent[]): Promise<void> {
       for (const { conversationId, messageSequence = 0, occurredAt } of redactions) {
         const of = { conversationId, messageSequence }
+        await wakeups.stateChanged(conversationId)
         await store.withdraw(of, occurredAt, withoutText)
         await recall(of)
       }

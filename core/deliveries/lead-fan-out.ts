@@ -52,7 +52,7 @@ export function createLeadFanOut(dependencies: {
           settings,
           isSuppressed,
         })
-        return intake.add(delivery, known)
+        return intake.add(delivery, known, lead.conversationId)
       }),
     )
     await leads.markFannedOut(lead.leadId)

@@ -81,9 +81,9 @@ export function createVisitorList(dependencies: {
    * Sends wake-ups with these ids to every core. Checks the lease first, because a core that lost
    * it must not write ids of removed data.
    */
-  async function announce(removal: Removal, { sessionIds, conversationIds }: VisitorTraces) {
+  async function announce(removal: Removal, { sessionIds, conversationIds, leadIds }: VisitorTraces) {
     await store.confirm(removal)
-    await wakeups.stateChanged(...sessionIds, ...conversationIds)
+    await wakeups.stateChanged(...sessionIds, ...conversationIds, ...leadIds)
   }
 
   return {

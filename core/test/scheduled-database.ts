@@ -73,10 +73,14 @@ export function mortalDatabase(database: Database, acceptedWrites: number): Data
   }
 }
 
-/** Wraps a database so that `before` runs before each call, with the number of the call. */
+/**
+ * Wraps a database so that `before` runs before each call, with the number of the call. Calls for
+ * wake-ups do not count.
+ */
 export function databaseWithHook(database: Database, before: (call: number) => Promise<unknown> | undefined): Database {
   let calls = 0
-  return intercepted(database, async ({ run }) => {
+  return intercepted(database, async ({ collection, run }) => {
+    if (collection === 'wakeups') return run()
     calls += 1
     await before(calls)
     return run()
