@@ -25,6 +25,8 @@ const observed: Entry['kind'][] = [
   'claim lost',
   'late result',
   'feed event',
+  'withdrawn',
+  'text received',
 ]
 
 it('a short chaos run over a simulated replica set finds no violation', async () => {

@@ -120,6 +120,11 @@ describe('a valid history', () => {
     expect(check(good, records())).toEqual([])
   })
 
+  it('may have the text of a message before its withdrawal, and with an attempt that had begun', () => {
+    const received = [0, 900, 1_500].map((at): Entry => ({ kind: 'text received', visitor: 'w-1', at }))
+    expect(check([...good, ...received, { kind: 'withdrawn', visitor: 'w-1', at: 1_000 }], records())).toEqual([])
+  })
+
   it('may have sends without a response, both with and without a message in the event log', () => {
     expect(brokenRules([...good.filter(({ kind }) => kind !== 'acknowledged'), sent(4)])).toEqual([])
   })
@@ -211,6 +216,12 @@ describe('the checker reports', () => {
       [...good, { kind: 'claim lost', deliveryId: 'dlv_1', claimId: 'clm_2' }],
       {},
       ['fenced'],
+    ],
+    [
+      'a withdrawn text that arrived with a later attempt',
+      [...good, { kind: 'withdrawn', visitor: 'w-1', at: 1_000 }, { kind: 'text received', visitor: 'w-1', at: 6_000 }],
+      {},
+      ['withdrawn'],
     ],
     [
       'a session still active after a ban',

@@ -29,6 +29,7 @@ export const rules = {
   'lead delivered': 'an acknowledged lead has one accepted delivery per subscription, received at least once',
   'lead exists': 'every delivery belongs to an existing lead',
   fenced: 'a result under a lost claim has no effect',
+  withdrawn: 'no attempt that begins after the answer to a withdrawal has the text',
   'access ended': 'a ban ends every session of the visitor',
   memory: 'clients that do not read their answers cost bounded memory',
   recovered: 'all work completes after the faults end',
@@ -52,6 +53,7 @@ export function check(all: Entry[], records: Records): Violation[] {
     ...entriesOf(entries, 'refused').map(({ operation, code }) => violation('refused', `${operation}: ${code}`)),
     ...entriesOf(entries, 'not in majority').map(({ operation }) => violation('majority', operation)),
     ...entriesOf(entries, 'still live').map(({ what }) => violation('access ended', what)),
+    ...checkWithdrawals(entries),
     ...checkRecovery(entries),
     ...entriesOf(entries, 'memory').map(({ part, mebibytes }) => violation('memory', `${part}: ${mebibytes} MiB`)),
   ]
@@ -232,6 +234,22 @@ function checkReloads(entries: Entry[], { events }: Records): Violation[] {
         ? []
         : [violation('reload', `${visitor} got ${sequence} ${count} times; pages end at ${lastSequence}`)]
     })
+  })
+}
+
+/**
+ * Longest time in milliseconds from the beginning of an attempt to its arrival: its worker may be stopped
+ * meanwhile.
+ */
+const arrivesWithinMs = 3_000
+
+function checkWithdrawals(entries: Entry[]): Violation[] {
+  const withdrawnAt = new Map(entriesOf(entries, 'withdrawn').map(({ visitor, at }) => [visitor, at]))
+  return entriesOf(entries, 'text received').flatMap(({ visitor, at }) => {
+    const lateMs = at - (withdrawnAt.get(visitor) ?? Number.POSITIVE_INFINITY)
+    return lateMs > arrivesWithinMs
+      ? [violation('withdrawn', `the text of ${visitor} arrived ${Math.round(lateMs)} ms after its withdrawal`)]
+      : []
   })
 }
 

@@ -63,6 +63,10 @@ export type Entry =
   | { kind: 'not in majority'; operation: string }
   /** The memory of a part exceeded its bound while clients did not read their answers. */
   | { kind: 'memory'; part: string; mebibytes: number }
+  /** The core acknowledged the withdrawal of this visitor's only message. Times are in milliseconds. */
+  | { kind: 'withdrawn'; visitor: string; at: number }
+  /** The receiver of a hook got the text of this visitor's message. */
+  | { kind: 'text received'; visitor: string; at: number }
   /** An operation did not complete in time after the faults ended. */
   | { kind: 'stuck'; what: string }
 

@@ -61,13 +61,25 @@ export const knownBugs: KnownBug[] = [
       },
       {
         folder: 'core/delivery-stores',
-        from: "const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId }",
-        to: "const filter = { _id: deliveryId, status: 'sending' as const }",
+        from: "const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId, ...state }",
+        to: "const filter = { _id: deliveryId, status: 'sending' as const, ...state }",
       },
       {
         folder: 'core/delivery-stores',
         from: "        'claim.claimId': claimId,\n        ...isLatest(index",
         to: '        ...isLatest(index',
+      },
+    ],
+  },
+  {
+    name: 'a retry sends the text of a withdrawn message',
+    faults: ['answers-broken'],
+    changes: [
+      { folder: 'core/conversations', from: '    await withdrawFromDeliveries(redactions)\n', to: '' },
+      {
+        folder: 'core/delivery-stores',
+        from: "{ $or: places, 'message.redactedAt': { $exists: true } }",
+        to: "{ $or: places, 'message.redactedAt': { $exists: false }, sequence: 0 }",
       },
     ],
   },

@@ -22,6 +22,7 @@ import { isReady, type Service, startService } from './service.ts'
 import { deleteSites } from './sites.ts'
 import { leaveAnswersUnread } from './unread-answers.ts'
 import { type ChaosVisitor, visit } from './visitors.ts'
+import { withdrawMessages } from './withdrawals.ts'
 
 export interface RunOptions {
   seed: number
@@ -143,6 +144,7 @@ export async function runWith(
       reportTooLate(context, db),
       checkMajorityReads(context, db),
       leaveAnswersUnread(context),
+      withdrawMessages(context, 'withdrawer', receiver),
     ].map((client) => client.catch(reportFailure('a client')))
     await disturb(service, faultRandom, recorder).catch(reportFailure('the faults'))
     await waitForRecovery()

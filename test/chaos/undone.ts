@@ -46,7 +46,7 @@ export function withoutUndone(entries: Entry[], { leads }: Pick<Records, 'leads'
       if (entry.type === 'replay.reset.required') unreset.delete(entry.visitor)
       else if (isUndone(index) || unreset.has(entry.visitor)) return false
     }
-    if (entry.kind === 'lead') return !isUndone(index)
+    if (entry.kind === 'lead' || entry.kind === 'withdrawn') return !isUndone(index)
     if (entry.kind === 'delivery') return !isUndone(index) || existing.has(entry.leadId)
     return true
   })

@@ -80,7 +80,12 @@ async function write(context: ClientContext, name: string, visitor: Visitor, wri
   }
 }
 
-export async function send(context: ClientContext, name: string, visitor: Visitor, operation: string) {
+export async function send(
+  context: ClientContext,
+  name: string,
+  visitor: Visitor,
+  operation: string,
+): Promise<{ sequence: number } | undefined> {
   const { recorder, random, stopped } = context
   const { conversationId } = visitor.session
   recorder.add({ kind: 'sent', operation, conversationId })
@@ -92,15 +97,16 @@ export async function send(context: ClientContext, name: string, visitor: Visito
     if (answer?.status === 202) {
       const { messageId, sequence } = answer.body
       recorder.add({ kind: 'acknowledged', operation, conversationId, messageId, sequence })
-      return
+      return { sequence }
     }
     if (answer && !answer.body?.retryable) {
       recorder.add({ kind: 'refused', operation, code: `${answer.status} ${answer.body?.code}` })
-      return
+      return undefined
     }
     await pause(random.between(30, 150))
   }
   recorder.add({ kind: 'stuck', what: `${operation} is not acknowledged` })
+  return undefined
 }
 
 /** Repeatedly reads the history, as a page does when it opens. Records each result. */
