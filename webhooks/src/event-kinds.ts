@@ -88,6 +88,7 @@ export interface EventData {
     sequence: number
     body: string
     /** Of the author. */ displayName?: string
+    /** Set if the message was withdrawn; `body` is then empty. */ redactedAt?: string
   }
   /** Sent when a message of an agent was accepted. */
   'message.agent': {
@@ -97,6 +98,7 @@ export interface EventData {
     sequence: number
     body: string
     /** Of the author. */ displayName?: string
+    /** Set if the message was withdrawn; `body` is then empty. */ redactedAt?: string
   }
   /** Sent when a message of a bot was accepted. */
   'message.bot': {
@@ -106,6 +108,7 @@ export interface EventData {
     sequence: number
     body: string
     /** Of the author. */ displayName?: string
+    /** Set if the message was withdrawn; `body` is then empty. */ redactedAt?: string
   }
   /** Sent when an operator withdrew a message. */
   'message.redacted': {

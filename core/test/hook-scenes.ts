@@ -1,0 +1,84 @@
+import { createClient } from '@connectrpc/connect'
+import { expect } from 'vitest'
+import { HookService } from '#proto/hook/v1/hook_pb.js'
+import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
+import { until } from '../../test/support/until.ts'
+import type { CoreContext } from '../context.ts'
+import type { TestCores, TestVisitor } from './cores.ts'
+import { transportTo } from './transports.ts'
+import { placesOfTexts } from './visitor-marks.ts'
+
+export const destinationUrl = 'https://1.1.1.1/hooks'
+const managing = ['subscriptions:read', 'subscriptions:write', 'leads:read', 'leads:deliver', 'leads:write']
+
+async function transport(core: CoreContext, scopes: string[], workspaceId?: string) {
+  const token = await core.access.issue({ subject: 'ada', scopes, ...(workspaceId ? { workspaceId } : {}) })
+  return createAuthorizedTransport(transportTo(core), token)
+}
+
+/** Returns the calls of a worker on this core. */
+export const workerOn = async (core: CoreContext) =>
+  createClient(LeadService, await transport(core, ['deliveries:work']))
+
+let scenes = 0
+
+/** A site whose visitors' messages go to a hook, a worker, and a visitor with a secret to say. */
+export async function newHookScene(cores: TestCores) {
+  const site = await cores.newSite()
+  const { workspaceId } = site
+  const operator = await transport(cores.core, [...managing, 'messages:read'], workspaceId)
+  const hooks = createClient(HookService, operator)
+  const leads = createClient(LeadService, operator)
+  const { hookId } = await hooks.createHook({ destinationUrl, eventTypes: ['message.visitor'] })
+  const worker = await workerOn(cores.core)
+  const secret = `slip${++scenes}ofthetongue`
+  const scene = {
+    workspaceId,
+    hooks,
+    leads,
+    hookId,
+    secret,
+    visitor: await cores.newVisitor(site),
+    /** Returns the next delivery of the hook that a worker gets. */
+    claim: (destination = hookId) =>
+      until('a delivery', async () => {
+        await Promise.all(cores.cores.map((core) => core.flushFeed()))
+        const { deliveries } = await worker.claimDeliveries({ workerId: 'w', limit: 100, perDestination: 100 })
+        return deliveries.find((each) => each.destination === destination)
+      }),
+    async finish({ deliveryId, attemptId, claimId }: ClaimedDelivery, status: number, text?: string) {
+      const outcome = { case: 'response' as const, value: { status, ...(text !== undefined && { text }) } }
+      const results = [{ deliveryId, attemptId, claimId, outcome }]
+      expect((await worker.recordAttempts({ results })).recorded[0]?.counted).toBe(true)
+    },
+    say: async (core: CoreContext = cores.core) => {
+      const { credentials } = scene.visitor
+      const message = { credentials, clientOperationId: 'slip', body: secret, contentType: 'text' as const }
+      return (await core.messages.sendAsVisitor(message)).event.sequence
+    },
+    withdraw: (sequence: number, core: CoreContext = cores.other) => withdraw(core, scene.visitor, sequence),
+    /** Everything that is stored or shown of the text. */
+    async places() {
+      const { attempts } = await scene.latest().then(({ deliveryId }) => leads.listDeliveryAttempts({ deliveryId }))
+      const stored = await placesOfTexts(cores, [secret])
+      // Wake-ups are removed after half a minute. A search entry that was written late is removed by the
+      // follower of the logs, 90 s behind.
+      const lasting = stored.filter((place) => !/^(wakeups|searchEntries)/.test(place))
+      return [...lasting, ...attempts.flatMap(({ responseText }) => (responseText.includes(secret) ? 'attempts' : []))]
+    },
+    async latest() {
+      const { deliveries } = await leads.listDeliveries({ subscriptionId: hookId })
+      return deliveries[0]!
+    },
+  }
+  return scene
+}
+
+const withdraw = (core: CoreContext, { conversationId }: TestVisitor, sequence: number) =>
+  core.redactions.redact({ conversationId, sequence, agentName: '' }, { workspaceId: undefined, anyAuthor: true })
+
+export const bodyOf = ({ body }: ClaimedDelivery) => JSON.parse(Buffer.from(body).toString())
+
+export type HookScene = Awaited<ReturnType<typeof newHookScene>>
