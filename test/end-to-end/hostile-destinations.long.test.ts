@@ -7,7 +7,7 @@ const database = testDatabase()
 const perPath = 4
 let setup: HostileSetup
 beforeAll(async () => {
-  setup = await startHostileSetup(database, { deadlineMs: 1_500, perPath })
+  setup = await startHostileSetup(database, { deadlineMs: 5_000, perPath })
 })
 afterAll(() => setup.receiver.close())
 

@@ -1,23 +1,27 @@
 import { WebhookError } from './webhook-error.ts'
 
-type HeaderRecord = Record<string, string | string[] | undefined>
+type HeaderValue = string | string[] | null | undefined
 type Chunks = AsyncIterable<Uint8Array | string>
 
 /**
  * A request with its headers and its unparsed body: a Fetch `Request`, a request of `node:http` or
- * Express, or one of Fastify whose body is a buffer.
+ * Express, or one of Fastify whose body is a buffer. The names of headers may have any case.
  */
 export interface WebhookRequest {
-  headers: { get(name: string): string | null } | HeaderRecord
+  headers: { get(name: string): string | null } | Iterable<[string, HeaderValue]> | Record<string, HeaderValue>
   body?: unknown
   bodyUsed?: boolean
 }
 
 /** Returns a header; empty if it is missing. */
 export function headerOf({ headers }: WebhookRequest, name: string): string {
-  if (typeof headers.get === 'function') return headers.get(name) ?? ''
-  const value = (headers as HeaderRecord)[name]
-  return (Array.isArray(value) ? value.join(', ') : value) ?? ''
+  const isList = Symbol.iterator in headers
+  if (!isList && typeof headers.get === 'function') return headers.get(name) ?? ''
+  const entries = isList ? [...headers] : Object.entries(headers as Record<string, HeaderValue>)
+  return entries
+    .filter(([each]) => each.toLowerCase() === name)
+    .flatMap(([, value]) => value ?? [])
+    .join(', ')
 }
 
 /** Reads the body, at most `maxBytes`. Errors: `WebhookError`; `TypeError` for a body that was parsed or read before. */

@@ -29,15 +29,36 @@ const requestOf = (body: string, headers: Record<string, string> = headersOf(bod
 const send = (event: unknown) => verify(requestOf(JSON.stringify(event)))
 const codeOf = (request: WebhookRequest) => verify(request).catch(({ code, status }) => `${status} ${code}`)
 
+/** Returns the name of a header as many proxies write it, for example `Content-Type`. */
+const original = (name: string) => name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase())
+/** The request that the README makes of an event of AWS API Gateway. */
+const ofGateway = (event: { headers: Record<string, string>; body: string; isBase64Encoded?: boolean }) => ({
+  headers: event.headers,
+  body: Buffer.from(event.body, event.isBase64Encoded ? 'base64' : 'utf8'),
+})
+
 describe('verify', () => {
   const text = JSON.stringify(lead)
   const bytes = Buffer.from(text)
   const headers = headersOf(text)
+  const renamed = (rename: (name: string) => string) =>
+    Object.fromEntries(Object.entries(headers).map(([name, value]) => [rename(name), value]))
+  const severalValues = Object.fromEntries(Object.entries(renamed(original)).map(([name, value]) => [name, [value]]))
 
   it.each<[string, WebhookRequest]>([
     ['a Fetch request', requestOf(text)],
     ['a request with a buffer', { headers, body: bytes }],
     ['a request with a text', { headers, body: text }],
+    ['a request with names in upper case', { headers: renamed((name) => name.toUpperCase()), body: text }],
+    ['an event of AWS API Gateway', ofGateway({ headers: renamed(original), body: text })],
+    [
+      'an event of AWS API Gateway with an encoded body',
+      ofGateway({ headers: renamed(original), body: bytes.toString('base64'), isBase64Encoded: true }),
+    ],
+    ['a request with several values of each header', { headers: severalValues, body: text }],
+    ['a request with Fetch headers', { headers: new Headers(renamed(original)), body: text }],
+    ['a request with a list of headers', { headers: Object.entries(renamed(original)), body: text }],
+    ['a request with a map of headers', { headers: new Map(Object.entries(renamed(original))), body: text }],
     [
       'a stream whose pieces cut a character',
       Object.assign(Readable.from([...bytes].map((each) => Buffer.of(each))), { headers }),
@@ -101,6 +122,11 @@ describe('verify', () => {
     ],
     ['400 unsupported_version', 'another version', requestOf(text, { ...headers, 'x-service-webhook-version': '2.0' })],
     ['413 body_too_large', 'a large body', requestOf('x'.repeat(65_537), headers)],
+    [
+      '413 body_too_large',
+      'a large length in upper case',
+      { headers: { ...headers, 'CONTENT-LENGTH': '65537' }, body: '' },
+    ],
     ['413 body_too_large', 'a large length', { headers: { ...headers, 'content-length': '65537' }, body: '' }],
     ['413 body_too_large', 'a body without an end', Object.assign(Readable.from(endless()), { headers })],
   ])('fails with %s for %s', async (code, _name, request) => {
