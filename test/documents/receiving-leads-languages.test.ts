@@ -1,10 +1,14 @@
-// Runs the signature checks of docs/receiving-leads.md that are written in other languages. Skips a
-// language that is not installed (Debian packages: python3, golang-go, php-cli).
+// Runs the signature checks of docs/receiving-leads.md and the assertions of docs/integrating.md that
+// are written in other languages. Skips a language that is not installed (Debian packages: python3,
+// golang-go, php-cli).
 
 import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { jwtVerify } from 'jose'
+import { Webhook } from 'standardwebhooks'
 import { afterAll, describe, expect, it } from 'vitest'
 import { inheritedEnvironment } from '../support/processes.ts'
 
@@ -68,7 +72,7 @@ describe.each(languages)('the manual signature check in $name', ({ name, file, c
   const missing = spawnSync(executable, [name === 'go' ? 'version' : '--version']).error !== undefined
 
   it.skipIf(missing)('the manual signature check accepts the published test vector and rejects changed vectors', () => {
-    const [, byHand] = document.split('### By hand')
+    const [, byHand] = document.split('### By hand, with `sha256=`')
     const snippet = new RegExp(`\`\`\`${name}\n(.*?)\`\`\``, 's').exec(byHand ?? '')?.[1]
     expect(snippet).toBeDefined()
     const path = join(folder, file)
@@ -83,5 +87,77 @@ describe.each(languages)('the manual signature check in $name', ({ name, file, c
     expect(answer({ SECRET: 'another' })).toBe('false')
     expect(answer({ SIGNATURE: published.SIGNATURE.slice('sha256='.length) })).toBe('false')
     expect(answer({ SIGNATURE: '' })).toBe('false')
+  })
+})
+
+const [, withWebhookSignature = ''] = document.split('### By hand, with `webhook-signature`')
+const integrating = readFileSync(join(root, 'docs/integrating.md'), 'utf8')
+
+/** Each program calls the document's function with the arguments of its environment, and prints the result. */
+const callers = [
+  {
+    name: 'python',
+    command: ['python3', '-c'],
+    check: `import json, os
+headers = json.loads(os.environ["HEADERS"])
+print("true" if is_ours(os.environ["SECRET"], os.environ["BODY"].encode(), headers) else "false")`,
+    sign: `print(assertion("pk_1", "kid_1", "the secret", "customer 1", "Zoë"))`,
+  },
+  {
+    name: 'php',
+    command: ['php', '-r'],
+    check: `$headers = json_decode(getenv('HEADERS'), true);
+echo isOurs(getenv('SECRET'), getenv('BODY'), $headers['webhook-id'], $headers['webhook-timestamp'],
+  $headers['webhook-signature']) ? 'true' : 'false';`,
+    sign: `echo assertion('pk_1', 'kid_1', 'the secret', 'customer 1', 'Zoë');`,
+  },
+]
+
+describe.each(callers)('the functions in $name', ({ name, command: [executable = '', option = ''], check, sign }) => {
+  const missing = spawnSync(executable, ['--version']).error !== undefined
+  const snippetOf = (text: string) => new RegExp(`\`\`\`${name}\n(.*?)\`\`\``, 's').exec(text)?.[1] ?? ''
+  function run(code: string, variables: Record<string, string> = {}): string {
+    const env = { ...inheritedEnvironment(), PYTHONUTF8: '1', ...variables }
+    const { stdout, stderr } = spawnSync(executable, [option, code], { env, encoding: 'utf8' })
+    return stdout.trim() || stderr
+  }
+
+  it.skipIf(missing)('accept a webhook-signature, and reject what was changed or is old', () => {
+    const secrets = [0, 1].map(() => `whsec_${randomBytes(32).toString('base64')}`)
+    const [secret = '', other = ''] = secrets
+    const body = '{"data":{"name":"Zoë"}}'
+    const headersOf = (at: Date, ...signing: string[]) => ({
+      'webhook-id': 'dlv_1',
+      'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+      'webhook-signature': signing.map((each) => new Webhook(each).sign('dlv_1', at, body)).join(' '),
+    })
+    const now = headersOf(new Date(), secret)
+    const answer = (headers: object, text = body) =>
+      run(`${snippetOf(withWebhookSignature)}\n${check}`, {
+        SECRET: secret,
+        BODY: text,
+        HEADERS: JSON.stringify(headers),
+      })
+    expect(answer(now)).toBe('true')
+    expect(answer(headersOf(new Date(), other, secret))).toBe('true')
+    expect(answer(headersOf(new Date(), other))).toBe('false')
+    expect(answer(now, `${body} `)).toBe('false')
+    expect(answer({ ...now, 'webhook-id': 'dlv_2' })).toBe('false')
+    expect(answer({ ...now, 'webhook-signature': now['webhook-signature'].replace('v1,', '') })).toBe('false')
+    for (const minutes of [-6, 6])
+      expect(answer(headersOf(new Date(Date.now() + minutes * 60_000), secret))).toBe('false')
+  })
+
+  it.skipIf(missing)('sign an assertion that is valid', async () => {
+    const token = run(`${snippetOf(integrating)}\n${sign}`)
+    const { payload, protectedHeader } = await jwtVerify(token, new TextEncoder().encode('the secret'))
+    expect(protectedHeader).toEqual({ alg: 'HS256', typ: 'service-visitor-identity+jwt', kid: 'kid_1' })
+    expect(payload).toMatchObject({
+      aud: 'pk_1',
+      sub: 'customer 1',
+      name: 'Zoë',
+      jti: expect.stringMatching(/^.{8,128}$/),
+    })
+    expect(payload.exp! - payload.iat!).toBe(120)
   })
 })
