@@ -59,6 +59,8 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
       defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
       withDefaultFonts: false,
       telemetry: false,
+      // The page would list libraries in Ruby, PHP and others, which do not exist.
+      hiddenClients: true,
       hideClientButton: true,
       showDeveloperTools: 'never',
       mcp: { disabled: true },

@@ -32,6 +32,7 @@ describe('the API documentation page', () => {
     await page.getByText('Read the public configuration').first().click()
     await page.getByRole('heading', { name: 'Read the public configuration' }).waitFor()
     await page.getByText('OriginNotAllowed').first().waitFor()
+    expect(await page.locator('body').innerText()).not.toMatch(/client libraries|\bruby\b|\bphp\b/i)
     expect(requestedUrls.filter((each) => !each.startsWith(`${url}/docs`) && !/^(data|blob):/.test(each))).toEqual([])
     expect(errors).toEqual([])
     await page.close()
