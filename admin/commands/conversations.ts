@@ -5,7 +5,8 @@ import { workspace } from './workspace-flag.ts'
 /** A conversation of the list, as JSON. */
 interface ListedConversation {
   conversationId: string
-  sessionId: string
+  /** The session of the visitor's last message. Absent if the visitor has sent none. */
+  sessionId?: string
   lastMessageAt?: string
   waitingSince?: string
   agent?: { displayName: string }
@@ -16,7 +17,7 @@ function conversationRows(answer: { conversations?: ListedConversation[]; nextPa
   const { conversations = [], nextPageToken } = answer
   const rows = conversations.map(({ conversationId, sessionId, agent, waitingSince, lastMessageAt }) => [
     conversationId,
-    sessionId,
+    sessionId ?? 'visitor has not written',
     waitingSince ? `waits since ${waitingSince}` : `last message ${lastMessageAt ?? 'none'}`,
     agent ? `with ${agent.displayName}` : 'unassigned',
   ])

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmod, mkdir, mkdtemp, readdir, realpath, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { type Db, MongoClient } from 'mongodb'
@@ -17,6 +17,11 @@ const run = promisify(execFile)
 
 /** Files of a data folder that only a running engine needs. */
 const runtimeFiles = ['engine', 'engine.sock', nudgeFolder]
+const draftPrefix = '.restore-'
+const keptPrefix = 'replaced-'
+/** Entries of a data folder that are no data of the service. File systems create `lost+found`. */
+const isForeign = (name: string) =>
+  name === 'lost+found' || name.startsWith(draftPrefix) || name.startsWith(keptPrefix)
 
 interface BackupOptions {
   dataDir: string
@@ -37,7 +42,8 @@ export async function backUp({ dataDir, file, logger }: BackupOptions): Promise<
   const draft = await mkdtemp(join(dirname(target), '.backup-'))
   try {
     const archive = join(draft, 'archive')
-    const excluded = runtimeFiles.map((name) => `--exclude=./${name}`)
+    const unneeded = [...runtimeFiles, 'lost+found', `${draftPrefix}*`, `${keptPrefix}*`]
+    const excluded = unneeded.map((name) => `--exclude=./${name}`)
     await run('tar', ['--create', '--gzip', '--file', archive, ...excluded, '--directory', dataDir, '.'])
     if ((await stateOf(dataDir)) !== before)
       throw new Error(`The data in ${dataDir} changed during the backup. Stop the service and repeat.`)
@@ -51,7 +57,7 @@ export async function backUp({ dataDir, file, logger }: BackupOptions): Promise<
 interface RestoreOptions extends BackupOptions {
   /** Name of the service's database. */
   database: string
-  /** Keeps the present data under another name and restores in its place. */
+  /** Moves the present data to a folder of its own in the data folder, and restores in its place. */
   replaces?: boolean
   now?: () => number
 }
@@ -64,8 +70,9 @@ interface Restored {
 }
 
 /**
- * Restores an archive as a new data folder. The folder appears only when it is complete. Begins a new
- * history, so that every reader reads its messages again. Writes a report into the folder.
+ * Restores an archive into a data folder. Writes and renames only inside the folder, because it may be
+ * a volume. Changes the present data only when the restored data is complete; a repeat continues after a
+ * crash. Begins a new history, so that every reader reads its messages again. Writes a report into the folder.
  *
  * @throws Error if the folder has files and `replaces` is not set, or if the archive is damaged or is
  * not a backup; EngineError `held` if an engine uses the folder
@@ -73,13 +80,14 @@ interface Restored {
 export async function restore(options: RestoreOptions): Promise<Restored> {
   const { dataDir, file, logger, database, replaces = false, now = Date.now } = options
   const target = resolve(dataDir)
-  const isEmpty = (await readdir(target).catch(() => [])).length === 0
+  const entriesOf = async (path: string) => (await readdir(path).catch(() => [])).filter((name) => !isForeign(name))
+  const isEmpty = (await entriesOf(target)).length === 0
   if (!isEmpty && !replaces)
     throw new Error(
-      `${dataDir} is not empty. With --replace, the restore keeps its data under another name and reports what is lost.`,
+      `${dataDir} is not empty. With --replace, the restore keeps its data in a folder in it and reports what is lost.`,
     )
-  await mkdir(dirname(target), { recursive: true })
-  const draft = await mkdtemp(join(dirname(target), `.${basename(target)}-restore-`))
+  makePrivate(target)
+  const draft = await mkdtemp(join(target, draftPrefix))
   const at = new Date(now())
   const stamp = at.toISOString().replaceAll(':', '-')
   const report = `restore-report-${stamp}.md`
@@ -101,10 +109,15 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
     })
     await writeFile(join(draft, report), text, { mode: 0o600 })
     for (const name of runtimeFiles) await rm(join(draft, name), { recursive: true, force: true })
-    if (isEmpty) await rmdir(target).catch(() => {})
-    const keptAs = isEmpty ? undefined : `${target}.replaced-${stamp}`
-    if (keptAs) await rename(target, keptAs)
-    await rename(draft, target)
+    const keptAs = isEmpty ? undefined : join(target, `${keptPrefix}${stamp}`)
+    if (keptAs) {
+      await mkdir(keptAs, { mode: 0o700 })
+      for (const name of await entriesOf(target)) await rename(join(target, name), join(keptAs, name))
+    }
+    for (const name of await readdir(draft)) await rename(join(draft, name), join(target, name))
+    // Also removes drafts of restores that were killed.
+    for (const name of await readdir(target))
+      if (name.startsWith(draftPrefix)) await rm(join(target, name), { recursive: true })
     return { report: join(target, report), ...(keptAs && { keptAs }) }
   } catch (error) {
     await rm(draft, { recursive: true, force: true })

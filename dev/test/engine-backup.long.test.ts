@@ -111,7 +111,15 @@ test('a restore that replaces data keeps it, and reports what is undone', async 
   const engine = await attachEngine({ dataDir, logger })
   await expect(restore({ dataDir, file, logger, database, replaces: true })).rejects.toMatchObject({ reason: 'held' })
   await engine.stop()
+  // A volume cannot be renamed or replaced, and the folder that holds it may not be writable.
+  await mkdir(join(dataDir, 'lost+found'))
+  const [{ ino }, around] = [await stat(dataDir), await stat(folder)]
   const { report, keptAs } = await restore({ dataDir, file, logger, database, replaces: true })
+  expect((await stat(dataDir)).ino).toBe(ino)
+  expect((await stat(folder)).mtimeMs).toBe(around.mtimeMs)
+  const entries = await readdir(dataDir)
+  expect(entries.filter((name) => name.startsWith('.'))).toEqual([])
+  expect(entries).toContain('lost+found')
 
   const text = await readFile(report, 'utf8')
   expect((await stat(report)).mode & 0o077).toBe(0)
@@ -127,8 +135,9 @@ test('a restore that replaces data keeps it, and reports what is undone', async 
     expect(text).toContain(title)
   // The report names ids only.
   expect(text).not.toMatch(/Secret Name|new@example\.com|Suppressions that are back/)
-  expect((await readdir(folder)).filter((name) => name.startsWith('.'))).toEqual([])
   expect(await readdir(keptAs!)).toContain('mongodb')
+  await backUp({ dataDir, file, logger })
+  expect((await run('tar', ['tzf', file])).stdout).not.toMatch(/replaced|lost/)
   const after = await startService(dataDir)
   expect((await after.leads.listLeads({ workspaceId })).leads.map(({ fields }) => fields)).toEqual([{ name: 'Mia' }])
   await after.stop()
@@ -154,7 +163,7 @@ test.runIf(isLong)('a backup of a running service is refused and leaves no file'
 })
 
 test.runIf(isLong)(
-  'a truncated archive and an archive that is no backup are refused, and no data folder is created',
+  'a truncated archive and an archive that is no backup are refused, and leave no file',
   async () => {
     const engine = await attachEngine({ dataDir, logger })
     await engine.stop()
@@ -168,6 +177,28 @@ test.runIf(isLong)(
     await writeFile(join(other, 'notes.txt'), 'no backup')
     await run('tar', ['czf', file, '-C', other, '.'])
     await expect(restore({ dataDir: target, file, logger, database })).rejects.toThrow('is no backup')
-    expect((await readdir(folder)).sort()).toEqual(['data', 'other', 'service.backup'])
+    expect(await readdir(target)).toEqual([])
+    expect((await readdir(folder)).sort()).toEqual(['data', 'other', 'restored', 'service.backup'])
   },
 )
+
+const inMounts = (script: string) => run('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-ec', script])
+const canMount = await inMounts('mount -t tmpfs none /mnt').then(
+  () => true,
+  () => false,
+)
+
+test.runIf(isLong && canMount)('a backup is restored onto an empty volume, and onto one with data', async () => {
+  await (await startService(dataDir)).stop()
+  await backUp({ dataDir, file, logger })
+  const command = `DATA_DIR=${folder}/volume ${process.execPath} dev/backup.ts restore ${file}`
+  const { stdout } = await inMounts(`
+    mkdir ${folder}/volume
+    mount -t tmpfs none ${folder}/volume
+    ${command}
+    ${command} --replace
+    ls ${folder}/volume ${folder}/volume/replaced-*
+  `)
+  expect(stdout.match(/^mongodb$/gm)).toHaveLength(2)
+  expect(await readdir(join(folder, 'volume'))).toEqual([])
+})
