@@ -20,8 +20,7 @@ const runtimeFiles = ['engine', 'engine.sock', nudgeFolder]
 const draftPrefix = '.restore-'
 const keptPrefix = 'replaced-'
 /** Entries of a data folder that are no data of the service. File systems create `lost+found`. */
-const isForeign = (name: string) =>
-  name === 'lost+found' || name.startsWith(draftPrefix) || name.startsWith(keptPrefix)
+const isForeign = (name: string) => name === 'lost+found' || name.startsWith(draftPrefix) || name.startsWith(keptPrefix)
 
 interface BackupOptions {
   dataDir: string

@@ -162,25 +162,22 @@ test.runIf(isLong)('a backup of a running service is refused and leaves no file'
   expect((await readdir(folder)).sort()).toEqual(['data'])
 })
 
-test.runIf(isLong)(
-  'a truncated archive and an archive that is no backup are refused, and leave no file',
-  async () => {
-    const engine = await attachEngine({ dataDir, logger })
-    await engine.stop()
-    await backUp({ dataDir, file, logger })
-    const target = join(folder, 'restored')
-    await truncate(file, (await stat(file)).size - 100)
-    await expect(restore({ dataDir: target, file, logger, database })).rejects.toThrow(/tar/)
+test.runIf(isLong)('a truncated archive and an archive that is no backup are refused, and leave no file', async () => {
+  const engine = await attachEngine({ dataDir, logger })
+  await engine.stop()
+  await backUp({ dataDir, file, logger })
+  const target = join(folder, 'restored')
+  await truncate(file, (await stat(file)).size - 100)
+  await expect(restore({ dataDir: target, file, logger, database })).rejects.toThrow(/tar/)
 
-    const other = join(folder, 'other')
-    await mkdir(other)
-    await writeFile(join(other, 'notes.txt'), 'no backup')
-    await run('tar', ['czf', file, '-C', other, '.'])
-    await expect(restore({ dataDir: target, file, logger, database })).rejects.toThrow('is no backup')
-    expect(await readdir(target)).toEqual([])
-    expect((await readdir(folder)).sort()).toEqual(['data', 'other', 'restored', 'service.backup'])
-  },
-)
+  const other = join(folder, 'other')
+  await mkdir(other)
+  await writeFile(join(other, 'notes.txt'), 'no backup')
+  await run('tar', ['czf', file, '-C', other, '.'])
+  await expect(restore({ dataDir: target, file, logger, database })).rejects.toThrow('is no backup')
+  expect(await readdir(target)).toEqual([])
+  expect((await readdir(folder)).sort()).toEqual(['data', 'other', 'restored', 'service.backup'])
+})
 
 const inMounts = (script: string) => run('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-ec', script])
 const canMount = await inMounts('mount -t tmpfs none /mnt').then(

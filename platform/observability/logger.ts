@@ -1,4 +1,14 @@
+import { write, writeSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
+
+/** Maximum size of the lines that wait for standard output. Further lines are dropped. */
+const bufferMaxLength = 1024 * 1024
+const retryMs = 100
+
+let droppedLines = 0
+
+/** Returns the number of log lines that this process has dropped. */
+export const droppedLineCount = (): number => droppedLines
 
 /**
  * Creates a logger that writes JSON lines to standard output. Gateway, core and delivery worker use
@@ -6,25 +16,96 @@ import { type Logger, pino } from 'pino'
  * redaction here is only a second protection.
  */
 export function createLogger(part: string, level: string): Logger {
-  return pino({
-    level,
-    base: { part },
-    timestamp: pino.stdTimeFunctions.isoTime,
-    redact: {
-      paths: [
-        '*.authorization',
-        '*.accessGrant',
-        '*.renewalToken',
-        '*.assertion',
-        '*.secret',
-        '*.token',
-        '*.body',
-        '*.url',
-        'headers',
-        '*.headers',
-        'err.metadata',
-      ],
-      censor: '[redacted]',
+  const logger = pino(
+    {
+      level,
+      base: { part },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      redact: {
+        paths: [
+          '*.authorization',
+          '*.accessGrant',
+          '*.renewalToken',
+          '*.assertion',
+          '*.secret',
+          '*.token',
+          '*.body',
+          '*.url',
+          'headers',
+          '*.headers',
+          'err.metadata',
+        ],
+        censor: '[redacted]',
+      },
     },
-  })
+    createOutput((dropped) =>
+      logger.warn({ dropped }, 'log lines were dropped, because standard output could not be written'),
+    ),
+  )
+  return logger
+}
+
+/**
+ * Creates a destination that writes to standard output without blocking. While a write fails, for example
+ * because the disk is full, keeps a limited size of lines, drops and counts further ones, and retries.
+ * Pino's own destination ends the process at such a failure, and waits forever for space at its exit.
+ *
+ * @param onRecovered called with the number of dropped lines when the kept lines are written
+ */
+function createOutput(onRecovered: (dropped: number) => void) {
+  let lines: string[] = []
+  let length = 0
+  let dropped = 0
+  let chunk = Buffer.alloc(0)
+  let state: 'idle' | 'writing' | 'waiting' = 'idle'
+
+  function takeLines() {
+    const taken = Buffer.from(lines.join(''))
+    lines = []
+    length = 0
+    return taken
+  }
+
+  function writeNext() {
+    if (chunk.length === 0) chunk = takeLines()
+    state = chunk.length === 0 ? 'idle' : 'writing'
+    if (state === 'writing') return write(1, chunk, onWritten)
+    if (dropped === 0) return
+    const count = dropped
+    dropped = 0
+    onRecovered(count)
+  }
+
+  function onWritten(error: Error | null, written: number) {
+    if (!error) {
+      chunk = chunk.subarray(written)
+      return writeNext()
+    }
+    state = 'waiting'
+    setTimeout(writeNext, retryMs).unref()
+  }
+
+  function flushSync() {
+    try {
+      if (state !== 'writing') while (chunk.length > 0) chunk = chunk.subarray(writeSync(1, chunk))
+      for (let rest = takeLines(); rest.length > 0; ) rest = rest.subarray(writeSync(1, rest))
+    } catch {
+      // The lines are lost: this process ends, or the caller must not wait.
+    }
+  }
+
+  process.on('exit', flushSync)
+  return {
+    write(line: string) {
+      if (length + line.length > bufferMaxLength) {
+        dropped += 1
+        droppedLines += 1
+        return
+      }
+      lines.push(line)
+      length += line.length
+      if (state === 'idle') writeNext()
+    },
+    flushSync,
+  }
 }

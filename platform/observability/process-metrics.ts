@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { droppedLineCount } from './logger.ts'
 import { createMetricSet, type Registry } from './metrics.ts'
 
 /** Version of the service, from package.json. */
@@ -16,7 +17,7 @@ interface PartFacts {
 
 /** Creates the metrics that every process has, whatever parts run in it. */
 export function createProcessMetrics(parts: PartFacts[] = []): { registry: Registry } {
-  const { registry, gauge } = createMetricSet()
+  const { registry, counter, gauge } = createMetricSet()
   const build = gauge('service_build_info', 'Always 1. The labels have the version of the service and of Node.', [
     'part',
     'version',
@@ -33,6 +34,16 @@ export function createProcessMetrics(parts: PartFacts[] = []): { registry: Regis
     '1 if the TLS files on disk are invalid, so that earlier ones are in use.',
     ['part'],
   )
+  const dropped = counter(
+    'service_log_lines_dropped_total',
+    'Log lines that were dropped, because standard output could not be written.',
+  )
+  Object.assign(dropped, {
+    collect() {
+      dropped.reset()
+      dropped.inc(droppedLineCount())
+    },
+  })
   for (const { part, tokenExpiresAt = Number.POSITIVE_INFINITY } of parts) {
     build.set({ part, version: serviceVersion(), node: process.versions.node }, 1)
     if (Number.isFinite(tokenExpiresAt)) tokenExpiry.set({ part }, tokenExpiresAt / 1000)

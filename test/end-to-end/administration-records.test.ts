@@ -15,7 +15,11 @@ beforeAll(async () => {
 const steps = ['visitor', 'agent', 'bot', 'assign', 'close', 'redact', 'note', 'tag', 'revoke', 'ban'] as const
 const conversation = fc.uniqueArray(fc.constantFrom(...steps), { maxLength: 5 })
 const lead = fc.record({
-  fields: fc.constantFrom<Record<string, string>>({}, { name: 'Ada' }, { email: 'ada@shop.example', phone: '+4930123' }),
+  fields: fc.constantFrom<Record<string, string>>(
+    {},
+    { name: 'Ada' },
+    { email: 'ada@shop.example', phone: '+4930123' },
+  ),
   isDelivered: fc.boolean(),
 })
 const records = fc.record({
@@ -85,7 +89,11 @@ it('shows every kind of record with each command that lists or shows, as text an
         about.push(['explain', '--delivery', attempt!.deliveryId])
       }
       if (hasHook) {
-        const { hook } = await hooks.createHook({ workspaceId, destinationUrl: 'https://1.1.1.1/', eventTypes: ['conversation.closed'] })
+        const { hook } = await hooks.createHook({
+          workspaceId,
+          destinationUrl: 'https://1.1.1.1/',
+          eventTypes: ['conversation.closed'],
+        })
         await leads.sendTestDelivery({ subscriptionId: hook!.hookId }).catch(() => {})
       }
       if (isSuppressed)
@@ -107,7 +115,14 @@ it('shows every kind of record with each command that lists or shows, as text an
       examples: [
         [
           {
-            conversations: [[], ['agent'], ['bot'], ['visitor', 'agent', 'assign'], ['bot', 'close'], ['assign', 'revoke']],
+            conversations: [
+              [],
+              ['agent'],
+              ['bot'],
+              ['visitor', 'agent', 'assign'],
+              ['bot', 'close'],
+              ['assign', 'revoke'],
+            ],
             leads: [{ fields: {}, isDelivered: true }],
             hasHook: true,
             isSuppressed: true,
