@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { coreTlsSettings } from '../core-client/core-settings.ts'
+import { demoRemedy, readJsonFile } from '../platform/settings/data-file.ts'
 import { defineSettings, filledText, SettingError, text } from '../platform/settings/settings.ts'
 import type { DemoValues } from './command.ts'
 
@@ -22,7 +22,11 @@ export const adminSettings = defineSettings({
 export function readAdminConfig(env: NodeJS.ProcessEnv = process.env) {
   const config = adminSettings.read(env)
   if (config.CORE_URL && config.SERVICE_TOKEN) return { ...config, demo: {} }
-  const demo = readDemo(join(config.DATA_DIR, 'demo.json'))
+  const demo =
+    readJsonFile<DemoValues & { coreUrl: string; serviceToken: string }>(
+      join(config.DATA_DIR, 'demo.json'),
+      demoRemedy,
+    ) ?? {}
   const found = {
     ...config,
     CORE_URL: config.CORE_URL || (demo.coreUrl ?? ''),
@@ -33,12 +37,4 @@ export function readAdminConfig(env: NodeJS.ProcessEnv = process.env) {
     if (!found[name]) throw new SettingError(`${name} is missing: set it, or let DATA_DIR/demo.json hold it`)
   }
   return found
-}
-
-function readDemo(file: string): DemoValues & { coreUrl?: string; serviceToken?: string } {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8'))
-  } catch {
-    return {}
-  }
 }

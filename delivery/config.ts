@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { corePoolSettings, parseCoreUrls } from '../core-client/core-settings.ts'
 import type { AddressCheck } from '../platform/addresses/addresses.ts'
 import { allowedCidrsSetting, parseAllowedCidrs } from '../platform/addresses/allowed-cidrs.ts'
-import { MissingTokenError, processSettings } from '../platform/settings/process-settings.ts'
-import { defineSettings, filledText, integer, port, SettingError, token } from '../platform/settings/settings.ts'
+import { readDataFile } from '../platform/settings/data-file.ts'
+import { missingToken, processSettings } from '../platform/settings/process-settings.ts'
+import { defineSettings, filledText, integer, port, token } from '../platform/settings/settings.ts'
 
 /** Every setting of the delivery worker, with name, bounds and default. */
 export const deliverySettings = defineSettings({
@@ -53,22 +53,13 @@ export function readDeliveryConfig(env: NodeJS.ProcessEnv, fileToken = ''): Deli
     isAddressAllowed: parseAllowedCidrs(settings.DELIVERY_ALLOWED_CIDRS),
   }
   if (config.DELIVERY_TOKEN) return config
-  throw new MissingTokenError(
+  throw missingToken(
+    env,
     'DELIVERY_TOKEN is missing: set it to a service token with the scope deliveries:work, or let DATA_DIR/delivery.token hold one',
   )
 }
 
 /** Reads the settings of this process from its environment and the shared data folder. */
 export function loadDeliveryConfig(env: NodeJS.ProcessEnv = process.env): DeliveryConfig {
-  return readDeliveryConfig(env, readToken(join(deliverySettings.read(env).DATA_DIR, 'delivery.token')))
-}
-
-function readToken(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') return undefined
-    throw new SettingError(`DATA_DIR/delivery.token cannot be read (${code})`)
-  }
+  return readDeliveryConfig(env, readDataFile(join(deliverySettings.read(env).DATA_DIR, 'delivery.token')))
 }

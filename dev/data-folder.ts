@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { link, readFile, rm, writeFile } from 'node:fs/promises'
+import { link, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CoreConfig } from '../core/config.ts'
 import { createKeyring, parseSecretKeys } from '../core/keys/keyring.ts'
 import { createAccess } from '../core/workspaces/access.ts'
+import { readJsonFile, secretsRemedy } from '../platform/settings/data-file.ts'
+import { SettingError } from '../platform/settings/settings.ts'
 import type { DevConfig } from './config.ts'
 import { makePrivate } from './private-folder.ts'
 
@@ -43,7 +45,7 @@ export async function withDataFolderSecrets(
 export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecrets> {
   makePrivate(dataDir)
   const path = join(dataDir, secretsFile)
-  const found = await readJson(path)
+  const found = readSecrets(path)
   if (found) return found
   const secretKeys = `k${randomBytes(3).toString('hex')}:${randomBytes(32).toString('base64url')}`
   const access = createAccess(createKeyring(parseSecretKeys(secretKeys)), Date.now)
@@ -60,14 +62,13 @@ export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecr
     if (error.code !== 'EEXIST') throw error
   })
   await rm(draft)
-  return (await readJson(path)) ?? fresh
+  return readSecrets(path) ?? fresh
 }
 
-async function readJson(path: string): Promise<DataFolderSecrets | undefined> {
-  try {
-    return JSON.parse(await readFile(path, 'utf8'))
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
+function readSecrets(path: string): DataFolderSecrets | undefined {
+  const found = readJsonFile<DataFolderSecrets>(path, secretsRemedy)
+  if (!found) return undefined
+  const { secretKeys, workspaceSessionSecret, gatewayToken } = found
+  if (secretKeys && workspaceSessionSecret && gatewayToken) return { secretKeys, workspaceSessionSecret, gatewayToken }
+  throw new SettingError(`${path} in DATA_DIR lacks a secret: ${secretsRemedy}`)
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import type { CoreConfig } from '../core/config.ts'
@@ -10,6 +10,8 @@ import {
   parseWorkspaceSessionSecrets,
   workspaceSessionAudience,
 } from '../core/workspaces/workspace-sessions.ts'
+import { demoRemedy, readJsonFile } from '../platform/settings/data-file.ts'
+import { SettingError } from '../platform/settings/settings.ts'
 
 /** The contents of `DATA_DIR/demo.json`: addresses and credentials of the demo's processes. */
 export interface DemoFile {
@@ -44,7 +46,7 @@ export async function seedDemo(
   const { secretBox, access, bus } = core
   const { workspaces: workspaceStore } = core.stores
   const path = join(dataDir, 'demo.json')
-  const earlier = await readDemoFile(path)
+  const earlier = readJsonFile<DemoFile>(path, demoRemedy)
   const addresses = given ?? {
     gatewayUrl: earlier?.gatewayUrl ?? 'http://localhost:8080',
     coreUrl: `${CORE_TLS_CERT ? 'https' : 'http'}://localhost:${CORE_PORT}`,
@@ -130,15 +132,11 @@ async function workspaceSession(config: CoreConfig): Promise<string> {
     .sign(secret)
 }
 
-async function readDemoFile(path: string): Promise<DemoFile | undefined> {
-  return readFile(path, 'utf8').then(
-    (text) => JSON.parse(text) as DemoFile,
-    () => undefined,
-  )
-}
-
 async function writePrivately(path: string, content: string) {
   const draft = `${path}.${randomBytes(4).toString('hex')}`
   await writeFile(draft, content, { mode: 0o600 })
-  await rename(draft, path)
+  await rename(draft, path).catch(async ({ code }: NodeJS.ErrnoException) => {
+    await rm(draft)
+    throw new SettingError(`${path} in DATA_DIR cannot be replaced (${code}): remove it, then start again`)
+  })
 }

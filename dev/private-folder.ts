@@ -1,5 +1,6 @@
 import { chmodSync, lstatSync, mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
+import { SettingError } from '../platform/settings/settings.ts'
 
 /** Permission bits of the group and of all other users. */
 const othersBits = 0o077
@@ -14,7 +15,13 @@ const ownFolders = /^(mongodb$|nudges$|engine)/
  * @throws Error if a mode cannot be changed
  */
 export function makePrivate(dataDir: string): void {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new SettingError(
+      `DATA_DIR: the folder ${dataDir} cannot be created (${(error as NodeJS.ErrnoException).code})`,
+    )
+  }
   const home = realpathSync(dataDir)
   restrict(home)
   for (const { name, path, isFolder } of entriesOf(home)) {
@@ -46,6 +53,6 @@ function restrict(path: string) {
     const { code } = error as NodeJS.ErrnoException
     // A running engine removes files at any time.
     if (code === 'ENOENT') return
-    throw new Error(`Other users can access ${path}, and its mode cannot be changed (${code}).`)
+    throw new SettingError(`Other users can access ${path}, and its mode cannot be changed (${code}).`)
   }
 }

@@ -24,6 +24,7 @@ import { serveMetrics } from '../platform/observability/metrics-server.ts'
 import { createProcessMetrics } from '../platform/observability/process-metrics.ts'
 import { startTracing } from '../platform/observability/tracing.ts'
 import { warnOfMisspeltNames } from '../platform/settings/config.ts'
+import { SettingError } from '../platform/settings/settings.ts'
 import { failStart, listenOn } from '../platform/settings/start-faults.ts'
 import { isWidgetStale, widgetDist } from '../widget/build.ts'
 import { createDemoSite } from '../widget/demo/server.ts'
@@ -42,6 +43,10 @@ async function startAll() {
   const given = readCoreConfig()
   const dev = readDevConfig()
   const { DEMO_PORT } = dev
+  if (dev.NODE_ENV === 'production')
+    throw new SettingError(
+      'npm start runs a demo, which has no place in production; run npm run core, npm run gateway and npm run delivery (docs/operating.md), or unset NODE_ENV',
+    )
   const logger = createLogger('core', given.LOG_LEVEL)
   warnOfMisspeltNames(logger)
 

@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { Type } from 'typebox'
 import { contractLimits } from '../contract/limits.ts'
 import { corePoolSettings, parseCoreUrls } from '../core-client/core-settings.ts'
-import { MissingTokenError, processSettings } from '../platform/settings/process-settings.ts'
+import { readJsonFile, secretsRemedy } from '../platform/settings/data-file.ts'
+import { missingToken, processSettings } from '../platform/settings/process-settings.ts'
 import {
   defineSettings,
   filledText,
@@ -102,7 +102,8 @@ export function readConfig(env: NodeJS.ProcessEnv, secrets: { gatewayToken?: str
   const settings = gatewaySettings.read(env)
   const CORE_TOKEN = settings.CORE_TOKEN ?? secrets.gatewayToken
   if (!CORE_TOKEN) {
-    throw new MissingTokenError(
+    throw missingToken(
+      env,
       'CORE_TOKEN is missing: set it to the service token that the cores know, or let DATA_DIR/secrets.json hold one as "gatewayToken"',
     )
   }
@@ -118,7 +119,7 @@ export function readConfig(env: NodeJS.ProcessEnv, secrets: { gatewayToken?: str
 /** Reads the settings of this process from its environment and the shared data folder. */
 export function loadConfig(): Config {
   const { DATA_DIR } = gatewaySettings.read(process.env)
-  return readConfig(process.env, readSecrets(join(DATA_DIR, 'secrets.json')))
+  return readConfig(process.env, readJsonFile(join(DATA_DIR, 'secrets.json'), secretsRemedy))
 }
 
 function requireRedisUrl(url: string): void {
@@ -145,21 +146,4 @@ function isRange(text: string): boolean {
   const version = isIP(address)
   if (version === 0 || rest.length > 0) return false
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
-}
-
-function readSecrets(file: string): { gatewayToken?: string } {
-  let text: string
-  try {
-    text = readFileSync(file, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
-    throw new SettingError(`DATA_DIR/secrets.json cannot be read (${(error as NodeJS.ErrnoException).code})`)
-  }
-  try {
-    const { gatewayToken } = JSON.parse(text)
-    return typeof gatewayToken === 'string' ? { gatewayToken } : {}
-  } catch {
-    // The error of JSON.parse quotes the text, which contains secrets.
-    throw new SettingError('DATA_DIR/secrets.json must be a JSON object')
-  }
 }

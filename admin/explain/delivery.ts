@@ -67,7 +67,9 @@ async function destinationFacts({ leads, hooks }: Services, id: string): Promise
   return [
     `Destination ${id} is at ${URL.parse(destinationUrl)?.host ?? 'an unknown host'}.`,
     ...(status === SubscriptionStatus.DISABLED
-      ? [`Destination ${id} is disabled (${DisabledReason[disabledReason]?.toLowerCase()}). Enable it with \`status\`.`]
+      ? [
+          `Destination ${id} is disabled (${DisabledReason[disabledReason]?.toLowerCase()}). Enable it with \`${id.startsWith('hook_') ? 'hooks update --hook' : 'subscriptions update --subscription'} ${id} --status enabled\`.`,
+        ]
       : []),
     ...(failingSince ? [`Every attempt to destination ${id} has failed since ${timeText(failingSince)}.`] : []),
     ...(droppedHeaders.length > 0

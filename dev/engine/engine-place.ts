@@ -40,7 +40,8 @@ export const enginePlace = (dataDir: string): EnginePlace => {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const home = realpathSync(dataDir)
   const besideData = join(home, 'engine')
-  const fits = (path: string) => Buffer.byteLength(path) <= socketPathBytes
+  // The engine's package does not escape a `%` in the path of its socket.
+  const fits = (path: string) => Buffer.byteLength(path) <= socketPathBytes && !path.includes('%')
   const socketPath = join(home, 'engine.sock')
   const scratchDir = fits(join(besideData, packageSocket)) ? besideData : temporaryPlace(home, fits)
   mkdirSync(scratchDir, { recursive: true, mode: 0o700 })

@@ -230,6 +230,13 @@ describe('data folders of engines', () => {
     atEnd.unshift(() => rmSync(place.scratchDir, { recursive: true }))
   })
 
+  it('a data folder with a percent sign in its path works', async () => {
+    const folder = join(dataDir, 'a%b%20c')
+    const engine = await attach(folder)
+    atEnd.unshift(() => rmSync(enginePlace(folder).scratchDir, { recursive: true }))
+    await items(engine.uri).insertOne({ _id: 1 })
+  })
+
   it('a data folder with a path too long for a socket is rejected if other users can access the private folder', () => {
     const long = join(dataDir, 'a-long-folder-name-'.repeat(5))
     const { scratchDir } = enginePlace(long)

@@ -19,8 +19,9 @@ export function misspeltNames(env: NodeJS.ProcessEnv): { name: string; meant?: s
   return Object.keys(env)
     .filter((name) => !known.has(name) && name.length >= minLength && !ofKubernetes.test(name))
     .map((name) => {
-      const meant = knownNames.find((each) => isClose(name.toUpperCase(), each))
-      return meant === undefined ? { name } : { name, meant }
+      const changes = knownNames.map((each) => changesBetween(name.toUpperCase(), each))
+      const least = Math.min(...changes)
+      return least > maxChanges ? { name } : { name, meant: knownNames[changes.indexOf(least)] }
     })
     .filter(({ name, meant }) => meant !== undefined || ownPrefixes.test(name))
 }
@@ -39,9 +40,9 @@ export function warnOfMisspeltNames(
     )
 }
 
-/** Whether few insertions, removals and replacements of letters turn one name into the other. */
-function isClose(one: string, other: string): boolean {
-  if (Math.abs(one.length - other.length) > maxChanges) return false
+/** Returns how many insertions, removals and replacements of letters turn one name into the other. */
+function changesBetween(one: string, other: string): number {
+  if (Math.abs(one.length - other.length) > maxChanges) return Number.POSITIVE_INFINITY
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)
   for (let i = 1; i <= one.length; i++) {
     const next = [i]
@@ -49,5 +50,5 @@ function isClose(one: string, other: string): boolean {
       next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (one[i - 1] === other[j - 1] ? 0 : 1))
     row = next
   }
-  return row[other.length]! <= maxChanges
+  return row[other.length]!
 }

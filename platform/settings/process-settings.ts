@@ -21,6 +21,15 @@ export class MissingTokenError extends SettingError {
 }
 
 /**
+ * Returns the error for a missing service token. In production no core creates tokens, so the process
+ * does not wait for one.
+ */
+export const missingToken = (env: NodeJS.ProcessEnv, message: string): SettingError =>
+  env.NODE_ENV === 'production'
+    ? new SettingError(`${message}; \`npm run make -- secrets\` creates one`)
+    : new MissingTokenError(message)
+
+/**
  * How long a process waits for its token in the data folder. A core that starts at the same time
  * creates it, but may first wait up to a minute for its database.
  */

@@ -41,3 +41,12 @@ it('names of files with settings count as known', () => {
   expect(misspeltNames({ SECRET_KEYS_FILE: '/x', CORE_PORT_FILE: '/y' })).toEqual([])
   expect(misspeltNames({ SECRET_KEYS_FILES: '/x' })).toHaveLength(1)
 })
+
+it('a misspelt name gets the closest setting', () => {
+  for (const [name, meant] of [
+    ['CORES_URLS', 'CORE_URLS'],
+    ['CORE_TLS_CET', 'CORE_TLS_CERT'],
+    ['GATEWAY_PORTS', 'GATEWAY_PORT'],
+  ])
+    expect(misspeltNames({ [name!]: 'x' })).toEqual([{ name, meant }])
+})

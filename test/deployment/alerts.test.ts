@@ -49,6 +49,8 @@ const disabled = 'service_core_subscriptions_disabled_total{reason="gone"}'
 const unreported = 'service_delivery_unreported{instance="delivery-1"}'
 const eventLoop = 'nodejs_eventloop_lag_p99_seconds{job="service-core",instance="core-1"}'
 
+const startedAt = 'process_start_time_seconds{job="service-core",instance="core-1"}'
+
 const cases: Record<string, Case> = {
   ServicePartDown: {
     firing: { ...allUp, [up('core')]: '1x5 0x10' },
@@ -186,6 +188,12 @@ const cases: Record<string, Case> = {
     },
     minutes: 15,
     labels: { task: 'sweep', instance: 'core-1' },
+  },
+  ServicePartRestarts: {
+    firing: { [startedAt]: '0 0 120 180 240 240x15' },
+    quiet: { [startedAt]: '0 0 120 180 180x15' },
+    minutes: 10,
+    labels: { job: 'service-core', instance: 'core-1' },
   },
   ServiceVersionsDiffer: {
     firing: { 'service_build_info{version="1.0.0"}': '1x200', 'service_build_info{version="1.1.0"}': '1x200' },

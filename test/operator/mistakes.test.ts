@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { someOf } from '../support/is-long.ts'
 import { freePort, startProcess } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
-import { type Mistake, mistakes } from './mistakes.ts'
+import { brokenFolders, type Mistake, mistakes } from './mistakes.ts'
 
 const entries = {
   core: 'core/main.ts',
@@ -19,6 +19,7 @@ const entries = {
   token: 'core/token.ts',
   admin: 'admin/main.ts',
   secrets: 'dev/make/secrets.ts',
+  start: 'dev/start.ts',
 }
 
 const taken = createServer().listen(0, '::')
@@ -36,22 +37,27 @@ for (const [name, text] of Object.entries({
   'garbage.pem': 'nothing',
 }))
   writeFileSync(join(folder, name), text)
+for (const [name, { file, content, isUnreadable }] of Object.entries(brokenFolders)) {
+  mkdirSync(join(folder, name), { mode: 0o700 })
+  if (isUnreadable) mkdirSync(join(folder, name, file))
+  else writeFileSync(join(folder, name, file), content, { mode: 0o600 })
+}
 
 const takenPort = String((taken.address() as { port: number }).port)
 const all = mistakes({ takenPort, folder, mongodbUri: testDatabase().uri })
 
-it('the table has at least 71 mistakes, each with a name of its own', () => {
+it('the table has at least 85 mistakes, each with a name of its own', () => {
   expect(new Set(all.map(({ name }) => name)).size).toBe(all.length)
-  expect(all.length).toBeGreaterThanOrEqual(71)
+  expect(all.length).toBeGreaterThanOrEqual(85)
 })
 
 const chosen = someOf(all, 12)
 const results = new Map<string, { code: number | null; output: string }>()
 
-async function run({ name, part, env = {}, args = [], says }: Mistake): Promise<void> {
+async function run({ name, part, isLocal, env = {}, args = [], says }: Mistake): Promise<void> {
   const given: Record<string, string> = { DATA_DIR: folder, LOG_LEVEL: 'fatal', ...env }
   for (const [setting, value] of Object.entries(given)) if (value === 'free') given[setting] = String(await freePort())
-  const failed = await startProcess({ entry: entries[part], env: given, args })
+  const failed = await startProcess({ entry: isLocal ? 'dev/core.ts' : entries[part], env: given, args })
   // A gateway without a token waits for a core to create one.
   if (says.includes('waiting')) {
     await until('the line', () => failed.output().includes(says))
@@ -81,6 +87,7 @@ it.each(chosen)(
     expect(results.get(name)).toEqual({ code, output: expect.stringContaining(says) })
     const lines = results.get(name)!.output.trim().split('\n')
     expect(lines).toHaveLength(1)
+    expect(lines[0]).not.toContain('PRIVATE')
     expect(lines[0]).toMatch(new RegExp(`^${part}: `))
     expect(lines[0]!.length).toBeLessThan(330)
   },

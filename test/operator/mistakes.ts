@@ -1,7 +1,9 @@
 /** One wrong setting or surrounding of a start, and the line that must name it. */
 export interface Mistake {
   name: string
-  part: 'core' | 'gateway' | 'delivery' | 'migrate' | 'token' | 'admin' | 'secrets'
+  part: 'core' | 'gateway' | 'delivery' | 'migrate' | 'token' | 'admin' | 'secrets' | 'start'
+  /** Starts the core of `npm run core`, which uses its data folder. */
+  isLocal?: true
   /** The value `free` stands for a port that nothing uses. */
   env?: Record<string, string>
   args?: string[]
@@ -15,7 +17,7 @@ export interface Mistake {
 export interface Surroundings {
   /** A port that another server uses. */
   takenPort: string
-  /** Folder with `cert.pem`, `key.pem` (they match), `other-key.pem`, `garbage.pem`. */
+  /** Folder with `cert.pem`, `key.pem` (they match), `other-key.pem`, `garbage.pem`, and the data folders of `brokenFolders`. */
   folder: string
   /** Address of a database that answers. */
   mongodbUri: string
@@ -68,6 +70,24 @@ const command = (part: 'migrate' | 'token' | 'admin' | 'secrets', args: string[]
   says,
 })
 const uri = (options: string) => `mongodb://127.0.0.1:1/?${options}`
+
+const production = (mistake: Mistake): Mistake => ({
+  ...mistake,
+  name: `${mistake.name} in production`,
+  env: { ...mistake.env, NODE_ENV: 'production' },
+})
+
+/** Data folders with one file that a start cannot use, by name. The content is missing if a folder has its place. */
+export const brokenFolders: Record<string, { file: string; content: string; isUnreadable?: true }> = {
+  'empty-secrets': { file: 'secrets.json', content: '' },
+  'cut-secrets': { file: 'secrets.json', content: '{"secretKeys":"k1:PRIVATE' },
+  'null-secrets': { file: 'secrets.json', content: 'null' },
+  'folder-secrets': { file: 'secrets.json', content: '', isUnreadable: true },
+  'folder-token': { file: 'delivery.token', content: '', isUnreadable: true },
+  'empty-demo': { file: 'demo.json', content: '' },
+  'null-demo': { file: 'demo.json', content: 'null' },
+  'folder-demo': { file: 'demo.json', content: '', isUnreadable: true },
+}
 
 /** Every mistake that a start must answer with one line, without a stack. */
 export function mistakes({ takenPort, folder, mongodbUri }: Surroundings): Mistake[] {
@@ -137,6 +157,29 @@ export function mistakes({ takenPort, folder, mongodbUri }: Surroundings): Mista
     coreSetting('OTEL_TRACES_SAMPLER', 'sometimes'),
     gatewaySetting('CORE_TOKEN', 'short'),
     gatewaySetting('CORE_TOKEN', '', 'gateway: waiting for a core to create the token'),
+    production(gatewaySetting('CORE_TOKEN', '', 'gateway: CORE_TOKEN is missing: set it')),
+    production(deliverySetting('DELIVERY_TOKEN', '', 'delivery: DELIVERY_TOKEN is missing: set it')),
+    production({ name: 'start', part: 'start', says: 'start: npm start runs a demo' }),
+    ...Object.keys(brokenFolders).flatMap((name): Mistake[] => {
+      const DATA_DIR = file(name)
+      const found = brokenFolders[name]!
+      const about = `${DATA_DIR}/${found.file} in DATA_DIR`
+      const says = found.isUnreadable ? `${about} cannot be read (EISDIR)` : `${about} is damaged: `
+      if (found.file === 'secrets.json')
+        return [
+          gatewaySetting('DATA_DIR', DATA_DIR, says),
+          { name: `core: ${name}`, part: 'core', isLocal: true, env: { DATA_DIR, CORE_PORT: 'free' }, says },
+        ]
+      if (found.file === 'delivery.token') return [deliverySetting('DATA_DIR', DATA_DIR, says)]
+      return [command('admin', ['workspaces', 'list'], says, { DATA_DIR })]
+    }),
+    {
+      name: 'core: DATA_DIR is a file',
+      part: 'core',
+      isLocal: true,
+      env: { DATA_DIR: file('cert.pem'), CORE_PORT: 'free' },
+      says: 'cert.pem cannot be created (EEXIST)',
+    },
     gatewaySetting('CORE_URLS', 'core:8090'),
     gatewaySetting('CORE_URLS', 'dns://core'),
     gatewaySetting('CORE_URLS', 'http://user:password@core:8090'),

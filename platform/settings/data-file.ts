@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs'
+import { SettingError } from './setting-error.ts'
+
+/**
+ * Returns the content of a file of a data folder, or undefined if there is none.
+ * @throws SettingError if the file cannot be read
+ */
+export function readDataFile(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return undefined
+    throw new SettingError(`${path} in DATA_DIR cannot be read (${code}): let it be a file that this user owns`)
+  }
+}
+
+/**
+ * Returns the JSON object in a file of a data folder, or undefined if there is no file.
+ * @param remedy what to do if the file is damaged
+ * @throws SettingError with the path and the remedy. It does not quote the content, which may have secrets.
+ */
+export function readJsonFile<T>(path: string, remedy: string): Partial<T> | undefined {
+  const content = readDataFile(path)
+  if (content === undefined) return undefined
+  try {
+    const value: unknown = JSON.parse(content)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Partial<T>
+  } catch {}
+  throw new SettingError(`${path} in DATA_DIR is damaged: ${remedy}`)
+}
+
+export const secretsRemedy =
+  'restore it from a backup, or move the whole folder away to begin with a new one; its keys protect the stored data'
+export const demoRemedy = 'delete it; the next start of a core creates it again'
