@@ -171,7 +171,7 @@ export function mistakes({ takenPort, folder, mongodbUri }: Surroundings): Mista
           { name: `core: ${name}`, part: 'core', isLocal: true, env: { DATA_DIR, CORE_PORT: 'free' }, says },
         ]
       if (found.file === 'delivery.token') return [deliverySetting('DATA_DIR', DATA_DIR, says)]
-      return [command('admin', ['workspaces', 'list'], says, { DATA_DIR })]
+      return [{ ...command('admin', ['workspaces', 'list'], says, { DATA_DIR }), name: `admin: ${name}` }]
     }),
     {
       name: 'core: DATA_DIR is a file',
