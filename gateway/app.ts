@@ -55,6 +55,8 @@ import { ajvOptions, validationError } from './schemas/validation.ts'
 /** Maximum size of request line and headers together. */
 const HEADERS_MAX_BYTES = 16_384
 
+const refusedWhileClosing = [`${WIDGET_PREFIX}/events`, `${RPC_PREFIX}/`, '/readyz']
+
 /** Serves the public JSON and SSE contract in front of the cores. The caller calls `listen`. */
 export function createGateway(deps: {
   config: Config
@@ -134,7 +136,12 @@ export function createGateway(deps: {
     await allowWidgetOrigin(request, reply)
     throw failure
   }
-  const requireOpen: Check = (request, reply) => (closing ? refuse(request, reply, unavailable()) : undefined)
+  // While the gateway stops, it still carries out requests on connections that it has accepted: a
+  // proxy cannot know that they should go elsewhere. It opens no stream and is not ready.
+  const requireOpen: Check = (request, reply) =>
+    closing && refusedWhileClosing.some((path) => request.raw.url?.startsWith(path))
+      ? refuse(request, reply, unavailable())
+      : undefined
   const requireHost: Check = (request, reply) => {
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
       return refuse(request, reply, new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] }))
