@@ -76,13 +76,14 @@ export function createCoreMetrics() {
       ),
       attemptEnds,
     ),
-    subscriptionsDisabled: withZeros(
-      counter(
-        'service_core_subscriptions_disabled_total',
-        'Lead subscriptions and hooks that the service disabled, by reason: `rejected_auth`, `gone` or `failing`.',
-        ['reason'],
-      ),
-      ['rejected_auth', 'gone', 'failing'].map((reason) => ({ reason })),
+    disabledSubscriptions: gauge(
+      'service_core_disabled_subscriptions',
+      'Lead subscriptions and hooks that are disabled because the service disabled them, by reason; counted up to 1,000.',
+      ['reason'],
+    ),
+    failingDestination: gauge(
+      'service_core_failing_destination_seconds',
+      'For how long a destination has failed every attempt, also by no answer: the longest of all enabled subscriptions and hooks.',
     ),
     deliveriesDue: gauge('service_core_deliveries_due', 'Due deliveries waiting for a worker, counted up to 1,000.'),
     deliveriesScheduled: gauge(
@@ -143,6 +144,16 @@ export function createCoreMetrics() {
     clockOffset: gauge(
       'service_core_clock_offset_seconds',
       'By how much the clock of this core is ahead of the database’s clock.',
+    ),
+    collectionBytes: gauge(
+      'service_core_collection_bytes',
+      'Bytes that a collection takes on the disk of the database, with its indexes.',
+      ['collection'],
+    ),
+    databaseDiskBytes: gauge(
+      'service_core_database_disk_bytes',
+      'Size of the disk with the database’s files, and how much of it is `used`. Missing if the database does not tell.',
+      ['state'],
     ),
     databaseConnections: gauge(
       'service_core_database_connections',

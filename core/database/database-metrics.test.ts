@@ -1,5 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
+import { until } from '../../test/support/until.ts'
 import { createCoreMetrics } from '../metrics.ts'
 import { openDatabase } from './database.ts'
 
@@ -33,4 +34,20 @@ it('measures commands of each kind with the metrics of their client, and counts 
   expect((await metrics[0]!.databaseFailures.get()).values).toEqual([
     expect.objectContaining({ labels: { command: 'aggregate' }, value: 1 }),
   ])
+})
+
+it('measures collections when they are scraped, without a wait, and not again at the next scrape', async () => {
+  const metrics = createCoreMetrics()
+  const { collections, close } = await openDatabase({ uri, name, timeoutMs: 5_000, metrics })
+  onTestFinished(close)
+  await collections.conversations.insertOne({ conversationId: 'one' } as never)
+  const measured = async () => (await metrics.collectionBytes.get()).values
+  expect(await measured()).toEqual([])
+  await until('the measurement', async () => (await measured()).some(({ labels }) => labels.collection === 'sessions'))
+  const commands = async () =>
+    (await metrics.databaseDuration.get()).values.filter(
+      ({ metricName, labels }) => metricName?.endsWith('_count') && labels.command === 'dbStats',
+    )
+  expect(await commands()).toEqual([expect.objectContaining({ value: 1 })])
+  expect((await measured()).find(({ labels }) => labels.collection === 'conversations')?.value).toBeGreaterThan(0)
 })

@@ -1,6 +1,7 @@
-import type { MongoClient } from 'mongodb'
+import type { Db, MongoClient } from 'mongodb'
 // @ts-expect-error: the driver has no types for its internal modules.
 import { Server } from 'mongodb/lib/sdam/server.js'
+import { measureAtScrape } from '../../platform/observability/metrics.ts'
 import type { CoreMetrics } from '../metrics.ts'
 
 type Observed = Pick<CoreMetrics, 'databaseDuration' | 'databaseFailures'>
@@ -37,6 +38,24 @@ export function countConnections(client: MongoClient, { databaseConnections }: C
   client.on('connectionClosed', () => databaseConnections.dec({ state: 'open' }))
   client.on('connectionCheckedOut', () => databaseConnections.inc({ state: 'in_use' }))
   client.on('connectionCheckedIn', () => databaseConnections.dec({ state: 'in_use' }))
+}
+
+/** Commands of the database that measure its disk. There are about 30 collections. */
+const sizesEveryMs = 5 * 60_000
+
+/** Measures the disk and the collections of the database when they are scraped, every five minutes. */
+export function measureSizes(db: Db, metrics: Pick<CoreMetrics, 'collectionBytes' | 'databaseDiskBytes'>): void {
+  measureAtScrape(metrics.collectionBytes, sizesEveryMs, async () => {
+    const { fsTotalSize, fsUsedSize } = await db.command({ dbStats: 1 })
+    if (fsTotalSize > 0) {
+      metrics.databaseDiskBytes.set({ state: 'all' }, fsTotalSize)
+      metrics.databaseDiskBytes.set({ state: 'used' }, fsUsedSize)
+    }
+    for (const { name } of await db.listCollections({}, { nameOnly: true }).toArray()) {
+      const { totalSize } = await db.command({ collStats: name })
+      metrics.collectionBytes.set({ collection: name }, totalSize)
+    }
+  })
 }
 
 let isDone = false

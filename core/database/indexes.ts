@@ -87,6 +87,17 @@ export const indexes: IndexPlan[] = [
     { 'recovery.nextStepAt': 1 },
     { name: 'by_recovery', partialFilterExpression: { 'recovery.nextStepAt': { $exists: true } } },
   ],
+  // Find the destinations that the metrics count.
+  [
+    'leadSubscriptions',
+    { disabledReason: 1 },
+    { name: 'by_disabled', partialFilterExpression: { disabledReason: { $exists: true } } },
+  ],
+  [
+    'leadSubscriptions',
+    { failingSince: 1 },
+    { name: 'by_failing', partialFilterExpression: { failingSince: { $exists: true } } },
+  ],
   // Finds the destinations that receive events of a workspace's feed.
   [
     'leadSubscriptions',

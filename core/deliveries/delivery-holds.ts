@@ -5,7 +5,6 @@ import type { PendingFault } from '../delivery-stores/model.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
 import type { LiveSubscriptions } from '../destinations/live-subscriptions.ts'
 import type { DisabledReason, SubscriptionStatus } from '../destinations/model.ts'
-import type { CoreMetrics } from '../metrics.ts'
 
 export interface DeliveryHolds {
   /**
@@ -179,10 +178,9 @@ export function createSubscriptionDisabling(dependencies: {
   subscriptions: Pick<LeadSubscriptionStore, 'disable' | 'countNotFound' | 'beginDeadLetters'>
   liveSubscriptions: Pick<LiveSubscriptions, 'changed'>
   holds: Pick<DeliveryHolds, 'hold'>
-  metrics: Pick<CoreMetrics, 'subscriptionsDisabled'>
   now: () => number
 }): SubscriptionDisabling {
-  const { store, subscriptions, liveSubscriptions, holds, metrics, now } = dependencies
+  const { store, subscriptions, liveSubscriptions, holds, now } = dependencies
 
   /**
    * Handles one fault. Handling it again is safe, because a fault from before the last change of
@@ -210,7 +208,6 @@ export function createSubscriptionDisabling(dependencies: {
     const action = 'disabled' as const
     const entry = { at: new Date(now()), actor: 'service', action, attemptId, disabledReason: reason }
     if (!(await subscriptions.disable(subscriptionId, reason, entry, cause))) return
-    metrics.subscriptionsDisabled.inc({ reason })
     await holds.hold(subscriptionId)
   }
 

@@ -45,3 +45,18 @@ export function createQueueMeasurement(dependencies: {
       metrics.longestQueues.set({ workspace: workspaces.get(subscription) ?? '', subscription }, length)
   }
 }
+
+/** Returns a function that measures the state of destinations, by two index scans. */
+export function createDestinationMeasurement(dependencies: {
+  subscriptions: Pick<LeadSubscriptionStore, 'countDisabled' | 'failingSince'>
+  metrics: Pick<CoreMetrics, 'disabledSubscriptions' | 'failingDestination'>
+  now: () => number
+}): () => Promise<void> {
+  const { subscriptions, metrics, now } = dependencies
+  return async () => {
+    const since = await subscriptions.failingSince()
+    metrics.failingDestination.set(since === undefined ? 0 : (now() - since.getTime()) / 1000)
+    for (const [reason, count] of await subscriptions.countDisabled())
+      metrics.disabledSubscriptions.set({ reason }, count)
+  }
+}

@@ -1,3 +1,4 @@
+import { measureAtScrape } from '../../platform/observability/metrics.ts'
 import { createJob } from '../concurrency/job.ts'
 import type { DeliveryHoldStore } from '../delivery-stores/delivery-hold-store.ts'
 import type { DeliveryQueue } from '../delivery-stores/delivery-queue-store.ts'
@@ -24,7 +25,7 @@ import { createSuppressionGate } from './delivery-suppression.ts'
 import { createDestinationHealth } from './destination-health.ts'
 import { createLeadFanOut } from './lead-fan-out.ts'
 import { createLeadSubscriptions } from './lead-subscriptions.ts'
-import { createQueueMeasurement } from './queue-measurement.ts'
+import { createDestinationMeasurement, createQueueMeasurement } from './queue-measurement.ts'
 import { createWaitingClaims } from './waiting-claims.ts'
 import { createReadyRequests } from './webhook-requests.ts'
 
@@ -44,6 +45,7 @@ const deliveryWorkHint = 'lead-deliveries'
 
 /** Interval in milliseconds at which deliveries are reconciled with subscriptions and leads. */
 const reconcileEveryMs = 5000
+const measureDestinationsEveryMs = 30_000
 
 /** Maximum size in bytes of a webhook body. */
 const bodyMaxBytes = 65_536
@@ -108,7 +110,6 @@ export function createDeliveryService(
     subscriptions: subscriptionStore,
     liveSubscriptions,
     holds,
-    metrics,
     now,
   })
   const withoutSuppressed = createSuppressionGate({ queue, leads: leadStore, suppressions, metrics, settings })
@@ -161,6 +162,9 @@ export function createDeliveryService(
     now,
   })
 
+  const measureDestinations = createDestinationMeasurement({ subscriptions: subscriptionStore, metrics, now })
+  measureAtScrape(metrics.disabledSubscriptions, measureDestinationsEveryMs, measureDestinations)
+
   // Each task has its own job, so that a failure of one does not stop the others.
   const jobs = [
     { name: 'finish lead fan-out', run: fanOut.finish },
@@ -172,6 +176,7 @@ export function createDeliveryService(
 
   return {
     measureQueue,
+    measureDestinations,
     leadFanOut: fanOut,
     leadSubscriptions: createLeadSubscriptions({
       workspaceStore,

@@ -7,6 +7,7 @@ import {
   auditMax,
   type DisabledReason,
   defaultDisableAfterNotFound,
+  disabledByService,
   type LeadSubscription,
   type SubscriptionAuditEntry,
   type SubscriptionChanges,
@@ -25,6 +26,7 @@ export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> 
 
 /** Maximum number of notices per subscription that wait for their deliveries. */
 const noticesMax = 100
+const countedMax = 1_000
 const noFailures = { failingSince: '', deadLettersSince: '' } as const
 
 export const notDeleted = { deleted: { $exists: false } } as const
@@ -38,6 +40,10 @@ export interface LeadSubscriptionStore {
   find(subscriptionIds: string[]): Promise<LeadSubscription[]>
   /** Returns those of the given ids whose subscription has this status. */
   idsWithStatus(subscriptionIds: string[], status: SubscriptionStatus): Promise<string[]>
+  /** Counts the subscriptions that the service has disabled, by reason; at most 1,000 of them. */
+  countDisabled(): Promise<Map<DisabledReason, number>>
+  /** Returns since when an enabled subscription's destination has accepted nothing: the longest such time. */
+  failingSince(): Promise<Date | undefined>
   /** Returns subscriptions, newest first. */
   list(workspaceId: string, limit: number): Promise<LeadSubscription[]>
   /** Returns the subscriptions that receive every captured lead of the workspace. */
@@ -245,6 +251,19 @@ export function createLeadSubscriptionStore({
         { _id: subscriptionId, deadLettersSince: { $exists: false } },
         { $set: { deadLettersSince: at }, $push: { notices: { $each: [notice], $slice: -noticesMax } } },
       )
+    },
+
+    async countDisabled() {
+      const ofService = { disabledReason: { $in: [...disabledByService] }, ...notDeleted }
+      const found = leadSubscriptions.find(ofService, { projection: { disabledReason: 1 }, hint: 'by_disabled' })
+      const reasons = (await found.limit(countedMax).toArray()).map(({ disabledReason }) => disabledReason!)
+      return new Map(disabledByService.map((reason) => [reason, reasons.filter((each) => each === reason).length]))
+    },
+
+    async failingSince() {
+      const failing = { failingSince: { $exists: true }, status: 'enabled' as const, ...notDeleted }
+      const options = { projection: { failingSince: 1 }, sort: { failingSince: 1 }, hint: 'by_failing' } as const
+      return (await leadSubscriptions.findOne(failing, options))?.failingSince
     },
 
     async withNotices(limit) {

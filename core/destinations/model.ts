@@ -4,7 +4,9 @@ import type { DeliveryRecovery } from './recovery-model.ts'
 import type { CustomHeader, SealedDestination, WebhookSecret } from './secrets-model.ts'
 
 export type SubscriptionStatus = 'enabled' | 'disabled'
-export const disabledReasons = ['operator', 'rejected_auth', 'gone', 'failing'] as const
+/** Why the service has disabled a subscription. */
+export const disabledByService = ['rejected_auth', 'gone', 'failing'] as const
+export const disabledReasons = ['operator', ...disabledByService] as const
 export type DisabledReason = (typeof disabledReasons)[number]
 
 /** An event about a subscription. It stays in its document until the event feed has it. */

@@ -53,6 +53,22 @@ export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<num
   for (const gauge of gauges) Object.assign(gauge, { collect })
 }
 
+/**
+ * Measures when the gauge is scraped, at most once in `everyMs`. A scrape does not wait for the
+ * measurement: it gets the values of the one before. Without scrapes nothing is measured. If it
+ * fails, the values stay until the next one.
+ */
+export function measureAtScrape(gauge: Gauge<string>, everyMs: number, measure: () => Promise<void>): void {
+  let last = Number.NEGATIVE_INFINITY
+  Object.assign(gauge, {
+    collect() {
+      if (performance.now() - last < everyMs) return
+      last = performance.now()
+      measure().catch(() => {})
+    },
+  })
+}
+
 /** Returns the metrics of a registry in the order in which they were declared. */
 export const declarationsOf = (registry: Registry): MetricDeclaration[] =>
   registry.getMetricsAsArray().map((metric) => {

@@ -45,7 +45,9 @@ const partLabels = { part: 'gateway', instance: 'gateway-1' }
 /** Two weeks in seconds. Times in these tests begin at 0. */
 const twoWeeks = 1_209_600
 const ofTask = (name: string) => `${name}{task="sweep",instance="core-1"}`
-const disabled = 'service_core_subscriptions_disabled_total{reason="gone"}'
+const disabled = 'service_core_disabled_subscriptions{reason="gone",instance="core-1"}'
+const disk = (state: string) => `service_core_database_disk_bytes{state="${state}",instance="core-1"}`
+const collection = 'service_core_collection_bytes{collection="events",instance="core-1"}'
 const unreported = 'service_delivery_unreported{instance="delivery-1"}'
 const eventLoop = 'nodejs_eventloop_lag_p99_seconds{job="service-core",instance="core-1"}'
 
@@ -114,6 +116,17 @@ const cases: Record<string, Case> = {
     minutes: 8,
     labels: { instance: 'core-1' },
   },
+  ServiceDatabaseDiskFull: {
+    firing: { [disk('all')]: '100x30', [disk('used')]: '86x30' },
+    quiet: { [disk('all')]: '100x30', [disk('used')]: '84x30' },
+    minutes: 15,
+  },
+  // The collections grow by 1 an hour. 100 or 200 are free.
+  ServiceDatabaseDiskFills: {
+    firing: { [disk('all')]: '300x1800', [disk('used')]: '200x1800', [collection]: '0+0.0166667x1800' },
+    quiet: { [disk('all')]: '400x1800', [disk('used')]: '200x1800', [collection]: '0+0.0166667x1800' },
+    minutes: 1600,
+  },
   ServiceDatabaseFailures: {
     firing: { service_core_database_failures_total: '0+90x30' },
     quiet: { service_core_database_failures_total: '0+30x30' },
@@ -135,11 +148,17 @@ const cases: Record<string, Case> = {
     quiet: { [deadLetters]: '1x30' },
     minutes: 10,
   },
+  // It fires as long as the subscription is disabled, and ends when it is enabled.
   ServiceSubscriptionDisabled: {
-    firing: { [disabled]: '0x5 1x30' },
-    quiet: { [disabled]: '1x30' },
-    minutes: 10,
+    firing: { [disabled]: '1x300' },
+    quiet: { [disabled]: '1x200 0x100' },
+    minutes: 290,
     labels: { reason: 'gone' },
+  },
+  ServiceDestinationFails: {
+    firing: { service_core_failing_destination_seconds: '0+60x100' },
+    quiet: { service_core_failing_destination_seconds: '0+60x58 0x100' },
+    minutes: 70,
   },
   ServiceResultsUnreported: {
     firing: { [unreported]: '501x10' },
@@ -204,13 +223,21 @@ const cases: Record<string, Case> = {
 
 const { groups } = parse(await readFile(alertsFile, 'utf8')) as {
   groups: {
-    rules: { alert: string; labels: Record<string, string>; annotations: { summary: string } }[]
+    rules: { alert: string; labels: Record<string, string>; annotations: { summary: string; runbook_url: string } }[]
   }[]
 }
 const rules = groups.flatMap((group) => group.rules)
 
 it('every alert has a test case', () => {
   expect(Object.keys(cases)).toEqual(rules.map(({ alert }) => alert))
+})
+
+it('every alert links to its paragraph of On call, and every paragraph belongs to an alert', async () => {
+  const onCall = await readFile(join(import.meta.dirname, '../../docs/on-call.md'), 'utf8')
+  const paragraphs = [...onCall.matchAll(/^## (\w+)\n\n\S/gm)].map(([, alert = '']) => alert)
+  expect(paragraphs).toEqual(rules.map(({ alert }) => alert))
+  for (const { alert, annotations } of rules)
+    expect(annotations.runbook_url).toBe(`docs/on-call.md#${alert.toLowerCase()}`)
 })
 
 it.skipIf(!isThere).each(rules)(
@@ -221,7 +248,7 @@ it.skipIf(!isThere).each(rules)(
       /\{\{ \$labels\.(\w+) \}\}/g,
       (_, name: string) => labels[name] ?? '',
     )
-    const expected = { exp_labels: { ...rule.labels, ...labels }, exp_annotations: { summary } }
+    const expected = { exp_labels: { ...rule.labels, ...labels }, exp_annotations: { ...rule.annotations, summary } }
     const test = (series: Series, alerts: object[]) => ({
       interval: '1m',
       input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),

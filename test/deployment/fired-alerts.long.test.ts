@@ -24,6 +24,10 @@ const notFired = {
   ServiceSendQueueGrows:
     'needs 5,000 waiting sends while a core answers slowly; if no core answers, the gateway refuses sends at once',
   ServiceWakeupsMissed: 'needs more than one lost wake-up each second, again and again',
+  ServiceDatabaseSlow: '`test/operator/slow-database.long.test.ts` slows the database; here it is frozen',
+  ServiceDatabaseDiskFull: 'needs a full disk',
+  ServiceDatabaseDiskFills: 'needs a day of growth',
+  ServiceDestinationFails: 'its limit is an hour',
   ServiceJobStuck: 'its limit is three periods and five minutes',
 }
 const fired = new Set<string>()
@@ -139,7 +143,7 @@ describe.skipIf(!hasPrometheus)('alerts', () => {
   it('fire when a destination is gone and another one always fails', async () => {
     const { operator, captureLeads, service } = deployment
     const { workspaceId } = service.demo
-    await captureLeads('/410', 1)
+    const gone = await captureLeads('/410', 1)
     const subscriptionId = await captureLeads('/500', 1)
     const { deliveries } = await operator.leads.listDeliveries({ workspaceId, subscriptionId })
     const { deliveryId } = deliveries[0]!
@@ -151,6 +155,8 @@ describe.skipIf(!hasPrometheus)('alerts', () => {
     })
     await Promise.all([firing('ServiceDeadLetters'), firing('ServiceSubscriptionDisabled', { reason: 'gone' })])
     await operator.leads.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
+    await operator.leads.updateSubscription({ subscriptionId: gone, status: SubscriptionStatus.ENABLED })
+    await deployment.mended('ServiceSubscriptionDisabled')
   })
 
   describe.concurrent('in parts', () => {
@@ -251,7 +257,7 @@ describe.skipIf(!hasPrometheus)('alerts', () => {
 
   it('fire when all cores hang while deliveries end', async () => {
     const { service, receiver, captureLeads } = deployment
-    // The alerts about destinations end too, when their windows have passed.
+    // The alert about dead letters ends too, when its window has passed.
     await deployment.quiet()
     const held: ServerResponse[] = []
     receiver.on('/long', (_, response) => void held.push(response))

@@ -26,6 +26,7 @@ export interface Rule {
   alert: string
   expr: string
   for?: string
+  keep_firing_for?: string
   labels: Record<string, string>
 }
 
@@ -64,6 +65,7 @@ export const shortenRule = (rule: Rule): Rule => ({
   ...rule,
   expr: rule.expr.replaceAll(/\[[\w:]+\]/g, (window) => window.replaceAll(/\d+[smhd]/g, shorten)),
   ...(rule.for !== undefined && { for: shorten(rule.for) }),
+  ...(rule.keep_firing_for !== undefined && { keep_firing_for: shorten(rule.keep_firing_for) }),
 })
 
 /**
