@@ -71,7 +71,7 @@ describe('CORS', () => {
 
   test('a page of an allowed origin can read the errors that come before all checks', async () => {
     const { raw, gateway, port } = await startTestGateway()
-    const request = `GET ${PREFIX}/config/pk_demo HTTP/1.1\r\nOrigin: ${SITE}\r\nConnection: close\r\n`
+    const request = `GET ${PREFIX}/events HTTP/1.1\r\nOrigin: ${SITE}\r\nConnection: close\r\n`
     const late = openSocket(port, request, { allowHalfOpen: false })
     await expect.poll(() => late.socket.bytesWritten).toBeGreaterThan(0)
     const withoutHost = await raw(`${request}\r\n`)
