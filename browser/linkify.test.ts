@@ -1,5 +1,7 @@
+import { domainToASCII } from 'node:url'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { runs } from '../test/support/is-long.ts'
 import { linkify, safeHref } from './linkify.ts'
 
 const links = (text: string) => linkify(text).flatMap(({ href }) => href ?? [])
@@ -22,8 +24,57 @@ describe('linkify', () => {
     ['Write to ada.b+c@shop.example. Not to @ada or a@b', ['mailto:ada.b+c@shop.example']],
     ['Call +43 (1) 234-56 78, order 123456789, 1+1', ['tel:+4312345678']],
     ['https://example.com/?to=ada@shop.example', ['https://example.com/?to=ada@shop.example']],
+    ['见https://a.example。谢谢', ['https://a.example/']],
+    ['https://a.example見て、https://a.example를', ['https://a.example/', 'https://a.example/']],
+    ['「https://a.example/b」です', ['https://a.example/b']],
+    ['https://a.example/电影（一）', ['https://a.example/%E7%94%B5%E5%BD%B1%EF%BC%88%E4%B8%80%EF%BC%89']],
+    ['https://例え.テスト/', ['https://xn--r8jz45g.xn--zckzah/']],
+    [
+      'http://localhost:3000/x http://[::1]:81/a https://a.example:',
+      ['http://localhost:3000/x', 'http://[::1]:81/a', 'https://a.example/'],
+    ],
+    ['写信给ada@example.com，或ada@sub.müller.de', ['mailto:ada@example.com', 'mailto:ada@sub.müller.de']],
+    ['éa@example.com ada@example.com으로', ['mailto:ada@example.com']],
+    ['https://bank。example/ https://ｂank.example/ https://a.b\u00adc.example https://a.b%2ec/', []],
   ])('linkify finds the links in the text: %s', (text, expected) => {
     expect(links(text)).toEqual(expected)
+  })
+
+  it.each(['https://a.example', 'https://a.example/b', 'www.a.example', 'ada@a.example'])(
+    'linkify keeps punctuation of every script, and what follows it, out of %s',
+    (address) => {
+      const punctuation = Array.from({ length: 0x1ffff }, (_, code) => String.fromCodePoint(code)).filter((sign) =>
+        /(?![\0-\x7f])\p{P}/u.test(sign),
+      )
+      expect(punctuation.length).toBeGreaterThan(700)
+      for (const sign of punctuation) {
+        expect(linkify(`${sign}${address}${sign}`).filter(({ href }) => href)).toMatchObject([{ text: address }])
+        if (address.endsWith('/b')) continue
+        const [link] = linkify(`${address}${sign}字b.example`).filter(({ href }) => href)
+        expect([sign, link?.text]).toEqual([sign, address])
+      }
+    },
+  )
+
+  it('linkify never returns a link to a host that differs from the text', () => {
+    const sign = fc.oneof(
+      fc.string({ unit: 'grapheme', minLength: 1, maxLength: 1 }),
+      fc.constantFrom('。', '．', '／', '\u00ad', '\u200d', '％', '%2e', '＠', '\\', 'ｂ', 'ß', 'İ'),
+    )
+    fc.assert(
+      fc.property(
+        fc.array(fc.oneof(sign, fc.constantFrom('a', 'b', '.', '例', 'é', '/')), { maxLength: 12 }),
+        (signs) => {
+          for (const { text, href } of linkify(`https://a.${signs.join('')}`)) {
+            if (!href) continue
+            const shown = /^https:\/\/([^/\\?#:]*)/.exec(text)![1]!
+            const same = shown.normalize('NFKC') === shown.normalize('NFC') && /^[\p{L}\p{M}\p{N}._-]+$/u.test(shown)
+            expect([text, same, new URL(href).hostname]).toEqual([text, true, domainToASCII(shown)])
+          }
+        },
+      ),
+      runs(20_000),
+    )
   })
 
   it.each([
@@ -31,6 +82,9 @@ describe('linkify', () => {
     ['dots before a letter', (size: number) => `http://a${'.'.repeat(size)}b`],
     ['brackets of both kinds', (size: number) => `http://a${'('.repeat(size)}${').'.repeat(size)}`],
     ['links without an end', (size: number) => 'http://'.repeat(size)],
+    ['links without spaces', (size: number) => 'http://a.example。'.repeat(size / 20)],
+    ['open brackets', (size: number) => `http://a.example/${'（'.repeat(size)}`],
+    ['quoted links', (size: number) => '「http://a.example/」'.repeat(size / 20)],
     ['links', (size: number) => 'http://a.example) '.repeat(size / 8)],
     ['user names', (size: number) => `http://${'a@'.repeat(size)}`],
   ])('linkify takes a time in proportion to the length of %s', (_, textOf) => {

@@ -127,8 +127,9 @@ function bodyNodes(body: string, texts: WidgetTexts): Node[] {
   return linkify(body).map(({ text, href }) => {
     if (!href) return document.createTextNode(text)
     if (!href.startsWith('http')) return element('a', { href }, text)
-    const hint = element('span', { class: 'visually-hidden' }, ` (${texts.opensInNewTab})`)
-    return element('a', { href, target: '_blank', rel: 'noopener noreferrer' }, text, hint)
+    // A label, because hidden words would be copied with the address.
+    const label = `${text} (${texts.opensInNewTab})`
+    return element('a', { href, target: '_blank', rel: 'noopener noreferrer', 'aria-label': label }, text)
   })
 }
 
