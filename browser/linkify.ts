@@ -12,6 +12,8 @@ const signs = `(?:${sign}|(?![!-~])[\\p{Ps}\\p{Pi}](?:${sign})*(?![!-~])[\\p{Pe}
 const foreignDot = '[^\\s/.:]{0,63}[。．｡]'
 
 interface AddressKind {
+  /** Text without which the pattern matches nothing. */
+  mark: string
   pattern: RegExp
   /** Returns the part of a match that is the address. */
   cut(found: string): string
@@ -21,18 +23,21 @@ interface AddressKind {
 
 /** The kinds of addresses. A pattern is not applied to links that earlier patterns have found. */
 const kinds: AddressKind[] = [
-  { pattern: new RegExp(`\\bhttps?://(?!${foreignDot})${signs}`, 'giu'), cut: cutUrl, hrefOf: safeHref },
+  { mark: '//', pattern: new RegExp(`\\bhttps?://(?!${foreignDot})${signs}`, 'giu'), cut: cutUrl, hrefOf: safeHref },
   {
+    mark: '.',
     pattern: new RegExp(`\\bwww\\.(?!${foreignDot})${signs}`, 'giu'),
     cut: cutUrl,
     hrefOf: (shown) => safeHref(`https://${shown}`),
   },
   {
+    mark: '@',
     pattern: new RegExp(`(?<![\\w.+/:-]|${spacedLetter})[\\w.+-]{1,64}@[\\p{L}\\p{M}\\p{N}.-]{3,255}`, 'gu'),
     cut: (found) => cutHost(found, found.indexOf('@') + 1),
     hrefOf: (shown) => (shown.includes('.', shown.indexOf('@') + 2) ? `mailto:${shown}` : undefined),
   },
   {
+    mark: '+',
     pattern: /\+\d[\d ()/.-]{5,18}\d/g,
     cut: (found) => found,
     hrefOf: (shown) => `tel:${shown.replace(/[^+\d]/g, '')}`,
@@ -53,7 +58,8 @@ const ending = /(?![#%&*+/=@_~|-])[\p{P}\p{Sm}\p{Cf}]/u
  */
 export function linkify(whole: string): TextPart[] {
   return kinds.reduce<TextPart[]>(
-    (parts, kind) => parts.flatMap((part) => (part.href ? part : split(part.text, kind))),
+    (parts, kind) =>
+      parts.flatMap((part) => (part.href || !part.text.includes(kind.mark) ? part : split(part.text, kind))),
     whole ? [{ text: whole }] : [],
   )
 }

@@ -12,12 +12,14 @@ const stored = (storage: KeyValueStorage) => parts.map((part) => storage.getItem
 
 /** Starts a client whose page belongs to `person`. Records its state when it sends `watched`. */
 function load(storage: KeyValueStorage, person: string | undefined, watched: RegExp) {
-  const site = { person, seen: [] as unknown[] }
+  const site = { person, seen: [] as unknown[], away: '' }
   const fetch: typeof globalThis.fetch = (input, init) => {
     const { client } = harness
     if (watched.test(`${init?.method} ${input}`) && harness.client.connection() !== 'online')
       site.seen.push([harness.bodies(), client.draft(), client.session()])
     if (watched.test(`${init?.method} ${input}`)) leftovers.push(stored(storage))
+    if (site.away === 'refused') return Promise.reject(new TypeError('Failed to fetch'))
+    if (site.away === 'hanging') return new Promise(() => {})
     return fetchFromPage(input, init)
   }
   const leftovers: string[] = []
@@ -147,6 +149,25 @@ describe('C7.4 a logout', () => {
     await next.harness.started()
     expect(next.harness.bodies()).toEqual([])
     next.harness.client.stop()
+  })
+
+  it.each(['refused', 'hanging'])('ends within two seconds while the service is %s', async (kind) => {
+    const { harness, storage, site } = await startedAs('ada', /none/)
+    harness.network.online = true
+    site.away = kind
+    const began = fixture.clock.now()
+    let outcome = ''
+    harness.client.clearIdentity().then(
+      () => (outcome = 'done'),
+      ({ code }) => (outcome = code),
+    )
+    await until(() => !/Secret|accessGrant/.test(stored(storage)))
+    await fixture.clock.advance(2_000)
+    await until(() => outcome !== '')
+    expect(outcome).toMatch(/timeout|network_error/)
+    expect(fixture.clock.now() - began).toBeLessThanOrEqual(2_000)
+    expect([harness.bodies(), harness.client.draft()]).toEqual([[], ''])
+    harness.client.stop()
   })
 
   it('renews an expired grant of the stored session first', async () => {

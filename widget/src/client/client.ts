@@ -186,7 +186,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
      * Logs the visitor out and continues with a new anonymous session. Removes the visitor's data
      * from the page at once, even if the request to the service fails.
      *
-     * @throws WidgetError if the request fails
+     * @throws WidgetError if the request fails, and `timeout` after two seconds; the request goes on
      */
     clearIdentity: identity.clearIdentity,
 

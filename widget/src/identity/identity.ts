@@ -20,6 +20,9 @@ interface IdentityDeps extends DepartureDeps {
   onSessionChange(sessionId: string): void
 }
 
+/** Longest time in milliseconds for which a logout waits for the service. */
+const longestLogoutMs = 2_000
+
 export type Identity = ReturnType<typeof createIdentity>
 
 /**
@@ -81,7 +84,7 @@ export function createIdentity(deps: IdentityDeps) {
         return deps.current()?.view()
       }),
 
-    clearIdentity: (): Promise<void> => inTurn((visit) => end(visit), false),
+    clearIdentity: (): Promise<void> => soon(inTurn((visit) => end(visit), false)),
 
     resetVisitor: (what: VisitorReset = { clearIdentity: true }): Promise<void> =>
       inTurn(async (visit) => {
@@ -104,6 +107,16 @@ export function createIdentity(deps: IdentityDeps) {
     })
     turns = turn.catch((error) => emitError(toWidgetError(error)))
     return turn
+  }
+
+  /** Rejects after `longestLogoutMs`, because a page waits for it before it logs out. The change goes on. */
+  function soon(change: Promise<void>): Promise<void> {
+    const { clock } = deps.platform
+    return new Promise((resolve, reject) => {
+      const late = new WidgetError('timeout', { retryable: true })
+      const timer = clock.setTimeout(() => reject(late), longestLogoutMs)
+      change.finally(() => clock.clearTimeout(timer)).then(resolve, reject)
+    })
   }
 
   function assertionFor(wanted?: VisitorIdentity) {
