@@ -11,6 +11,7 @@ import type { LoadPart } from '../parts.ts'
 import { createComposer } from './composer.ts'
 import { keepFocusInside } from './focus-trap.ts'
 import { createHeader } from './header.ts'
+import { keepEventsInside } from './own-events.ts'
 import { createPanelFeatures } from './panel-features.ts'
 
 /**
@@ -80,6 +81,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     notice,
     composer.element,
   )
+  keepEventsInside(panel)
   panel.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape' || event.isComposing) return
     event.stopPropagation()

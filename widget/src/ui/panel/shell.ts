@@ -7,6 +7,7 @@ import type { LauncherHost, LauncherOptions } from '../launcher/launcher-host.ts
 import logCss from '../messages/log.css?inline'
 import messagesCss from '../messages/messages.css?inline'
 import composerCss from './composer.css?inline'
+import { isField } from './own-events.ts'
 import panelCss from './panel.css?inline'
 
 export type Theme = 'auto' | 'light' | 'dark'
@@ -32,6 +33,8 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: Shel
   const added = new Set<string>()
   addSheet(sheet)
   button.append(collapse, badge)
+  // The page sees the widget's element as the target of each event. Shortcuts leave editable targets alone.
+  Object.defineProperty(host, 'isContentEditable', { configurable: true, get: () => isField(root.activeElement) })
   prefersDark.addEventListener('change', color)
   let focused: Element | null = null
   root.addEventListener('focusin', () => {
