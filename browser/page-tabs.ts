@@ -58,7 +58,10 @@ export const waitForSlot: Tabs['waitForSlot'] = (name, count, onGranted, onLost)
 
   for (let index = 0; index < count; index += 1) request(index, { signal })
   return {
-    isWanted: async () => (await locks.query()).pending!.some((lock) => lock.name!.startsWith(`${name}.`)),
+    async isWanted() {
+      const found = await locks.query().catch(() => undefined)
+      return found?.pending?.some((lock) => lock.name!.startsWith(`${name}.`)) === true
+    },
     steal: () => request(Math.floor(Math.random() * count), { steal: true }),
     release() {
       isOver = true

@@ -16,6 +16,7 @@ import type { SessionHolder, WorkspaceSession } from './session.ts'
 import { Shell } from './shell.tsx'
 import type { Shortcuts } from './shortcuts.ts'
 import { SignIn } from './sign-in.tsx'
+import { tabStore } from './storages.ts'
 import { Loading, Notice } from './ui/notice.tsx'
 
 interface AppProps {
@@ -61,7 +62,7 @@ function Starting({ isUnreachable }: { isUnreachable: boolean }) {
 function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession }) {
   const { api, holder, router } = app
   const context = useMemo<Console & { stopAlerts: () => void }>(() => {
-    const drafts = createDrafts(sessionStorage, `${session.workspaceId} ${session.operator}`)
+    const drafts = createDrafts(tabStore, `${session.workspaceId} ${session.operator}`)
     const outbox = createOutbox({
       messaging: api.messaging,
       drafts,

@@ -8,6 +8,7 @@ import { createRouter } from './router.ts'
 import { createSessionHolder, takeSignInFragment } from './session.ts'
 import { createSessionCalls } from './session-calls.ts'
 import { createShortcuts } from './shortcuts.ts'
+import { localStore } from './storages.ts'
 import './styles/index.css'
 
 const holder = createSessionHolder({
@@ -43,7 +44,7 @@ render(
     api={api}
     router={createRouter(window)}
     announcer={createAnnouncer()}
-    shortcuts={createShortcuts(document, localStorage)}
+    shortcuts={createShortcuts(document, localStore)}
   />,
   document.getElementById('console')!,
 )

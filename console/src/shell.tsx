@@ -93,6 +93,17 @@ const groups: { title: string; areas: Area[] }[] = [
     ],
   },
 ]
+const alertProblems = {
+  blocked: {
+    title: 'Notifications are blocked',
+    text: 'Allow notifications for this page in the settings of your browser, then try again.',
+  },
+  unsupported: {
+    title: 'This browser cannot show notifications',
+    text: 'Browsers of phones show none for pages like this one. Use the console on a computer to be notified.',
+  },
+}
+
 const areas = groups.flatMap((group) => group.areas)
 
 const badge = createPageBadge(document.querySelector<HTMLLinkElement>('link[rel=icon]')!)
@@ -103,7 +114,7 @@ const areaOf = ({ view }: Route) => areas.find((area) => area.view === view || a
 export function Shell() {
   const { session, holder, api, router, inbox, shortcuts, alerts, announcer } = useConsole()
   const [isHelpOpen, setHelpOpen] = useState(false)
-  const [isBlocked, setBlocked] = useState(false)
+  const [problem, setProblem] = useState<keyof typeof alertProblems>()
   const [leaving, setLeaving] = useState<{ drafts: number; failed?: boolean }>()
   const main = useRef<HTMLElement>(null)
   const workspace = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace, [session.id])
@@ -135,11 +146,9 @@ export function Shell() {
   )
 
   async function toggleAlerts() {
-    const isAllowed = await alerts.toggle()
-    setBlocked(!isAllowed)
-    announcer.say(
-      isAllowed ? `Notifications are ${alerts.isEnabled.value ? 'on' : 'off'}.` : 'The browser blocks notifications.',
-    )
+    const found = await alerts.toggle()
+    setProblem(found)
+    announcer.say(found ? alertProblems[found].title : `Notifications are ${alerts.isEnabled.value ? 'on' : 'off'}.`)
   }
 
   async function signOut() {
@@ -169,7 +178,7 @@ export function Shell() {
                     <Icon name={icon} />
                     <span class="area-name">{name}</span>
                     {view === 'inbox' && unanswered > 0 && (
-                      <span class="count">
+                      <span class="count" key={unanswered}>
                         {countText(unanswered)}
                         <span class="visually-hidden"> unanswered</span>
                       </span>
@@ -205,9 +214,9 @@ export function Shell() {
       <main id="main" class="main" ref={main} tabIndex={-1}>
         <View route={route} />
       </main>
-      {isBlocked && (
-        <Dialog title="Notifications are blocked" onClose={() => setBlocked(false)}>
-          <p class="dialog-body">Allow notifications for this page in the settings of your browser, then try again.</p>
+      {problem && (
+        <Dialog title={alertProblems[problem].title} onClose={() => setProblem(undefined)}>
+          <p class="dialog-body">{alertProblems[problem].text}</p>
         </Dialog>
       )}
       {leaving && <SignOutDialog {...leaving} onClose={() => setLeaving(undefined)} />}

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ProviderProblem, SessionEnd, SessionHolder } from './session.ts'
+import { localStore } from './storages.ts'
 import { Button } from './ui/button.tsx'
 import { Field } from './ui/field.tsx'
 import { Icon } from './ui/icon.tsx'
@@ -58,7 +59,7 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
     if (link === undefined && pasted === '')
       return refuse({ field: 'token', text: 'Paste your token, or open a sign-in link.' })
     if (displayName === '') return refuse({ field: 'name', text: 'Enter the name that visitors will see.' })
-    localStorage.setItem(nameKey, displayName)
+    localStore.setItem(nameKey, displayName)
     setBusy(true)
     const wrong = await holder.signIn(link === undefined ? { token: pasted } : { link }, displayName)
     setBusy(false)
@@ -136,7 +137,7 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
               required
               maxLength={128}
               autocomplete="off"
-              defaultValue={localStorage.getItem(nameKey) ?? ''}
+              defaultValue={localStore.getItem(nameKey) ?? ''}
             />
           )}
         </Field>

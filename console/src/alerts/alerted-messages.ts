@@ -14,7 +14,7 @@ const keptMs = 7 * 86_400_000
  * Stores the latest message of each conversation in IndexedDB. Its transactions are serialized over
  * all tabs, unlike writes to `localStorage`.
  */
-export function createAlertedMessages(factory: IDBFactory, owner: string, now: () => number): AlertedMessages {
+export function createAlertedMessages(factory: () => IDBFactory, owner: string, now: () => number): AlertedMessages {
   const opening = open(factory, `service.console.alerts ${owner}`).then((database) => {
     removeOld(database, now() - keptMs)
     return database
@@ -40,9 +40,9 @@ export function createAlertedMessages(factory: IDBFactory, owner: string, now: (
   }
 }
 
-function open(factory: IDBFactory, name: string): Promise<IDBDatabase> {
+function open(factory: () => IDBFactory, name: string): Promise<IDBDatabase> {
   return new Promise((resolve, reject) => {
-    const request = factory.open(name, 1)
+    const request = factory().open(name, 1)
     request.onupgradeneeded = () => request.result.createObjectStore(storeName)
     request.onsuccess = () => resolve(request.result)
     request.onerror = () => reject(request.error)

@@ -22,7 +22,7 @@ interface AlertDeps {
   notify(alert: Alert): void
   playSound(): void
   /** Asks the operator for the browser's permission. */
-  requestPermission(): Promise<NotificationPermission>
+  requestPermission(): Promise<NotificationPermission | 'unsupported'>
   permission: () => NotificationPermission
 }
 
@@ -53,7 +53,17 @@ export function createAlerts(deps: AlertDeps) {
     if (!(await messages.claim(found.conversationId, sequence)) || !isOn) return
     const { isFocused, isShown } = await focus.query(found.conversationId)
     if (!isShown) playSound()
-    if (!isFocused) notify(found)
+    if (isFocused) return
+    try {
+      notify(found)
+    } catch {
+      set(false)
+    }
+  }
+
+  function set(isOn: boolean) {
+    storage.setItem(enabledKey, isOn ? 'on' : 'off')
+    isEnabled.value = isOn
   }
 
   function check(all: Entries) {
@@ -81,15 +91,15 @@ export function createAlerts(deps: AlertDeps) {
 
   return {
     isEnabled,
-    /** Switches alerts on or off in all tabs. Returns false if the browser does not allow them. */
-    async toggle(): Promise<boolean> {
+    /** Switches alerts on or off in all tabs. Returns why the browser does not allow them. */
+    async toggle(): Promise<'blocked' | 'unsupported' | undefined> {
       const isOn = !isEnabled.value
-      if (isOn && (await deps.requestPermission()) !== 'granted') return false
-      storage.setItem(enabledKey, isOn ? 'on' : 'off')
-      isEnabled.value = isOn
+      const answer = isOn ? await deps.requestPermission() : 'granted'
+      if (answer !== 'granted') return answer === 'unsupported' ? answer : 'blocked'
+      set(isOn)
       // Lets the operator hear the sound, and allows the page to play it later.
       if (isOn) playSound()
-      return true
+      return undefined
     },
     /** Applies a change of the setting in another tab. */
     onStorage({ key, newValue }: Pick<StorageEvent, 'key' | 'newValue'>) {

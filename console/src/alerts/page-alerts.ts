@@ -2,6 +2,7 @@ import { effect, type ReadonlySignal, signal } from '@preact/signals'
 import type { Lifecycle, LifecycleSignal } from '../../../browser/platform.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import { conversationPath, type Router } from '../router.ts'
+import { localStore } from '../storages.ts'
 import { createAlertedMessages } from './alerted-messages.ts'
 import { type Alert, createAlerts } from './alerts.ts'
 import { createTabFocus } from './tab-focus.ts'
@@ -24,8 +25,8 @@ export function createPageAlerts({ inbox, router, owner }: { inbox: Inbox; route
   const alerts = createAlerts({
     entries: inbox.entries,
     isReady: inbox.isListed,
-    storage: localStorage,
-    messages: createAlertedMessages(indexedDB, owner, Date.now),
+    storage: localStore,
+    messages: createAlertedMessages(() => indexedDB, owner, Date.now),
     focus,
     notify,
     playSound() {
@@ -33,7 +34,7 @@ export function createPageAlerts({ inbox, router, owner }: { inbox: Inbox; route
       if (audio.state === 'running') chime(audio)
       else void audio.resume().then(() => chime(audio!))
     },
-    requestPermission: async () => (isSupported ? Notification.requestPermission() : 'denied'),
+    requestPermission: async () => (canNotify() ? Notification.requestPermission() : 'unsupported'),
     permission: () => (isSupported ? Notification.permission : 'denied'),
   })
   window.addEventListener('storage', alerts.onStorage)
@@ -51,6 +52,17 @@ export function createPageAlerts({ inbox, router, owner }: { inbox: Inbox; route
       focus.stop()
       void audio?.close()
     },
+  }
+}
+
+/** Returns false on phones whose browser has notifications of service workers only. */
+function canNotify(): boolean {
+  try {
+    // Without permission, nothing is shown.
+    if (Notification.permission !== 'granted') new Notification('')
+    return true
+  } catch {
+    return false
   }
 }
 

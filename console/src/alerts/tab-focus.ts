@@ -22,7 +22,8 @@ export function createTabFocus(locks: LockManager | undefined, page: Document, w
         if (isReleased) resolve()
         else release = resolve
       })
-    void locks?.request(`${prefix}${shown}`, { mode: 'shared' }, hold)
+    // Without storage, the browser refuses locks, and this tab counts alone.
+    locks?.request(`${prefix}${shown}`, { mode: 'shared' }, hold).catch(() => {})
   }
 
   for (const name of ['focus', 'blur', 'visibilitychange'])
@@ -39,8 +40,9 @@ export function createTabFocus(locks: LockManager | undefined, page: Document, w
      * conversation.
      */
     async query(conversationId: string): Promise<{ isFocused: boolean; isShown: boolean }> {
-      if (!locks) return { isFocused: page.hasFocus(), isShown: page.hasFocus() && shown === conversationId }
-      const held = (await locks.query()).held?.map(({ name = '' }) => name) ?? []
+      const found = await locks?.query().catch(() => undefined)
+      if (!found) return { isFocused: page.hasFocus(), isShown: page.hasFocus() && shown === conversationId }
+      const held = found.held?.map(({ name = '' }) => name) ?? []
       return {
         isFocused: held.some((name) => name.startsWith(prefix)),
         isShown: held.includes(`${prefix}${conversationId}`),

@@ -169,7 +169,11 @@ function Queues() {
             />
             <span>
               {label}
-              {count > 0 && <b class="queue-count">{countText(count)}</b>}
+              {count > 0 && (
+                <b class="queue-count" key={count}>
+                  {countText(count)}
+                </b>
+              )}
             </span>
           </label>
         )

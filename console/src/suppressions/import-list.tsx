@@ -149,7 +149,7 @@ function ImportProgress({ done, total }: { done: number; total: number }) {
   return (
     <div class="stack">
       <progress class="progress" max={total} value={done} aria-label="Import" />
-      <span class="hint">
+      <span class="hint" key={done}>
         {countOf(done, 'entry', 'entries')} of {countOf(total, 'entry', 'entries')}
       </span>
     </div>

@@ -13,9 +13,11 @@ interface WhenProps {
 export function When({ at, full, timeOnly }: WhenProps) {
   const date = dateOf(at)
   if (!date) return null
+  const text = full ? formatFull(date) : timeOnly ? formatTime(date) : formatShort(date, new Date())
   return (
-    <time dateTime={date.toISOString()} title={formatFull(date)}>
-      {full ? formatFull(date) : timeOnly ? formatTime(date) : formatShort(date, new Date())}
+    // Browsers that translate a page replace its texts, so a changed text needs a new element.
+    <time key={text} dateTime={date.toISOString()} title={formatFull(date)}>
+      {text}
     </time>
   )
 }
@@ -30,7 +32,7 @@ export function Waiting({ since }: { since: Timestamp }) {
   const date = timestampDate(since)
   const minutes = Math.max(0, Math.floor((minute.value - date.getTime()) / 60_000))
   return (
-    <time class="waiting" dateTime={date.toISOString()} title={`Waiting since ${formatFull(date)}`}>
+    <time class="waiting" key={minutes} dateTime={date.toISOString()} title={`Waiting since ${formatFull(date)}`}>
       {minutes < 1 ? (
         'just now'
       ) : (

@@ -36,13 +36,6 @@ export function ServiceWidget({ onReady, ...options }: ServiceWidgetProps): null
 export function useServiceWidget(options: ServiceWidgetOptions): Widget | undefined {
   const [widget, setWidget] = useState<Widget>()
   useServiceWidgetLoader(options, setWidget)
-  const { theme = 'auto', locale } = options
-  useEffect(() => {
-    widget?.setTheme(theme)
-  }, [widget, theme])
-  useEffect(() => {
-    widget?.setLocale(locale)
-  }, [widget, locale])
   return widget
 }
 
@@ -57,12 +50,24 @@ export function useServiceWidgetLoader(
   options: ServiceWidgetOptions,
   onWidget: (widget: Widget | undefined) => void = ignore,
 ): ServiceWidgetLoader | undefined {
-  const { siteKey, apiBaseUrl } = options
+  const { siteKey, apiBaseUrl, theme = 'auto', locale } = options
   const [loader, setLoader] = useState<ServiceWidgetLoader>()
+  const [widget, setWidget] = useState<Widget>()
   const latest = useRef({ options, onWidget })
   useEffect(() => {
     latest.current = { options, onWidget }
   })
+  function take(next: Widget | undefined) {
+    setWidget(next)
+    latest.current.onWidget(next)
+  }
+  // The chat is loaded later than the launcher, and gets the options of that time.
+  useEffect(() => {
+    widget?.setTheme(theme)
+  }, [widget, theme])
+  useEffect(() => {
+    widget?.setLocale(locale)
+  }, [widget, locale])
   useEffect(() => {
     const { identityProvider, pageContext } = latest.current.options
     // In strict mode, React removes and repeats each effect at once. The launcher is created
@@ -77,14 +82,14 @@ export function useServiceWidgetLoader(
           }),
           ...(pageContext && { pageContext: () => latest.current.options.pageContext!() }),
         },
-        (widget) => latest.current.onWidget(widget),
+        take,
       )
       setLoader(created)
     })
     return () => {
       clearTimeout(timer)
       created?.remove()
-      latest.current.onWidget(undefined)
+      take(undefined)
       setLoader(undefined)
     }
   }, [siteKey, apiBaseUrl])
