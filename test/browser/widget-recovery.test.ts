@@ -108,8 +108,28 @@ describe('a failure of the service', () => {
     const { page, complaints } = await visitRefused({ siteKey: 'pk_unknown' })
     gateway().refuseOrigin(false)
     await page.reload()
-    await expect.poll(() => ownLines(complaints).join()).toContain('InstallationNotFound')
+    await expect
+      .poll(() => ownLines(complaints).join())
+      .toBe('Chat: InstallationNotFound. No website has the site key pk_unknown (console: Websites)')
     expect(await page.locator('[data-service-widget]').count()).toBe(0)
+  })
+
+  it.each([
+    ['IdentityAssertionInvalid', 'Check key, audience and claims of the assertion for pk_friendly'],
+    ['IdentityAssertionExpired', "Sign the assertion when it is asked for, and check your server's clock"],
+    ['IdentityAssertionReplayed', 'Sign a new assertion, with a new nonce, each time'],
+  ])('if the service refuses an identity with %s, one console line says what to do', async (code, remedy) => {
+    const refusal = { status: 401, code, retryable: false }
+    await fetch(`${gateway().url}/control`, {
+      method: 'POST',
+      body: JSON.stringify({ call: 'set', siteKey: 'pk_friendly', value: { refuseIdentities: [refusal, refusal] } }),
+    })
+    const pageScript = `document.querySelector('script[data-site-key]').serviceWidget.configure({ identityProvider: async () => 'e30.e30.e30' })`
+    const complaints: string[] = []
+    const page = await visit({ pageScript, pageScriptKind: 'defer' })
+    page.on('console', (message) => complaints.push(message.text()))
+    await page.locator('[data-service-widget] .launcher').click()
+    await expect.poll(() => ownLines(complaints)).toEqual([`Chat: ${code}. ${remedy}`])
   })
 
   it('if the origin is rejected and the page opens the chat, the panel says that chat is not available', async () => {

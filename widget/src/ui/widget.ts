@@ -93,6 +93,7 @@ export function createWidget(
       showLauncherState()
     },
   })
+  client.on('error', ({ code }) => logRefusal(code, options.siteKey))
   client.on('session.ready', ({ session }) => {
     // An earlier page created this session, so report the current page to the service.
     if (storedRecord.includes(session.sessionId)) client.updatePageContext()

@@ -27,11 +27,24 @@ export async function readableRefusal(
   }
 }
 
-let lastLogged = ''
+/** What a developer can do about a code. Other codes have no line. */
+const remedies: Record<string, (siteKey: string) => string> = {
+  OriginNotAllowed: (siteKey) => `Allow ${location.origin} for ${siteKey} (console: Websites)`,
+  InstallationNotFound: (siteKey) => `No website has the site key ${siteKey} (console: Websites)`,
+  ConnectionDisabled: (siteKey) => `Enable ${siteKey} and its connection (console: Websites)`,
+  WidgetVersionUnsupported: () => 'Load the current widget.js or package',
+  IdentityAssertionInvalid: (siteKey) => `Check key, audience and claims of the assertion for ${siteKey}`,
+  IdentityAssertionExpired: () => "Sign the assertion when it is asked for, and check your server's clock",
+  IdentityAssertionReplayed: () => 'Sign a new assertion, with a new nonce, each time',
+  identity_unavailable: () => 'identityProvider failed or took more than 15 s',
+  identity_mismatch: () => 'The assertion has another subject than identify() asked for',
+}
+const logged = new Set<string>()
 
-/** Logs why the service refuses the chat, unless the same reason was logged last. */
+/** Logs what a developer can do about a refusal, once for each code. */
 export function logRefusal(code: string, siteKey: string) {
-  const line = `Chat: ${code}. Allow ${location.origin} for ${siteKey} (console: Websites)`
-  if (lastLogged !== line) console.error(line)
-  lastLogged = line
+  const remedy = remedies[code]?.(siteKey)
+  const line = `Chat: ${code}. ${remedy}`
+  if (remedy && !logged.has(line)) console.error(line)
+  logged.add(line)
 }
