@@ -1,5 +1,6 @@
 import { useSignalEffect } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { alertProblems } from './alerts/alerts.ts'
 import { createPageBadge } from './alerts/page-badge.ts'
 import { ChangesView } from './changes/changes-view.tsx'
 import { ConnectionStateLine } from './connection-state.tsx'
@@ -93,17 +94,6 @@ const groups: { title: string; areas: Area[] }[] = [
     ],
   },
 ]
-const alertProblems = {
-  blocked: {
-    title: 'Notifications are blocked',
-    text: 'Allow notifications for this page in the settings of your browser, then try again.',
-  },
-  unsupported: {
-    title: 'This browser cannot show notifications',
-    text: 'Browsers of phones show none for pages like this one. Use the console on a computer to be notified.',
-  },
-}
-
 const areas = groups.flatMap((group) => group.areas)
 
 const badge = createPageBadge(document.querySelector<HTMLLinkElement>('link[rel=icon]')!)

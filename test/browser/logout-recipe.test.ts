@@ -29,11 +29,9 @@ async function openSite(away: 'refused' | 'hanging' | 'blocked') {
   page.on('pageerror', (error) => errors.push(String(error)))
   if (away === 'blocked') {
     // A blocker removes the element, too.
-    await page.addInitScript(() => {
-      new MutationObserver(() => document.querySelector('script[data-site-key]')?.remove()).observe(document, {
-        childList: true,
-        subtree: true,
-      })
+    await page.addInitScript({
+      content: `new MutationObserver(() => document.querySelector('script[data-site-key]')?.remove())
+        .observe(document, { childList: true, subtree: true })`,
     })
   }
   await page.route('**/widget.js', (route) => {

@@ -29,6 +29,18 @@ interface AlertDeps {
 const enabledKey = 'service.console.alerts'
 const textMaxLength = 160
 
+/** Why the browser shows no notifications. */
+export const alertProblems = {
+  blocked: {
+    title: 'Notifications are blocked',
+    text: 'Allow notifications for this page in the settings of your browser, then try again.',
+  },
+  unsupported: {
+    title: 'This browser cannot show notifications',
+    text: 'Browsers of phones show none for pages like this one. Use the console on a computer to be notified.',
+  },
+}
+
 export type Alerts = ReturnType<typeof createAlerts>
 
 /**
