@@ -120,6 +120,8 @@ export interface LogEvent {
    * the end of its log.
    */
   removableAt?: Date
+  /** Subject of the operator's session or token that sent the message. Never shown. */
+  sentBy?: string
   /** Only in `message.state.changed` and `message.redacted`: sequence of the changed message. */
   messageSequence?: number
   /** True until the change is applied to its message. A crash can delay this step. */

@@ -42,6 +42,8 @@ interface AgentSend {
   /** The agent who wrote the message. Default: the assigned agent, if there is one. */
   agent?: Agent
   correlationId?: string | undefined
+  /** Subject of the caller, who may withdraw the message. */
+  sentBy?: string
 }
 
 export interface Sent {
@@ -240,7 +242,7 @@ export function createMessages({
       return sent
     },
 
-    async sendAsAgent({ conversationId, correlationId, ...input }, workspaceId) {
+    async sendAsAgent({ conversationId, correlationId, sentBy, ...input }, workspaceId) {
       const named = await agentOf({ conversationId, ...input }, workspaceId)
       validate(
         field('/clientOperationId', input.clientOperationId, operationId),
@@ -254,6 +256,7 @@ export function createMessages({
         type: 'message.received',
         operationKey: operationKeys.agentMessage(input.clientOperationId),
         inputHash: hashInput(input),
+        sentBy,
         message: {
           messageId: newId('msg'),
           author: {

@@ -1,7 +1,9 @@
+import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createBus } from '../bus.ts'
 import type { CoreContext } from '../context.ts'
+import { toMessage } from '../rpc/messaging-values.ts'
 import { encodeEvent } from '../streams/model.ts'
 import { createRecentEvents } from '../streams/recent-events.ts'
 import { say as sayAsBot } from '../test/bots.ts'
@@ -12,18 +14,19 @@ const secret = 'slipofthetongue'
 const ada = { displayName: 'Ada' }
 
 const say = async (core: CoreContext, { conversationId }: TestVisitor, body = secret) =>
-  (await core.messages.sendAsAgent({ conversationId, clientOperationId: 'slip', body, agent: ada })).event
+  (await core.messages.sendAsAgent({ conversationId, clientOperationId: 'slip', body, agent: ada, sentBy: 'ada-1' }))
+    .event
 
 const withdraw = (
   core: CoreContext,
   { conversationId }: TestVisitor,
   sequence: number,
   {
-    agentName = 'Ada',
+    subject = 'ada-1',
     anyAuthor = false,
     workspaceId,
-  }: { agentName?: string; anyAuthor?: boolean; workspaceId?: string } = {},
-) => core.redactions.redact({ conversationId, sequence, agentName }, { workspaceId, anyAuthor })
+  }: { subject?: string; anyAuthor?: boolean; workspaceId?: string } = {},
+) => core.redactions.redact({ conversationId, sequence }, { workspaceId, subject, anyAuthor })
 
 /** Everything that any reader gets of the conversation. */
 async function readings({ conversationId, credentials, sessionId, workspaceId }: TestVisitor) {
@@ -70,6 +73,18 @@ it('a withdrawn message has no text for any reader, on both cores, and its words
   expect(redaction.unapplied).toBeUndefined()
 })
 
+it('the subject that sent a message is in no answer, stream and export', async () => {
+  const visitor = await cores.newVisitor(await cores.newSite())
+  const event = await say(cores.core, visitor)
+  expect(event.sentBy).toBe('ada-1')
+  const shown: unknown[] = [toMessage(event), encodeEvent(event as Parameters<typeof encodeEvent>[0])]
+  for await (const line of cores.core.visitorExport.lines(
+    await cores.core.visitorNames.ofSession(visitor.sessionId, undefined),
+  ))
+    shown.push(line)
+  expect(inspect(shown, { depth: 10 })).not.toContain('ada-1')
+})
+
 it('a withdrawn message of a bot has no quick replies for any reader', async () => {
   const visitor = await cores.newVisitor(await cores.newSite())
   await send(cores.core, visitor, 'hello')
@@ -89,19 +104,19 @@ it('concurrent and repeated withdrawals write one event, and a repeat of the sen
   expect(types.filter((type) => type === 'message.redacted')).toHaveLength(1)
 })
 
-it('without the scope, only an agent’s message under the operator’s name can be withdrawn', async () => {
+it('without the scope, only a message that the caller sent can be withdrawn, whatever name it has', async () => {
   const visitor = await cores.newVisitor()
   const sent = (await send(cores.core, visitor, 'mine')).event.sequence
   const unnamed = (await answer(cores.core, visitor, 'unnamed')).event.sequence
   const { sequence } = await say(cores.core, visitor)
   const refused = { code: ErrorCode.PERMISSION_DENIED }
   await expect(withdraw(cores.core, visitor, sent)).rejects.toMatchObject(refused)
-  await expect(withdraw(cores.core, visitor, unnamed, { agentName: '' })).rejects.toMatchObject(refused)
-  await expect(withdraw(cores.core, visitor, sequence, { agentName: 'Bob' })).rejects.toMatchObject(refused)
+  await expect(withdraw(cores.core, visitor, unnamed, { subject: '' })).rejects.toMatchObject(refused)
+  await expect(withdraw(cores.core, visitor, sequence, { subject: 'Ada' })).rejects.toMatchObject(refused)
   const missing = { code: ErrorCode.NOT_FOUND }
   await expect(withdraw(cores.core, visitor, sequence, { workspaceId: 'ws_other' })).rejects.toMatchObject(missing)
   await expect(withdraw(cores.core, visitor, 99, { anyAuthor: true })).rejects.toMatchObject(missing)
-  await withdraw(cores.core, visitor, sent, { agentName: '', anyAuthor: true })
+  await withdraw(cores.core, visitor, sent, { subject: '', anyAuthor: true })
   await withdraw(cores.core, visitor, sequence)
   expect(
     (await cores.core.messages.list(visitor.conversationId, {})).messages.map(({ message }) => message!.body),

@@ -10,14 +10,14 @@ import { isRedaction, withoutText } from './model.ts'
 
 export interface Redactions {
   /**
-   * Removes the text of a message for all readers, and from what is sent to destinations. An operator
-   * may withdraw agents' messages under their own name, and any message with `anyAuthor`. Errors:
+   * Removes the text of a message for all readers, and from what is sent to destinations. A caller may
+   * withdraw the agents' messages that they sent, and any message with `anyAuthor`. Errors:
    * NotFound if the conversation or the message does not exist, PermissionDenied,
    * ServiceUnavailable.
    */
   redact(
-    request: { conversationId: string; sequence: number; agentName: string },
-    caller: { workspaceId?: string; anyAuthor: boolean },
+    request: { conversationId: string; sequence: number },
+    caller: { workspaceId?: string; subject: string; anyAuthor: boolean },
   ): Promise<LogEvent>
   /** Applies the events that a dead process wrote but did not apply to their messages. */
   reconcile(abandoned: LogEvent[]): Promise<void>
@@ -47,13 +47,12 @@ export function createRedactions(dependencies: {
   }
 
   return {
-    async redact({ conversationId, sequence, agentName }, { workspaceId, anyAuthor }) {
+    async redact({ conversationId, sequence }, { workspaceId, subject, anyAuthor }) {
       await conversationAccess.find(conversationId, workspaceId)
       const [found] = await events.at([{ conversationId, sequence }])
       if (!found?.message) throw new ServiceError(ErrorCode.NOT_FOUND)
-      const { messageId, author } = found.message
-      const isOwn = author.kind === 'agent' && agentName !== '' && author.displayName === agentName
-      if (!isOwn && !anyAuthor) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      const { messageId } = found.message
+      if (found.sentBy !== subject && !anyAuthor) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       const { event } = await log.append({
         conversationId,
         type: 'message.redacted',

@@ -112,7 +112,7 @@ describe('a disabled subscription with many waiting deliveries', () => {
   it('holds all deliveries after reconciliation on another core if the first core died midway', async () => {
     const { send, operator, subscriptionId, subscription, workspaceId } = await test.newScene()
     await Promise.all(Array.from({ length: 450 }, () => send()))
-    const dying = await test.client(test.mortalCore(2), ['subscriptions:write'], workspaceId)
+    const dying = await test.client(test.mortalCore(2), ['subscriptions:write', 'leads:read'], workspaceId)
     await dying.updateSubscription({ subscriptionId, ...disable }).catch(() => {})
     await test.cores[1]!.deliveryHolds.reconcile()
     await until('all to be held', async () => (await subscription()).heldDeliveries === 450)
@@ -156,7 +156,7 @@ describe('the death of a core', () => {
         await send()
         if (status === SubscriptionStatus.ENABLED)
           await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
-        const dying = await test.client(test.mortalCore(writes), ['subscriptions:write'], workspaceId)
+        const dying = await test.client(test.mortalCore(writes), ['subscriptions:write', 'leads:read'], workspaceId)
         await dying.updateSubscription({ subscriptionId, status }).catch(() => {})
         await test.cores[1]!.deliveryHolds.reconcile()
         const now = await subscription()

@@ -11,6 +11,53 @@ beforeEach(() => test.clear())
 const second = 1000
 const hour = 3_600_000
 
+describe('a caller without the scope of the data', () => {
+  const unmapped = { destinationUrl: 'https://other.example/in' }
+  const ofFeed = { types: ['lead.captured'] }
+
+  it('cannot create or change a subscription that sends leads', async () => {
+    const { workspaceId, subscriptionId } = await test.newScene()
+    const caller = await test.client(test.cores[0]!, ['subscriptions:write', 'subscriptions:read'], workspaceId)
+    for (const settings of [
+      { mappedFields: ['name'] },
+      { automatic: true },
+      { automatic: true, policy: ofFeed },
+      { policy: ofFeed },
+    ])
+      await expect(caller.createSubscription({ ...unmapped, ...settings })).rejects.toThrow('PermissionDenied')
+    await expect(caller.updateSubscription({ subscriptionId, ...unmapped })).rejects.toThrow('PermissionDenied')
+    const own = await caller.createSubscription(unmapped)
+    for (const settings of [{ mappedFields: { names: ['name'] } }, { automatic: true }, { policy: ofFeed }])
+      await expect(caller.updateSubscription({ subscriptionId: own.subscriptionId, ...settings })).rejects.toThrow(
+        'PermissionDenied',
+      )
+    await caller.updateSubscription({ subscriptionId: own.subscriptionId, destinationUrl: 'https://third.example/' })
+  })
+
+  it('sees no answer of a destination, in any method that returns attempts', async () => {
+    const { workspaceId, operator, leadId, subscriptionId, send } = await test.newScene()
+    const { attemptId, deliveryId } = await send('key')
+    const worker = await test.worker()
+    const [claimed] = await worker.claim()
+    const { claimId } = claimed!
+    const response = { status: 422, text: 'unknown: Mia' }
+    const workers = await test.client(test.cores[0]!, ['deliveries:work'])
+    const outcome = { case: 'response' as const, value: response }
+    await workers.recordAttempts({ results: [{ deliveryId, attemptId, claimId, outcome }] })
+    expect((await operator.listDeliveryAttempts({ deliveryId })).attempts[0]!.responseText).toBe('unknown: Mia')
+    expect((await operator.listDeliveries({})).deliveries[0]!.latestAttempt!.responseText).toBe('unknown: Mia')
+    const idempotencyKey = 'key'
+    for (const [scopes, text] of [
+      [['leads:deliver'], ''],
+      [['leads:deliver', 'leads:read'], 'unknown: Mia'],
+    ] as const) {
+      const caller = await test.client(test.cores[0]!, [...scopes], workspaceId)
+      const { attempt, existing } = await caller.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey })
+      expect([existing, attempt!.responseText]).toEqual([true, text])
+    }
+  })
+})
+
 describe('subscriptions', () => {
   it('a subscription is created with the given settings; only its creation returns the secret', async () => {
     const { operator, workspaceId } = await test.newScene()

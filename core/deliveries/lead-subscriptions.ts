@@ -145,7 +145,7 @@ export function createLeadSubscriptions(dependencies: {
       const { mappedFields, sentNames, automatic, policy, maxPerSecond, disableAfterNotFound, workflow } = rest
       const settings = { ...rest, destinationUrl, headers }
       validate(...settingIssues(settings, { resource }))
-      requireReadable({ resource, policy }, by)
+      requireReadable({ resource, policy, mappedFields, automatic }, by)
       await requireInstallations(workspaceId, settings)
       await requirePublicDestination(settings)
       const at = new Date(now())
@@ -182,9 +182,8 @@ export function createLeadSubscriptions(dependencies: {
     async update(subscriptionId, settings, by, operation = randomUUID()) {
       let stored = await find(subscriptionId, by)
       validate(...settingIssues(settings, stored))
-      const { resource, policy = stored.policy, workspaceId } = { ...stored, ...settings }
-      requireReadable({ resource, policy }, by)
-      await requireInstallations(workspaceId, settings)
+      requireReadable({ ...stored, ...settings }, by)
+      await requireInstallations(stored.workspaceId, settings)
       await requirePublicDestination(settings)
       const { status, ...given } = settings
       const changed = { ...given, ...(await beginning({ ...stored, policy: settings.policy })) }
@@ -193,6 +192,7 @@ export function createLeadSubscriptions(dependencies: {
       // another origin, so they are checked again.
       const tryOnce = (read: LeadSubscription) => {
         validate(...settingIssues(settings, read))
+        requireReadable({ ...read, ...settings }, by)
         const updated = { ...entry, action: 'updated' as const }
         return store.update(read, changesOf(secretBox, changed, read, entry.at), updated, `${operation} settings`)
       }
@@ -203,7 +203,7 @@ export function createLeadSubscriptions(dependencies: {
         const disabled = { ...entry, action: 'disabled' as const, disabledReason: 'operator' as const }
         await store.disable(subscriptionId, 'operator', disabled, { operation: statusOperation })
       }
-      await liveSubscriptions.changed(subscriptionId, followersOf(workspaceId))
+      await liveSubscriptions.changed(subscriptionId, followersOf(stored.workspaceId))
       // If this process crashes before this line, `DeliveryHolds.reconcile` updates the deliveries.
       if (status) await holds.applyStatus(subscriptionId)
       return view(subscriptionId, by)

@@ -4,20 +4,21 @@ import { ServiceError } from '../errors.ts'
 import { validate } from '../rules.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { LeadSubscription } from './model.ts'
-import { followsFeed, isHook } from './policy-model.ts'
+import { defaultPolicy, followsFeed, isHook, type Receives } from './policy-model.ts'
 import type { SubscriptionSettings } from './subscription-settings.ts'
 
 /**
- * Throws `PermissionDenied` if the caller may not read all events that a hook sends. Otherwise a
- * caller could send data to a destination of their own.
+ * Throws `PermissionDenied` if the caller may not read everything that a destination receives.
+ * Otherwise a caller could send data to a destination of their own.
  */
 export function requireReadable(
-  { resource, policy }: Pick<LeadSubscription, 'resource' | 'policy'>,
+  { resource, policy = defaultPolicy, mappedFields, automatic }: Omit<Receives, 'sentNames'>,
   { scopes }: { scopes?: ReadonlySet<string> },
 ) {
-  if (!scopes || !isHook({ resource })) return
-  if (policy?.types.some((type) => !scopes.has(deliveryEvents[type].scope)))
-    throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+  const sendsByItself = isHook({ resource }) || automatic || followsFeed(policy)
+  const needed = sendsByItself ? policy.types.map((type) => deliveryEvents[type].scope) : []
+  if (mappedFields.length > 0) needed.push('leads:read')
+  if (scopes && needed.some((scope) => !scopes.has(scope))) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
 }
 
 /** Checks of policies that read what the policy names. */

@@ -184,11 +184,10 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
       return {}
     },
 
-    async redactMessage({ conversationId, sequence, agent }, context) {
-      const { workspaceId, scopes } = callerOf(context)
-      const request = { conversationId, sequence, agentName: agent?.displayName ?? '' }
-      const caller = { workspaceId, anyAuthor: scopes.has('messages:redact') }
-      return { message: toMessage(await redactions.redact(request, caller)) }
+    async redactMessage({ conversationId, sequence }, context) {
+      const { workspaceId, subject, scopes } = callerOf(context)
+      const caller = { workspaceId, subject, anyAuthor: scopes.has('messages:redact') }
+      return { message: toMessage(await redactions.redact({ conversationId, sequence }, caller)) }
     },
 
     async closeConversation({ conversationId, requestRating }, context) {

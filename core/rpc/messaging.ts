@@ -66,8 +66,9 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
     async sendAgentMessage({ conversationId, clientOperationId, body, agent }, context) {
       const named = fromAgent(agent)
       const correlationId = correlationIdOf(context.requestHeader)
-      const send = { conversationId, clientOperationId, body, agent: named, correlationId }
-      const sending = messages.sendAsAgent(send, callerOf(context).workspaceId)
+      const { subject: sentBy, workspaceId } = callerOf(context)
+      const send = { conversationId, clientOperationId, body, agent: named, correlationId, sentBy }
+      const sending = messages.sendAsAgent(send, workspaceId)
       const { event, replayed } = await observed('agent', correlationId, sending)
       return { message: toMessage(event), replayed }
     },

@@ -77,7 +77,7 @@ export async function newHookScene(cores: TestCores) {
 }
 
 const withdraw = (core: CoreContext, { conversationId }: TestVisitor, sequence: number) =>
-  core.redactions.redact({ conversationId, sequence, agentName: '' }, { workspaceId: undefined, anyAuthor: true })
+  core.redactions.redact({ conversationId, sequence }, { workspaceId: undefined, subject: 'test', anyAuthor: true })
 
 export const bodyOf = ({ body }: ClaimedDelivery) => JSON.parse(Buffer.from(body).toString())
 

@@ -10,11 +10,13 @@ import {
   ResponseClass,
 } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { deliveryEvents } from '../../../contract/event-kinds.ts'
 import type { CoreContext } from '../../context.ts'
 import { type AttemptView, viewAttempts } from '../../deliveries/attempt-view.ts'
 import type { Delivery } from '../../delivery-stores/model.ts'
 import { invalid } from '../../errors.ts'
 import { callerOf, requiredWorkspace } from '../../transport/caller.ts'
+import type { Caller } from '../../workspaces/access.ts'
 import { enumValue, nameOf } from '../enum-names.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
@@ -30,25 +32,26 @@ export function deliveryCalls({
     async createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey }, context) {
       const request = { leadId, subscriptionId, idempotencyKey }
       const { attempt, existing } = await deliveries.createAttempt(request, callerOf(context))
-      return { attempt: toAttempt(attempt), existing }
+      return { attempt: toAttempt(attempt, callerOf(context)), existing }
     },
 
     async sendTestDelivery({ subscriptionId, idempotencyKey, eventType }, context) {
       const request = { subscriptionId, idempotencyKey, eventType }
       const { attempt, existing } = await deliveries.sendTest(request, callerOf(context))
-      return { attempt: toAttempt(attempt), existing }
+      return { attempt: toAttempt(attempt, callerOf(context)), existing }
     },
 
     async retryDeliveryAttempt({ attemptId, ofLead, idempotencyKey }, context) {
       const request = { attemptId, ofLead, idempotencyKey }
       const { attempt, existing } = await deliveries.retryAttempt(request, callerOf(context))
-      return { attempt: toAttempt(attempt), existing }
+      return { attempt: toAttempt(attempt, callerOf(context)), existing }
     },
 
     async listDeliveryAttempts({ leadId, deliveryId }, context) {
       if ((leadId === '') === (deliveryId === '')) throw invalid('/leadId', 'oneOf')
       const of = leadId === '' ? { deliveryId } : { leadId }
-      return { attempts: (await deliveries.listAttempts(of, callerOf(context))).map(toAttempt) }
+      const by = callerOf(context)
+      return { attempts: (await deliveries.listAttempts(of, by)).map((attempt) => toAttempt(attempt, by)) }
     },
 
     async listDeliveries(request, context) {
@@ -68,15 +71,19 @@ export function deliveryCalls({
         limit,
         pageToken: pageToken || undefined,
       })
-      return { deliveries: found.map(toDelivery), nextPageToken }
+      const by = callerOf(context)
+      return { deliveries: found.map((delivery) => toDelivery(delivery, by)), nextPageToken }
     },
   }
 }
 
-function toAttempt(attempt: AttemptView): MessageInitShape<typeof DeliveryAttemptSchema> {
+/** A destination may repeat the data that it received, so its answer needs the scope of that data. */
+function toAttempt(attempt: AttemptView, { scopes }: Caller): MessageInitShape<typeof DeliveryAttemptSchema> {
+  const { responseText, eventType = 'lead.ready-for-delivery' } = attempt
   const { status, responseClass, failureReason, failurePhase, nextRetryAt, createdAt, updatedAt, ...rest } = attempt
   return {
     ...rest,
+    responseText: scopes.has(deliveryEvents[eventType].scope) ? responseText : undefined,
     status: enumValue(DeliveryStatus, status),
     responseClass: responseClass ? enumValue(ResponseClass, responseClass) : ResponseClass.UNSPECIFIED,
     failureReason: failureReason ? enumValue(FailureReason, failureReason) : FailureReason.UNSPECIFIED,
@@ -87,7 +94,7 @@ function toAttempt(attempt: AttemptView): MessageInitShape<typeof DeliveryAttemp
   }
 }
 
-function toDelivery(delivery: Delivery): MessageInitShape<typeof DeliverySchema> {
+function toDelivery(delivery: Delivery, by: Caller): MessageInitShape<typeof DeliverySchema> {
   const { deliveryId, leadId, subscriptionId, status, createdAt, updatedAt, handoff } = delivery
   const latest = viewAttempts(delivery).at(-1)
   return {
@@ -95,7 +102,7 @@ function toDelivery(delivery: Delivery): MessageInitShape<typeof DeliverySchema>
     leadId,
     subscriptionId,
     status: enumValue(DeliveryStatus, status),
-    latestAttempt: latest && toAttempt(latest),
+    latestAttempt: latest && toAttempt(latest, by),
     createdAt: timestampFromDate(createdAt),
     updatedAt: timestampFromDate(updatedAt),
     handoff: handoff && { ...handoff, at: timestampFromDate(handoff.at) },

@@ -120,7 +120,8 @@ export declare type DeliveryAttempt = Message<"service.lead.v1.DeliveryAttempt">
 
   /**
    * Beginning of the destination's response: at most 300 characters on one line. Empty if the
-   * destination accepted the request or answered without text.
+   * destination accepted the request or answered without text, or if the caller lacks the scope of the data that the
+   * request carried.
    *
    * @generated from field: string response_text = 18;
    */

@@ -467,7 +467,8 @@ export declare const LeadService: GenService<{
     output: typeof RecordAttemptsResponseSchema;
   },
   /**
-   * Creates a lead subscription. For 24 hours, a call that repeats an idempotency key with the same
+   * Creates a lead subscription. One that maps fields or sends leads by itself needs the scope
+   * `leads:read` too, also to change it. For 24 hours, a call that repeats an idempotency key with the same
    * input changes nothing. The repeated call returns the current subscription and the secret that
    * the first call created, masked after ten minutes. UpdateSubscription and
    * RotateSubscriptionSecret behave the same way. Errors: NotFound for an unknown workspace, ValidationFailed (rule `publicAddress` if the

@@ -685,7 +685,7 @@ export declare type RedactMessageRequest = Message$1<"service.messaging.v1.Redac
   sequence: number;
 
   /**
-   * The operator. An agent's message under this name can be withdrawn without `messages:redact`.
+   * Ignored. The caller's session or token says who withdraws the message.
    *
    * @generated from field: service.messaging.v1.Agent agent = 3;
    */
@@ -3670,8 +3670,8 @@ export declare const MessagingService: GenService<{
   },
   /**
    * Withdraws a message: removes its text from the log, history, search and export, and sends
-   * `message.redacted` to the visitor. Idempotent. Without the scope `messages:redact`, only agents'
-   * messages under the name of `agent` can be withdrawn. Copies that left the service, for example by
+   * `message.redacted` to the visitor. Idempotent. Without the scope `messages:redact`, only an
+   * agent's message that the caller's own session or token sent can be withdrawn. Copies that left the service, for example by
    * webhook, stay. Errors: NotFound for an unknown conversation or message, PermissionDenied.
    *
    * @generated from rpc service.messaging.v1.MessagingService.RedactMessage
