@@ -3,8 +3,6 @@ import { refusal } from '../test/core-answers.ts'
 import { SITE } from '../test/test-core.ts'
 import { startTestGateway, type TestGateway } from '../test/test-gateway.ts'
 
-const FRESH_MS = 500
-
 const read = ({ call }: TestGateway, path = '/config/pk_demo', headers: Record<string, string> = {}) =>
   call('GET', path, { headers: { authorization: null, ...headers } })
 
@@ -16,19 +14,7 @@ async function outcomeOf(answer: Promise<Response>) {
 }
 
 describe('configuration', () => {
-  test('causes at most one call to a core in 500 ms, for any number of requests', async () => {
-    const gateway = await startTestGateway()
-    const answers = await Promise.all(Array.from({ length: 50 }, () => read(gateway)))
-    expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200))
-    expect(new Set(await Promise.all(answers.map((answer) => answer.text()))).size).toBe(1)
-    for (let sent = 0; sent < 10; sent += 1) expect((await read(gateway)).status).toBe(200)
-    expect(gateway.core.count('getConfig')).toBe(1)
-    gateway.clock.advance(FRESH_MS)
-    for (let sent = 0; sent < 10; sent += 1) expect((await read(gateway)).status).toBe(200)
-    expect(gateway.core.count('getConfig')).toBe(2)
-  })
-
-  test('has the same headers and body from the cache; a HEAD answer has the length, a 304 answer has the ETag', async () => {
+  test('has the same headers and body each time; a HEAD answer has the length, a 304 answer has the ETag', async () => {
     const gateway = await startTestGateway()
     const [first, again] = [await read(gateway), await read(gateway)]
     const headersOf = ({ headers }: Response) => {
@@ -51,11 +37,10 @@ describe('configuration', () => {
     expect(unchanged.headers.get('content-type')).toBeNull()
   })
 
-  test('shows a change within a second, with another ETag', async () => {
+  test('shows a change at once, with another ETag', async () => {
     const gateway = await startTestGateway()
     const before = await read(gateway)
     gateway.core.siteTitle = 'Sale'
-    gateway.clock.advance(FRESH_MS)
     const etag = before.headers.get('etag')!
     const after = await read(gateway, '/config/pk_demo', { 'if-none-match': etag })
     expect(after.headers.get('etag')).not.toBe(etag)
@@ -63,31 +48,27 @@ describe('configuration', () => {
   })
 
   test.each(['InstallationNotFound', 'OriginNotAllowed', 'ConnectionDisabled'] as const)(
-    'is refused with %s at most a second after a core begins to refuse it',
+    'is refused with %s as soon as a core refuses it',
     async (code) => {
       const gateway = await startTestGateway()
       expect((await read(gateway)).status).toBe(200)
       gateway.core.refuseConfig = code
-      gateway.clock.advance(FRESH_MS)
       const refused = await read(gateway)
       expect(await refused.json()).toMatchObject({ code, terminal: true })
       gateway.core.refuseConfig = undefined
-      gateway.clock.advance(FRESH_MS)
       expect((await read(gateway)).status).toBe(200)
     },
   )
 
-  test('is found within a second after the installation is created, although its key was unknown before', async () => {
+  test('is found as soon as the installation is created, although its key was unknown before', async () => {
     const gateway = await startTestGateway()
     for (let sent = 0; sent < 5; sent += 1)
       expect(await outcomeOf(read(gateway, '/config/pk_new'))).toEqual([404, 'InstallationNotFound'])
-    expect(gateway.core.count('getConfig')).toBe(1)
     gateway.core.siteKeys.add('pk_new')
-    gateway.clock.advance(FRESH_MS)
     expect(await outcomeOf(read(gateway, '/config/pk_new'))).toEqual([200, 'Shop'])
   })
 
-  test('is refused for an unknown key, and each request counts as a refusal, even if answered from the cache', async () => {
+  test('is refused for an unknown key, and each request counts as a refusal', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_REFUSALS_PER_MINUTE: '3' } })
     const statuses: number[] = []
     for (let sent = 0; sent < 5; sent += 1) statuses.push((await read(gateway, '/config/pk_new')).status)
@@ -95,7 +76,7 @@ describe('configuration', () => {
     expect((await read(gateway)).status).toBe(429)
   })
 
-  test('that is cached for one origin is not sent to an origin that the core refuses', async () => {
+  test('that was sent to one origin is not sent to an origin that the core refuses', async () => {
     const gateway = await startTestGateway()
     expect((await read(gateway)).status).toBe(200)
     gateway.core.origins.add('https://other.example')
@@ -104,14 +85,12 @@ describe('configuration', () => {
     gateway.core.refuseNext = refusal('OriginNotAllowed')
     const foreign = { origin: 'https://other.example' }
     expect(await outcomeOf(read(gateway, '/config/pk_demo', foreign))).toEqual([403, 'OriginNotAllowed'])
-    expect(await outcomeOf(read(gateway, '/config/pk_demo', foreign))).toEqual([403, 'OriginNotAllowed'])
     expect(await outcomeOf(read(gateway))).toEqual([200, 'Shop'])
   })
 
   test('is answered with 503 while no core is reachable, and with 200 afterwards', async () => {
     const gateway = await startTestGateway()
     expect((await read(gateway)).status).toBe(200)
-    gateway.clock.advance(FRESH_MS)
     gateway.core.down = true
     expect(await outcomeOf(read(gateway))).toEqual([503, 'ServiceUnavailable'])
     gateway.core.down = false

@@ -6,7 +6,6 @@ import type { WidgetConfig } from '#proto/session/v1/session_pb.js'
 import { compatibility } from '../../contract/event-categories.ts'
 import type { AllFields } from '../../contract/proto-fields.ts'
 import { CONTRACT, CONTRACT_VERSION } from '../../contract/public-api.ts'
-import { createAnswerCache } from '../core-calls/answer-cache.ts'
 import { timeOf } from '../core-calls/proto-values.ts'
 import { matchesEtag } from '../http/etag.ts'
 import { callOptions, type RouteDeps } from '../route-deps.ts'
@@ -18,26 +17,9 @@ interface EncodedConfig {
   etag: string
 }
 
-/**
- * How long a configuration is cached. A change of the installation takes effect within a second.
- * Each pair of site key and origin causes at most two calls to a core per second.
- */
-const FRESH_MS = 500
-const CACHE_MAX_BYTES = 16 * 1024 * 1024
-/** Rough size of a cache entry without its body. */
-const ENTRY_BYTES = 1_024
-/** V8 stores some texts with two bytes per character. */
-const CHARACTER_BYTES = 2
-
 /** GET /config/{publicSiteKey} */
 export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, deps) => {
-  const { core, refusals, heartbeatSeconds, now } = deps
-  const configs = createAnswerCache<EncodedConfig>({
-    freshMs: FRESH_MS,
-    maxSize: CACHE_MAX_BYTES,
-    sizeOf: ({ body }) => ENTRY_BYTES + CHARACTER_BYTES * body.length,
-    now,
-  })
+  const { core, refusals, heartbeatSeconds } = deps
 
   app.get(
     '/config/:publicSiteKey',
@@ -55,28 +37,24 @@ export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, de
         described: { headers: ['If-None-Match'], errors: ['InstallationNotFound', 'ConnectionDisabled'] },
       },
     },
-    (request, reply) => {
+    async (request, reply) => {
       const { publicSiteKey } = request.params
       const origin = request.headers.origin!
-      const key = `${publicSiteKey} ${origin}`
-      const known = configs.fresh(key)
-      if (known !== undefined) return send(known, reply)
-      const read = () =>
-        configs.ask(key, async () => {
-          const { config } = await core.sessions.getConfig({ publicSiteKey, origin }, callOptions(request))
-          const answer = toAnswer(config!, heartbeatSeconds)
-          const hash = createHash('sha256').update(JSON.stringify(answer)).digest('base64url')
-          return { body: String(reply.serialize(answer)), etag: `"${hash.slice(0, 27)}"` }
-        })
-      return refusals.check(request, 'site', key, read).then((answer) => send(answer, reply))
+      // No answer is cached here: a core refuses as soon as a site is disabled or deleted.
+      const { config } = await refusals.check(request, 'site', `${publicSiteKey} ${origin}`, () =>
+        core.sessions.getConfig({ publicSiteKey, origin }, callOptions(request)),
+      )
+      const answer = toAnswer(config!, heartbeatSeconds)
+      const hash = createHash('sha256').update(JSON.stringify(answer)).digest('base64url')
+      return send({ body: String(reply.serialize(answer)), etag: `"${hash.slice(0, 27)}"` }, reply)
     },
   )
 }
 
-function send({ body, etag }: EncodedConfig, reply: FastifyReply): void {
+function send({ body, etag }: EncodedConfig, reply: FastifyReply): FastifyReply {
   reply.headers({ 'cache-control': 'public, max-age=60', etag })
-  if (matchesEtag(reply.request.headers['if-none-match'], etag)) reply.code(304).send()
-  else reply.header('content-type', 'application/json; charset=utf-8').send(body)
+  if (matchesEtag(reply.request.headers['if-none-match'], etag)) return reply.code(304).send()
+  return reply.header('content-type', 'application/json; charset=utf-8').send(body)
 }
 
 function toAnswer(config: WidgetConfig, heartbeatSeconds: number): WidgetConfigAnswer {
