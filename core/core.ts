@@ -18,6 +18,9 @@ export interface CoreStartOptions {
   nudge?: Nudge
 }
 
+/** Maximum wait in milliseconds for what other cores have announced, if the database is slow. */
+const longestWaitMs = 5_000
+
 /**
  * Starts a core. Waits for an unreachable database until the configured time limit, or until the
  * signal aborts. The error names the wrong setting or contains the last failure of the database.
@@ -50,5 +53,7 @@ export async function startCore(config: CoreConfig, { logger, signal, nudge }: C
   const database = await retryAtStart(open, { logger, signal, withinMs: config.MONGODB_START_TIMEOUT_MS })
   const context = createCoreContext({ config, secretKeys, workspaceSessionSecrets, database, nudge, logger, metrics })
   context.start()
+  // Before the first call, a core must know which keys the other cores accept.
+  await context.wakeups.caughtUp(longestWaitMs)
   return context
 }

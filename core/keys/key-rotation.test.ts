@@ -132,3 +132,57 @@ describe('the secret keys', () => {
     expect(box.open(now!.identitySecrets[0]!.sealed)).toBe(secret.secret)
   })
 })
+
+describe('the key that signs', () => {
+  it('is the first one that every live core has announced', () => {
+    let time = 0
+    const keyring = createKeyring(parseSecretKeys(['k2', 'k1'].map(key).join()), () => time)
+    const chosen = () => {
+      keyring.choose()
+      return keyring.current('access-grant').kid
+    }
+    expect(chosen()).toBe('k2')
+    keyring.announcedBy('old', ['k1'])
+    keyring.announcedBy('new', ['k2', 'k1'])
+    expect(chosen()).toBe('k1')
+    time += 14_000
+    keyring.announcedBy('new', ['k2', 'k1'])
+    expect(chosen()).toBe('k1')
+    // The old core has died.
+    time += 2_000
+    expect(chosen()).toBe('k2')
+    keyring.announcedBy('last step', ['k2'])
+    expect(chosen()).toBe('k2')
+    keyring.announcedBy('started again with its old keys', ['k1'])
+    expect(chosen()).toBe('k2')
+    time += 20_000
+    keyring.announcedBy('foreign', ['k9'])
+    expect(chosen()).toBe('k2')
+  })
+
+  it('makes grants of a new core valid on a core that does not know the new key yet', async () => {
+    const database = testDatabase()
+    const start = async (...kids: string[]) => {
+      const core = createCoreContext({
+        config: readCoreConfig({}),
+        secretKeys: parseSecretKeys(kids.map(key).join(',')),
+        database: await openTestDatabase(database),
+        logger: pino({ level: 'silent' }),
+      })
+      cores.push(core)
+      core.start()
+      await core.wakeups.caughtUp(60_000)
+      return core
+    }
+    const old = await start('k1')
+    const { workspaceId } = await old.workspaces.createWorkspace('Shop')
+    const { connectionId } = await old.workspaces.createConnection(workspaceId, 'Site', undefined)
+    const { installation } = await old.workspaces.createInstallation(connectionId, { origins: [origin] }, undefined)
+    const core = await start('k2', 'k1')
+    const request = { publicSiteKey: installation.publicSiteKey, origin, clientInstanceId: 'b', idempotencyKey: 'key' }
+    const { accessGrant, renewalToken } = (await core.sessions.create(request)).content
+    await old.visitorAccess.authorize({ accessGrant, origin })
+    expect(renewalToken).toMatch(/^k1\./)
+    expect(old.secretBox.open(core.secretBox.seal('secret'))).toBe('secret')
+  })
+})

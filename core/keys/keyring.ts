@@ -18,8 +18,17 @@ export interface Keyring {
   current(purpose: KeyPurpose): DerivedKey
   /** Returns an accepted key by its id; undefined for an unknown id. */
   find(purpose: KeyPurpose, kid: string): DerivedKey | undefined
-  /** Returns all accepted keys, the current one first. */
+  /** Returns all accepted keys, in the order of the settings. */
   all(purpose: KeyPurpose): DerivedKey[]
+  /** Ids of all accepted keys, in the order of the settings. */
+  kids: string[]
+  /** Must be called when another core has announced the ids of its keys. */
+  announcedBy(core: string, kids: readonly string[]): void
+  /**
+   * Makes the first key that every live core has announced the current one. Before the first call,
+   * and if the cores have no key in common, the first key is the current one.
+   */
+  choose(): void
 }
 
 export interface SecretKey {
@@ -29,10 +38,21 @@ export interface SecretKey {
 }
 
 /**
- * Derives the keys of every purpose (HKDF-SHA256, RFC 5869). The first secret key is the current
+ * Time in milliseconds for which a silent core counts as live. Such a core may only be slow, or
+ * its supervisor starts it again with the same keys.
+ */
+const liveForMs = 15_000
+
+/**
+ * Derives the keys of every purpose (HKDF-SHA256, RFC 5869). One of the secret keys is the current
  * one. The others are only used to verify and decrypt.
  */
-export function createKeyring(secretKeys: [SecretKey, ...SecretKey[]]): Keyring {
+export function createKeyring(
+  secretKeys: [SecretKey, ...SecretKey[]],
+  monotonic: () => number = () => performance.now(),
+): Keyring {
+  const announced = new Map<string, { kids: readonly string[]; at: number }>()
+  let current = 0
   const derived = new Map<KeyPurpose, [DerivedKey, ...DerivedKey[]]>()
 
   function keysFor(purpose: KeyPurpose) {
@@ -50,9 +70,17 @@ export function createKeyring(secretKeys: [SecretKey, ...SecretKey[]]): Keyring 
   }
 
   return {
-    current: (purpose) => keysFor(purpose)[0],
+    current: (purpose) => keysFor(purpose)[current]!,
     find: (purpose, kid) => keysFor(purpose).find((key) => key.kid === kid),
     all: keysFor,
+    kids: secretKeys.map(({ kid }) => kid),
+    announcedBy: (core, kids) => void announced.set(core, { kids, at: monotonic() }),
+    choose() {
+      for (const [core, { at }] of announced) if (monotonic() - at > liveForMs) announced.delete(core)
+      const others = [...announced.values()]
+      const index = secretKeys.findIndex(({ kid }) => others.every(({ kids }) => kids.includes(kid)))
+      current = Math.max(0, index)
+    },
   }
 }
 

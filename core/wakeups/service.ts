@@ -12,7 +12,7 @@ const keptMs = 30_000
 const sweepEveryMs = 60_000
 
 export function createWakeupService(
-  { bus, metrics, logger, now }: CoreKit,
+  { bus, keyring, metrics, logger, now }: CoreKit,
   { wakeups: store }: { wakeups: WakeupStore },
 ) {
   /**
@@ -21,7 +21,7 @@ export function createWakeupService(
    */
   const sweepWakeups = () => store.removeBefore(new Date(now() - keptMs), new Date(now()))
   return {
-    wakeups: createWakeups({ store, processId: randomUUID(), bus, logger, metrics, now }),
+    wakeups: createWakeups({ store, processId: randomUUID(), keyring, bus, logger, metrics, now }),
     sweepWakeups,
     jobs: [createJob({ name: 'sweep of wake-ups', everyMs: sweepEveryMs, run: sweepWakeups, logger })],
   }

@@ -11,6 +11,7 @@ afterAll(() => client.close())
 
 const readerOf = (signal = new AbortController().signal) => ({
   from: 'own',
+  kids: [],
   signal,
   now: Date.now,
   monotonic: () => performance.now(),

@@ -32,6 +32,8 @@ export interface WakeupDocument {
   confirmed?: [processId: string, changes: number][]
   /** Whether the process reads wake-ups and has written this one only to read it back. */
   beat?: true
+  /** Only in beats: ids of the secret keys that the process accepts. */
+  kids?: string[]
   at: Date
 }
 
@@ -70,6 +72,7 @@ export interface WakeupStore {
    */
   follow(reader: {
     from: string
+    kids: string[]
     signal: AbortSignal
     now: () => number
     monotonic: () => number
@@ -127,8 +130,8 @@ export function createWakeupStore({
    * Writes a beat with `updateMany`, because the driver never retries it (see `createCursorProof`).
    * The default write concern applies: a majority on a replica set.
    */
-  const writeBeat = (_id: ObjectId, from: string, at: Date) =>
-    wakeups.updateMany({ _id }, { $set: { ...empty(from, at), beat: true } }, { upsert: true })
+  const writeBeat = (_id: ObjectId, from: string, kids: string[], at: Date) =>
+    wakeups.updateMany({ _id }, { $set: { ...empty(from, at), beat: true, kids } }, { upsert: true })
 
   /** Resolves when this process has published a change for whose confirmations it waits. */
   let ownChange = Promise.withResolvers<void>()
@@ -176,8 +179,8 @@ export function createWakeupStore({
       }
     },
 
-    async *follow({ from, signal, now, monotonic }) {
-      const beat = (id: ObjectId) => writeBeat(id, from, new Date(now()))
+    async *follow({ from, kids, signal, now, monotonic }) {
+      const beat = (id: ObjectId) => writeBeat(id, from, kids, new Date(now()))
       // A tailable cursor on an empty collection ends at once.
       await beat(new ObjectId())
       const cursor = wakeups.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: maxAwaitMs, batchSize })

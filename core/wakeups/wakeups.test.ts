@@ -6,6 +6,7 @@ import { isEngine, testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
 import { collectionsOf } from '../database/collections.ts'
+import { createKeyring } from '../keys/keyring.ts'
 import { createCoreMetrics } from '../metrics.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
 import { createWakeupStore } from './wakeup-store.ts'
@@ -29,6 +30,7 @@ async function startWakeups() {
   const wakeups = createWakeups({
     store: createWakeupStore(collectionsOf(client.db(name))),
     processId: 'this',
+    keyring: createKeyring([{ kid: 'k1', secret: new Uint8Array(32) }]),
     bus,
     logger: pino({ level: 'silent' }),
     metrics: createCoreMetrics(),

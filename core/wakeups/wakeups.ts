@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import type { Bus } from '../bus.ts'
+import type { Keyring } from '../keys/keyring.ts'
 import type { LogEvent } from '../log-event.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { createAnnouncedChanges, unknownForMs } from './announced-changes.ts'
@@ -45,6 +46,10 @@ export interface Wakeups {
   maySend(): boolean
   /** Starts to read the wake-ups of other processes. Must be called before the first call of a client. */
   start(): void
+  /**
+   * Resolves when this process has read what the others have announced, or after this time.
+   */
+  caughtUp(atMostMs: number): Promise<void>
   /** Writes the waiting wake-ups. Resolves even if a write fails. */
   flush(): Promise<void>
   stop(): Promise<void>
@@ -73,6 +78,7 @@ const confirmedWithinMs = currentForMs + 100
 interface WakeupsDependencies {
   store: WakeupStore
   processId: string
+  keyring: Pick<Keyring, 'kids' | 'current' | 'announcedBy' | 'choose'>
   /** Bus on which `advanced`, `changed` and `gap` are emitted. */
   bus: Bus
   logger: Logger
@@ -89,7 +95,7 @@ interface WakeupsDependencies {
  * beats by which a core proves that it has read everything.
  */
 export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
-  const { store, processId, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
+  const { store, processId, keyring, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
   const writer = createWakeupWriter({ store, processId, logger, now })
   /**
    * Every change before this time has arrived. The time is the start of the last beat that this
@@ -104,6 +110,7 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   let later: NodeJS.Timeout | undefined
   let passing: LogEvent[] = []
   const stopping = new AbortController()
+  const caughtUpOnce = Promise.withResolvers<void>()
 
   /**
    * Records the delay of a wake-up. Ignores wake-ups that were written before this process began to
@@ -128,7 +135,16 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     const mayHaveMissed = !maySend()
     currentAsOf = Math.max(currentAsOf, asOf)
     metrics.peers.set(confirmations.others())
+    chooseKey()
+    caughtUpOnce.resolve()
     if (mayHaveMissed && maySend()) bus.emit('current')
+  }
+
+  function chooseKey() {
+    const before = keyring.current('access-grant').kid
+    keyring.choose()
+    const { kid } = keyring.current('access-grant')
+    if (kid !== before) logger.info({ kid }, 'signs and seals with another key: the first one that every core knows')
   }
 
   const isCurrent = () => monotonic() - currentAsOf < currentForMs
@@ -168,9 +184,12 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
 
   /** Applies a wake-up that has arrived. */
   function receive(wakeup: WakeupDocument) {
-    const { from, beat, changes = 0, confirmed = [] } = wakeup
+    const { from, beat, kids = [], changes = 0, confirmed = [] } = wakeup
     if (from === processId) return confirmations.arrived(changes)
-    if (beat) confirmations.beatOf(from)
+    if (beat) {
+      confirmations.beatOf(from)
+      keyring.announcedBy(from, kids)
+    }
     measureLag(wakeup)
     announce(wakeup)
     confirm(wakeup)
@@ -180,7 +199,7 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   async function follow() {
     for (let failures = 0; !stopping.signal.aborted; failures += 1) {
       try {
-        const reader = { from: processId, signal: stopping.signal, now, monotonic }
+        const reader = { from: processId, kids: keyring.kids, signal: stopping.signal, now, monotonic }
         for await (const next of store.follow(reader)) {
           failures = 0
           if ('from' in next) receive(next)
@@ -259,6 +278,8 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
       isFollowing = true
       following = follow()
     },
+
+    caughtUp: (atMostMs) => Promise.race([caughtUpOnce.promise, delay(atMostMs, undefined, { ref: false })]),
 
     flush,
 

@@ -127,7 +127,13 @@ it('loses no wake-ups while both secondaries are late', async () => {
   const seen: string[] = []
   let ended = false
   const following = (async () => {
-    const reader = { from: 'reader', signal: stopped.signal, now: Date.now, monotonic: () => performance.now() }
+    const reader = {
+      from: 'reader',
+      kids: [],
+      signal: stopped.signal,
+      now: Date.now,
+      monotonic: () => performance.now(),
+    }
     for await (const each of wakeups.follow(reader))
       if ('asOf' in each) seen.push('current')
       else seen.push(...each.changed)
