@@ -69,7 +69,9 @@ export function createRequireOrigin(origins: Origins, refusals: RefusalLimit): R
 /** Creates the first check of a request, which rejects unknown origins. */
 export function createOriginCheck(requireOrigin: RequireOrigin): Check {
   return (request, reply) => {
-    reply.header('vary', 'Origin')
+    // The widget sends another correlation id with each request of a session. So a service worker of the
+    // page that stores every answer finds none for the next request.
+    reply.header('vary', request.headers.authorization ? 'Origin, X-Correlation-Id' : 'Origin')
     const origin = requireOrigin(request)
     if (typeof origin === 'string') return allowOrigin(reply, origin)
     return origin.then((allowed) => allowOrigin(reply, allowed))

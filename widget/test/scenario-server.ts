@@ -9,7 +9,7 @@ import type { Refusal, Scenario, SiteKey } from './scenarios.ts'
 
 const base = '/api/integrations/v1/widget'
 const corsRequestHeaders =
-  'Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Service-Widget-Version, X-Correlation-Id'
+  'Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Service-Widget-Version, X-Correlation-Id, traceparent, tracestate, baggage, sentry-trace, newrelic, x-datadog-origin, x-datadog-parent-id, x-datadog-sampling-priority, x-datadog-sampled, x-datadog-trace-id'
 
 interface ScenarioServerOptions {
   /** Returns the time at which grants are issued, in milliseconds since the epoch. */
@@ -98,7 +98,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       return refuse(response, { status: 403, code: 'OriginNotAllowed', terminal: true })
     response.setHeader('Access-Control-Allow-Origin', request.headers.origin ?? 'null')
     response.setHeader('Access-Control-Expose-Headers', 'X-Correlation-Id, Retry-After, Idempotency-Replayed')
-    response.setHeader('Vary', 'Origin')
+    response.setHeader('Vary', 'Origin, X-Correlation-Id')
     response.setHeader('X-Correlation-Id', `cor_${++counter}`)
     if (request.method === 'OPTIONS') {
       response.setHeader('Access-Control-Allow-Headers', corsRequestHeaders)

@@ -96,6 +96,72 @@ describe('C7.4 another person', () => {
     harness.client.stop()
   })
 
+  it('is refused: the previous session is closed, and no session begins after a reload until startNew()', async () => {
+    const { harness, site, storage } = await startedAs('ada', identifies)
+    const adas = JSON.parse(storage.getItem(key)!).session.accessGrant
+    const sessions = fixture.server.sessionCount('pk_friendly')
+    site.person = 'bob'
+    fixture.server.set('pk_friendly', { refuseIdentities: [{ status: 401, code: 'IdentityAssertionInvalid' }] })
+    harness.network.online = true
+    await expect(harness.client.identify()).rejects.toMatchObject({ code: 'IdentityAssertionInvalid' })
+    await until(() => fixture.server.seen('POST /sessions/close').length === 1)
+    expect(fixture.server.seen('POST /sessions/close')[0]?.headers.authorization).toBe(`Bearer ${adas}`)
+    harness.client.stop()
+
+    const next = load(storage, 'bob', identifies)
+    await next.harness.client.start()
+    expect(next.harness.client.ended()).toMatchObject({ event: 'session.closed' })
+    expect(fixture.server.sessionCount('pk_friendly')).toBe(sessions)
+    expect(stored(storage)).not.toMatch(/Secret|accessGrant|ada/)
+    await next.harness.client.startNew()
+    expect(next.harness.client.session()?.identity.state).toBe('verified')
+    next.harness.client.stop()
+  })
+
+  it.each(['ends', 'still waits when the page is left'])(
+    'comes while the service is away, and the attempt %s: a later page closes the session',
+    async (how) => {
+      const { harness, site, storage } = await startedAs('ada', identifies)
+      const adas = JSON.parse(storage.getItem(key)!).session.accessGrant
+      harness.client.stop()
+      let isAway = true
+      let attempts = 0
+      const away: typeof globalThis.fetch = (...given) => {
+        attempts += 1
+        return isAway ? Promise.reject(new TypeError('Load failed')) : fetchFromPage(...given)
+      }
+      const open = (person: string) =>
+        createClientHarness(fixture.server, 'pk_friendly', {
+          clock: fixture.clock,
+          storage,
+          options: { identityProvider: async () => person && assertionOf(person), platform: { fetch: away } },
+        })
+      site.person = 'bob'
+      const first = open('bob')
+      const leaving = first.client.clearIdentity().catch(({ code }) => code)
+      if (how === 'ends') {
+        for (let second = 0; second < 120; second += 1) {
+          fixture.clock.advance(1_000)
+          await new Promise((resolve) => setTimeout(resolve))
+        }
+        expect(await leaving).toBe('network_error')
+      } else {
+        await until(() => attempts > 0)
+        first.signal('pagehide')
+      }
+      expect(storage.getItem(`${key}.left`)).toContain(adas)
+      expect(storage.getItem(`${key}.left`)).not.toMatch(/Secret|ada@|displayName/)
+
+      isAway = false
+      const next = open('bob')
+      void next.client.start()
+      await until(() => fixture.server.seen('POST /sessions/close').length === 1)
+      expect(fixture.server.seen('POST /sessions/close')[0]?.headers.authorization).toBe(`Bearer ${adas}`)
+      await until(() => storage.getItem(`${key}.left`) === null)
+      next.client.stop()
+    },
+  )
+
   it('keeps messages, draft and session if the same person is identified again', async () => {
     const { harness, site } = await startedAs('ada', identifies)
     const session = harness.client.session()

@@ -2,7 +2,7 @@ import { sessionEndOf, toWidgetError, WidgetError } from '../client/errors.ts'
 import type { Emitter } from '../client/events.ts'
 import type { ConnectionState, SessionContent } from '../client/types.ts'
 import type { GivenSession } from '../session/session.ts'
-import type { SessionNotes, SessionRecord, SessionRecords } from '../session/session-record.ts'
+import type { LeftSession, SessionNotes, SessionRecord, SessionRecords } from '../session/session-record.ts'
 import type { Visit } from '../session/visit.ts'
 import type { IdentityApi } from './identity-api.ts'
 
@@ -12,6 +12,8 @@ export interface DepartureDeps {
   records: SessionRecords
   emit: Emitter['emit']
   started(): Promise<void> | undefined
+  /** Calls the function each time the page is left. */
+  onPagehide(listener: () => unknown): void
   /** Returns the visit whose messages are on screen. This visit may have ended. */
   shown(): Visit | undefined
   /** Closes the visit. If a reason is given, reports the visit's unsent messages as failed. */
@@ -49,8 +51,11 @@ interface Replacement {
  */
 export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask' | 'clearIdentity' | 'closeSession'>) {
   const { records, emit } = deps
+  /** Sessions that are being left. */
+  const leaving = new Set<LeftSession>()
+  deps.onPagehide(() => leaving.size > 0 && storeLeft(...leaving))
 
-  return { end, replace, hideMessages, remember }
+  return { end, replace, hideMessages, remember, closeLeft }
 
   /**
    * Ends the session of this page, or the session that an earlier page has stored. If `asks` is
@@ -76,21 +81,54 @@ export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask
     const isCurrent = () => run && deps.started() === run
     leave({ draft })
     let given: GivenSession | undefined
+    const left = before?.accessGrant ? before : undefined
+    if (left) leaving.add(left)
     try {
-      const answer = before?.accessGrant ? await api.ask(before, call) : undefined
+      const answer = left && (await api.ask(left, call))
       if (answer?.content) given = { ...answer, subject } as GivenSession
     } catch (error) {
       const failure = toWidgetError(error)
       const event = sessionEndOf(failure.code)
+      leaving.delete(left!)
+      if (!event) void close(left!)
       if (call === api.closeSession) emit('error', failure.detail)
       // If the session has already ended, the visitor is logged out.
       else if (!event || isAtStart) {
-        if (event) leave({ ended: { event } })
+        // Also the next page begins no session by itself.
+        leave({ ended: { event: event ?? 'session.closed' } })
         if (isCurrent()) deps.onUnidentified(failure.code)
         throw failure
       }
     }
+    leaving.delete(left!)
     if (isCurrent()) await deps.begin(asks && !given, given)
+  }
+
+  /**
+   * Closes a session that the service has not ended. If that fails, stores what a later attempt needs.
+   * A page that is left meanwhile stores it too.
+   */
+  async function close(left: LeftSession) {
+    leaving.add(left)
+    try {
+      await api.ask(left, api.closeSession)
+    } catch (error) {
+      if (toWidgetError(error).retryable) storeLeft(left)
+    }
+    leaving.delete(left)
+  }
+
+  function storeLeft(...more: LeftSession[]) {
+    const needed = more.map(({ sessionId, renewalToken, accessGrant }) => ({ sessionId, renewalToken, accessGrant }))
+    records.writeLeft([...records.readLeft(), ...needed])
+  }
+
+  /** Closes the sessions that earlier attempts could not close. */
+  function closeLeft() {
+    const left = records.readLeft()
+    if (leaving.size > 0 || !left[0]) return
+    records.writeLeft([])
+    for (const each of left) void close(each)
   }
 
   /** Ends the visit and removes the visitor's data from the page and its storage. */

@@ -2,6 +2,7 @@ import { createPause } from '../../../browser/pause.ts'
 import type { Platform } from '../../../browser/platform.ts'
 import type { WidgetError } from '../client/errors.ts'
 import type { SessionContent } from '../client/types.ts'
+import type { LeftSession } from '../session/session-record.ts'
 import type { Api } from '../transport/api.ts'
 import { retrying } from '../transport/retrying.ts'
 
@@ -45,7 +46,7 @@ export function createIdentityApi(
    * key. If the grant has expired, renews it first. If the answer has no renewal token, the
    * session continues with the one that it has.
    */
-  async function ask<Content>(before: SessionContent, operation: Call<Content>) {
+  async function ask<Content>(before: LeftSession, operation: Call<Content>) {
     const key = newId()
     const askedAtMs = clock.now()
     let { accessGrant, renewalToken } = before

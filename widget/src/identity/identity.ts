@@ -33,10 +33,12 @@ export type Identity = ReturnType<typeof createIdentity>
 export function createIdentity(deps: IdentityDeps) {
   const { provider, records, emit } = deps
   const api = createIdentityApi(deps.api, deps.platform)
-  const { end, replace, hideMessages, remember } = createDeparture(deps, api)
+  const { end, replace, hideMessages, remember, closeLeft } = createDeparture(deps, api)
   let turns: Promise<unknown> = Promise.resolve()
 
   return {
+    closeLeft,
+
     /**
      * Identifies the visitor when a visit starts. Resolves to true if the visit continues, and to
      * false if another visit has replaced it.

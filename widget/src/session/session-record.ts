@@ -40,6 +40,9 @@ export interface SessionRecord extends SessionNotes {
   ended?: { event: SessionEnd; about?: ReplayReset }
 }
 
+/** What is needed to close a session. */
+export type LeftSession = Pick<SessionContent, 'sessionId' | 'renewalToken' | 'accessGrant'>
+
 export type SessionRecords = ReturnType<typeof createSessionRecords>
 
 /** Returns the key under which the session of an installation is stored. */
@@ -55,6 +58,7 @@ export const featureRecordKey = (siteKey: string) => `${sessionRecordKey(siteKey
 export function createSessionRecords(storage: KeyValueStorage, siteKey: string) {
   const key = sessionRecordKey(siteKey)
   const outboxKey = `${key}.outbox`
+  const leftKey = `${key}.left`
 
   return {
     /**
@@ -81,6 +85,17 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
       const { sessionId, entries } = parsed<{ sessionId: string; entries: OutboxEntry[] }>(outboxKey) ?? {}
       const isSendable = (entry?: OutboxEntry) => isToken(entry?.input?.clientOperationId)
       return { sessionId, entries: Array.isArray(entries) ? entries.filter(isSendable) : [] }
+    },
+
+    /** Returns the sessions that a departure has left and could not close. Has what closing them needs. */
+    readLeft(): LeftSession[] {
+      const left = parsed<LeftSession[]>(leftKey)
+      return Array.isArray(left) ? left.filter((each) => isToken(each?.accessGrant)) : []
+    },
+
+    writeLeft(left: readonly LeftSession[]) {
+      if (left[0]) storage.setItem(leftKey, JSON.stringify(left))
+      else storage.removeItem(leftKey)
     },
 
     writeOutbox(sessionId: string, entries: readonly OutboxEntry[]) {

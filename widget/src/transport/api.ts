@@ -1,9 +1,9 @@
 import { longestWaitMs } from '../../../browser/pause.ts'
-import type { Clock } from '../../../browser/platform.ts'
+import { type Clock, newRandomId } from '../../../browser/platform.ts'
 import { packageCode, WidgetError } from '../client/errors.ts'
 import type { PageContext, SessionContent, WidgetConfig } from '../client/types.ts'
 import type { MessageInput } from '../messages/outbox.ts'
-import type { StreamPosition } from '../session/session-record.ts'
+import type { LeftSession, StreamPosition } from '../session/session-record.ts'
 import type { AcceptedMessage, ErrorEnvelope, HistoryPage } from './wire.ts'
 
 /** Base path of every route of the Widget API (section 9 of the specification). */
@@ -93,7 +93,7 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
 
     /** Renews the session with its grant, which may have expired. */
     renewSession: (
-      { sessionId, renewalToken, accessGrant }: SessionContent,
+      { sessionId, renewalToken, accessGrant }: LeftSession,
       idempotencyKey: string,
       lastSeenEventId?: string,
     ) =>
@@ -154,7 +154,11 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
 
   async function exchange(parts: RequestParts, send = fetch): Promise<Response> {
     const headers: Record<string, string> = { 'X-Service-Widget-Version': WIDGET_PUBLIC_API_VERSION, ...parts.headers }
-    if (parts.grant) headers.Authorization = `Bearer ${parts.grant}`
+    if (parts.grant) {
+      headers.Authorization = `Bearer ${parts.grant}`
+      // The answer varies by this header, so no service worker of the page gives it again.
+      headers['X-Correlation-Id'] = newRandomId()
+    }
     if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
     if (parts.body) headers['Content-Type'] = 'application/json'
 

@@ -76,8 +76,9 @@ export function createRatingCard({ client, texts, dates, announce }: RatingCardD
     rating.hidden = !state
     group.hidden = !isOpen
     more.hidden = score === 0
-    for (const [index, face] of faces.entries())
+    faces.forEach((face, index) => {
       setAttributes(face, { 'aria-pressed': String(index + 1 === score), 'aria-disabled': String(isSending) })
+    })
     setAttributes(send, { 'aria-disabled': String(isSending) })
     send.textContent = isSending ? texts.submitting : texts.ratingSend
     comment.readOnly = isSending

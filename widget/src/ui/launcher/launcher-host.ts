@@ -108,9 +108,10 @@ export function createLauncherHost(options: LauncherOptions) {
     setTimeout(() => {
       pauseMs = 0
     }, 1_000)
-    // Takes the first place that no chat of another site key has.
+    // Takes the first place that no chat of another site key has. A stored copy of the page has a copy of
+    // this element, without a shadow root.
     let slot = 0
-    while (document.querySelector(`[data-service-widget="${slot}"]`)) slot += 1
+    while (document.querySelector(`[data-service-widget="${slot}"]`)?.shadowRoot) slot += 1
     host.dataset.serviceWidget = `${slot}`
     frame.style.setProperty('--slot', `${slot}`)
     parent.append(host)

@@ -149,7 +149,7 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps): 
       let askAgain!: (value?: unknown) => void
       const due = new Promise((resolve) => {
         // Listens before the request: its answer may be older than a return to this tab.
-        document.addEventListener('visibilitychange', resolve)
+        addEventListener('visibilitychange', resolve)
         askAgain = resolve
       })
       const answer = await fetchConfig().catch((): ConfigAnswer => ({}))

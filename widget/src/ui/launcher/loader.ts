@@ -11,10 +11,10 @@ declare const CHAT_INTEGRITY: string
 const { currentScript } = document
 // A module has no `currentScript`. A page can have an element with this name.
 const script = (
-  currentScript?.dataset ? currentScript : document.querySelector('script[data-site-key]')
+  currentScript?.dataset?.siteKey ? currentScript : document.querySelector('script[data-site-key]')
 ) as HTMLScriptElement
 if (document.body) start()
-else document.addEventListener('DOMContentLoaded', start)
+else addEventListener('DOMContentLoaded', start)
 
 /**
  * Starts the widget for its script element `<script src="…/widget.js" data-site-key="…"

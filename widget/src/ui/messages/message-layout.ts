@@ -49,7 +49,10 @@ export function layOut(messages: readonly WidgetMessage[], firstNewKey?: string)
       isLast: message === messages.at(-1),
     }
   })
-  for (const [index, one] of placed.entries()) one.endsGroup = placed[index + 1]?.startsGroup ?? true
+  // Old libraries replace `entries` of arrays.
+  placed.forEach((one, index) => {
+    one.endsGroup = placed[index + 1]?.startsGroup ?? true
+  })
   return placed
 }
 

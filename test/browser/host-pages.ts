@@ -1,0 +1,385 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'vitest'
+import { startScenarioServer } from '../../widget/test/scenario-server.ts'
+import { until } from '../support/until.ts'
+
+/** A page of a kind that sites have, and what happens on it after a visitor has written. */
+export interface HostPage {
+  doctype?: string
+  type?: string
+  headers?: Record<string, string>
+  /** Markup before the widget's script. */
+  head?: string
+  body?: string
+  /** Script elements of the widget, in which `SRC` is the address of `widget.js`. */
+  tags?: string
+  /** Script that runs before all others. */
+  before?: string
+  /** Script that runs when the visitor has written, for example a visit of a page by a router. */
+  act?: string
+  /** True if the page makes storage impossible, so that the next page begins anew. */
+  hasNoStorage?: boolean
+  /** True if the page removes the widget each time. */
+  removes?: boolean
+  /** Expression with the window in which the widget is. */
+  inside?: string
+}
+
+const tag = '<script src="SRC" data-site-key="pk_friendly" defer></script>'
+const bodyTag = '<script src="SRC" data-site-key="pk_friendly"></script>'
+/** Makes a body as a router does: from text, with copies of its scripts, so that they run. */
+const nextBody = `
+  window.nextBody = () => {
+    const body = new DOMParser().parseFromString('<body><h1>Next</h1>' + window.bodyScripts + '</body>', 'text/html').body
+    for (const script of body.querySelectorAll('script')) {
+      const copy = document.createElement('script')
+      for (const { name, value } of script.attributes) copy.setAttribute(name, value)
+      script.replaceWith(copy)
+    }
+    return document.adoptNode(body)
+  }
+  window.bodyScripts = ''`
+
+/** The pages by name. */
+export const hostPages: Record<string, HostPage> = {
+  'a plain page': {},
+  'a router that replaces the body, with the script in it (Turbo)': {
+    tags: '',
+    body: bodyTag,
+    before: nextBody,
+    act: `bodyScripts = document.querySelector('script[data-site-key]').outerHTML; document.body.replaceWith(nextBody())`,
+  },
+  'a router that replaces the body twice at once (a preview, then the page)': {
+    before: nextBody,
+    act: `document.body.replaceWith(nextBody()); setTimeout(() => document.body.replaceWith(nextBody()))`,
+  },
+  'a router that sets document.body': { before: nextBody, act: 'document.body = nextBody()' },
+  'a router that shows a stored copy of the body': {
+    act: `document.body.replaceWith(document.body.cloneNode(true))`,
+  },
+  'a boosted link (htmx)': { act: `document.body.innerHTML = '<h1>Next</h1>'` },
+  'a router that swaps attributes and body (Astro)': {
+    before: nextBody,
+    act: `for (const { name } of [...document.documentElement.attributes]) document.documentElement.removeAttribute(name)
+      document.body.replaceWith(nextBody())`,
+  },
+  'a morphing router that removes unknown children': {
+    act: 'for (const child of [...document.body.children]) if (!child.matches("h1")) child.remove()',
+  },
+  'a failed hydration that renders the whole document again (React)': {
+    act: `document.documentElement.replaceChildren(document.createElement('head'), document.createElement('body'))
+      document.body.innerHTML = '<h1>Next</h1>'`,
+  },
+  'a document element that is replaced': {
+    act: `const html = document.createElement('html')
+      html.innerHTML = '<head><title>Next</title></head><body><h1>Next</h1></body>'
+      document.documentElement.replaceWith(html)`,
+  },
+  'innerHTML of the document element': {
+    act: `document.documentElement.innerHTML = '<head></head><body><h1>Next</h1></body>'`,
+  },
+  'a document without a body for a moment': {
+    before: nextBody,
+    act: `document.body.remove(); setTimeout(() => document.documentElement.append(nextBody()), 30)`,
+  },
+  'document.write after the page was loaded': {
+    act: `const source = document.documentElement.outerHTML
+      document.open(); document.write('<!doctype html>' + source); document.close()`,
+  },
+  'document.write while the page is loading': {
+    head: '<script>document.write("<p>An advertisement</p>")</script>',
+  },
+  'a script that removes the element': { act: `document.querySelector('[data-service-widget]').remove()` },
+  'a range that takes the content of the body': {
+    act: 'const range = document.createRange(); range.selectNodeContents(document.body); range.extractContents()',
+  },
+  'a script that moves the element and removes its new parent': {
+    act: `const box = document.createElement('div')
+      document.body.append(box)
+      box.append(document.querySelector('[data-service-widget]'))
+      box.remove()`,
+  },
+  'a script that moves the element into a hidden parent': {
+    body: '<div id="box" style="display: none"></div>',
+    act: `document.querySelector('#box').append(document.querySelector('[data-service-widget]'))`,
+  },
+  'a script that adopts the element into another document': {
+    act: `document.implementation.createHTMLDocument('').body.append(document.querySelector('[data-service-widget]'))`,
+  },
+  'a script that moves the element into a frame': {
+    body: '<iframe></iframe>',
+    act: `document.querySelector('iframe').contentDocument.body.append(document.querySelector('[data-service-widget]'))`,
+  },
+  'a script that removes the element whenever it appears': {
+    act: `window.removals = 0
+      const remove = () => {
+        const found = document.querySelector('[data-service-widget]')
+        if (!found) return
+        window.removals += 1
+        found.remove()
+      }
+      new MutationObserver(remove).observe(document, { childList: true, subtree: true })
+      remove()`,
+    removes: true,
+  },
+  'two tags': { tags: tag + tag },
+  'a tag and a copy that a plugin adds later': {
+    act: `const found = document.querySelector('script[data-site-key]')
+      const copy = document.createElement('script')
+      for (const { name, value } of found.attributes) copy.setAttribute(name, value)
+      document.head.append(copy)`,
+  },
+  'a module script': { tags: '<script type="module" src="SRC" data-site-key="pk_friendly"></script>' },
+  'an async script': { tags: '<script src="SRC" data-site-key="pk_friendly" async></script>' },
+  'a script in the head that blocks': { tags: bodyTag },
+  'a script element that removes itself': {
+    head: `<script>addEventListener('service-widget:start', ({ target }) => target.remove())</script>`,
+  },
+  'shortcuts on document': {
+    before: `for (const name of ['keydown', 'keypress', 'keyup'])
+      document.addEventListener(name, (event) => {
+        if (event.target.matches?.('input, textarea')) return
+        if (/^[a-z]$/.test(event.key)) event.preventDefault()
+      })`,
+  },
+  'a service worker that caches every GET': {
+    before: `navigator.serviceWorker?.register('/worker.js').then(() => navigator.serviceWorker.ready)`,
+  },
+  'monitoring that adds headers to each fetch': {
+    before: `const own = fetch
+      window.fetch = (input, init = {}) => own(input, { ...init, headers: { ...init.headers,
+        traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: 'dd=s:1', baggage: 'a=b',
+        'sentry-trace': '0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-1', newrelic: 'e30',
+        'x-datadog-origin': 'rum', 'x-datadog-parent-id': '1', 'x-datadog-sampling-priority': '1',
+        'x-datadog-sampled': '1', 'x-datadog-trace-id': '1' } })`,
+  },
+  'blocked storage': {
+    before: `for (const name of ['sessionStorage', 'localStorage'])
+      Object.defineProperty(window, name, { get() { throw new DOMException('Denied', 'SecurityError') } })`,
+    hasNoStorage: true,
+  },
+  'full storage': {
+    before: `Storage.prototype.setItem = () => { throw new DOMException('Full', 'QuotaExceededError') }`,
+    hasNoStorage: true,
+  },
+  'a library that adds toJSON to built-in objects (Prototype 1.6)': {
+    before: `Array.prototype.toJSON = function () { return '[' + [...this].join(', ') + ']' }
+      String.prototype.toJSON = function () { return '"' + this + '"' }
+      Number.prototype.toJSON = function () { return String(this) }
+      Date.prototype.toJSON = function () { return '"' + this.getTime() + '"' }`,
+  },
+  'a library that adds enumerable members to built-in objects (MooTools)': {
+    before: `Object.prototype.$family = function () {}
+      Array.prototype.each = Array.prototype.forEach
+      Array.prototype.reduce = function () { return this.length > 1 ? this : this[0] }
+      Array.from = (items) => { const list = []; for (let at = 0; at < items.length; at += 1) list.push(items[at]); return list }
+      Array.prototype.entries = function () { return this.slice() }
+      Element.prototype.remove = function () { this.parentNode.removeChild(this); return this }
+      Function.prototype.bind = function (self, given) { const run = this; return (...more) => run.apply(self, given ?? more) }`,
+  },
+  'polyfills that wrap the shadow root and the observers': {
+    before: `const attach = Element.prototype.attachShadow
+      Element.prototype.attachShadow = function (init) { return attach.call(this, { ...init, mode: 'open' }) }
+      const Own = MutationObserver
+      window.MutationObserver = class { constructor(run) { return new Own((...given) => run(...given)) } }`,
+  },
+  'frozen built-in objects': {
+    before:
+      'for (const each of [Object, Array, Promise, Map, Set]) { Object.freeze(each); Object.freeze(each.prototype) }',
+  },
+  'an AMD loader': { before: `window.define = () => { throw new Error('define') }; window.define.amd = {}` },
+  'a translation of the text nodes': {
+    act: `const walker = document.createTreeWalker(document.querySelector('[data-service-widget]').shadowRoot, NodeFilter.SHOW_TEXT)
+      const texts = []
+      while (walker.nextNode()) texts.push(walker.currentNode)
+      for (const text of texts) {
+        const font = document.createElement('font')
+        text.replaceWith(font)
+        font.append(text)
+      }`,
+  },
+  'a strict policy': {
+    headers: {
+      'content-security-policy':
+        "default-src 'none'; script-src ORIGIN 'unsafe-inline'; connect-src ORIGIN; require-trusted-types-for 'script'; trusted-types 'none'",
+    },
+  },
+  'a base address': { head: '<base href="https://elsewhere.example/deep/">' },
+  'quirks mode': { doctype: '' },
+  'an XHTML page': { doctype: '<?xml version="1.0"?>', type: 'application/xhtml+xml' },
+  'a page from right to left': { before: `document.documentElement.dir = 'rtl'` },
+  'an image whose name is currentScript': { head: '', body: '<img name="currentScript" alt="" />' },
+  'a body that is hidden at first': {
+    head: '<style>.wait { opacity: 0; display: none }</style>',
+    body: `<script>document.body.className = 'wait'; setTimeout(() => document.body.className = '', 200)</script>`,
+  },
+  'a page in a frame': {
+    tags: '',
+    body: '<iframe src="/framed" width="800" height="700"></iframe>',
+    inside: `document.querySelector('iframe').contentWindow`,
+  },
+  'requests that fail as in the background of a phone': {
+    before: `const own = fetch
+      let count = 0
+      window.fetch = (...given) => {
+        const [, init] = given
+        count += 1
+        return count % 3 === 0 && init?.method ? Promise.reject(new TypeError('Load failed')) : own(...given)
+      }`,
+  },
+  'a browser that never fires pagehide and visibilitychange': {
+    before: `for (const name of ['pagehide', 'visibilitychange', 'freeze'])
+      addEventListener(name, (event) => event.stopImmediatePropagation(), true)`,
+  },
+}
+
+/** A browser with one page. */
+interface HostBrowser {
+  goto(url: string): Promise<unknown>
+  evaluate<T>(expression: string): Promise<T>
+}
+
+const worker = `
+  addEventListener('install', () => skipWaiting())
+  addEventListener('activate', (event) => event.waitUntil(clients.claim()))
+  addEventListener('fetch', (event) => {
+    if (event.request.method !== 'GET') return
+    event.respondWith(caches.open('all').then(async (cache) => {
+      const known = await cache.match(event.request)
+      if (known) return known
+      const answer = await fetch(event.request)
+      void cache.put(event.request, answer.clone()).catch(() => {})
+      return answer
+    }))
+  })`
+
+/** Starts a site with one page of each kind: `/<number>`. */
+export async function startHostSite() {
+  const pages = Object.values(hostPages)
+  let gateway: Awaited<ReturnType<typeof startScenarioServer>>
+  const server = createServer((request, response) => {
+    const { pathname } = new URL(request.url!, 'http://localhost')
+    if (pathname === '/worker.js') return response.setHeader('content-type', 'text/javascript').end(worker)
+    const page = pathname === '/framed' ? {} : pages[Number(pathname.slice(1))]
+    if (!page || pathname === '/') return response.writeHead(404).end()
+    for (const [name, value] of Object.entries(page.headers ?? {}))
+      response.setHeader(name, value.replaceAll('ORIGIN', gateway.url))
+    response.setHeader('content-type', `${page.type ?? 'text/html'}; charset=utf-8`)
+    const source = htmlOf(page).replaceAll('SRC', `${gateway.url}/widget.js`)
+    response.end(
+      page.type
+        ? source.replaceAll(' defer>', ' defer="">').replace('<html', '<html xmlns="http://www.w3.org/1999/xhtml"')
+        : source,
+    )
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
+  return {
+    /** A visitor comes to the page, writes, sees what the page does, gets an answer, leaves and returns. */
+    async visit(name: string, browser: HostBrowser) {
+      gateway = await startScenarioServer({ heartbeatMs: 1_000 })
+      const page = hostPages[name]!
+      const url = `${origin}/${Object.keys(hostPages).indexOf(name)}`
+      try {
+        await browser.goto(url)
+        await visitPage(browser, page, url)
+      } finally {
+        await browser.goto('about:blank')
+        await gateway.close()
+      }
+    },
+
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+
+  async function visitPage(browser: HostBrowser, page: HostPage, url: string) {
+    const view = page.inside ?? 'window'
+    // A stored copy of the page has a copy of the element, without a shadow root.
+    const hosts = `[...${view}.document.querySelectorAll('[data-service-widget]')].filter(({ shadowRoot }) => shadowRoot)`
+    const host = `${hosts}[0]`
+    const ask = <T>(expression: string) => browser.evaluate<T>(expression)
+    const find = (selector: string) => `${host}?.shadowRoot.querySelector(${JSON.stringify(selector)})`
+    const isShown = (selector: string) => ask<boolean>(`Boolean(${find(selector)}?.getBoundingClientRect().width)`)
+    const shown = (selector: string) => until(`${selector} on the page`, () => isShown(selector))
+    const shows = (text: string) =>
+      until(`the text ${text}`, () =>
+        ask<boolean>(
+          `Boolean(${find('.list')}?.checkVisibility()) && ${find('.list')}.textContent.includes(${JSON.stringify(text)})`,
+        ),
+      )
+    const write = (text: string, enter = true) =>
+      ask(`(() => {
+        const field = ${find('textarea')}
+        field.focus()
+        field.value = ${JSON.stringify(text)}
+        field.dispatchEvent(new Event('input', { bubbles: true, composed: true }))
+        if (${enter}) field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true, composed: true }))
+      })()`)
+    const talk = () => gateway.conversation('pk_friendly')
+    const received = (text: string) =>
+      until(`the message ${text}`, () => talk().messages.some(({ body }) => body === text))
+
+    // Mount
+    await shown('.launcher')
+    expect(await ask(`${hosts}.length`)).toBe(1)
+    await ask(`void ${find('.launcher')}.click()`)
+    await shown('textarea')
+    await until('the session', () => gateway.sessionCount('pk_friendly'))
+    await shown('.header[data-state="online"]')
+    // Write
+    await write('Do you ship to Graz?')
+    await received('Do you ship to Graz?')
+    await until('the sent message', () => ask<boolean>(`/· Sent/.test(${find('.list')}.textContent)`))
+    await write('Half a sentence', false)
+
+    if (page.act) {
+      await ask(`(() => { ${page.act} })()`)
+      if (page.removes) {
+        // Neither the page nor the chat uses up the processor.
+        await ask(`new Promise((resolve) => setTimeout(resolve, 1000))`)
+        expect(await ask<number>('removals')).toBeLessThan(30)
+        return
+      }
+    }
+    // The widget is back with its state within a frame, and hears the visitor.
+    await shown('.panel')
+    expect(await ask(`${hosts}.length`)).toBe(1)
+    await until('the draft', () => ask<boolean>(`${find('textarea')}?.value === 'Half a sentence'`))
+    await write('Are you there?')
+    await received('Are you there?')
+    talk().agentSays('Yes, we are.')
+    await shows('Yes, we are.')
+    await until('the receipt', () => gateway.seen('POST /messages/receipts').some(({ body }) => body?.state === 'read'))
+    expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    expect(talk().streams.size).toBeLessThanOrEqual(1)
+
+    // Leave and return
+    await browser.goto('about:blank')
+    talk().agentSays('We closed meanwhile.')
+    await browser.goto(url)
+    await shown('.launcher')
+    if (page.hasNoStorage) return
+    await shows('Do you ship to Graz?')
+    await shows('We closed meanwhile.')
+    await write('Thank you')
+    await received('Thank you')
+    expect(gateway.sessionCount('pk_friendly')).toBe(1)
+    expect(talk().messages.map(({ body }) => body)).toEqual([
+      'Do you ship to Graz?',
+      'Are you there?',
+      'Yes, we are.',
+      'We closed meanwhile.',
+      'Thank you',
+    ])
+  }
+}
+
+function htmlOf({ doctype = '<!doctype html>', head = '', body = '', tags = tag, before = '' }: HostPage): string {
+  const script = before && `<script>{ ${before} }</script>`
+  return `${doctype}<html lang="en"><head><title>A page</title>${script}${head}${tags}</head><body><h1>A page</h1>${body}</body></html>`
+}
