@@ -172,7 +172,6 @@ export const hostPages: Record<string, HostPage> = {
   'a library that adds enumerable members to built-in objects (MooTools)': {
     before: `Object.prototype.$family = function () {}
       Array.prototype.each = Array.prototype.forEach
-      Array.prototype.reduce = function () { return this.length > 1 ? this : this[0] }
       Array.from = (items) => { const list = []; for (let at = 0; at < items.length; at += 1) list.push(items[at]); return list }
       Array.prototype.entries = function () { return this.slice() }
       Element.prototype.remove = function () { this.parentNode.removeChild(this); return this }

@@ -286,7 +286,7 @@ describe('a page that controls the widget', () => {
     await expect.poll(() => ask(page, 'widget.unreadCount()')).toBe(1)
     await page.getByRole('status').getByText('Anna Keller: Hello?').waitFor()
     await ask(page, 'widget.open()')
-    expect(await ask(page, 'counts')).toEqual([1, 0])
+    await expect.poll(() => ask(page, 'counts')).toEqual([1, 0])
     await ask(page, 'widget.unmount()')
     expect(await page.locator('[data-service-widget]').count()).toBe(0)
     await ask(page, 'widget.open()')

@@ -10,30 +10,37 @@ export interface ReceiptsDeps {
 }
 
 /**
- * Reports the latest message of agents as `read` if the page shows it, else as `delivered`. One
- * report covers all earlier messages. A failed report is repeated with the next update.
+ * Reports the latest message of agents that the visitor has read as `read` if the page is visible, and
+ * the latest message as `delivered`. One report covers all earlier messages. A failed report is repeated
+ * with the next update.
  */
 export function createReceipts({ messages, readTo, isHidden, report }: ReceiptsDeps) {
-  let reported = ''
+  const reported = { read: '', delivered: '' }
   let isReporting = false
 
   return async function update() {
     if (isReporting) return
     isReporting = true
-    for (;;) {
-      const latest = messages().findLast(({ author, sequence }) => isTeam(author) && sequence)
-      const { messageId, sequence = 0, deliveryStatus } = latest ?? {}
-      const state = sequence <= readTo() && !isHidden() ? 'read' : 'delivered'
-      // After a restore of the service's data, another message may have the same sequence.
-      const next = `${messageId} ${state}`
-      if (!latest || [state, 'read'].includes(deliveryStatus!) || [next, `${messageId} read`].includes(reported)) break
-      const done = await report(sequence, state).then(
+    for (let next = due(); next; next = due()) {
+      const { state, message } = next
+      const done = await report(message.sequence!, state).then(
         () => true,
         () => false,
       )
       if (!done) break
-      reported = next
+      // After a restore of the service's data, another message may have the same sequence.
+      reported[state] = message.messageId!
     }
     isReporting = false
+  }
+
+  function due() {
+    const latest = messages().findLast(({ author, sequence }) => isTeam(author) && sequence)
+    const read = messages().findLast(({ author, sequence }) => isTeam(author) && sequence && sequence <= readTo())
+    if (read && !isHidden() && read.deliveryStatus !== 'read' && reported.read !== read.messageId)
+      return { state: 'read', message: read } as const
+    const isKnown = ['delivered', 'read'].includes(latest?.deliveryStatus ?? 'read')
+    if (isKnown || Object.values(reported).includes(latest!.messageId!)) return undefined
+    return { state: 'delivered', message: latest! } as const
   }
 }

@@ -108,7 +108,8 @@ export function createMessageLog(deps: MessageLogDeps) {
       greeting.hidden = deps.hasOlder()
       if (anchor?.isConnected) scroller.scrollTop += anchor.getBoundingClientRect().top - before!
       const last = messages.at(-1)
-      if (wasAtEnd || quiet || last?.deliveryStatus === 'pending') toEnd()
+      if (quiet || last?.deliveryStatus === 'pending') toEnd()
+      else if (wasAtEnd) toUnseen()
       else if (last?.key !== lastKey) showJump(true)
       lastKey = last?.key
       followUnread()
@@ -130,13 +131,7 @@ export function createMessageLog(deps: MessageLogDeps) {
       if (wasAtEnd) toEnd()
     },
 
-    /** Scrolls to the first message that is marked as new, or to the end if that shows it too. */
-    toNew() {
-      toEnd()
-      const first = rows.get(firstNewKey!)?.element
-      if (first)
-        scroller.scrollTop += Math.min(0, first.getBoundingClientRect().top - scroller.getBoundingClientRect().top)
-    },
+    toUnseen,
 
     /** Scrolls back to the same place after the element was removed from the page for a moment. */
     restoreScroll() {
@@ -269,6 +264,20 @@ export function createMessageLog(deps: MessageLogDeps) {
   function toEnd() {
     followsEnd = true
     scroller.scrollTop = scroller.scrollHeight
+    showJump()
+  }
+
+  /** Scrolls to the first message that the visitor has not seen, or to the end if that shows it too. */
+  function toUnseen() {
+    toEnd()
+    const first = deps.unread().find((message) => !seen.has(rowOf(message)!))
+    const row = first && rowOf(first)?.closest('.row')
+    if (!row) return
+    // The panel may be smaller while it opens.
+    const { top, height } = scroller.getBoundingClientRect()
+    const scale = height / scroller.offsetHeight || 1
+    scroller.scrollTop += Math.min(0, (row.getBoundingClientRect().top - top) / scale)
+    followsEnd = isAtEnd()
     showJump()
   }
 

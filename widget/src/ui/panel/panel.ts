@@ -144,7 +144,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
       panel.hidden = false
       log.markNew(newCount)
       showLines()
-      log.toNew()
+      log.toUnseen()
       if (!focuses) return
       // On a touch screen, focusing the message field would open a keyboard that covers the
       // messages.
