@@ -253,50 +253,34 @@ const worker = `
     }))
   })`
 
-/** Starts a site with one page of each kind: `/<number>`. */
-export async function startHostSite() {
-  const pages = Object.values(hostPages)
-  let gateway: Awaited<ReturnType<typeof startScenarioServer>>
-  const server = createServer((request, response) => {
-    const { pathname } = new URL(request.url!, 'http://localhost')
-    if (pathname === '/worker.js') return response.setHeader('content-type', 'text/javascript').end(worker)
-    const page = pathname === '/framed' ? {} : pages[Number(pathname.slice(1))]
-    if (!page || pathname === '/') return response.writeHead(404).end()
-    for (const [name, value] of Object.entries(page.headers ?? {}))
+/** A visitor comes to a page, writes, sees what the page does, gets an answer, leaves and returns. */
+export async function visitHostPage(name: string, browser: HostBrowser) {
+  const gateway = await startScenarioServer({ heartbeatMs: 1_000 })
+  const page = hostPages[name]!
+  // Each visit has an origin of its own, because a browser keeps storage and service workers.
+  const server = createServer(({ url }, response) => {
+    if (url === '/worker.js') return response.setHeader('content-type', 'text/javascript').end(worker)
+    const { headers = {}, type, ...shown } = url === '/framed' ? {} : page
+    for (const [name, value] of Object.entries(headers))
       response.setHeader(name, value.replaceAll('ORIGIN', gateway.url))
-    response.setHeader('content-type', `${page.type ?? 'text/html'}; charset=utf-8`)
-    const source = htmlOf(page).replaceAll('SRC', `${gateway.url}/widget.js`)
-    response.end(
-      page.type
-        ? source.replaceAll(' defer>', ' defer="">').replace('<html', '<html xmlns="http://www.w3.org/1999/xhtml"')
-        : source,
-    )
+    response.setHeader('content-type', `${type ?? 'text/html'}; charset=utf-8`)
+    const source = htmlOf(shown).replaceAll('SRC', `${gateway.url}/widget.js`)
+    const xml = (text: string) => text.replaceAll(' defer>', ' defer="">').replace('<html', `<html xmlns="${xhtml}"`)
+    response.end(type ? xml(source) : source)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-
-  return {
-    /** A visitor comes to the page, writes, sees what the page does, gets an answer, leaves and returns. */
-    async visit(name: string, browser: HostBrowser) {
-      gateway = await startScenarioServer({ heartbeatMs: 1_000 })
-      const page = hostPages[name]!
-      const url = `${origin}/${Object.keys(hostPages).indexOf(name)}`
-      try {
-        await browser.goto(url)
-        await visitPage(browser, page, url)
-      } finally {
-        await browser.goto('about:blank')
-        await gateway.close()
-      }
-    },
-
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  try {
+    await browser.goto(url)
+    await visitPage()
+  } finally {
+    await browser.goto('about:blank')
+    await gateway.close()
+    server.closeAllConnections()
+    server.close()
   }
 
-  async function visitPage(browser: HostBrowser, page: HostPage, url: string) {
+  async function visitPage() {
     const view = page.inside ?? 'window'
     // A stored copy of the page has a copy of the element, without a shadow root.
     const hosts = `[...${view}.document.querySelectorAll('[data-service-widget]')].filter(({ shadowRoot }) => shadowRoot)`
@@ -377,6 +361,8 @@ export async function startHostSite() {
     ])
   }
 }
+
+const xhtml = 'http://www.w3.org/1999/xhtml'
 
 function htmlOf({ doctype = '<!doctype html>', head = '', body = '', tags = tag, before = '' }: HostPage): string {
   const script = before && `<script>{ ${before} }</script>`
