@@ -236,6 +236,25 @@ describe('a caller without a valid token', () => {
   })
 })
 
+it.each([1, 20])(
+  'a caller without a token that ends its HTTP/2 connection with an error after %s calls does not stop the core',
+  async (count) => {
+    const { preface, settings, head, goaway } = http2Bytes
+    const { send, isServing } = await start()
+    const failures: unknown[] = []
+    const note = (error: unknown) => failures.push(error)
+    process.on('uncaughtException', note)
+    onTestFinished(() => void process.off('uncaughtException', note))
+    const heads = Array.from({ length: count }, (_, index) => head(2 * index + 1, path))
+    for (const bytes of [[...heads, goaway], heads.flatMap((each) => [each, goaway]), [goaway, ...heads]]) {
+      const socket = send(Buffer.concat([preface, settings, ...bytes])).resume()
+      await until('the end of the connection', () => socket.closed)
+    }
+    expect(await isServing()).toBe(true)
+    expect(failures).toEqual([])
+  },
+)
+
 it('a caller with a valid token may cancel 500 calls and keeps its HTTP/2 connection', async () => {
   const { port } = await start({ maxBytes: 64 * 1024 * kib, timeoutMs: 20_000 })
   const session = http2.connect(`http://127.0.0.1:${port}`).on('error', () => {})

@@ -47,6 +47,8 @@ export function boundSessions(
     session.setLocalWindowSize(windowBytes)
     session.on('stream', (stream: ServerHttp2Stream) => {
       if (stream.destroyed) {
+        // No handler listens to it. Without a listener, its error would end the process.
+        stream.on('error', () => {})
         waste(session)
         return
       }

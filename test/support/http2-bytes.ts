@@ -1,4 +1,4 @@
-const frameTypes = { headers: 1, reset: 3, settings: 4 }
+const frameTypes = { headers: 1, reset: 3, settings: 4, goaway: 7 }
 /** Flag of a HEADERS frame: the block ends with this frame. */
 const endHeaders = 4
 
@@ -11,6 +11,8 @@ export const http2Bytes = {
     frame('headers', endHeaders, stream, headBlock(path, headers)),
   /** A head whose block does not end with this frame. */
   halfHead: (stream: number, path: string) => frame('headers', 0, stream, headBlock(path, {})),
+  /** Ends the connection with the error CANCEL. */
+  goaway: frame('goaway', 0, 0, Buffer.from([0, 0, 0, 0, 0, 0, 0, 8])),
   reset: (stream: number) => frame('reset', 0, stream, Buffer.from([0, 0, 0, 8])),
 }
 
