@@ -97,7 +97,7 @@ describe('the body of DELETE /sessions/identify', () => {
 
   it('forwards a renewal token, and the answer has none if the core returns none', async () => {
     const { call, core } = await startTestGateway()
-    core.hidesRenewalToken = true
+    core.changedSession = { renewalToken: '' }
     for (const [method, given] of [
       ['DELETE', {}],
       ['POST', assertion],

@@ -41,8 +41,7 @@ export function createTestCore() {
     links: [] as TestLink[],
     log: [] as { sequence: number; type: string; json: string }[],
     down: false,
-    /** Set if the answers of a change of the identity have no renewal token. */
-    hidesRenewalToken: false,
+    changedSession: {},
     /** Expiry of grants in the answer of AuthorizeGrant. */
     grantEnds: SESSION_END,
     /** Time in the answer of AuthorizeGrant until which the session can be renewed. */
@@ -158,20 +157,12 @@ export function createTestCore() {
         if (core.refuseAssertion) throw refusal(core.refuseAssertion)
         const replayed = request.idempotencyKey === 'again'
         // The session depends on the assertion, so that tests can choose the person.
-        return {
-          session: {
-            ...sessionOf(`ses_${request.assertion}`),
-            identityState: 'verified',
-            displayName: 'Ada',
-            continuityState: 'continued',
-            ...(core.hidesRenewalToken && { renewalToken: '' }),
-          },
-          replayed,
-        }
+        const known = { identityState: 'verified', displayName: 'Ada', continuityState: 'continued' }
+        return { session: { ...sessionOf(`ses_${request.assertion}`), ...known, ...core.changedSession }, replayed }
       },
       clearIdentity(request, context) {
         note('clearIdentity', request, context)
-        const session = { ...sessionOf('ses_nobody'), ...(core.hidesRenewalToken && { renewalToken: '' }) }
+        const session = { ...sessionOf('ses_nobody'), ...core.changedSession }
         return { session, replayed: request.idempotencyKey === 'again' }
       },
       reportPageContext(request, context) {

@@ -19,6 +19,7 @@ import { freePort, type StartedProcess, startProcess } from '../support/processe
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'
+import { startTraffic } from './traffic.ts'
 
 // This file tests two cores and two gateways with configured secrets and mutual TLS, as in
 // production.
@@ -118,36 +119,6 @@ async function restartInTurn(parts: Part[]) {
   for (const part of parts) {
     await part.running.stop()
     await part.start()
-  }
-}
-
-/** Sends messages continuously until stopped. */
-function startTraffic(ada: Visitor) {
-  let stopped = false
-  const sent: string[] = []
-  const rejections: unknown[] = []
-  const writing = (async () => {
-    while (!stopped) {
-      const body = `message ${sent.length}`
-      const { status, body: answer } = await ada.sendUntilAccepted(body)
-      if (status === 202) sent.push(body)
-      else rejections.push(answer?.code)
-      await delay(20)
-    }
-  })()
-  return {
-    sent,
-    rejections,
-    /** Waits until this many more messages are accepted. */
-    async expectMore(more = 5) {
-      const target = sent.length + more
-      await until('messages to be accepted', () => sent.length >= target || rejections.length > 0)
-      expect(rejections).toEqual([])
-    },
-    async stop() {
-      stopped = true
-      await writing
-    },
   }
 }
 
