@@ -64,7 +64,7 @@ describe('every widget route with a JSON body', () => {
     expect(requests.length).toBeGreaterThan(9)
     for (const { method, path, body } of requests) {
       for (const { pointer, body: sent } of withUnknownFields(body)) {
-        const headers = { 'idempotency-key': sent.clientOperationId ?? 'op-1' }
+        const headers = { 'idempotency-key': sent.clientOperationId ?? 'op-1', 'content-type': 'application/json' }
         const answer = await call(method, path, { headers, body: sent })
         const issue = { path: pointer, rule: 'additionalProperties' }
         expect([path, answer.status, await answer.json()]).toMatchObject([
