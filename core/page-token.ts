@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { invalid } from './errors.ts'
 
 /** The last entry of a page that is sorted by time and id. */
@@ -9,16 +10,19 @@ interface PageEnd {
 /**
  * Shortens the result of a query for `limit + 1` entries to a page of `limit` entries or
  * `pageMaxBytes`. Adds the token of the next page, if there is one.
+ *
+ * @param list names the list, its order and its workspace
  */
 export function cutPage<T>(
   found: T[],
   limit: number,
+  list: string,
   endOf: (last: T) => PageEnd,
 ): { page: T[]; nextPageToken?: string } {
   const page = found.slice(0, Math.min(limit, countFitting(found)))
   const last = page.at(-1)
   if (found.length <= page.length || last === undefined) return { page }
-  return { page, nextPageToken: pageTokenOf(endOf(last)) }
+  return { page, nextPageToken: pageTokenOf(list, endOf(last)) }
 }
 
 /** Maximum size of the entries of a page, as JSON. A larger entry is a page of its own. */
@@ -34,17 +38,21 @@ export function countFitting(entries: readonly unknown[]): number {
   return tooLarge === -1 ? entries.length : tooLarge
 }
 
-export function pageTokenOf({ at, id }: PageEnd): string {
-  return Buffer.from(`${at.getTime()} ${id}`).toString('base64url')
+export function pageTokenOf(list: string, { at, id }: PageEnd): string {
+  return Buffer.from(`${markOf(list)} ${at.getTime()} ${id}`).toString('base64url')
 }
 
 /**
- * Returns the position that a page token contains. Errors: `ValidationFailed` for an invalid token.
+ * Returns the position that a page token contains. Errors: `ValidationFailed` for an invalid token, and
+ * with the rule `cursor` for a token of another list or workspace.
  */
-export function readPageToken(token: string): PageEnd {
-  const [time = '', id] = Buffer.from(token, 'base64url').toString('utf8').split(' ')
+export function readPageToken(list: string, token: string): PageEnd {
+  const [mark, time = '', id] = Buffer.from(token, 'base64url').toString('utf8').split(' ')
   if (!/^\d{1,15}$/.test(time) || !id) {
     throw invalid('/pageToken', 'format')
   }
+  if (mark !== markOf(list)) throw invalid('/pageToken', 'cursor')
   return { at: new Date(Number(time)), id }
 }
+
+const markOf = (list: string) => createHash('sha256').update(list).digest('base64url').slice(0, 8)

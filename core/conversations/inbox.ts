@@ -54,6 +54,8 @@ const paceMs = 500
 const maxPage = 100
 const defaultPage = 50
 
+const placeOf = ({ workspaceId = '', unanswered = false }: ListQuery) => `conversations ${unanswered} ${workspaceId}`
+
 /** Returns the place of a conversation in the list. */
 const endIn =
   ({ unanswered }: ListQuery) =>
@@ -136,11 +138,11 @@ export function createInbox(dependencies: {
 
     async list({ limit = defaultPage, pageToken, ...query }) {
       validate(field('/limit', limit, integer(1, maxPage)), tagIssue(query.tag))
-      const after = pageToken === undefined ? undefined : readPageToken(pageToken)
+      const after = pageToken === undefined ? undefined : readPageToken(placeOf(query), pageToken)
       // The list must include each message that this process accepted before this call.
       await writing.caughtUp()
       const found = await conversations.listActive({ ...query, after, limit: limit + 1 })
-      const { page, nextPageToken } = cutPage(found, limit, endIn(query))
+      const { page, nextPageToken } = cutPage(found, limit, placeOf(query), endIn(query))
       return { conversations: page, nextPageToken }
     },
 
@@ -149,7 +151,7 @@ export function createInbox(dependencies: {
       return conversations.count(workspaceId, agentName)
     },
 
-    tokenAfter: (conversation, query) => pageTokenOf(endIn(query)(conversation)),
+    tokenAfter: (conversation, query) => pageTokenOf(placeOf(query), endIn(query)(conversation)),
 
     reconcile,
     noted: writing.caughtUp,

@@ -237,9 +237,10 @@ export function createDeliveries(dependencies: {
         field('/limit', limit, integer(1, maxPage)),
         since && until && since >= until ? { path: '/createdUntil', rule: 'minimum' } : undefined,
       )
-      const end = pageToken === undefined ? undefined : readPageToken(pageToken)
+      const place = `deliveries ${query.workspaceId}`
+      const end = pageToken === undefined ? undefined : readPageToken(place, pageToken)
       const found = await store.list({ ...query, before: end && { createdAt: end.at, id: end.id } }, limit + 1)
-      const { page, nextPageToken } = cutPage(found, limit, ({ createdAt, deliveryId }) => ({
+      const { page, nextPageToken } = cutPage(found, limit, place, ({ createdAt, deliveryId }) => ({
         at: createdAt,
         id: deliveryId,
       }))

@@ -56,14 +56,14 @@ const defaultPage = 50
 const maxRead = 1_000
 /** Maximum difference of the cores' clocks, which write the times of the entries. */
 const clocksApartMs = 2_000
-const cursorFormat = /^(?:(\w+)\.)?(\d{1,15})$/
+const cursorFormat = /^(?:(\w+)\.)?(\w+)\.(\d{1,15})$/
 
 /**
- * Reads feeds. A cursor has the history of the data and the number of an entry, because a restored
- * backup gives numbers again. Entries whose source was removed are skipped.
+ * Reads feeds. A cursor has the history of the data, the workspace and the number of an entry, because
+ * a restored backup gives numbers again. Entries whose source was removed are skipped.
  */
 export function createFeedReader(dependencies: {
-  store: Pick<FeedStore, 'after' | 'lastBefore'>
+  store: Pick<FeedStore, 'after' | 'end' | 'lastBefore'>
   sources: FeedSourceStore
   events: Pick<EventStore, 'at'>
   bus: Bus
@@ -82,19 +82,21 @@ export function createFeedReader(dependencies: {
     if (waiting.size > 0) for (const id of ids) for (const wake of waiting.get(id) ?? []) wake()
   })
 
-  const cursorOf = (place: number) => (history === '' ? `${place}` : `${history}.${place}`)
+  const cursorOf = (workspaceId: string, place: number) =>
+    (history === '' ? [workspaceId, place] : [history, workspaceId, place]).join('.')
 
   /** Returns the error of a cursor after which entries were removed. It names the oldest cursor. */
   async function removed(workspaceId: string): Promise<ServiceError> {
     const [oldest] = await store.after(workspaceId, 0, 1)
-    const rule = `oldest ${cursorOf((oldest?.number ?? 1) - 1)}`
+    const rule = `oldest ${cursorOf(workspaceId, (oldest?.number ?? 1) - 1)}`
     return invalid('/cursor', rule)
   }
 
   async function placeOf({ workspaceId, cursor, since }: FeedQuery): Promise<number | undefined> {
     if (cursor === '') return since && store.lastBefore(workspaceId, new Date(since.getTime() - clocksApartMs))
-    const [, of = '', place = ''] = cursorFormat.exec(cursor) ?? []
-    if (place === '') validate({ path: '/cursor', rule: 'format' })
+    const [, of = '', workspace, place = ''] = cursorFormat.exec(cursor) ?? []
+    if (place === '') throw invalid('/cursor', 'format')
+    if (workspace !== workspaceId) throw invalid('/cursor', 'cursor')
     if (of !== history) throw await removed(workspaceId)
     return Number(place)
   }
@@ -104,6 +106,7 @@ export function createFeedReader(dependencies: {
     const { workspaceId, limit = defaultPage } = query
     const found = await store.after(workspaceId, place ?? 0, limit)
     if (place !== undefined && found[0] && found[0].number !== place + 1) throw await removed(workspaceId)
+    if (place && !found[0] && place > (await store.end(workspaceId))) throw invalid('/cursor', 'cursor')
     return found
   }
 
@@ -120,7 +123,7 @@ export function createFeedReader(dependencies: {
     const byId = new Map(leads.map((lead) => [lead.leadId, lead]))
     return entries.flatMap((entry): FeedEvent[] => {
       const { source, conversationId, sequence = 0, leadId } = entry
-      const cursor = cursorOf(entry.number)
+      const cursor = cursorOf(workspaceId, entry.number)
       if (source === undefined) return []
       if (leadId !== undefined) {
         const lead = byId.get(leadId)
@@ -178,7 +181,7 @@ export function createFeedReader(dependencies: {
           const hasMoved = end !== place
           place = end
           if (found.length > 0 || performance.now() >= until || signal.aborted || isClosed)
-            return { events: found, cursor: cursorOf(place ?? 0) }
+            return { events: found, cursor: cursorOf(query.workspaceId, place ?? 0) }
           if (!hasMoved) await untilHint(hinted, until - performance.now(), signal)
         } finally {
           leave()

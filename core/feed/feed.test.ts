@@ -147,6 +147,35 @@ it('a cursor whose next events were removed is refused, and the answer names the
   expect(bodiesOf(await all(last!.cursor))).toEqual(['four'])
 })
 
+it('a cursor of another workspace, or after the last event, is refused', async () => {
+  const [own, other] = [await cores.newSite(), await cores.newSite()]
+  const visitor = await cores.newVisitor(own)
+  for (const text of ['one', 'two']) await send(cores.core, visitor, text)
+  await send(cores.core, await cores.newVisitor(other), 'elsewhere')
+  await cores.core.flushFeed()
+  const { client, headers, all } = await reader(own.workspaceId)
+  const last = (await all()).at(-1)!.cursor
+  const elsewhere = (await (await reader(other.workspaceId)).all()).at(-1)!.cursor
+  const beyond = last.replace(/\d+$/, (number) => `${Number(number) + 1}`)
+  const refused = { rule: 'cursor', path: '/cursor' }
+  for (const cursor of [elsewhere, elsewhere.replace(/\d+$/, '0'), beyond, last.replace(/\d+$/, '999999999999999')]) {
+    for (const call of [
+      async () => client.listEvents({ cursor }, { headers }),
+      async () => client.listEvents({ cursor, waitSeconds: 30 }, { headers }),
+      async () => {
+        for await (const _ of client.followEvents({ cursor }, { headers })) return
+      },
+    ]) {
+      const error = await call().then(
+        () => undefined,
+        (reason) => reason,
+      )
+      expect(error?.findDetails(ErrorInfoSchema)[0]?.issues, cursor).toMatchObject([refused])
+    }
+  }
+  expect((await client.listEvents({ cursor: last }, { headers })).cursor).toBe(last)
+})
+
 it('the events of an erased visitor are no longer read, and others keep their cursors', async () => {
   const site = await cores.newSite()
   const [gone, stays] = [await cores.newVisitor(site), await cores.newVisitor(site)]

@@ -165,9 +165,13 @@ export function createLeads(dependencies: {
       validate(field('/limit', limit, integer(1, maxPage)), field('/leadIds', leadIds.length, integer(0, maxPage)))
       if (leadIds.length > 0)
         return { leads: (await store.findMany(leadIds)).filter((lead) => lead.workspaceId === workspaceId) }
-      const end = pageToken === undefined ? undefined : readPageToken(pageToken)
+      const place = `leads ${workspaceId}`
+      const end = pageToken === undefined ? undefined : readPageToken(place, pageToken)
       const found = await store.list(workspaceId, limit + 1, end && { createdAt: end.at, id: end.id })
-      const { page, nextPageToken } = cutPage(found, limit, ({ createdAt, leadId }) => ({ at: createdAt, id: leadId }))
+      const { page, nextPageToken } = cutPage(found, limit, place, ({ createdAt, leadId }) => ({
+        at: createdAt,
+        id: leadId,
+      }))
       return { leads: page, nextPageToken }
     },
   }

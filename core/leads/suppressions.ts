@@ -151,13 +151,14 @@ export function createSuppressions(dependencies: {
 
     async list({ workspaceId, limit = defaultPage, pageToken, entry }) {
       validate(field('/limit', limit, integer(1, maxPage)))
-      const end = pageToken === undefined ? undefined : readPageToken(pageToken)
+      const place = `suppressions ${workspaceId}`
+      const end = pageToken === undefined ? undefined : readPageToken(place, pageToken)
       const looked = entry && readEntries([entry], () => '/entry')
       const found = await store.list(workspaceId, limit + 1, {
         before: end && { addedAt: end.at, id: end.id },
         only: looked && (await idsOf(workspaceId, looked)),
       })
-      const { page, nextPageToken } = cutPage(found, limit, ({ addedAt, suppressionId }) => ({
+      const { page, nextPageToken } = cutPage(found, limit, place, ({ addedAt, suppressionId }) => ({
         at: addedAt,
         id: suppressionId,
       }))

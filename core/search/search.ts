@@ -134,7 +134,8 @@ export function createSearch<C extends SearchedConversation>(dependencies: {
         const rule = terms.length === 0 ? 'format' : 'maxItems'
         throw invalid('/query', rule)
       }
-      const after = pageToken === undefined ? undefined : readPageToken(pageToken)
+      const list = `search ${workspaceId}`
+      const after = pageToken === undefined ? undefined : readPageToken(list, pageToken)
       const began = performance.now()
       const results: (SearchResult<C> & { place: SearchPlace })[] = []
       const isNewVisitor = distinctVisitors()
@@ -150,7 +151,7 @@ export function createSearch<C extends SearchedConversation>(dependencies: {
       }
       const page = results.slice(0, limit)
       const next = results.length > limit ? page.at(-1)!.place : end
-      return { results: page, nextPageToken: next && pageTokenOf(next) }
+      return { results: page, nextPageToken: next && pageTokenOf(list, next) }
     },
   }
 }

@@ -443,7 +443,8 @@ export declare const SubscriptionDisabledSchema: GenMessage<SubscriptionDisabled
 export declare const EventsService: GenService<{
   /**
    * Returns the events after a cursor. Errors: NotFound for a workspace that the token may not access,
-   * ValidationFailed; with the rule `oldest <cursor>` of `/cursor` if events after the cursor have been
+   * ValidationFailed; with the rule `cursor` for a cursor of another workspace or after the last event;
+   * with the rule `oldest <cursor>` of `/cursor` if events after the cursor have been
    * removed. The call with the named cursor reads from the oldest event.
    *
    * @generated from rpc service.events.v1.EventsService.ListEvents
