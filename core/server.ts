@@ -60,10 +60,10 @@ export async function listenForCore({
     response.shouldKeepAlive = false
     answerProbe(response, pathOf(request) === '/livez' ? 200 : 503)
   }
-  const handler: RequestListener = (request, response) => serving(request, response)
-  const { server, sockets, endWhenIdle } = tls
-    ? createTlsListener(tls, tls.asksClients ? requireClientCertificate(handler) : handler)
-    : createPlainListener(handler)
+  const services: RequestListener = (request, response) => serving(request, response)
+  const checked = tls?.asksClients ? requireClientCertificate(services) : services
+  const handler: RequestListener = (request, response) => checked(inUsualForm(request), response)
+  const { server, sockets, endWhenIdle } = tls ? createTlsListener(tls, handler) : createPlainListener(handler)
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -97,6 +97,18 @@ export async function listenForCore({
       clearTimeout(deadline)
     },
   }
+}
+
+/**
+ * Converts two forms that the gateway accepts and Connect does not: a target with scheme and host (RFC
+ * 9112, section 3.2.2), and a quoted charset.
+ */
+function inUsualForm(request: IncomingMessage): IncomingMessage {
+  const { url, headers } = request
+  if (url?.startsWith('http')) request.url = url.replace(/^https?:\/\/[^/?#]*/, '') || '/'
+  const type = headers['content-type']
+  if (type?.includes('"')) headers['content-type'] = type.replace(/; *charset="utf-8" *$/i, '; charset=utf-8')
+  return request
 }
 
 const pathOf = ({ url }: { url?: string | undefined }) => url?.split('?')[0]

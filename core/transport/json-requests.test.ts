@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import net from 'node:net'
 import { create, type DescMessage, type DescMethod, toBinary } from '@bufbuild/protobuf'
 import { createClient } from '@connectrpc/connect'
 import { createGrpcWebTransport } from '@connectrpc/connect-node'
@@ -193,4 +195,41 @@ it('a binary call ignores unknown fields, so that newer clients can call an olde
   // Field 999 with the wire type «varint».
   const bytes = new Uint8Array([...known, 0xb8, 0x3e, 1])
   expect((await post(found('SessionService.GetSession'), bytes, 'application/proto')).status).toBe(200)
+})
+
+describe('a call in a form that the gateway accepts', () => {
+  /** Sends a call over a connection of its own, with this target, and returns the status. */
+  async function statusOf(method: string, target: string, headers: string, body = '') {
+    const socket = net.connect(server.port, '127.0.0.1')
+    let text = ''
+    socket.on('data', (chunk) => (text += chunk))
+    const fixed = `Host: x\r\nConnection: close\r\nAuthorization: ${authorization}\r\nContent-Length: ${body.length}`
+    socket.write(`${method} ${target} HTTP/1.1\r\n${fixed}\r\n${headers}\r\n${body}`)
+    await once(socket, 'close')
+    return Number(text.split(' ')[1])
+  }
+  const json = 'Content-Type: application/json\r\n'
+  const path = '/service.session.v1.SessionService/CheckOrigin'
+
+  it.each([
+    'application/json; charset="utf-8"',
+    'application/json;charset="UTF-8"',
+    'Application/JSON; Charset="utf-8"',
+    'application/json; charset=utf-8',
+  ])('has the type %s', async (type) => {
+    expect(await statusOf('POST', path, `Content-Type: ${type}\r\n`, '{}')).toBe(200)
+  })
+
+  it('has a target with scheme and host', async () => {
+    expect(await statusOf('POST', `http://x${path}`, json, '{}')).toBe(200)
+    expect(await statusOf('POST', `http://user@x:80${path}?a=http://y`, json, '{}')).toBe(200)
+    expect(await statusOf('POST', `https://x${path}`, 'Content-Type: application/proto\r\n')).toBe(200)
+    expect(await statusOf('GET', 'http://x/livez', '')).toBe(200)
+    expect(await statusOf('GET', 'http://x', '')).toBe(404)
+    expect(await statusOf('GET', 'http://livez', '')).toBe(404)
+  })
+
+  it('has another charset, and is refused', async () => {
+    expect(await statusOf('POST', path, 'Content-Type: application/json; charset="latin1"\r\n', '{}')).toBe(415)
+  })
 })
