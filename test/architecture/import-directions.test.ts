@@ -78,13 +78,6 @@ describe('a room of the widget', () => {
   })
 })
 
-describe('the code of the product and its tests', () => {
-  it('has no file with more than 300 lines', () => {
-    const long = [...sources, ...styles].filter(({ text }) => text.split('\n').length > 301)
-    expect(long.map(({ path }) => path)).toEqual([])
-  })
-})
-
 describe('the architecture check', () => {
   it('the architecture check finds import cycles', () => {
     const imports = { a: ['b'], b: ['c', 'd'], c: ['a'], d: [] }

@@ -41,7 +41,8 @@ export async function withdrawMessages(context: ClientContext, name: string, rec
     if (!visitor) return
     const accepted = await send(context, visitorName, visitor, 'slip')
     if (!accepted) return
-    await pause(random.between(0, 1_000))
+    // Often, the receiver has refused the message before it is withdrawn.
+    await pause(random.between(0, 4_000), draining)
     const { conversationId } = visitor.session
     while (!stopped.aborted) {
       const withdrawn = await random

@@ -53,6 +53,8 @@ const eventLoop = 'nodejs_eventloop_lag_p99_seconds{job="service-core",instance=
 
 const startedAt = 'process_start_time_seconds{job="service-core",instance="core-1"}'
 
+const droppedLines = 'service_log_lines_dropped_total{instance="core-1"}'
+
 const cases: Record<string, Case> = {
   ServicePartDown: {
     firing: { ...allUp, [up('core')]: '1x5 0x10' },
@@ -213,6 +215,12 @@ const cases: Record<string, Case> = {
     quiet: { [startedAt]: '0 0 120 180 180x15' },
     minutes: 10,
     labels: { job: 'service-core', instance: 'core-1' },
+  },
+  ServiceLogLinesDropped: {
+    firing: { [droppedLines]: '0+5x20' },
+    quiet: { [droppedLines]: '7x20' },
+    minutes: 10,
+    labels: { instance: 'core-1' },
   },
   ServiceVersionsDiffer: {
     firing: { 'service_build_info{version="1.0.0"}': '1x200', 'service_build_info{version="1.1.0"}': '1x200' },

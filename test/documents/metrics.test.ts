@@ -51,7 +51,7 @@ describe('the metrics', () => {
   it('the metrics follow the Prometheus naming conventions with the process as prefix', () => {
     expect(new Set(metrics.map(({ name }) => name)).size).toBe(metrics.length)
     for (const { name, type } of metrics) {
-      expect(name).toMatch(/^service_(gateway|core|delivery|build|token|tls)_[a-z_]+$/)
+      expect(name).toMatch(/^service_(gateway|core|delivery|build|log|token|tls)_[a-z_]+$/)
       if (type === 'counter') expect(name).toMatch(/_total$/)
       else expect(name).not.toMatch(/_total$/)
       if (/duration|lag|age/.test(name) && type !== 'counter') expect(name).toMatch(/_seconds$/)

@@ -23,7 +23,9 @@ const program = `
 /** Starts the program with the redirection of a shell. */
 function start(redirection: string) {
   const command = `${redirection}; exec "$0" --input-type=module -e "$1"`
-  const child = spawn('bash', ['-c', command, process.execPath, program], { cwd: import.meta.dirname })
+  const child = spawn('bash', ['-c', command, process.execPath, program], {
+    cwd: join(import.meta.dirname, '../../platform/observability'),
+  })
   onTestFinished(() => void child.kill('SIGKILL'))
   const errors = text(child.stderr)
   let seen = ''
