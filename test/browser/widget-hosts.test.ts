@@ -2,7 +2,8 @@ import { afterAll, it } from 'vitest'
 import { sharedChromium } from '../support/chromium.ts'
 import { isLong, someOf } from '../support/is-long.ts'
 import { howToInstall, otherBrowsers } from '../support/other-browsers.ts'
-import { hostPages, visitHostPage } from './host-pages.ts'
+import { hostPages } from './host-pages.ts'
+import { visitHostPage } from './host-visit.ts'
 
 const names = Object.keys(hostPages)
 

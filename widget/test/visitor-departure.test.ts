@@ -157,7 +157,7 @@ describe('C7.4 another person', () => {
       void next.client.start()
       await until(() => fixture.server.seen('POST /sessions/close').length === 1)
       expect(fixture.server.seen('POST /sessions/close')[0]?.headers.authorization).toBe(`Bearer ${adas}`)
-      await until(() => storage.getItem(`${key}.left`) === null)
+      await until(() => storage.getItem(`${key}.left`) === '[]')
       next.client.stop()
     },
   )

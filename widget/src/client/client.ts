@@ -82,7 +82,6 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
     current: () => (state.end() ? undefined : visit),
     shown: () => visit,
     started: () => starting,
-    onPagehide: (listener) => platform.lifecycle.subscribe((signal) => signal === 'pagehide' && listener()),
     drop(reason) {
       visit?.close(reason)
       visit = undefined
@@ -91,10 +90,6 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
     onConnection: state.setConnection,
     onSessionChange: features.changeSession,
     onUnidentified: (code) => state.setEnd(code, true),
-  })
-
-  platform.lifecycle.subscribe((signal) => {
-    if (starting && /online|visible/.test(signal)) identity.closeLeft()
   })
 
   return {
@@ -223,7 +218,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
   }
 
   function start(): Promise<void> {
-    if (!starting) identity.closeLeft()
+    identity.closeLeft()
     starting ??= begin(true)
     return starting
   }

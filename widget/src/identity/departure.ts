@@ -1,3 +1,4 @@
+import type { Platform } from '../../../browser/platform.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from '../client/errors.ts'
 import type { Emitter } from '../client/events.ts'
 import type { ConnectionState, SessionContent } from '../client/types.ts'
@@ -12,8 +13,7 @@ export interface DepartureDeps {
   records: SessionRecords
   emit: Emitter['emit']
   started(): Promise<void> | undefined
-  /** Calls the function each time the page is left. */
-  onPagehide(listener: () => unknown): void
+  platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
   /** Returns the visit whose messages are on screen. This visit may have ended. */
   shown(): Visit | undefined
   /** Closes the visit. If a reason is given, reports the visit's unsent messages as failed. */
@@ -53,7 +53,10 @@ export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask
   const { records, emit } = deps
   /** Sessions that are being left. */
   const leaving = new Set<LeftSession>()
-  deps.onPagehide(() => leaving.size > 0 && storeLeft(...leaving))
+  deps.platform.lifecycle.subscribe((signal) => {
+    if (signal === 'pagehide') storeLeft(...leaving)
+    else if (deps.started()) closeLeft()
+  })
 
   return { end, replace, hideMessages, remember, closeLeft }
 
@@ -85,12 +88,13 @@ export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask
     if (left) leaving.add(left)
     try {
       const answer = left && (await api.ask(left, call))
+      leaving.delete(left!)
       if (answer?.content) given = { ...answer, subject } as GivenSession
     } catch (error) {
       const failure = toWidgetError(error)
       const event = sessionEndOf(failure.code)
       leaving.delete(left!)
-      if (!event) void close(left!)
+      if (!event) closeLeft(left!)
       if (call === api.closeSession) emit('error', failure.detail)
       // If the session has already ended, the visitor is logged out.
       else if (!event || isAtStart) {
@@ -100,35 +104,27 @@ export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask
         throw failure
       }
     }
-    leaving.delete(left!)
     if (isCurrent()) await deps.begin(asks && !given, given)
   }
 
-  /**
-   * Closes a session that the service has not ended. If that fails, stores what a later attempt needs.
-   * A page that is left meanwhile stores it too.
-   */
-  async function close(left: LeftSession) {
-    leaving.add(left)
-    try {
-      await api.ask(left, api.closeSession)
-    } catch (error) {
-      if (toWidgetError(error).retryable) storeLeft(left)
-    }
-    leaving.delete(left)
-  }
-
   function storeLeft(...more: LeftSession[]) {
-    const needed = more.map(({ sessionId, renewalToken, accessGrant }) => ({ sessionId, renewalToken, accessGrant }))
-    records.writeLeft([...records.readLeft(), ...needed])
+    if (more[0]) records.writeLeft([...records.readLeft(), ...more])
   }
 
-  /** Closes the sessions that earlier attempts could not close. */
-  function closeLeft() {
-    const left = records.readLeft()
-    if (leaving.size > 0 || !left[0]) return
-    records.writeLeft([])
-    for (const each of left) void close(each)
+  /**
+   * Closes sessions that the service has not ended, also those that earlier attempts could not close. If
+   * that fails, stores what a later attempt needs. A page that is left meanwhile stores it too.
+   */
+  function closeLeft(...more: LeftSession[]) {
+    const left = [...records.readLeft(), ...more]
+    if (left[0]) records.writeLeft([])
+    for (const each of left) {
+      leaving.add(each)
+      void api
+        .ask(each, api.closeSession)
+        .catch((error: WidgetError) => error.retryable && storeLeft(each))
+        .finally(() => leaving.delete(each))
+    }
   }
 
   /** Ends the visit and removes the visitor's data from the page and its storage. */

@@ -1,4 +1,3 @@
-import type { Platform } from '../../../browser/platform.ts'
 import { toWidgetError, WidgetError } from '../client/errors.ts'
 import type { IdentityProvider, SessionView, VisitorIdentity, VisitorReset } from '../client/types.ts'
 import type { OutboxEntry } from '../messages/outbox.ts'
@@ -12,7 +11,6 @@ import { ifNotAdvertised, requestAssertion } from './identity-assertion.ts'
 
 interface IdentityDeps extends DepartureDeps {
   api: Pick<Api, 'call' | 'post' | 'renewSession'>
-  platform: Pick<Platform, 'clock' | 'random' | 'newId'>
   provider?: IdentityProvider
   /** Returns the active visit, or undefined if no visit is active. */
   current(): Visit | undefined

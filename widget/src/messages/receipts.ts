@@ -22,25 +22,30 @@ export function createReceipts({ messages, readTo, isHidden, report }: ReceiptsD
     if (isReporting) return
     isReporting = true
     for (let next = due(); next; next = due()) {
-      const { state, message } = next
-      const done = await report(message.sequence!, state).then(
+      const [state, message] = next
+      const done = await report(message!.sequence!, state).then(
         () => true,
         () => false,
       )
       if (!done) break
       // After a restore of the service's data, another message may have the same sequence.
-      reported[state] = message.messageId!
+      reported[state] = message!.messageId!
     }
     isReporting = false
   }
 
   function due() {
-    const latest = messages().findLast(({ author, sequence }) => isTeam(author) && sequence)
-    const read = messages().findLast(({ author, sequence }) => isTeam(author) && sequence && sequence <= readTo())
-    if (read && !isHidden() && read.deliveryStatus !== 'read' && reported.read !== read.messageId)
-      return { state: 'read', message: read } as const
-    const isKnown = ['delivered', 'read'].includes(latest?.deliveryStatus ?? 'read')
-    if (isKnown || Object.values(reported).includes(latest!.messageId!)) return undefined
-    return { state: 'delivered', message: latest! } as const
+    const answers = messages().filter(({ author, sequence }) => isTeam(author) && sequence)
+    const read = isHidden() ? undefined : answers.findLast(({ sequence }) => sequence! <= readTo())
+    const wanted = [
+      ['read', read],
+      ['delivered', answers.at(-1)],
+    ] as const
+    return wanted.find(
+      ([state, message]) =>
+        message &&
+        ![state, 'read'].includes(message.deliveryStatus) &&
+        ![reported[state], reported.read].includes(message.messageId!),
+    )
   }
 }

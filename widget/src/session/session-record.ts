@@ -89,14 +89,13 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
 
     /** Returns the sessions that a departure has left and could not close. Has what closing them needs. */
     readLeft(): LeftSession[] {
-      const left = parsed<LeftSession[]>(leftKey)
-      return Array.isArray(left) ? left.filter((each) => isToken(each?.accessGrant)) : []
+      const left = parsed<LeftSession[]>(leftKey) ?? []
+      return Array.isArray(left) ? left : []
     },
 
-    writeLeft(left: readonly LeftSession[]) {
-      if (left[0]) storage.setItem(leftKey, JSON.stringify(left))
-      else storage.removeItem(leftKey)
-    },
+    /** Stores the sessions without anything about their visitors. */
+    writeLeft: (left: readonly LeftSession[]) =>
+      storage.setItem(leftKey, JSON.stringify(left, ['sessionId', 'renewalToken', 'accessGrant'])),
 
     writeOutbox(sessionId: string, entries: readonly OutboxEntry[]) {
       if (entries[0]) storage.setItem(outboxKey, JSON.stringify({ sessionId, entries }))

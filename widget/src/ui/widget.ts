@@ -15,7 +15,7 @@ import { createDraft } from './panel/draft.ts'
 import { currentPage, followPages } from './panel/follow-pages.ts'
 import { createOpenRecord } from './panel/open-record.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel/panel.ts'
-import { logRefusal, readableRefusal } from './panel/readable-refusal.ts'
+import { logRefusal, readableFetch } from './panel/readable-refusal.ts'
 import { followRefusals } from './panel/refusals.ts'
 import { createShell, type Shell } from './panel/shell.ts'
 import { followVisualViewport } from './panel/viewport.ts'
@@ -55,7 +55,7 @@ export function createWidget(
     ...pagePlatform(options.apiBaseUrl),
     storage: storageFor(options.storage ?? 'session'),
     ...options.platform,
-    fetch: fetchReadably,
+    fetch: readableFetch(options),
   }
   const supports = { navigation: true, screenshots: true, ...options.supports }
   const client = createServiceClient(
@@ -168,13 +168,7 @@ export function createWidget(
       shell.restoreFocus()
       mounted?.panel?.restoreScroll()
     }
-    // Nothing in the widget hears the visitor any more, so the panel is created again.
-    host.listen = () => {
-      host.button.onclick = toggle
-      answers.dispose()
-      shownLocale = undefined
-      updateLanguage()
-    }
+    host.listen = createAgain
     const unfollow = followVisualViewport(shell.frame)
     const unfollowRefusals = refusals.watch()
     const unfollowPages = followPages(() => client.updatePageContext())
@@ -192,6 +186,14 @@ export function createWidget(
         shell.remove()
       },
     }
+  }
+
+  /** Creates the panel again after its listeners were removed. */
+  function createAgain() {
+    mounted!.host.button.onclick = toggle
+    answers.dispose()
+    shownLocale = undefined
+    updateLanguage()
   }
 
   function configure() {
@@ -270,17 +272,6 @@ export function createWidget(
     showLauncherState()
     if (hadFocus) giveFocusBack(shell)
     emitter.emit('panel.closed', {})
-  }
-
-  /**
-   * Sends a request. If the service refuses the page's origin, a request without a grant fails in
-   * the browser. This function then resolves to a response with the error code instead of
-   * rejecting.
-   */
-  function fetchReadably(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
-    const send = () => (options.platform?.fetch ?? fetch)(input, init)
-    const isScoped = 'Authorization' in init!.headers!
-    return isScoped ? send() : readableRefusal(options.apiBaseUrl.replace(/\/+$/, ''), send, init!.signal)
   }
 
   function giveFocusBack({ button }: Shell) {

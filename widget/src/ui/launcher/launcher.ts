@@ -96,7 +96,7 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps): 
   host.listen = () => {
     button.onclick = loader.open
     // The code of the chat loads while the visitor reaches for the launcher. This creates no session.
-    button.onpointerenter = () => widget || importChat().catch(() => {})
+    button.onpointerenter = button.onfocus = () => widget || importChat().catch(() => {})
   }
   void showLauncher()
   running[siteKey] = loader
@@ -149,7 +149,7 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps): 
       let askAgain!: (value?: unknown) => void
       const due = new Promise((resolve) => {
         // Listens before the request: its answer may be older than a return to this tab.
-        addEventListener('visibilitychange', resolve)
+        document.addEventListener('visibilitychange', resolve)
         askAgain = resolve
       })
       const answer = await fetchConfig().catch((): ConfigAnswer => ({}))

@@ -108,8 +108,7 @@ export function createMessageLog(deps: MessageLogDeps) {
       greeting.hidden = deps.hasOlder()
       if (anchor?.isConnected) scroller.scrollTop += anchor.getBoundingClientRect().top - before!
       const last = messages.at(-1)
-      if (quiet || last?.deliveryStatus === 'pending') toEnd()
-      else if (wasAtEnd) toUnseen()
+      if (wasAtEnd || quiet || last?.deliveryStatus === 'pending') toEnd()
       else if (last?.key !== lastKey) showJump(true)
       lastKey = last?.key
       followUnread()

@@ -1,4 +1,5 @@
 import { WIDGET_PUBLIC_API_PREFIX } from '../../transport/api.ts'
+import type { ServiceWidgetOptions } from '../service-widget-types.ts'
 
 /**
  * Sends a request that contains no grant. If the service refuses the page's origin, the browser
@@ -24,6 +25,18 @@ export async function readableRefusal(
     const isReadable = await probe(route).catch(() => {})
     if (isReadable) throw failure
     return Response.json({ code: 'OriginNotAllowed', terminal: true }, { status: 403 })
+  }
+}
+
+/**
+ * Returns a `fetch` for all requests of a chat. If the service refuses the page's origin, a request
+ * without a grant resolves to a response with the error code instead of rejecting.
+ */
+export function readableFetch({ apiBaseUrl, platform }: ServiceWidgetOptions): typeof fetch {
+  return (input, init) => {
+    const send = () => (platform?.fetch ?? fetch)(input, init)
+    const isScoped = 'Authorization' in init!.headers!
+    return isScoped ? send() : readableRefusal(apiBaseUrl.replace(/\/+$/, ''), send, init!.signal)
   }
 }
 
