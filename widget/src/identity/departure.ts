@@ -84,17 +84,13 @@ export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask
     const isCurrent = () => run && deps.started() === run
     leave({ draft })
     let given: GivenSession | undefined
-    const left = before?.accessGrant ? before : undefined
-    if (left) leaving.add(left)
     try {
-      const answer = left && (await api.ask(left, call))
-      leaving.delete(left!)
+      const answer = before?.accessGrant ? await leaveWith(before, call) : undefined
       if (answer?.content) given = { ...answer, subject } as GivenSession
     } catch (error) {
       const failure = toWidgetError(error)
       const event = sessionEndOf(failure.code)
-      leaving.delete(left!)
-      if (!event) closeLeft(left!)
+      if (!event) closeLeft(before!)
       if (call === api.closeSession) emit('error', failure.detail)
       // If the session has already ended, the visitor is logged out.
       else if (!event || isAtStart) {
@@ -118,12 +114,17 @@ export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask
   function closeLeft(...more: LeftSession[]) {
     const left = [...records.readLeft(), ...more]
     if (left[0]) records.writeLeft([])
-    for (const each of left) {
-      leaving.add(each)
-      void api
-        .ask(each, api.closeSession)
-        .catch((error: WidgetError) => error.retryable && storeLeft(each))
-        .finally(() => leaving.delete(each))
+    for (const each of left)
+      leaveWith(each, api.closeSession).catch((error: WidgetError) => error.retryable && storeLeft(each))
+  }
+
+  /** Makes the call with a session that is left. */
+  async function leaveWith(left: LeftSession, call: Call) {
+    leaving.add(left)
+    try {
+      return await api.ask(left, call)
+    } finally {
+      leaving.delete(left)
     }
   }
 

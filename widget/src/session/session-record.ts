@@ -88,10 +88,7 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
     },
 
     /** Returns the sessions that a departure has left and could not close. Has what closing them needs. */
-    readLeft(): LeftSession[] {
-      const left = parsed<LeftSession[]>(leftKey) ?? []
-      return Array.isArray(left) ? left : []
-    },
+    readLeft: () => [parsed<LeftSession[]>(leftKey) ?? []].flat(),
 
     /** Stores the sessions without anything about their visitors. */
     writeLeft: (left: readonly LeftSession[]) =>
