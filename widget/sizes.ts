@@ -41,7 +41,7 @@ export function measureSizes(
     { name: 'card of a new answer', bytes: later('answer'), limit: 2 * kib },
     { name: 'consent step', bytes: later('consent'), limit: 2.5 * kib },
     { name: 'rating and transcript', bytes: later('rating'), limit: 2.5 * kib },
-    { name: 'headless client', bytes: sizeOf('client.js'), limit: 18 * kib },
+    { name: 'headless client', bytes: sizeOf('client.js'), limit: 20 * kib },
   ]
 }
 

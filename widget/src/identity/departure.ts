@@ -112,9 +112,9 @@ export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask
    * that fails, stores what a later attempt needs. A page that is left meanwhile stores it too.
    */
   function closeLeft(...more: LeftSession[]) {
-    const left = [...records.readLeft(), ...more]
-    if (left[0]) records.writeLeft([])
-    for (const each of left)
+    const stored = records.readLeft()
+    if (stored[0]) records.writeLeft([])
+    for (const each of [...stored, ...more])
       leaveWith(each, api.closeSession).catch((error: WidgetError) => error.retryable && storeLeft(each))
   }
 
