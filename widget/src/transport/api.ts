@@ -157,7 +157,7 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     if (parts.grant) {
       headers.Authorization = `Bearer ${parts.grant}`
       // The answer varies by this header, so no service worker of the page gives it again.
-      headers['X-Correlation-Id'] = newRandomId()
+      headers['X-Correlation-Id'] = newRandomId().slice(0, 32)
     }
     if (parts.idempotencyKey) headers['Idempotency-Key'] = parts.idempotencyKey
     if (parts.body) headers['Content-Type'] = 'application/json'
