@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { DemoFile } from '../../dev/demo-seed.ts'
 import { isLong } from '../support/is-long.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
+import { until } from '../support/until.ts'
 import { startVisitor } from '../support/visitor.ts'
 
 const run = promisify(execFile)
@@ -96,7 +97,7 @@ describe('npm start', () => {
 
   it('prints every URL and no secret', async () => {
     const { gatewayUrl, coreUrl, origin, serviceToken, identity } = await demoFile()
-    for (const url of [gatewayUrl, coreUrl, origin]) expect(service.output()).toContain(url)
+    await until('the URLs', () => [gatewayUrl, coreUrl, origin].every((url) => service.output().includes(url)))
     for (const secret of [serviceToken, identity.secret]) expect(service.output()).not.toContain(secret)
   })
 
