@@ -14,7 +14,7 @@ describe('event stream', () => {
       'cache-control': 'no-store, no-transform',
       'x-accel-buffering': 'no',
       'access-control-allow-origin': SITE,
-      vary: 'Origin',
+      vary: 'Origin, X-Correlation-Id',
     })
     expect(stream.response.headers.get('x-correlation-id')).not.toBeNull()
     await expect.poll(() => stream.text).toBe('retry: 2000\n\n: open\n\n')
