@@ -94,27 +94,29 @@ export const fetchFromPage: typeof fetch = (input, init) => {
   return fetch(input, { ...init, headers })
 }
 
-/** Number of requests of all harnesses that have no answer yet. */
-let unanswered = 0
+/** The requests of the newest harness. Those of earlier tests may hang for ever. */
+let requests = { unanswered: 0 }
 
 /** Returns a fetch that counts its unanswered requests. */
 function counted(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  const own = { unanswered: 0 }
+  requests = own
   return async (input, init) => {
-    unanswered += 1
+    own.unanswered += 1
     try {
       return await fetch(input, init)
     } finally {
-      unanswered -= 1
+      own.unanswered -= 1
     }
   }
 }
 
 /**
- * Waits until the clients have sent what they are about to send, and every request has an answer.
+ * Waits until the newest client has sent what it is about to send, and every request has an answer.
  * After it, a test can say what was not sent.
  */
 export async function settled(): Promise<void> {
-  for (let quietTurns = 0; quietTurns < 5; quietTurns = unanswered === 0 ? quietTurns + 1 : 0)
+  for (let quietTurns = 0; quietTurns < 5; quietTurns = requests.unanswered === 0 ? quietTurns + 1 : 0)
     await new Promise((resolve) => setTimeout(resolve, 1))
 }
 
