@@ -184,7 +184,6 @@ describe('the database cost', () => {
       health: createDestinationHealth({
         subscriptions: createLeadSubscriptionStore({
           leadSubscriptions: client.db.collection('leadSubscriptions'),
-          migrations: client.db.collection('migrations'),
         }),
         liveSubscriptions: test.cores[0]!.liveSubscriptions,
         subscriptionDisabling: test.cores[0]!.subscriptionDisabling,

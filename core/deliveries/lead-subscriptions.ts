@@ -174,7 +174,7 @@ export function createLeadSubscriptions(dependencies: {
         createdAt: at,
         updatedAt: at,
       }
-      await store.insert(subscription, destinationUrl)
+      await store.insert(subscription)
       await liveSubscriptions.changed(followersOf(workspaceId))
       return { ...(await view(subscriptionId, by)), secretId }
     },

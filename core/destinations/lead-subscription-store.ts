@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Collection } from 'mongodb'
 import { insertOnce } from '../mongodb/insert-each.ts'
-import { isContracted, type MigrationDocument, sealsDestinations } from '../mongodb/migration-records.ts'
 import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import {
   auditMax,
@@ -32,11 +31,8 @@ const noFailures = { failingSince: '', deadLettersSince: '' } as const
 export const notDeleted = { deleted: { $exists: false } } as const
 
 export interface LeadSubscriptionStore {
-  /**
-   * Inserts a subscription. Changes nothing if the subscription exists. While cores of the previous
-   * version may run, also stores the plain URL, which they read.
-   */
-  insert(subscription: LeadSubscription, destinationUrl: string): Promise<void>
+  /** Inserts a subscription. Changes nothing if the subscription exists. */
+  insert(subscription: LeadSubscription): Promise<void>
   find(subscriptionIds: string[]): Promise<LeadSubscription[]>
   /** Returns those of the given ids whose subscription has this status. */
   idsWithStatus(subscriptionIds: string[], status: SubscriptionStatus): Promise<string[]>
@@ -110,24 +106,16 @@ export interface LeadSubscriptionStore {
 
 export function createLeadSubscriptionStore({
   leadSubscriptions,
-  migrations,
 }: {
   leadSubscriptions: Collection<LeadSubscriptionDocument>
-  migrations: Collection<MigrationDocument>
 }): LeadSubscriptionStore {
-  const isPreviousVersionGone = () => isContracted(migrations, sealsDestinations)
   const audited = (entry: SubscriptionAuditEntry) => ({
     audit: { $each: [entry], $position: 0, $slice: auditMax },
   })
 
   return {
-    async insert({ subscriptionId, ...rest }, destinationUrl) {
-      const document = { _id: subscriptionId, ...rest }
-      if (await isPreviousVersionGone()) return void (await insertOnce(leadSubscriptions, document))
-      await insertOnce(leadSubscriptions, { ...document, destinationUrl })
-      // The contract step may have run between the two calls.
-      if (await isPreviousVersionGone())
-        await leadSubscriptions.updateOne({ _id: subscriptionId }, { $unset: { destinationUrl: '' } })
+    async insert({ subscriptionId, ...rest }) {
+      await insertOnce(leadSubscriptions, { _id: subscriptionId, ...rest })
     },
 
     async find(subscriptionIds) {

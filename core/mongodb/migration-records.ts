@@ -1,5 +1,3 @@
-import type { Collection } from 'mongodb'
-
 /** Record of a migration that has run. */
 export interface MigrationDocument {
   _id: number
@@ -10,13 +8,5 @@ export interface MigrationDocument {
   version?: string
 }
 
-/**
- * Number of the migration that encrypts the URLs of destinations. Until its contract step, cores of
- * the previous version read and write the plain URL.
- */
+/** Number of the migration that encrypts the URLs of destinations. */
 export const sealsDestinations = 3
-
-/** Whether the contract step has run. Then no process of the version before the migration is left. */
-export async function isContracted(migrations: Collection<MigrationDocument>, number: number): Promise<boolean> {
-  return (await migrations.findOne({ _id: number, contractedAt: { $exists: true } })) !== null
-}
