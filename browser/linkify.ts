@@ -4,9 +4,9 @@ type TextPart = { text: string; href?: string }
 const spacedLetter =
   '(?![\\p{sc=Han}\\p{sc=Hiragana}\\p{sc=Katakana}\\p{sc=Thai}\\p{sc=Lao}\\p{sc=Khmer}\\p{sc=Myanmar}])[\\p{L}\\p{M}]'
 
-/** A sign of a URL. The punctuation of other scripts that ends a part of a sentence is none. */
+/** Matches a character of a URL. Punctuation of other scripts that ends a part of a sentence does not match. */
 const sign = '(?![\\s<>"\'`])(?:[!-~]|’|(?![\\p{Terminal_Punctuation}\\p{Ps}\\p{Pe}\\p{Pi}\\p{Pf}])[^\\0-\\x7f])'
-/** Signs of a URL, and pairs of brackets of other scripts. */
+/** Matches the characters of a URL, and pairs of brackets of other scripts. */
 const signs = `(?:${sign}|(?![!-~])[\\p{Ps}\\p{Pi}](?:${sign})*(?![!-~])[\\p{Pe}\\p{Pf}])+`
 /** A sign that the URL parser reads as the first dot of the host. */
 const foreignDot = '[^\\s/.:]{0,63}[。．｡]'
@@ -46,9 +46,9 @@ const kinds: AddressKind[] = [
 
 const host = /[\p{L}\p{M}\p{N}._-]*/uy
 const opening = /[\p{Ps}\p{Pi}]/u
-/** Without the apostrophe, which Unicode counts as a quotation mark. */
+/** Excludes the apostrophe, which Unicode counts as a closing quotation mark. */
 const closing = /(?!’)[\p{Pe}\p{Pf}]/u
-/** Signs that are not part of an address if it ends with them. */
+/** Matches characters that are not part of an address if they stand at its end. */
 const ending = /(?![#%&*+/=@_~|-])[\p{P}\p{Sm}\p{Cf}]/u
 
 /**

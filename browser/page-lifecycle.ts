@@ -23,8 +23,8 @@ export const pageLifecycle: Lifecycle = {
     // The same function may subscribe twice.
     const own = (signal: LifecycleSignal) => listener(signal)
     listeners.add(own)
-    // A browser ignores a listener that it has. `document.open` removes them, so each subscription adds
-    // them again.
+    // `document.open` removes all listeners, so each subscription adds them again. A browser adds the
+    // same listener only once.
     for (const name of ['online', 'offline', 'pagehide', 'pageshow']) window.addEventListener(name, pass)
     document.addEventListener('visibilitychange', onVisibility)
     window.addEventListener('focus', onFocus)

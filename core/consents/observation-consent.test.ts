@@ -91,7 +91,7 @@ const requests = {
     }),
 } satisfies Record<string, (session: SessionContent, core: typeof cores.core) => Promise<unknown>>
 
-/** Names of requests that one session sends. A long run has a session for each request. */
+/** Groups of requests that share a session. In a long run, each request has a session of its own. */
 const groups = isLong ? Object.keys(requests).map((name) => [name]) : [Object.keys(requests)]
 
 describe.each(states)('when $name', ({ isAllowed, reach }) => {

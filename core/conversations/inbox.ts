@@ -138,7 +138,7 @@ export function createInbox(dependencies: {
 
     async list({ limit = defaultPage, pageToken, ...query }) {
       validate(field('/limit', limit, integer(1, maxPage)), tagIssue(query.tag))
-      const after = pageToken === undefined ? undefined : readPageToken(placeOf(query), pageToken)
+      const after = readPageToken(placeOf(query), pageToken)
       // The list must include each message that this process accepted before this call.
       await writing.caughtUp()
       const found = await conversations.listActive({ ...query, after, limit: limit + 1 })

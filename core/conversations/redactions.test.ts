@@ -104,7 +104,7 @@ it('concurrent and repeated withdrawals write one event, and a repeat of the sen
   expect(types.filter((type) => type === 'message.redacted')).toHaveLength(1)
 })
 
-it('without the scope, only a message that the caller sent can be withdrawn, whatever name it has', async () => {
+it('without the scope, a caller can withdraw only messages that they sent, whatever names these have', async () => {
   const visitor = await cores.newVisitor()
   const sent = (await send(cores.core, visitor, 'mine')).event.sequence
   const unnamed = (await answer(cores.core, visitor, 'unnamed')).event.sequence

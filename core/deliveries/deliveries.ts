@@ -238,7 +238,7 @@ export function createDeliveries(dependencies: {
         since && until && since >= until ? { path: '/createdUntil', rule: 'minimum' } : undefined,
       )
       const place = `deliveries ${query.workspaceId}`
-      const end = pageToken === undefined ? undefined : readPageToken(place, pageToken)
+      const end = readPageToken(place, pageToken)
       const found = await store.list({ ...query, before: end && { createdAt: end.at, id: end.id } }, limit + 1)
       const { page, nextPageToken } = cutPage(found, limit, place, ({ createdAt, deliveryId }) => ({
         at: createdAt,

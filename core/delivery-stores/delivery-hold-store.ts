@@ -116,6 +116,7 @@ export function createDeliveryHoldStore({
       })
       const update = [{ $set: { dueAt: pauseLeft('$dueAt'), heldDueAt: pauseLeft('$heldDueAt'), updatedAt: now } }]
       await deliveries.updateMany({ next: { $exists: true }, updatedAt: isAhead }, update, { hint: 'scheduled' })
+      if (subscriptionIds.length === 0) return
       await deliveries.updateMany(
         {
           subscriptionId: { $in: subscriptionIds },

@@ -166,7 +166,7 @@ export function createLeads(dependencies: {
       if (leadIds.length > 0)
         return { leads: (await store.findMany(leadIds)).filter((lead) => lead.workspaceId === workspaceId) }
       const place = `leads ${workspaceId}`
-      const end = pageToken === undefined ? undefined : readPageToken(place, pageToken)
+      const end = readPageToken(place, pageToken)
       const found = await store.list(workspaceId, limit + 1, end && { createdAt: end.at, id: end.id })
       const { page, nextPageToken } = cutPage(found, limit, place, ({ createdAt, leadId }) => ({
         at: createdAt,

@@ -152,7 +152,7 @@ export function createSuppressions(dependencies: {
     async list({ workspaceId, limit = defaultPage, pageToken, entry }) {
       validate(field('/limit', limit, integer(1, maxPage)))
       const place = `suppressions ${workspaceId}`
-      const end = pageToken === undefined ? undefined : readPageToken(place, pageToken)
+      const end = readPageToken(place, pageToken)
       const looked = entry && readEntries([entry], () => '/entry')
       const found = await store.list(workspaceId, limit + 1, {
         before: end && { addedAt: end.at, id: end.id },

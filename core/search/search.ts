@@ -135,7 +135,7 @@ export function createSearch<C extends SearchedConversation>(dependencies: {
         throw invalid('/query', rule)
       }
       const list = `search ${workspaceId}`
-      const after = pageToken === undefined ? undefined : readPageToken(list, pageToken)
+      const after = readPageToken(list, pageToken)
       const began = performance.now()
       const results: (SearchResult<C> & { place: SearchPlace })[] = []
       const isNewVisitor = distinctVisitors()

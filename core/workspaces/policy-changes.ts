@@ -58,7 +58,7 @@ export function createPolicyChanges(dependencies: {
     async list({ workspaceId, limit = defaultPage, pageToken, target }) {
       validate(field('/limit', limit, integer(1, maxPage)))
       const place = `policy changes ${workspaceId}`
-      const before = pageToken === undefined ? undefined : readPageToken(place, pageToken)
+      const before = readPageToken(place, pageToken)
       const found = await store.list(workspaceId, limit + 1, { before, target })
       const { page, nextPageToken } = cutPage(found, limit, place, ({ at, changeId }) => ({ at, id: changeId }))
       return { changes: page, nextPageToken }

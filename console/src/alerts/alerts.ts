@@ -103,7 +103,7 @@ export function createAlerts(deps: AlertDeps) {
 
   return {
     isEnabled,
-    /** Switches alerts on or off in all tabs. Returns why the browser does not allow them. */
+    /** Switches alerts on or off in all tabs. Returns the reason if the browser does not allow them. */
     async toggle(): Promise<'blocked' | 'unsupported' | undefined> {
       const isOn = !isEnabled.value
       const answer = isOn ? await deps.requestPermission() : 'granted'

@@ -55,7 +55,7 @@ export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask
   const leaving = new Set<LeftSession>()
   deps.platform.lifecycle.subscribe((signal) => {
     if (signal === 'pagehide') storeLeft(...leaving)
-    else if (deps.started()) closeLeft()
+    else if (/online|visible/.test(signal) && deps.started()) closeLeft()
   })
 
   return { end, replace, hideMessages, remember, closeLeft }

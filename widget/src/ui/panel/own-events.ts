@@ -1,3 +1,5 @@
+import { useLineFeeds } from '../../../../contract/line-ends.ts'
+
 /** Kinds of events without a handler attribute, from which a browser's own list is made. */
 const furtherKinds = ['compositionstart', 'compositionupdate', 'compositionend', 'focusin', 'focusout', 'beforeinput']
 
@@ -25,7 +27,7 @@ export function isField(target: unknown): target is HTMLInputElement | HTMLTextA
 function restore(event: KeyboardEvent | ClipboardEvent) {
   if (!event.defaultPrevented || !isField(event.target) || event.target.readOnly) return
   if (event instanceof ClipboardEvent)
-    return insert('insertText', event.clipboardData?.getData('text/plain').replace(/\r\n?/g, '\n'))
+    return insert('insertText', useLineFeeds(event.clipboardData?.getData('text/plain') ?? ''))
   const { key, ctrlKey, metaKey, altKey, isComposing } = event
   if (ctrlKey || metaKey || altKey || isComposing) return
   if (commands[key]) insert(commands[key])

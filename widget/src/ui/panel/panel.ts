@@ -84,7 +84,6 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
   keepEventsInside(panel)
   panel.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape' || event.isComposing) return
-    event.stopPropagation()
     onClose()
   })
   // On a small screen, the panel covers the page, so it is modal.
