@@ -143,11 +143,11 @@ export function createCoreContext({
     isAllowedDestination,
     stores.feed.end,
   )
-  const leads = createLeadService(kit, stores, visitors, search, conversations, {
+  const leads = createLeadService(kit, stores, visitors, search, log, conversations, {
     suppressions: suppressed.suppressions,
     fanOut: deliveries.leadFanOut,
   })
-  const feed = createFeedService(kit, stores, log, suppressed, deliveries)
+  const feed = createFeedService(kit, stores, log, suppressed, deliveries, leads)
   const privacy = createPrivacyService(kit, stores, log, workspaces, visitors, deliverySources)
   const historyCheck = createJob({
     name: 'check for restored data',

@@ -58,6 +58,7 @@ const operatorEventTypes = [
   'bot.resumed',
   'conversation.tagged',
   'conversation.untagged',
+  'form.submitted',
 ] as const
 
 /** Types of events for operators. No stream of a visitor sends them. */
@@ -150,6 +151,8 @@ interface EventData extends Partial<Rating> {
   purpose?: string
   /** Only in `conversation.tagged` and `conversation.untagged`. */
   tag?: string
+  /** Only in `form.submitted`. */
+  leadId?: string
   expiresAt?: string
 }
 
@@ -163,6 +166,13 @@ export const isVisible = (type: EventType): type is VisibleType => !ofOperators.
 export function endsSession(type: EventType): type is SessionEndType {
   return sessionEnds.has(type)
 }
+
+/**
+ * Whether the event is a message or a visitor's form. Such an event opens a closed conversation and
+ * moves it up in the operators' list.
+ */
+export const isEntry = ({ message, type }: Pick<LogEvent, 'message' | 'type'>) =>
+  message !== undefined || type === 'form.submitted'
 
 /** The oldest event that is stored. */
 export type LogStart = Pick<LogEvent, 'sequence' | 'occurredAt' | 'transient'>
@@ -197,6 +207,7 @@ export const operationKeys = {
   /** Key of an event about a session: its end or its identification. */
   session: (sessionId: string, type: EventType) => keyOf('session', sessionId, type),
   messageState: (messageId: string, state: MessageState) => keyOf('state', messageId, state),
+  form: (formSubmissionId: string) => keyOf('form', formSubmissionId),
   /** Key of a visitor's rating. */
   rating: (sessionId: string, idempotencyKey: string) => keyOf('rating', sessionId, idempotencyKey),
   redaction: (messageId: string) => keyOf('redaction', messageId),

@@ -4,7 +4,7 @@ import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventStore } from '../log/event-store.ts'
-import type { LogEvent } from '../log-event.ts'
+import { isEntry, type LogEvent } from '../log-event.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import { botAuthorOf, type Conversation, isRating, queuePlaceOf, ratingOf } from './model.ts'
 
@@ -193,16 +193,16 @@ export function createInboxWatch(dependencies: {
 /** Applies new events to a conversation's document, which may lag behind the log. */
 function withEvents(conversation: Conversation, newEvents: LogEvent[]): Conversation {
   const last = newEvents.at(-1)!
-  const message = newEvents.findLast((event) => event.message)
+  const entry = newEvents.findLast(isEntry)
   const botAuthor = newEvents.map(botAuthorOf).findLast(Boolean)
   const rated = newEvents.findLast(isRating)
-  const ahead = message && message.sequence > (conversation.lastSequence ?? 0)
+  const ahead = entry && entry.sequence > (conversation.lastSequence ?? 0)
   return {
     ...conversation,
     ...(ahead && {
-      lastMessageAt: message.occurredAt,
-      lastSequence: message.sequence,
-      lastSessionId: message.message?.sessionId ?? conversation.lastSessionId,
+      lastMessageAt: entry.occurredAt,
+      lastSequence: entry.sequence,
+      lastSessionId: entry.message?.sessionId ?? entry.sessionId ?? conversation.lastSessionId,
     }),
     ...(botAuthor && { botAuthor }),
     ...(rated && { rating: ratingOf(rated) }),

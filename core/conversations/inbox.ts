@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventStore } from '../log/event-store.ts'
-import type { LogEvent } from '../log-event.ts'
+import { isEntry, type LogEvent } from '../log-event.ts'
 import { cutPage, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { ConversationStore, ListQuery, StatusChange } from './conversation-store.ts'
@@ -24,7 +24,7 @@ interface ConversationPage {
 
 export interface Inbox {
   /**
-   * Queues a message for the inbox. Never waits or fails, because `reconcile` repairs missed
+   * Queues a message or a form for the inbox. Never waits or fails, because `reconcile` repairs missed
    * messages.
    */
   record(event: LogEvent): void
@@ -82,7 +82,7 @@ export function createInbox(dependencies: {
     const { conversationId, sequence, occurredAt, message } = event
     const earlier = queued.get(conversationId)
     if (earlier && earlier.lastSequence >= sequence) return
-    const sessionId = message?.sessionId
+    const sessionId = message?.sessionId ?? event.sessionId
     const lastSession = sessionId === undefined ? earlier?.lastSession : { sequence, sessionId }
     const botAuthor = botAuthorOf(event) ?? earlier?.botAuthor
     queued.set(conversationId, {
@@ -113,7 +113,7 @@ export function createInbox(dependencies: {
     const changes: StatusChange[] = []
     for await (const event of events.activitySince(new Date(now() - reconcileMs))) {
       const { conversationId } = event
-      if (event.message) note(event)
+      if (isEntry(event)) note(event)
       else if (isRating(event)) changes.push({ conversationId, rating: ratingOf(event) })
       else changes.push({ conversationId, queue: queuePlaceOf(event) })
     }

@@ -2,7 +2,10 @@ import type { Collection } from 'mongodb'
 import type { DeliveryDocument } from '../delivery-stores/delivery-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
 
-export type UnannouncedLead = Pick<LeadDocument, '_id' | 'workspaceId' | 'createdAt'>
+export type UnannouncedLead = Pick<
+  LeadDocument,
+  '_id' | 'workspaceId' | 'createdAt' | 'conversationId' | 'formSubmissionId' | 'sessionId' | 'erasing'
+>
 export type UnannouncedDelivery = Omit<DeliveryDocument, 'body'>
 
 /**
@@ -28,7 +31,8 @@ export function createLeadFeedStore({
 }): LeadFeedStore {
   const unannounced = { unannounced: true } as const
   const committed = { readConcern: { level: 'majority' } } as const
-  const leadFields = { ...committed, projection: { workspaceId: 1, createdAt: 1 } }
+  const projection = { workspaceId: 1, createdAt: 1, conversationId: 1, formSubmissionId: 1, sessionId: 1, erasing: 1 }
+  const leadFields = { ...committed, projection }
 
   return {
     leads: (limit) => leads.find(unannounced, leadFields).limit(limit).toArray(),

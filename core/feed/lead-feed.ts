@@ -3,6 +3,7 @@ import { isHandedOff } from '../deliveries/new-delivery.ts'
 import type { HandoffWhen } from '../destinations/handoff-model.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
 import type { LeadSubscription } from '../destinations/model.ts'
+import type { Leads } from '../leads/leads.ts'
 import type { LeadFeedStore, UnannouncedDelivery, UnannouncedLead } from './lead-feed-store.ts'
 import { type AddToFeed, type FeedDelivery, type NewFeedEntry, noticeEntries } from './model.ts'
 
@@ -24,11 +25,13 @@ const share = 1 / 5
 export function createLeadFeed({
   store,
   subscriptions,
+  enterForm,
   add,
   now,
 }: {
   store: LeadFeedStore
   subscriptions: Pick<LeadSubscriptionStore, 'withNotices' | 'removeNotices'>
+  enterForm: Leads['enterForm']
   add: AddToFeed
   now: () => number
 }): LeadFeed {
@@ -36,6 +39,7 @@ export function createLeadFeed({
   const paced = createPace({ share, signal: closed.signal })
 
   async function announceLeads(found: UnannouncedLead[]) {
+    for (const { _id: leadId, ...lead } of found) if (!lead.erasing) await enterForm({ leadId, ...lead })
     for (const [workspaceId, theirs] of Map.groupBy(found, (lead) => lead.workspaceId))
       await add(workspaceId, theirs.map(captureOf))
     await store.markLeads(found.map(({ _id }) => _id))

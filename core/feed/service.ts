@@ -3,7 +3,7 @@ import type { DeliveryService } from '../deliveries/service.ts'
 import type { EventFollowerStore } from '../destinations/event-follower-store.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
 import type { CoreKit } from '../kit.ts'
-import type { SuppressionService } from '../leads/service.ts'
+import type { LeadService, SuppressionService } from '../leads/service.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { FollowerStore } from '../log/follower-store.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
@@ -39,6 +39,7 @@ export function createFeedService(
   { wakeups }: WakeupService,
   { suppressions }: SuppressionService,
   { liveSubscriptions, deliveryIntake: intake, deliverySettings: settings }: DeliveryService,
+  { leads: { enterForm } }: LeadService,
 ) {
   const { feed: store, feedSources: sources, leadSubscriptions: subscriptions, events, sessions, followers } = stores
 
@@ -54,7 +55,7 @@ export function createFeedService(
   const parts = { liveSubscriptions, suppressions, intake, settings }
   const fanOut = createEventFanOut({ store, withContent, followerStore: stores.eventFollowers, ...parts, now })
   const conversations = createConversationFeed({ store, add, events, sources, sessions, followers, bus, logger, now })
-  const leads = createLeadFeed({ store: stores.leadFeed, subscriptions, add, now })
+  const leads = createLeadFeed({ store: stores.leadFeed, subscriptions, enterForm, add, now })
   const jobs = [
     { name: 'feed of conversations', everyMs: flushEveryMs, run: conversations.flush },
     { name: 'feed of leads', everyMs: announceEveryMs, run: leads.announce },

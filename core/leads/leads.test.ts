@@ -142,6 +142,67 @@ describe('a form', () => {
   })
 })
 
+describe('a conversation with a form and no message', () => {
+  async function submitted() {
+    const site = await cores.newSite({ capabilities: { preChatForm: true }, forms: { preChat: form, offline: form } })
+    const { workspaceId, conversationId, credentials, sessionId } = await cores.newVisitor(site)
+    const submission = { credentials, form: 'preChat' as const, fields: good, idempotencyKey: 'k' }
+    return { workspaceId, conversationId, sessionId, submission }
+  }
+
+  it('is in the lists, the counts and the watched inbox of every core, once, with its session', async () => {
+    const { workspaceId, conversationId, sessionId, submission } = await submitted()
+    const seen: string[] = []
+    const leave = cores.other.inboxWatch.add({
+      workspaceId,
+      changed: ({ events }) => seen.push(...events.map(({ type }) => type)),
+      noted() {},
+      ready() {},
+    })
+    await Promise.all([...cores.cores, ...cores.cores].map((core) => core.leads.submitForm(submission)))
+    await until('the watched inbox has the form', () => seen.includes('form.submitted'))
+    leave()
+    for (const core of cores.cores) {
+      await core.flushFeed()
+      const { conversations } = await core.inbox.list({ workspaceId, unanswered: true })
+      expect(conversations).toMatchObject([{ conversationId, lastSessionId: sessionId, status: 'open' }])
+      expect(await core.inbox.count(workspaceId, 'Ada')).toEqual({ unanswered: 1, mine: 0, unassigned: 1, open: 1 })
+    }
+    const caller = { workspaceId, scopes: new Set<string>() }
+    const { events } = await cores.core.conversationEvents.list(conversationId, { afterSequence: 0 }, caller)
+    expect(events.map(({ type }) => type)).toEqual(['form.submitted'])
+  })
+
+  it('is listed by the next core if the one that stored the form died before its event', async () => {
+    const { workspaceId, conversationId, submission } = await submitted()
+    const leads = cores.core.database.collections.leads
+    await cores.core.leads.submitForm(submission)
+    await cores.core.database.collections.events.deleteMany({ conversationId })
+    await cores.core.database.collections.conversations.updateOne(
+      { _id: conversationId },
+      { $unset: { lastMessageAt: '', lastSequence: '', lastSession: '', queue: '' } },
+    )
+    await leads.updateOne({ conversationId }, { $set: { unannounced: true } })
+    await cores.other.flushFeed()
+    const { conversations } = await cores.other.inbox.list({ workspaceId, unanswered: true })
+    expect(conversations).toMatchObject([{ conversationId }])
+  })
+
+  it('is open again if it was closed, and waits no more after an answer', async () => {
+    const { workspaceId, conversationId, submission } = await submitted()
+    const { core } = cores
+    await core.assignments.close(conversationId, workspaceId)
+    await core.leads.submitForm(submission)
+    await core.inbox.noted()
+    expect(await core.conversationAccess.find(conversationId, workspaceId)).toMatchObject({ status: 'open' })
+    await core.messages.sendAsAgent(
+      { conversationId, clientOperationId: randomUUID(), body: 'Hello', agent: { displayName: 'Ada' } },
+      workspaceId,
+    )
+    expect((await core.inbox.list({ workspaceId, unanswered: true })).conversations).toEqual([])
+  })
+})
+
 describe('a lead captured by another service', () => {
   it('is stored in its workspace, and each call creates another lead', async () => {
     const { workspaceId, conversationId } = visitor

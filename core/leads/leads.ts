@@ -3,10 +3,13 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { FieldIssue } from '../../contract/errors.ts'
 import type { Consents } from '../consents/consents.ts'
 import type { ConversationAccess } from '../conversations/conversation-access.ts'
+import type { Inbox } from '../conversations/inbox.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
+import type { EventLog } from '../log/event-log.ts'
+import { operationKeys } from '../log-event.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, isIdempotencyKey, text, validate } from '../rules.ts'
 import type { SearchIndex } from '../search/search-index.ts'
@@ -44,6 +47,13 @@ export interface Leads {
    * ValidationFailed, ConsentRequired, VisitorSuppressed, IdempotencyKeyInvalid, IdempotencyConflict.
    */
   submitForm(submission: FormSubmission): Promise<{ formSubmissionId: string; replayed: boolean }>
+  /**
+   * Adds a visitor's form to its conversation, once. The operators' list then shows the conversation
+   * like after a message (contract, rule 31).
+   */
+  enterForm(lead: Pick<Lead, 'leadId' | 'conversationId' | 'formSubmissionId' | 'sessionId'>): Promise<void>
+  /** Returns the fields of these leads, without those of removed leads. */
+  fieldsOf(leadIds: string[]): Promise<Map<string, Lead['fields']>>
   /** Returns a lead. Errors: LeadNotFound, also for a lead of another workspace. */
   find(leadId: string, scope: string | undefined): Promise<Lead>
   /**
@@ -71,15 +81,30 @@ export function createLeads(dependencies: {
   sessions: Pick<SessionStore, 'subjectsIn'>
   searchIndex: Pick<SearchIndex, 'add'>
   conversationAccess: ConversationAccess
+  log: Pick<EventLog, 'append'>
+  inbox: Pick<Inbox, 'record'>
   plannedIds: PlannedIds
   now: () => number
 }): Leads {
   const { store, fanOut, workspaceStore, access, consents, suppressions, sessions } = dependencies
-  const { searchIndex, conversationAccess, plannedIds, now } = dependencies
+  const { searchIndex, conversationAccess, log, inbox, plannedIds, now } = dependencies
 
   async function subjectsOf(conversationId: string | undefined): Promise<string[]> {
     if (conversationId === undefined) return []
     return (await sessions.subjectsIn([conversationId])).get(conversationId) ?? []
+  }
+
+  async function enterForm({ leadId, conversationId, formSubmissionId, sessionId }: Parameters<Leads['enterForm']>[0]) {
+    if (conversationId === undefined || formSubmissionId === undefined) return
+    const { event } = await log.append({
+      conversationId,
+      sessionId,
+      type: 'form.submitted',
+      operationKey: operationKeys.form(formSubmissionId),
+      inputHash: 'form',
+      data: { leadId },
+    })
+    inbox.record(event)
   }
 
   async function finish(lead: Lead) {
@@ -91,6 +116,8 @@ export function createLeads(dependencies: {
   }
 
   return {
+    enterForm,
+
     async capture({ workspaceId, source, fields, conversationId }, scope, operation = randomUUID()) {
       if (scope !== undefined && scope !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
@@ -142,6 +169,7 @@ export function createLeads(dependencies: {
         fields,
         conversationId,
         formSubmissionId,
+        sessionId: session.sessionId,
         publicSiteKey: session.publicSiteKey,
         createdAt: new Date(now()),
         operationKey,
@@ -150,11 +178,16 @@ export function createLeads(dependencies: {
       Object.assign(lead, await fanOut.plan(lead))
       const earlier = await store.insert(lead)
       if (!earlier) {
-        await finish(lead)
+        await Promise.all([enterForm(lead), finish(lead)])
         return { formSubmissionId, replayed: false }
       }
       if (earlier.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
       return { formSubmissionId: earlier.formSubmissionId ?? '', replayed: true }
+    },
+
+    async fieldsOf(leadIds) {
+      const found = leadIds.length === 0 ? [] : await store.findMany(leadIds)
+      return new Map(found.map(({ leadId, fields }) => [leadId, fields]))
     },
 
     async find(leadId, scope) {

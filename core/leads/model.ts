@@ -6,6 +6,8 @@ export interface Lead {
   fields: Record<string, string>
   conversationId?: string
   formSubmissionId?: string
+  /** Session that submitted the form. */
+  sessionId?: string
   /** Installation whose form created the lead. */
   publicSiteKey?: string
   createdAt: Date

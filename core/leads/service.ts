@@ -1,6 +1,7 @@
 import { createJob } from '../concurrency/job.ts'
 import type { ConversationService } from '../conversations/service.ts'
 import type { CoreKit } from '../kit.ts'
+import type { LogService } from '../log/service.ts'
 import type { SearchService } from '../search/service.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { VisitorService } from '../visitors/service.ts'
@@ -52,10 +53,11 @@ export function createLeadService(
   { leads: store, sessions, workspaces: workspaceStore }: LeadStores,
   { visitorAccess: access, consents }: VisitorService,
   { searchIndex }: SearchService,
-  { conversationAccess }: ConversationService,
+  { log }: LogService,
+  { conversationAccess, inbox }: ConversationService,
   { suppressions, fanOut }: { suppressions: Suppressions; fanOut: LeadFanOut },
 ) {
-  const services = { fanOut, conversationAccess, access, consents, suppressions, searchIndex }
+  const services = { fanOut, conversationAccess, log, inbox, access, consents, suppressions, searchIndex }
   return { leads: createLeads({ store, workspaceStore, sessions, ...services, plannedIds, now }) }
 }
 

@@ -1,14 +1,14 @@
-import type { LogEnd, LogEvent } from '../log-event.ts'
+import { isEntry, type LogEnd, type LogEvent } from '../log-event.ts'
 
 /** An event to append. The log adds the sequence, the time, the state after it and `removableAt`. */
 export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'waitingSince' | 'removableAt'>
 
 /** Whether the event opens a closed conversation. */
-const opens = ({ message, type }: EventDraft) => message !== undefined || type === 'conversation.reopened'
+const opens = (draft: EventDraft) => isEntry(draft) || draft.type === 'conversation.reopened'
 
-/** A visitor waits from the first message after an answer, or from a bot's request for a person. */
+/** A visitor waits from the first message or form after an answer, or from a bot's request for a person. */
 function waitingAfter({ type, message }: EventDraft, end: LogEnd, occurredAt: Date): Date | undefined {
-  const begins = message ? message.author.kind === 'visitor' : type === 'human.requested'
+  const begins = message ? message.author.kind === 'visitor' : type === 'human.requested' || type === 'form.submitted'
   if (begins) return end.waitingSince ?? occurredAt
   return message ? undefined : end.waitingSince
 }

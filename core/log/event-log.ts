@@ -1,7 +1,7 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { activeContext, type Context } from '../../platform/observability/tracing.ts'
 import { ServiceError, unavailable } from '../errors.ts'
-import type { LogEnd, LogEvent } from '../log-event.ts'
+import { isEntry, type LogEnd, type LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { type EventDraft, eventAfter, reopened } from './event-draft.ts'
 import type { EventStore } from './event-store.ts'
@@ -144,7 +144,7 @@ export function createEventLog({
   async function write(batch: Pending[]) {
     const last = await heads.get(batch.map(({ draft }) => draft.conversationId))
     const ends = new Map(batch.map((pending, index) => [pending, last[index]!]))
-    const toClosed = batch.filter((pending) => pending.draft.message && ends.get(pending)!.closed)
+    const toClosed = batch.filter((pending) => isEntry(pending.draft) && ends.get(pending)!.closed)
     const known = await findRepeated(toClosed)
     // A repeated message must not reopen its conversation.
     const reopening = new Set(toClosed.filter((pending) => !known.has(pending)))

@@ -120,7 +120,11 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
 
     async listConversationEvents({ conversationId, ...range }, context) {
       const { events, hasMore } = await conversationEvents.list(conversationId, range, callerOf(context))
-      return { events: events.map(toInboxEvent), hasMore }
+      const leadIds = events.flatMap(({ data }) => data?.leadId ?? [])
+      const fields = await core.leads.fieldsOf(leadIds)
+      const shownEvents = events.map(toInboxEvent)
+      for (const { form } of shownEvents) if (form) form.fields = fields.get(form.leadId!)
+      return { events: shownEvents, hasMore }
     },
 
     async setTyping({ conversationId, state, agent }, context) {

@@ -123,6 +123,7 @@ export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEven
     label: data?.label ?? data?.purpose,
     rating: toRating(event),
     tag: data?.tag,
+    form: data?.leadId === undefined ? undefined : { leadId: data.leadId },
   } satisfies Record<keyof ProtoFields<InboxEvent>, unknown>
 }
 

@@ -133,6 +133,7 @@ export function createThread(deps: ThreadDeps) {
   function apply(event: InboxEvent) {
     const { type, message, author, occurredAt, messageId, state, clientOperationId } = event
     if (eventText(event, '') !== undefined) happened.add([event])
+    if (event.form) void happened.load(event.sequence - 1)
     if (message) {
       const isNew = !messages.value.some((known) => known.messageId === message.messageId)
       if (clientOperationId !== undefined) outgoing.confirm(clientOperationId)

@@ -16,7 +16,7 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
   const unsent = outbox.markOf(conversationId)
   const presence = inbox.presenceOf(conversationId)
   const verified = visitor?.identityState === 'verified'
-  const preview = lastMessage?.redactedAt ? 'Message withdrawn' : lastMessage?.body
+  const preview = lastMessage?.redactedAt ? 'Message withdrawn' : (lastMessage?.body ?? 'Submitted a form')
   const from = authorName(lastMessage?.author, me)
   return (
     <li>

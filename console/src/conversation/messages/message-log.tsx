@@ -1,10 +1,12 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Fragment } from 'preact'
-import type { Message } from '#proto/messaging/v1/messaging_pb.js'
+import type { Message, SubmittedForm } from '#proto/messaging/v1/messaging_pb.js'
+import { pathOf } from '../../router.ts'
 import { formatDay, isSameDay } from '../../time.ts'
 import { Button } from '../../ui/button.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loading } from '../../ui/notice.tsx'
+import { Fact, Facts } from '../../ui/page.tsx'
 import { When } from '../../ui/when.tsx'
 import type { Thread } from '../thread.ts'
 import { useLogScroll } from './log-scroll.ts'
@@ -70,6 +72,7 @@ export function MessageLog({ thread, name, me, composer, target }: MessageLogPro
               {item.kind === 'event' && (
                 <li class="happened">
                   <bdi>{item.text}</bdi> · <When at={timestampFromMs(item.at)} timeOnly />
+                  {item.form && <FormFields form={item.form} />}
                 </li>
               )}
             </Fragment>
@@ -95,6 +98,21 @@ export function MessageLog({ thread, name, me, composer, target }: MessageLogPro
           New messages
         </Button>
       )}
+    </div>
+  )
+}
+
+function FormFields({ form: { leadId, fields } }: { form: SubmittedForm }) {
+  return (
+    <div class="form-entry">
+      <Facts>
+        {Object.entries(fields).map(([name, value]) => (
+          <Fact key={name} name={name}>
+            <bdi>{value}</bdi>
+          </Fact>
+        ))}
+      </Facts>
+      <a href={pathOf({ view: 'lead', leadId })}>Show lead</a>
     </div>
   )
 }

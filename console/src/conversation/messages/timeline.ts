@@ -1,5 +1,5 @@
 import type { Command } from '#proto/command/v1/command_pb.js'
-import type { InboxEvent, Message, Note, Rating } from '#proto/messaging/v1/messaging_pb.js'
+import type { InboxEvent, Message, Note, Rating, SubmittedForm } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type ConsentRecord } from '#proto/session/v1/session_pb.js'
 import { dateOf } from '../../time.ts'
 import { nameOf } from '../details/command-words.ts'
@@ -8,7 +8,7 @@ import { nameOf } from '../details/command-words.ts'
 export type TimelineItem = { key: string; at: number } & (
   | { kind: 'message'; message: Message }
   | { kind: 'note'; note: Note }
-  | { kind: 'event'; text: string }
+  | { kind: 'event'; text: string; form?: SubmittedForm }
 )
 
 interface TimelineParts {
@@ -37,7 +37,7 @@ export function buildTimeline({ messages, events, notes, commands, consent, hasO
       const text = event.sequence < oldest ? undefined : eventText(event, me)
       return text === undefined
         ? []
-        : [{ sequence: event.sequence, item: eventItem(`${event.sequence}`, event.occurredAt, text) }]
+        : [{ sequence: event.sequence, item: eventItem(`${event.sequence}`, event.occurredAt, text, event.form) }]
     }),
   ]
   const timeline: TimelineItem[] = logged.sort((one, other) => one.sequence - other.sequence).map(({ item }) => item)
@@ -61,16 +61,23 @@ const messageItem = (message: Message): TimelineItem => ({
 
 const noteItem = (note: Note): TimelineItem => ({ kind: 'note', key: note.noteId, at: timeOf(note.createdAt), note })
 
-const eventItem = (key: string, time: Message['createdAt'], text: string): TimelineItem => ({
+const eventItem = (
+  key: string,
+  time: Message['createdAt'],
+  text: string,
+  form?: SubmittedForm,
+): TimelineItem => ({
   kind: 'event',
   key: `event ${key}`,
   at: timeOf(time),
   text,
+  form,
 })
 
 const fixedTexts: Record<string, string> = {
   'conversation.closed': 'Conversation closed',
   'conversation.reopened': 'Conversation reopened',
+  'form.submitted': 'The visitor submitted a form',
   'rating.requested': 'The visitor was asked for a rating',
   'bot.stopped': 'The bot was stopped',
   'bot.resumed': 'Given back to the bot',

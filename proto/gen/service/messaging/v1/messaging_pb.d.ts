@@ -2679,6 +2679,13 @@ export declare type InboxEvent = Message$1<"service.messaging.v1.InboxEvent"> & 
    * @generated from field: optional string tag = 13;
    */
   tag?: string | undefined;
+
+  /**
+   * Set on `form.submitted` only, for callers with the scope `leads:read`.
+   *
+   * @generated from field: optional service.messaging.v1.SubmittedForm form = 15;
+   */
+  form?: SubmittedForm | undefined;
 };
 
 /**
@@ -2686,6 +2693,31 @@ export declare type InboxEvent = Message$1<"service.messaging.v1.InboxEvent"> & 
  * Use `create(InboxEventSchema)` to create a new message.
  */
 export declare const InboxEventSchema: GenMessage<InboxEvent>;
+
+/**
+ * A form that the visitor submitted. The site has not verified it.
+ *
+ * @generated from message service.messaging.v1.SubmittedForm
+ */
+export declare type SubmittedForm = Message$1<"service.messaging.v1.SubmittedForm"> & {
+  /**
+   * @generated from field: string lead_id = 1;
+   */
+  leadId: string;
+
+  /**
+   * What the visitor entered. Set by ListConversationEvents, as long as the lead is kept.
+   *
+   * @generated from field: map<string, string> fields = 2;
+   */
+  fields: { [key: string]: string };
+};
+
+/**
+ * Describes the message service.messaging.v1.SubmittedForm.
+ * Use `create(SubmittedFormSchema)` to create a new message.
+ */
+export declare const SubmittedFormSchema: GenMessage<SubmittedForm>;
 
 /**
  * @generated from message service.messaging.v1.WatchEventsRequest
