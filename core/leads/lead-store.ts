@@ -35,8 +35,11 @@ export interface LeadStore {
   findMany(leadIds: string[]): Promise<Lead[]>
   /** Returns leads of these conversations, newest first. */
   ofConversations(conversationIds: string[], limit: number): Promise<Lead[]>
-  /** Returns leads, newest first. */
-  list(workspaceId: string, limit: number, before?: { createdAt: Date; id: string }): Promise<Lead[]>
+  /** Returns leads, or those with one of these contact hashes, newest first. */
+  list(
+    query: { workspaceId: string; contacts?: string[]; limit: number },
+    before?: { createdAt: Date; id: string },
+  ): Promise<Lead[]>
   /** Returns leads whose fan-out is not complete, because it failed or its process died. */
   pendingFanOut(before: Date, limit: number): Promise<Lead[]>
   markFannedOut(leadId: string): Promise<void>
@@ -83,10 +86,11 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
       return (await found.sort({ createdAt: -1 }).limit(limit).toArray()).map(toLead)
     },
 
-    async list(workspaceId, limit, before) {
+    async list({ workspaceId, contacts, limit }, before) {
       const found = leads
         .find({
           workspaceId,
+          ...(contacts && { contacts: { $in: contacts } }),
           ...notErasing,
           $or: before && [
             { createdAt: { $lt: before.createdAt } },

@@ -204,6 +204,22 @@ describe('a conversation with a form and no message', () => {
 })
 
 describe('a lead captured by another service', () => {
+  it('is found by its e-mail address or telephone number in any spelling, in its workspace only', async () => {
+    const { workspaceId } = await cores.newSite()
+    const capture = (fields: Record<string, string>, at = workspaceId) =>
+      cores.core.leads.capture({ workspaceId: at, source: 'crm', fields }, undefined)
+    const mail = await capture({ Email: 'Zoe@Example.org' })
+    const phone = await capture({ phone: '+49 (30) 901820' })
+    await capture({ mail: 'zoe@example.org' }, visitor.workspaceId)
+    const found = async (contact: string) =>
+      (await cores.other.leads.list({ workspaceId, contact })).leads.map(({ leadId }) => leadId)
+    expect(await found(' zoe@EXAMPLE.org')).toEqual([mail])
+    expect(await found('0049 30 901820')).toEqual(await found('+4930901820'))
+    expect(await found('+4930901820')).toEqual([phone])
+    expect(await found('nobody@example.org')).toEqual([])
+    await expect(found('zoe')).rejects.toMatchObject({ issues: [{ path: '/contact', rule: 'format' }] })
+  })
+
   it('is stored in its workspace, and each call creates another lead', async () => {
     const { workspaceId, conversationId } = visitor
     const lead = { workspaceId, source: 'crm-import', fields: { name: 'Mia' }, conversationId }

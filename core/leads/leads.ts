@@ -4,7 +4,7 @@ import type { FieldIssue } from '../../contract/errors.ts'
 import type { Consents } from '../consents/consents.ts'
 import type { ConversationAccess } from '../conversations/conversation-access.ts'
 import type { Inbox } from '../conversations/inbox.ts'
-import { inWorkspace, ServiceError } from '../errors.ts'
+import { invalid, inWorkspace, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
@@ -62,6 +62,8 @@ export interface Leads {
   list(query: {
     workspaceId: string
     leadIds?: string[]
+    /** An e-mail address or telephone number of the leads. */
+    contact?: string
     limit?: number
     pageToken?: string
   }): Promise<{ leads: Lead[]; nextPageToken?: string }>
@@ -194,13 +196,19 @@ export function createLeads(dependencies: {
       return inWorkspace(await store.find(leadId), scope, ErrorCode.LEAD_NOT_FOUND)
     },
 
-    async list({ workspaceId, leadIds = [], limit = defaultPage, pageToken }) {
+    async list({ workspaceId, leadIds = [], contact, limit = defaultPage, pageToken }) {
       validate(field('/limit', limit, integer(1, maxPage)), field('/leadIds', leadIds.length, integer(0, maxPage)))
       if (leadIds.length > 0)
         return { leads: (await store.findMany(leadIds)).filter((lead) => lead.workspaceId === workspaceId) }
-      const place = `leads ${workspaceId}`
+      const contacts =
+        contact === undefined ? undefined : await suppressions.contactIds(workspaceId, { fields: { contact } })
+      if (contacts?.length === 0) throw invalid('/contact', 'format')
+      const place = `leads ${workspaceId} ${contacts ?? ''}`
       const end = readPageToken(place, pageToken)
-      const found = await store.list(workspaceId, limit + 1, end && { createdAt: end.at, id: end.id })
+      const found = await store.list(
+        { workspaceId, contacts, limit: limit + 1 },
+        end && { createdAt: end.at, id: end.id },
+      )
       const { page, nextPageToken } = cutPage(found, limit, place, ({ createdAt, leadId }) => ({
         at: createdAt,
         id: leadId,

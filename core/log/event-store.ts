@@ -236,7 +236,15 @@ export function createEventStore({
         $or: [
           isMessage,
           {
-            type: { $in: ['conversation.closed', 'conversation.reopened', 'human.requested', 'rating.given', 'form.submitted'] as const },
+            type: {
+              $in: [
+                'conversation.closed',
+                'conversation.reopened',
+                'human.requested',
+                'rating.given',
+                'form.submitted',
+              ] as const,
+            },
           },
         ],
       }

@@ -1,7 +1,10 @@
+import { useState } from 'preact/hooks'
 import type { Lead } from '#proto/lead/v1/lead_pb.js'
 import { leadTitle } from '../../../contract/lead-title.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
+import { Button } from '../ui/button.tsx'
+import { TextField } from '../ui/field.tsx'
 import { Empty } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
 import { PagedList, RefreshButton } from '../ui/paged-list.tsx'
@@ -11,13 +14,32 @@ import { sourceText } from './lead-words.ts'
 
 export function LeadsView() {
   const { api } = useConsole()
+  const [contact, setContact] = useState('')
+  const [text, setText] = useState('')
   const list = usePages(
-    (pageToken) => api.leads.listLeads({ pageToken }),
+    (pageToken) => api.leads.listLeads({ pageToken, contact }),
     'leads',
     ({ leadId }) => leadId,
-    [],
+    [contact],
   )
-  const empty = (
+  const search = (
+    <form
+      class="bar"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault()
+        setContact(text.trim())
+      }}
+    >
+      <TextField label="E-mail address or telephone number" maxLength={254} value={text} onChange={setText} />
+      <Button type="submit">Search</Button>
+    </form>
+  )
+  const empty = contact ? (
+    <Empty icon="search" title="No leads with this contact">
+      <p>Search for a whole address or number. Leave it empty for all leads.</p>
+    </Empty>
+  ) : (
     <Empty icon="leads" title="No leads yet">
       <p>
         Leads come from forms that visitors fill in. Turn on the pre-chat or offline form under{' '}
@@ -27,6 +49,7 @@ export function LeadsView() {
   )
   return (
     <Page title="Leads" lead="Contact details from visitors." actions={<RefreshButton list={list} />}>
+      {search}
       <PagedList list={list} name="leads" empty={empty}>
         {(lead) => <LeadRow key={lead.leadId} lead={lead} />}
       </PagedList>

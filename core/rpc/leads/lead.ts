@@ -42,10 +42,11 @@ export function leadService(router: ConnectRouter, core: CoreContext): void {
       return { lead: toLead(await leads.find(leadId, callerOf(context).workspaceId)) }
     },
 
-    async listLeads({ workspaceId, leadIds, limit, pageToken }, context) {
+    async listLeads({ workspaceId, leadIds, contact, limit, pageToken }, context) {
       const { leads: found, nextPageToken = '' } = await leads.list({
         workspaceId: requiredWorkspace(context, workspaceId),
         leadIds,
+        contact: contact || undefined,
         limit,
         pageToken: pageToken || undefined,
       })

@@ -61,12 +61,7 @@ const messageItem = (message: Message): TimelineItem => ({
 
 const noteItem = (note: Note): TimelineItem => ({ kind: 'note', key: note.noteId, at: timeOf(note.createdAt), note })
 
-const eventItem = (
-  key: string,
-  time: Message['createdAt'],
-  text: string,
-  form?: SubmittedForm,
-): TimelineItem => ({
+const eventItem = (key: string, time: Message['createdAt'], text: string, form?: SubmittedForm): TimelineItem => ({
   kind: 'event',
   key: `event ${key}`,
   at: timeOf(time),

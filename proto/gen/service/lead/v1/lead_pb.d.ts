@@ -238,6 +238,13 @@ export declare type ListLeadsRequest = Message<"service.lead.v1.ListLeadsRequest
    * @generated from field: repeated string lead_ids = 4;
    */
   leadIds: string[];
+
+  /**
+   * Only leads with this e-mail address or telephone number, in any spelling. Leave empty for all.
+   *
+   * @generated from field: string contact = 5;
+   */
+  contact: string;
 };
 
 /**
