@@ -4,8 +4,9 @@ import { createLiveCache } from './live-cache.ts'
 
 function newScene() {
   const scene = { time: 0, loads: 0, isCurrent: true, loading: Promise.resolve() }
+  const bus = createBus()
   const cache = createLiveCache({
-    bus: createBus(),
+    bus,
     loadMany: async (keys) => {
       scene.loads += 1
       const load = scene.loads
@@ -17,7 +18,7 @@ function newScene() {
     maxAgeMs: 5_000,
     monotonic: () => scene.time,
   })
-  return { scene, cache }
+  return { scene, cache, bus }
 }
 
 it('a live cache reads the store again after the maximum age, even without a change', async () => {
@@ -58,4 +59,37 @@ it('a live cache does not keep the result of a load that began before a change',
   answer.resolve()
   expect(await asked).toBe(1)
   expect(await cache.get('a')).toBe(2)
+})
+
+it.each(['changed', 'gap'] as const)(
+  'a live cache does not keep the result of a load during which `%s` arrived, whichever load ends first',
+  async (kind) => {
+    const { scene, cache, bus } = newScene()
+    const answers = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    scene.loading = answers[0]!.promise
+    const before = cache.get('a')
+    await Promise.resolve()
+    if (kind === 'gap') bus.emit('gap')
+    else bus.emit('changed', ['a'])
+    scene.loading = answers[1]!.promise
+    const after = cache.get('a')
+    answers[1]!.resolve()
+    expect(await after).toBe(2)
+    answers[0]!.resolve()
+    expect(await before).toBe(1)
+    expect(await cache.get('a')).toBe(2)
+  },
+)
+
+it('a live cache keeps the result of a load during which other objects change', async () => {
+  const { scene, cache, bus } = newScene()
+  const answer = Promise.withResolvers<void>()
+  scene.loading = answer.promise
+  const asked = cache.get('a')
+  await Promise.resolve()
+  bus.emit('changed', ['b', 'feed wsp_1'])
+  cache.invalidate('c')
+  answer.resolve()
+  expect(await asked).toBe(1)
+  expect(await cache.get('a')).toBe(1)
 })

@@ -43,25 +43,32 @@ export function createLiveCache<V>(options: {
   const { bus, isCurrent, maxEntries, maxAgeMs = defaultMaxAgeMs, monotonic = () => performance.now() } = options
   const load = createBatchLoader(options.loadMany)
   const entries = createLruCache<{ value: V; askedAt: number }>(maxEntries)
-  /** Counts changes. The result of a load is not cached if a change arrived during the load. */
-  let changes = 0
+  /** Running loads by key. A change of the key removes them, and their results are not cached. */
+  const loading = new Map<string, { loads: number }>()
 
   async function reload(key: string) {
-    const began = changes
+    const mine = loading.get(key) ?? { loads: 0 }
+    loading.set(key, mine)
+    mine.loads += 1
     const askedAt = monotonic()
-    const value = await load(key)
-    if (value !== undefined && began === changes) entries.set(key, { value, askedAt })
-    return value
+    try {
+      const value = await load(key)
+      if (value !== undefined && loading.get(key) === mine) entries.set(key, { value, askedAt })
+      return value
+    } finally {
+      mine.loads -= 1
+      if (mine.loads === 0 && loading.get(key) === mine) loading.delete(key)
+    }
   }
 
   function invalidate(key: string) {
-    changes += 1
+    loading.delete(key)
     entries.delete(key)
   }
 
   bus.on('changed', (ids) => ids.forEach(invalidate))
   bus.on('gap', () => {
-    changes += 1
+    loading.clear()
     entries.clear()
   })
 
