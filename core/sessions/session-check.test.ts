@@ -4,6 +4,8 @@ import { createBus } from '../bus.ts'
 import { unavailable } from '../errors.ts'
 import type { EventDraft } from '../log/event-draft.ts'
 import type { EventLog } from '../log/event-log.ts'
+import type { StreamSubscription } from '../streams/session-streams.ts'
+import type { StreamSubscriptions } from '../streams/stream-subscriptions.ts'
 import { testCores } from '../test/cores.ts'
 import { createSessionCheck } from './session-check.ts'
 
@@ -62,6 +64,58 @@ describe('the end of a session', () => {
     expect(stream.ended).toBe(true)
     expect(stream.types).toEqual(['message.accepted', 'session.revoked'])
     expect(others.ended).toBe(false)
+  })
+})
+
+describe('a change', () => {
+  /** Watches `count` sessions of ten connections on two sites. Counts how often a change looks at one. */
+  function watchMany(count: number) {
+    const seen = { looks: 0, held: [] as string[] }
+    const bus = createBus()
+    let observer!: Parameters<StreamSubscriptions['observe']>[0]
+    createSessionCheck({
+      access: { isUnchanged: () => true, endOf: async () => ({ grantExpiresAt: new Date(Date.now() + 60_000) }) },
+      log: { append: () => Promise.reject(unavailable()), drain: async () => {} },
+      subscriptions: {
+        observe(given: typeof observer) {
+          observer = given
+        },
+        hold: (sessionId: string) => void seen.held.push(sessionId),
+        release() {},
+      } as unknown as StreamSubscriptions,
+      bus,
+      logger: cores.core.logger,
+      now: cores.now,
+    })
+    const streams = Array.from({ length: count }, (_, index) => {
+      const session = { sessionId: `ses_${index}`, publicSiteKey: `site_${index % 2}`, grantExpiresAt: new Date() }
+      Object.defineProperty(session, 'connectionId', {
+        get() {
+          seen.looks += 1
+          return `con_${index % 10}`
+        },
+      })
+      return { session } as unknown as StreamSubscription
+    })
+    for (const stream of streams) observer.opened(stream)
+    seen.looks = 0
+    return { seen, bus, end: (index: number) => observer.ended(streams[index]!) }
+  }
+
+  it('of another object looks at no session with an open stream', () => {
+    const { seen, bus } = watchMany(2_000)
+    for (let hint = 0; hint < 100; hint += 1) bus.emit('changed', ['feed wsp_1', `cnv_${hint}`])
+    expect(seen).toEqual({ looks: 0, held: [] })
+  })
+
+  it('holds each session that it concerns once: of the same id, connection or site, while its stream is open', () => {
+    const { seen, bus, end } = watchMany(20)
+    bus.emit('changed', ['ses_3', 'con_3', 'other'])
+    expect(seen.held.toSorted()).toEqual(['ses_13', 'ses_3'])
+    end(13)
+    seen.held = []
+    bus.emit('changed', ['site_1', 'con_3'])
+    expect(seen.held.toSorted()).toEqual([1, 3, 5, 7, 9, 11, 15, 17, 19].map((index) => `ses_${index}`).toSorted())
   })
 })
 

@@ -71,6 +71,8 @@ export function createSessionCheck(dependencies: {
 }): SessionCheck {
   const { access, log, subscriptions, bus, logger, now, checkSteps = 1 } = dependencies
   const watched = new Map<string, Watched>()
+  /** Watched sessions by the ids whose changes concern them: of the session, its connection and its site. */
+  const concerned = new Map<string, Set<Watched>>()
   /** Running checks of changed sessions. */
   const checking = new Set<Promise<void>>()
 
@@ -121,7 +123,8 @@ export function createSessionCheck(dependencies: {
   }
 
   /** Stops sending on the streams of a session until its state is read. */
-  function holdAndCheck(sessionId: string, entry: Watched) {
+  function holdAndCheck(entry: Watched) {
+    const { sessionId } = entry.session
     entry.changes += 1
     entry.isHeld = true
     subscriptions.hold(sessionId)
@@ -129,31 +132,35 @@ export function createSessionCheck(dependencies: {
     checking.add(running)
   }
 
+  function watch(session: StreamSession): Watched {
+    const entry = { session, streams: 0, expiresAt: session.grantExpiresAt.getTime(), changes: 0, isHeld: false }
+    watched.set(session.sessionId, entry)
+    for (const id of idsOf(session)) concerned.set(id, (concerned.get(id) ?? new Set()).add(entry))
+    return entry
+  }
+
   function add(session: StreamSession) {
-    const { sessionId, grantExpiresAt } = session
-    const expiresAt = grantExpiresAt.getTime()
-    const entry = watched.get(sessionId) ?? { session, streams: 0, expiresAt, changes: 0, isHeld: false }
+    const entry = watched.get(session.sessionId) ?? watch(session)
     entry.streams += 1
-    watched.set(sessionId, entry)
     // If the state of the session changed after its authorization, the stream missed the wake-up.
-    if (entry.isHeld || !access.isUnchanged(session)) holdAndCheck(sessionId, entry)
+    if (entry.isHeld || !access.isUnchanged(session)) holdAndCheck(entry)
   }
 
   function remove({ sessionId }: StreamSession) {
     const entry = watched.get(sessionId)
     if (!entry) return
     entry.streams -= 1
-    if (entry.streams === 0) watched.delete(sessionId)
+    if (entry.streams > 0) return
+    watched.delete(sessionId)
+    for (const id of idsOf(entry.session)) {
+      const entries = concerned.get(id)
+      entries?.delete(entry)
+      if (entries?.size === 0) concerned.delete(id)
+    }
   }
 
   function checkChanged(ids: string[]) {
-    if (watched.size === 0 || ids.length === 0) return
-    const changed = new Set(ids)
-    for (const [sessionId, entry] of watched) {
-      const { connectionId, publicSiteKey } = entry.session
-      if (changed.has(sessionId) || changed.has(connectionId) || changed.has(publicSiteKey))
-        holdAndCheck(sessionId, entry)
-    }
+    for (const entry of new Set(ids.flatMap((id) => [...(concerned.get(id) ?? [])]))) holdAndCheck(entry)
   }
 
   subscriptions.observe({ opened: ({ session }) => add(session), ended: ({ session }) => remove(session) })
@@ -169,3 +176,5 @@ export function createSessionCheck(dependencies: {
       checkMany([...watched].flatMap(([id, { expiresAt, isHeld }]) => (isHeld || expiresAt <= now() ? [id] : []))),
   }
 }
+
+const idsOf = ({ sessionId, connectionId, publicSiteKey }: StreamSession) => [sessionId, connectionId, publicSiteKey]
