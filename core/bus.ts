@@ -15,6 +15,8 @@ export type Bus = EventEmitter<{
   advanced: [conversationId: string, end: LogEnd, event?: LogEvent]
   /** This process or another process changed the stored state of the objects with these ids. */
   changed: [ids: string[]]
+  /** Conversations or leads of a workspace were hidden, because they are erased or removed. */
+  removed: [workspaceId: string, ids: string[]]
   /** Wake-ups of other cores may have been lost, so listeners must read all their state again. */
   gap: []
   /** All wake-ups have arrived again, after a time in which some may have been missing. */

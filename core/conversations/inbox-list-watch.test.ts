@@ -32,7 +32,7 @@ it('an inbox list shows the last message of each conversation if a client reads 
       const { workspaceId } = cores
       const { stores, log } = cores.core
       const operators = cores.scheduledCore(scheduler)
-      if (isWatchedBefore) operators.inboxWatch.add({ workspaceId, ready() {}, changed() {}, noted() {} })
+      if (isWatchedBefore) operators.inboxWatch.add({ workspaceId, ready() {}, changed() {}, noted() {}, removed() {} })
       const documents: Promise<void>[] = []
       let seen = 0
       const see = (sequence = 0) => {
@@ -68,6 +68,7 @@ it('an inbox list shows the last message of each conversation if a client reads 
           workspaceId,
           ready() {},
           noted() {},
+          removed() {},
           changed: ({ conversation }) =>
             conversation.conversationId === conversationId && see(conversation.lastSequence),
         })

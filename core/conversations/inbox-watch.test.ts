@@ -51,6 +51,7 @@ describe('a watched inbox', () => {
         workspaceId: visitor.workspaceId,
         ready: () => {},
         noted: () => {},
+        removed: () => {},
         changed: ({ events }) => seen.push(...events.map(({ message }) => `${name} ${message?.body}`)),
       })
     const [first, second]: [string[], string[]] = [[], []]
@@ -81,6 +82,7 @@ describe('a watched inbox', () => {
       workspaceId: visitor.workspaceId,
       ready() {},
       noted() {},
+      removed() {},
       changed: ({ conversation }) => void changed.push(conversation.conversationId),
     })
     await send(cores.core, visitor, 'hello')

@@ -20,6 +20,8 @@ interface InboxWatcher {
   changed(change: ConversationChange): void
   /** Called when a conversation may have a new note. */
   noted(conversationId: string): void
+  /** Called when conversations were erased or hidden for their removal. */
+  removed(conversationIds: string[]): void
   /**
    * Called when the watcher starts to receive every change. Earlier changes may have been missed,
    * so the watcher must read the list again.
@@ -163,6 +165,12 @@ export function createInboxWatch(dependencies: {
     reportNoted(conversationIds).catch((error: Error) =>
       logger.warn({ reason: error.name }, 'notes not reported; the console reads them with the next event'),
     )
+  })
+  bus.on('removed', (workspaceId, ids) => {
+    const conversationIds = ids.filter((id) => id.startsWith('cnv_'))
+    recent = recent.filter(({ change }) => !conversationIds.includes(change.conversation.conversationId))
+    if (conversationIds.length === 0) return
+    for (const watcher of watchers) if (isWatching(watcher, workspaceId)) watcher.removed(conversationIds)
   })
   bus.on('appended', ({ conversationId, sequence }) => advanced(conversationId, sequence))
   bus.on('advanced', (conversationId, { sequence }) => advanced(conversationId, sequence))

@@ -45,6 +45,8 @@ export interface FeedReader {
    * ValidationFailed.
    */
   read(query: FeedQuery, options: { waitMs: number; signal: AbortSignal }): Promise<FeedPage>
+  /** Reports removed conversations and leads of a workspace until the returned function is called. */
+  onRemoved(workspaceId: string, listener: (ids: string[]) => void): () => void
   isClosed(): boolean
   /** Ends every wait. */
   close(): void
@@ -187,6 +189,12 @@ export function createFeedReader(dependencies: {
           leave()
         }
       }
+    },
+
+    onRemoved(workspaceId, listener) {
+      const listen = (of: string, ids: string[]) => void (of === workspaceId && listener(ids))
+      bus.on('removed', listen)
+      return () => bus.off('removed', listen)
     },
 
     isClosed: () => isClosed,

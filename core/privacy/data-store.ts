@@ -33,7 +33,7 @@ export function createDataStore(
   const kept = createKeptDataStore(collections)
   const hideable = { conversations, leads } as unknown as Record<
     DataKind,
-    Collection<{ _id: string; erasing?: true | string }>
+    Collection<{ _id: string; workspaceId: string; erasing?: true | string }>
   >
 
   /** The places of the entries stay, because the numbers of a feed have no gaps. */
@@ -170,6 +170,16 @@ export function createDataStore(
     async show(kind: DataKind, wanted: string[], removalId: string): Promise<void> {
       const hidden = { _id: { $in: wanted }, erasing: removalId }
       await hideable[kind].updateMany(hidden, { $unset: { erasing: '' } })
+    },
+
+    /** Returns those of these conversations and leads that are hidden, with their workspace. */
+    async hiddenOf(wanted: string[]): Promise<{ workspaceId: string; id: string }[]> {
+      const filter = { _id: { $in: wanted }, erasing: { $exists: true } }
+      const fields = { projection: { workspaceId: 1 } }
+      const found = await Promise.all(
+        Object.values(hideable).map((collection) => collection.find(filter, fields).toArray()),
+      )
+      return found.flat().map(({ _id, workspaceId }) => ({ workspaceId, id: _id }))
     },
 
     epochsOf: (conversationIds: string[]): Promise<string[]> =>

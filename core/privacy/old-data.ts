@@ -50,7 +50,7 @@ export function createOldDataList(
 
     async hide({ ids, lease }) {
       await data.hide(kind, ids, lease.id)
-      if (kind === 'conversations') await wakeups.stateChanged(...ids)
+      await wakeups.stateChanged(...ids)
     },
 
     async check(removal) {
@@ -61,6 +61,7 @@ export function createOldDataList(
       // Show the data before the decision is recorded, because this step is not repeated
       // afterwards.
       await data.show(kind, spared, removal.lease.id)
+      await wakeups.stateChanged(...spared)
       metrics.spared.inc(spared.length)
       return due
     },

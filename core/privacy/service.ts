@@ -42,7 +42,7 @@ const removalEveryMs = 1000
 const sweepEveryMs = 700
 
 export function createPrivacyService(
-  { plannedIds, metrics, logger, now }: CoreKit,
+  { bus, plannedIds, metrics, logger, now }: CoreKit,
   stores: PrivacyStores,
   { wakeups, sweepWakeups }: WakeupService,
   { retentionOf }: WorkspaceService,
@@ -62,6 +62,28 @@ export function createPrivacyService(
     paced,
     wakeups,
   })
+
+  /** Tells the streams of this process which conversations and leads are hidden now. */
+  async function announceRemoved(changed: string[]) {
+    const hidden = await data.hiddenOf(changed)
+    for (const [workspaceId, found] of Map.groupBy(hidden, (each) => each.workspaceId))
+      bus.emit(
+        'removed',
+        workspaceId,
+        found.map(({ id }) => id),
+      )
+  }
+  bus.on('changed', (changed) => {
+    const ids = changed.filter((id) => /^(cnv|lead)_/.test(id))
+    if (ids.length > 0)
+      announceRemoved(ids).catch((error: Error) =>
+        logger.warn(
+          { reason: error.name },
+          'removal not announced; streams show the removed data until they reconnect',
+        ),
+      )
+  })
+
   const removals = createRemovals({
     store,
     lists: {

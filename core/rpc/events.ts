@@ -19,6 +19,8 @@ import { toMessage, toRating } from './messaging-values.ts'
 const maxWaitSeconds = 30
 /** Pause between the responses of a stream without events. */
 const heartbeatMs = 15_000
+/** Maximum number of removed ids that wait for a slow reader. The oldest are dropped. */
+const maxRemoved = 10_000
 
 export function eventsService(router: ConnectRouter, core: CoreContext): void {
   const { feedReader } = core
@@ -30,13 +32,28 @@ export function eventsService(router: ConnectRouter, core: CoreContext): void {
     const workspaceId = requiredWorkspace(context, named)
     const { signal } = context
     let cursor = from
-    for (let waitMs = 0; !signal.aborted && !feedReader.isClosed(); waitMs = heartbeatMs) {
-      const page = await feedReader.read(
-        { workspaceId, cursor, types, since: since && timestampDate(since) },
-        { waitMs, signal },
-      )
-      cursor = page.cursor
-      yield create(FollowEventsResponseSchema, { events: page.events.map(toEvent), cursor })
+    let removed: string[] = []
+    let removal = new AbortController()
+    const leave = feedReader.onRemoved(workspaceId, (ids) => {
+      removed = [...removed, ...ids].slice(-maxRemoved)
+      removal.abort()
+    })
+    try {
+      for (let waitMs = 0; !signal.aborted && !feedReader.isClosed(); waitMs = heartbeatMs) {
+        const page = await feedReader.read(
+          { workspaceId, cursor, types, since: since && timestampDate(since) },
+          { waitMs, signal: AbortSignal.any([signal, removal.signal]) },
+        )
+        cursor = page.cursor
+        const removedConversationIds = removed.filter((id) => id.startsWith('cnv_'))
+        const removedLeadIds = removed.filter((id) => id.startsWith('lead_'))
+        removed = []
+        removal = new AbortController()
+        const events = page.events.map(toEvent)
+        yield create(FollowEventsResponseSchema, { events, cursor, removedConversationIds, removedLeadIds })
+      }
+    } finally {
+      leave()
     }
   }
 

@@ -63,6 +63,7 @@ export async function* watchConversations(
       const build = () => ({ conversation: toConversation(conversation), events: shown.map(toInboxEvent) })
       push(() => ({ case: 'changed', value: build() }), shown)
     },
+    removed: (conversationIds) => push(() => ({ case: 'removed', value: { conversationIds } })),
     noted: (conversationId) => push(() => ({ case: 'notes', value: { conversationId } })),
   })
   const leavePresence = operatorPresence.enter(workspaceId)

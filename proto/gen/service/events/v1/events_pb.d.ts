@@ -152,6 +152,19 @@ export declare type FollowEventsResponse = Message<"service.events.v1.FollowEven
    * @generated from field: string cursor = 2;
    */
   cursor: string;
+
+  /**
+   * Conversations and leads that were erased, or are removed because they are old, while the call ran.
+   * The reader must drop its copies. They have no cursor: later calls do not repeat them.
+   *
+   * @generated from field: repeated string removed_conversation_ids = 3;
+   */
+  removedConversationIds: string[];
+
+  /**
+   * @generated from field: repeated string removed_lead_ids = 4;
+   */
+  removedLeadIds: string[];
 };
 
 /**

@@ -2456,6 +2456,12 @@ export declare type WatchConversationsResponse = Message$1<"service.messaging.v1
      */
     value: PresenceChanged;
     case: "presence";
+  } | {
+    /**
+     * @generated from field: service.messaging.v1.ConversationsRemoved removed = 6;
+     */
+    value: ConversationsRemoved;
+    case: "removed";
   } | { case: undefined; value?: undefined };
 };
 
@@ -2495,7 +2501,26 @@ export declare type InboxHeartbeat = Message$1<"service.messaging.v1.InboxHeartb
 export declare const InboxHeartbeatSchema: GenMessage<InboxHeartbeat>;
 
 /**
- * A conversation may have a new note.
+ * Conversations were erased, or are removed because they are old. The client must drop everything that
+ * it holds of them. If old data was used in the meantime and stays, a `notes` frame follows.
+ *
+ * @generated from message service.messaging.v1.ConversationsRemoved
+ */
+export declare type ConversationsRemoved = Message$1<"service.messaging.v1.ConversationsRemoved"> & {
+  /**
+   * @generated from field: repeated string conversation_ids = 1;
+   */
+  conversationIds: string[];
+};
+
+/**
+ * Describes the message service.messaging.v1.ConversationsRemoved.
+ * Use `create(ConversationsRemovedSchema)` to create a new message.
+ */
+export declare const ConversationsRemovedSchema: GenMessage<ConversationsRemoved>;
+
+/**
+ * A conversation has changed without an event: it may have a new note, or it is listed again.
  *
  * @generated from message service.messaging.v1.NotesChanged
  */
