@@ -8,7 +8,6 @@ import { forgetWithdrawnKeys } from './database/key-check.ts'
 import { createSealedSecrets, rekey } from './database/rekey.ts'
 import type { SchemaStatus } from './database/schema.ts'
 import { openSchemaTools, type SchemaTools } from './database/schema-tools.ts'
-import { shardPlans } from './database/shard-plan.ts'
 import { createKeyring, parseSecretKeys } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
 
@@ -18,11 +17,9 @@ const usage = `Brings the database up to date: creates missing indexes and runs 
   npm run migrate -- --status       prints missing changes and changes nothing (same as --dry-run)
   npm run migrate -- --contract     also removes what only the previous version needed, once no core of it runs
   npm run migrate -- --rekey        seals every secret with the first key of SECRET_KEYS
-  npm run migrate -- --restored     after a restore, before the cores start: makes every reader read its history again
-  npm run migrate -- --shard-plan   prints how a sharded cluster should distribute each collection, and why
-  npm run migrate -- --shard        applies that plan to a sharded cluster`
+  npm run migrate -- --restored     after a restore, before the cores start: makes every reader read its history again`
 
-const flags = ['status', 'dry-run', 'contract', 'rekey', 'restored', 'shard-plan', 'shard', 'help'] as const
+const flags = ['status', 'dry-run', 'contract', 'rekey', 'restored', 'help'] as const
 
 function printStatus(status: SchemaStatus) {
   const { missing, different, toExpand, toContract, unknown } = status
@@ -41,12 +38,6 @@ function printStatus(status: SchemaStatus) {
 
 async function run(tools: SchemaTools, config: CoreConfig, options: Partial<Record<(typeof flags)[number], boolean>>) {
   if (options.status || options['dry-run']) return printStatus(await tools.status())
-  if (options.shard) {
-    const done = await tools.shard()
-    return console.log(
-      done ? 'The shard plan is applied.' : 'The server is not a sharded cluster: nothing was changed.',
-    )
-  }
   if (options.rekey) {
     requireSettings(config, 'SECRET_KEYS')
     const keys = parseSecretKeys(config.SECRET_KEYS)
@@ -80,7 +71,6 @@ async function main(prepare: Prepare) {
   const flagOptions = Object.fromEntries(flags.map((flag) => [flag, { type: 'boolean' as const }]))
   const options = parseArgs({ options: flagOptions }).values as Partial<Record<(typeof flags)[number], boolean>>
   if (options.help) return console.log(usage)
-  if (options['shard-plan']) return console.log(shardPlans.map(planLine).join('\n'))
   const given = readCoreConfig()
   const { config, stop } = await prepare(given, createLogger('migrate', given.LOG_LEVEL))
   try {
@@ -94,10 +84,6 @@ async function main(prepare: Prepare) {
   } finally {
     await stop()
   }
-}
-
-function planLine({ collection, key, why }: (typeof shardPlans)[number]): string {
-  return `${collection.padEnd(20)} ${(key ? JSON.stringify(key) : 'whole').padEnd(34)} ${why}`
 }
 
 /** Runs the command. Before it connects, `prepare` adds settings that the environment lacks. */

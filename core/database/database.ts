@@ -8,7 +8,6 @@ import { durableWriteConcern } from './durability.ts'
 import type { OnWait } from './migration-lock.ts'
 import { isReady, requireNotNewer, schemaStatus } from './schema.ts'
 import { openSchemaTools } from './schema-tools.ts'
-import { isRouter } from './shard-plan.ts'
 import { currentHistory } from './store-history.ts'
 
 export interface Database {
@@ -16,8 +15,6 @@ export interface Database {
   screenshots: GridFSBucket
   /** Id of the history that the data had when this process opened it. A part of every epoch. */
   history: string
-  /** Whether the database is a sharded cluster. */
-  isSharded: boolean
   /** Returns the present id of the history. Another id means that the data was restored since. */
   currentHistory(): Promise<string>
   /**
@@ -77,7 +74,6 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
       collections: collectionsOf(db),
       screenshots: new GridFSBucket(db, { bucketName: 'screenshots' }),
       history: await currentHistory(db),
-      isSharded: await isRouter(db),
       currentHistory: () => currentHistory(db),
       ping: () => serverTime(db),
       hasServer: () => hasServer,

@@ -21,6 +21,6 @@ export async function durableWriteConcern(client: MongoClient): Promise<WriteCon
  * `majority` for every server except a standalone server.
  */
 export function writeConcernFor(hello: Document): WriteConcernSettings {
-  const isSingle = hello.setName === undefined && hello.isreplicaset !== true && hello.msg !== 'isdbgrid'
+  const isSingle = hello.setName === undefined && hello.isreplicaset !== true
   return isSingle ? { w: 1, journal: true } : { w: 'majority', journal: true }
 }

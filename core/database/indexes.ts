@@ -11,8 +11,7 @@ export type IndexPlan = [
 export const indexes: IndexPlan[] = [
   // Allows one event per conversation and sequence, and sorts a log by sequence.
   ['events', { conversationId: 1, sequence: 1 }, { name: 'by_sequence', unique: true }],
-  // Allows one event per logical operation. Begins with the conversation, so that the index can be
-  // unique in a sharded cluster.
+  // Allows one event per logical operation.
   [
     'events',
     { conversationId: 1, operationKey: 1 },

@@ -4,21 +4,15 @@ import { durableWriteConcern } from './durability.ts'
 import type { OnWait } from './migration-lock.ts'
 import type { Sealer } from './migrations.ts'
 import { migrate, type SchemaStatus, schemaStatus } from './schema.ts'
-import { shard } from './shard-plan.ts'
 import { beginHistory } from './store-history.ts'
 
-/** Tools of the migration command: they check, migrate and shard a whole database. */
+/** Tools of the migration command: they check and migrate a whole database. */
 export interface SchemaTools {
   collections: Collections
   status(): Promise<SchemaStatus>
   migrate(options: { contract: boolean; sealer?: Sealer; onWait?: OnWait }): Promise<SchemaStatus>
   /** Makes all positions of readers invalid, after the data was restored. */
   beginHistory(): Promise<string>
-  /**
-   * Distributes the collections over shards. Returns false if the server is not the router of a
-   * sharded cluster.
-   */
-  shard(): Promise<boolean>
   close(): Promise<void>
 }
 
@@ -43,7 +37,6 @@ export async function openSchemaTools(settings: {
       status: () => schemaStatus(db),
       migrate: (options) => migrate(db, options),
       beginHistory: () => beginHistory(db),
-      shard: () => shard(db),
       close: () => client.close(),
     }
   } catch (error) {

@@ -48,7 +48,7 @@ import type { Database } from './database.ts'
 /** All stores of a core process. The modules access the database only through them. */
 export type Stores = ReturnType<typeof createStores>
 
-export function createStores({ collections, screenshots, history, isSharded }: Database, nudge?: Nudge) {
+export function createStores({ collections, screenshots, history }: Database, nudge?: Nudge) {
   const consents = createConsentStore(collections)
   const files = createScreenshotStore(screenshots)
   const retention = createRetentionStore(collections)
@@ -67,7 +67,7 @@ export function createStores({ collections, screenshots, history, isSharded }: D
     deliverySuppressions: createDeliverySuppressionStore(collections),
     deliveryHolds: createDeliveryHoldStore(collections),
     deliveryQueue: createDeliveryQueue(collections),
-    events: createEventStore({ ...collections, isSharded }),
+    events: createEventStore(collections),
     feed: createFeedStore(collections),
     feedSources: createFeedSourceStore(collections),
     followers: createFollowerStore(collections),

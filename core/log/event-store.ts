@@ -71,14 +71,7 @@ export interface EventStore {
   activitySince(time: Date): AsyncIterable<LogEvent>
 }
 
-export function createEventStore({
-  events,
-  isSharded = false,
-}: {
-  events: Collection<EventDocument>
-  /** Whether the database is a sharded cluster. */
-  isSharded?: boolean
-}): EventStore {
+export function createEventStore({ events }: { events: Collection<EventDocument> }): EventStore {
   const isMessage = { message: { $exists: true } }
   const lasting = { transient: { $exists: false } }
 
@@ -87,13 +80,6 @@ export function createEventStore({
     conversationIds: string[],
     { order, fields, options }: { order: 1 | -1; fields: F[]; options: typeof committed | object },
   ): Promise<({ _id: string } & Pick<EventDocument, F>)[]> {
-    // The shards of a cluster would send whole logs to the router, which alone can group them.
-    if (isSharded) {
-      const found = conversationIds.map((conversationId) =>
-        events.find({ conversationId }, options).sort({ sequence: order }).limit(1).toArray(),
-      )
-      return (await Promise.all(found)).flat().map((event) => ({ ...event, _id: event.conversationId }))
-    }
     const first = Object.fromEntries(fields.map((field) => [field, { $first: `$${field}` }]))
     // With this sort order the database jumps in the index from one conversation's end to the
     // next.

@@ -21,8 +21,7 @@ export function isStoreFault(error: unknown): boolean {
 }
 
 /**
- * Codes of timeouts, of a server that is starting, stopping or giving up its primary role, and of a
- * router (64, 133, 134, 202) while a shard has no primary.
+ * Codes of timeouts, of missing members, and of a server that is starting, stopping or giving up its primary role.
  */
 const transientCodes = new Set([6, 7, 50, 64, 89, 91, 133, 134, 189, 202, 262, 9001, 10107, 11600, 11602, 13435, 13436])
 

@@ -74,17 +74,8 @@ export function createLeases<D extends Document & { _id: string }>(
       const token = newToken()
       const free = { [untilField]: isFreeWithoutUntil ? { $not: { $gt: now } } : { $lte: now }, ...of } as Filter<D>
       const taken = { $set: { ...set, [untilField]: until, [tokenField]: token } } as unknown as UpdateFilter<D>
-      // Routers of sharded clusters before 8.0 take `findOneAndUpdate` only with the shard key, which
-      // is the id.
-      for (;;) {
-        const due = of?._id === undefined ? await collection.findOne(free, { projection: { _id: 1 } }) : {}
-        if (!due) return undefined
-        const filter = { ...free, ...due } as Filter<D>
-        const document = await collection.findOneAndUpdate(filter, taken, { returnDocument: 'after' })
-        if (document) return { lease: { id: String(document._id), token }, document }
-        // Another process has taken it.
-        if (of?._id !== undefined) return undefined
-      }
+      const document = await collection.findOneAndUpdate(free, taken, { returnDocument: 'after' })
+      return document ? { lease: { id: String(document._id), token }, document } : undefined
     },
 
     async write(lease, update) {

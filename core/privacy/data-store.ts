@@ -53,12 +53,7 @@ export function createDataStore(
       {
         kind: 'events',
         fields: { conversationId: 1 },
-        act: (found) =>
-          events.deleteMany({
-            _id: { $in: found.map(({ _id }) => _id) },
-            // The shard key, so that only the shards of these conversations run the command.
-            conversationId: { $in: [...new Set(found.map(({ conversationId }) => conversationId))] },
-          }),
+        act: (found) => events.deleteMany({ _id: { $in: found.map(({ _id }) => _id) } }),
       },
     ),
     documents(searchEntries, { $or: entriesOf(conversationIds) }, { kind: 'search_entries' }),

@@ -55,7 +55,6 @@ it.each([
   ['a single server', { isWritablePrimary: true, maxWireVersion: 27 }, 1],
   ['a replica set', { isWritablePrimary: true, setName: 'rs0' }, 'majority'],
   ['a member of a set that is not initiated yet', { isWritablePrimary: false, isreplicaset: true }, 'majority'],
-  ['a sharded cluster', { isWritablePrimary: true, msg: 'isdbgrid' }, 'majority'],
 ])('%s gets a write concern that waits for the journal', (_name, hello, w) => {
   expect(writeConcernFor(hello)).toEqual({ w, journal: true })
 })

@@ -5,13 +5,13 @@ const uri = 'TEST_MONGODB_URI'
 const name = 'TEST_MONGODB_DATABASE'
 
 /**
- * Returns what the test database simulates: a replica set, or a sharded cluster. Returns undefined if it
- * is the engine itself. Example: `TEST_REPLICA_SET=sharded npm test -- core/database`.
+ * Whether the test database simulates a replica set, instead of being the engine itself.
+ * Example: `TEST_REPLICA_SET=set npm test -- core/database`.
  */
-export function simulatedKind(): 'set' | 'sharded' | undefined {
+export function isSimulated(): boolean {
   const kind = process.env.TEST_REPLICA_SET
-  if (kind === undefined || kind === 'set' || kind === 'sharded') return kind
-  throw new Error('TEST_REPLICA_SET must be `set` or `sharded`')
+  if (kind === undefined || kind === 'set') return kind === 'set'
+  throw new Error('TEST_REPLICA_SET must be `set`')
 }
 
 /** Returns the URI of the database of `npm run verify -- cluster`, or undefined in other runs. */

@@ -46,11 +46,7 @@ const results: [string, string][] = []
 try {
   const hello = await client.db('admin').command({ hello: 1 })
   const { version } = await client.db('admin').command({ buildInfo: 1 })
-  const kind = hello.setName
-    ? `replica set ${hello.setName} with ${hello.hosts?.length ?? 0} members`
-    : hello.msg === 'isdbgrid'
-      ? 'sharded cluster'
-      : 'single server'
+  const kind = hello.setName ? `replica set ${hello.setName} with ${hello.hosts?.length ?? 0} members` : 'single server'
   console.log(`MongoDB ${version}, ${kind}`)
   for (const [name, args] of steps) {
     console.log(`\n== ${name}`)

@@ -5,9 +5,9 @@ import { inheritedEnvironment } from '../support/processes.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-function run(args: string[], env: Record<string, string> = {}): Promise<{ code: number; output: string }> {
+function run(args: string[]): Promise<{ code: number; output: string }> {
   // Other long tests run at the same time.
-  const all = { ...inheritedEnvironment(), VITEST_MAX_WORKERS: '2', ...env }
+  const all = { ...inheritedEnvironment(), VITEST_MAX_WORKERS: '2' }
   const options = { cwd: root, env: all, maxBuffer: 1e8 }
   return new Promise((resolve) => {
     execFile(process.execPath, args, options, (error, stdout, stderr) =>
@@ -23,11 +23,3 @@ it.each(['conversations', 'deliveries', 'indexes and migrations'])(
     expect(code, output.slice(-20_000)).toBe(0)
   },
 )
-
-it('the tests of the stores pass on simulated routers of a sharded cluster', async () => {
-  const tested = ['core/log', 'core/operators', 'core/idempotency', 'core/identity', 'core/sessions', 'core/feed']
-  const { code, output } = await run(['node_modules/vitest/vitest.mjs', 'run', ...tested], {
-    TEST_REPLICA_SET: 'sharded',
-  })
-  expect(code, output.slice(-20_000)).toBe(0)
-})

@@ -123,9 +123,6 @@ describe('npm run migrate', () => {
       expect(stdout).toMatch(/to contract +3 /)
     }
     expect((await migrate(['--contract'], fresh)).stdout).toBe('The database has all that this version needs.\n')
-    expect((await migrate(['--shard'], fresh)).stdout).toBe(
-      'The server is not a sharded cluster: nothing was changed.\n',
-    )
     expect((await migrate(['--rekey'], fresh)).stdout).toMatch(/^0 secrets re-encrypted\./)
   })
 })

@@ -6,7 +6,6 @@ import { codeOf, type ErrorName, failure, labelOf } from './errors.ts'
 import type { Faults } from './faults.ts'
 import { baseName, engineName, isOwn } from './member-data.ts'
 import { repeatedAnswer } from './retryable-writes.ts'
-import type { ShardRules } from './shard-rules.ts'
 import { hasMajority, type Member, type Topology, topologyVersion } from './topology.ts'
 import { editFields, encode, listIn, type Request } from './wire.ts'
 
@@ -14,7 +13,6 @@ import { editFields, encode, listIn, type Request } from './wire.ts'
 export interface CommandContext {
   topology: Topology
   faults: Faults
-  shardRules: ShardRules
   /** Executes writes, but not while the data is being copied. */
   writing<T>(write: () => Promise<T>): Promise<T>
   stepDown(): void
@@ -50,8 +48,7 @@ export async function answer(
   const isWrite = isWriteOf(command, name)
   const fault = faults.next(name, command)
   if (fault?.when === 'before') return fault.error && finish(encode(failure(fault.error, command)), true)
-  const refused =
-    refusalOf(member, topology, command, name, isWrite) ?? (await context.shardRules.answer(request, engine))
+  const refused = refusalOf(member, command, name, isWrite)
   const reply = refused ? encode(refused) : await executed()
   if (fault?.when === 'after') {
     if (!fault.error) return undefined
@@ -78,15 +75,14 @@ export async function answer(
     const time = topology.tick(isWrite)
     const signature = { hash: new BSON.Binary(Buffer.alloc(20)), keyId: 0n }
     return editFields(reply, [], {
-      ...(isFailed && topology.kind === 'set' && { topologyVersion: topologyVersion(member) }),
+      ...(isFailed && { topologyVersion: topologyVersion(member) }),
       operationTime: time,
       $clusterTime: { clusterTime: time, signature },
     })
   }
 }
 
-function refusalOf({ role }: Member, { kind }: Topology, command: Document, name: string, isWrite: boolean) {
-  if (kind === 'sharded') return undefined
+function refusalOf({ role }: Member, command: Document, name: string, isWrite: boolean) {
   if (isWrite && role !== 'primary') return failure('NotWritablePrimary', command)
   const { mode = 'primary' } = command.$readPreference ?? {}
   if (readNames.has(name) && role !== 'primary' && mode === 'primary')
@@ -142,12 +138,12 @@ async function buildIndexes(
   const { n } = await execute(engine, database, { count: command.createIndexes })
   await delay(faults.msPerDocument * n)
   const needsAll = [undefined, 'votingMembers'].includes(command.commitQuorum)
-  if (topology.kind === 'sharded' || !needsAll) return
+  if (!needsAll) return
   while (n > 0 && topology.members.some(({ isUp, role }) => !isUp && role !== 'arbiter')) await topology.changed()
 }
 
 async function read(
-  { topology, shardRules }: CommandContext,
+  { topology }: CommandContext,
   member: Member,
   engine: EngineConnection,
   { body, command, sequences }: Request,
@@ -160,7 +156,6 @@ async function read(
   if (level === 'linearizable') while (!hasMajority(topology, member)) await topology.changed()
   if (name === 'getMore' && command.maxTimeMS) return awaitDocuments(member, command, forward)
   const reply = await forward()
-  if (name === 'aggregate') await shardRules.countRouted(command, engine)
   return name === 'listCollections' && data.uuids.size > 0 ? withUuids(reply, command.$db, data.uuids) : reply
 }
 

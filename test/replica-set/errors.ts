@@ -1,12 +1,10 @@
 import type { Document } from 'mongodb'
 
-/** Errors of a MongoDB server that a replica set or a router returns. */
+/** Errors of a MongoDB server that a replica set returns. */
 const codes = {
   HostUnreachable: 6,
-  ShardKeyNotFound: 61,
   WriteConcernFailed: 64,
   InvalidOptions: 72,
-  CannotCreateIndex: 67,
   FailedToSatisfyReadPreference: 133,
   ReadConcernMajorityNotAvailableYet: 134,
   PrimarySteppedDown: 189,

@@ -1,6 +1,6 @@
 import type { SourceChange } from '../support/source-copy.ts'
 
-/** A fault of the product that only a replica set or a sharded cluster shows. */
+/** A fault of the product that only a replica set shows. */
 export interface KnownSuspicion {
   name: string
   /** Name of the test in `suspicions.long.test.ts` that must find the fault. */
@@ -10,33 +10,6 @@ export interface KnownSuspicion {
 
 /** Faults that the product had. The double must find each when it is put back. */
 export const knownSuspicions: KnownSuspicion[] = [
-  {
-    name: 'leases are taken without the shard key',
-    test: 'leases a console session of a sharded collection',
-    changes: [
-      {
-        folder: 'core/mongodb',
-        from: 'const filter = { ...free, ...due } as Filter<D>',
-        to: 'const filter = free as Filter<D>',
-      },
-    ],
-  },
-  {
-    name: 'the ends of logs are grouped by the router',
-    test: 'reads only the ends of logs from the shards',
-    changes: [{ folder: 'core/log', from: 'if (isSharded) {', to: 'if (isSharded && conversationIds.length === 0) {' }],
-  },
-  {
-    name: 'sharding creates the index of screenshots without uniqueness',
-    test: 'keeps the index of screenshots unique if the database is sharded before the first upload',
-    changes: [
-      {
-        folder: 'core/database',
-        from: 'key: { files_id: 1, n: 1 },\n    unique: true,',
-        to: 'key: { files_id: 1, n: 1 },',
-      },
-    ],
-  },
   {
     name: 'index builds wait for stopped members, and end with the socket timeout',
     test: 'starts while a member is stopped and an index of a collection with documents is missing',
@@ -72,8 +45,8 @@ export const knownSuspicions: KnownSuspicion[] = [
     ],
   },
   {
-    name: 'errors of a router end the start of a core',
-    test: 'a core that starts while a router reports FailedToSatisfyReadPreference tries again',
+    name: 'temporary errors of a server end the start of a core',
+    test: 'a core that starts while a server reports FailedToSatisfyReadPreference tries again',
     changes: [{ folder: 'core/mongodb', from: '64, 89, 91, 133, 134, 189, 202,', to: '89, 91, 189,' }],
   },
 ]

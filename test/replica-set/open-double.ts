@@ -1,14 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { MongoClient } from 'mongodb'
 import { failOnClosedSockets } from '../../core/database/closed-sockets.ts'
-import { shardPlans } from '../../core/database/shard-plan.ts'
 import { atFileEnd } from '../support/clean-up.ts'
 import { type ReplicaSetOptions, startReplicaSet } from './replica-set.ts'
-
-/** Shard keys of the collections that the product shards. */
-export const shardKeys = new Map(
-  shardPlans.flatMap(({ collection, key }) => (key ? [[collection as string, key] as const] : [])),
-)
 
 /**
  * Starts a double before the engine with this URI, for a test file. Returns the name of a database that is
@@ -17,7 +11,7 @@ export const shardKeys = new Map(
 export async function openDouble(engineUri: string, options: ReplicaSetOptions = {}) {
   // The product's clients do this, too.
   failOnClosedSockets()
-  const set = await startReplicaSet(engineUri, { plan: shardKeys, ...options })
+  const set = await startReplicaSet(engineUri, options)
   const name = `test-${randomBytes(8).toString('hex')}`
   const client = new MongoClient(set.uri)
   atFileEnd(async () => {

@@ -152,18 +152,3 @@ it('an index build waits for a stopped member, unless a majority is enough', asy
   await set.start(other!)
   expect(await built).toBe('count_-1')
 })
-
-it('a router refuses writes to one document without its shard key', async () => {
-  const { counters } = await start({ kind: 'sharded', plan: new Map([['counters', { _id: 'hashed' }]]) })
-  const codeName = 'ShardKeyNotFound'
-  await expect(counters.findOneAndUpdate({ count: 0 }, { $inc: { count: 1 } })).rejects.toMatchObject({ codeName })
-  await expect(counters.updateOne({ count: 0 }, { $inc: { count: 1 } })).rejects.toMatchObject({ codeName })
-  await expect(counters.deleteOne({ count: 0 })).rejects.toMatchObject({ codeName })
-  const unique = counters.createIndex({ count: 1 }, { unique: true })
-  await expect(unique).rejects.toMatchObject({ codeName: 'CannotCreateIndex' })
-  await counters.updateMany({ count: 0 }, { $inc: { count: 1 } })
-  expect(await counters.findOneAndUpdate({ _id: 1 }, { $inc: { count: 1 } }, { returnDocument: 'after' })).toEqual({
-    _id: 1,
-    count: 2,
-  })
-})

@@ -1,12 +1,11 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Document, MongoClient } from 'mongodb'
+import { MongoClient } from 'mongodb'
 import type { CommandContext } from './commands.ts'
 import { createFaults, type Faults } from './faults.ts'
 import { copyData, dropData, firstData, type MemberData } from './member-data.ts'
 import { serveMember } from './member-server.ts'
-import { createShardRules, noShardRules, type ShardRules } from './shard-rules.ts'
 import { createTopology, hasMajority, type Member } from './topology.ts'
 
 export interface ReplicaSet {
@@ -14,7 +13,6 @@ export interface ReplicaSet {
   uri: string
   members: readonly Member[]
   faults: Faults
-  shardRules: ShardRules
   primary(): Member
   secondaries(): Member[]
   /** Elects a secondary. The former primary answers as a secondary, or also closes its connections. */
@@ -34,10 +32,7 @@ export interface ReplicaSet {
 }
 
 export interface ReplicaSetOptions {
-  kind?: 'set' | 'sharded'
   hasArbiter?: boolean
-  /** Shard keys of collections that are sharded from the beginning. */
-  plan?: ReadonlyMap<string, Document>
 }
 
 const defaultElectionMs = 300
@@ -45,26 +40,24 @@ const defaultElectionMs = 300
 const isolatedPrimaryMs = 1_500
 
 /**
- * A test double of a replica set of three members, or of three routers of a sharded cluster. The members
- * share one engine. A fault that needs different data on the members copies the data.
+ * A test double of a replica set of three members. The members share one engine. A fault that needs different data on the members copies the data.
  * docs/testing.md lists what the double does not prove.
  */
 export async function startReplicaSet(
   engineUri: string,
-  { kind = 'set', hasArbiter = false, plan = new Map() }: ReplicaSetOptions = {},
+  { hasArbiter = false }: ReplicaSetOptions = {},
 ): Promise<ReplicaSet> {
   const socketPath = decodeURIComponent(new URL(engineUri).host)
   const client = new MongoClient(engineUri)
-  const topology = createTopology(kind)
+  const topology = createTopology()
   const { members } = topology
-  const [faults, shardRules] = [createFaults(), kind === 'sharded' ? createShardRules(plan) : noShardRules]
+  const faults = createFaults()
   /** Held while data is copied. */
   let copying = Promise.resolve()
   const writes = new Set<Promise<unknown>>()
   const context: CommandContext = {
     topology,
     faults,
-    shardRules,
     async writing(write) {
       await copying
       const running = write()
@@ -199,10 +192,9 @@ export async function startReplicaSet(
 
   const hosts = members.map(({ host }) => host).join(',')
   return {
-    uri: `mongodb://${hosts}/${kind === 'set' ? '?replicaSet=double' : ''}`,
+    uri: `mongodb://${hosts}/?replicaSet=double`,
     members,
     faults,
-    shardRules,
     primary,
     secondaries,
     stepDown,

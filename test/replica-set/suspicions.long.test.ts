@@ -3,7 +3,6 @@ import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { createMessageStateStore } from '../../core/conversations/message-state-store.ts'
 import { openDatabase } from '../../core/database/database.ts'
-import { openSchemaTools } from '../../core/database/schema-tools.ts'
 import { retryAtStart } from '../../core/database/start-retries.ts'
 import { createStores } from '../../core/database/stores.ts'
 import { createEventStore } from '../../core/log/event-store.ts'
@@ -17,8 +16,8 @@ const { uri } = testDatabase()
 const timeoutMs = 5_000
 
 /** Opens an empty database on a new double. */
-async function start(kind: 'set' | 'sharded') {
-  const { set, name } = await openDouble(uri, { kind })
+async function start() {
+  const { set, name } = await openDouble(uri)
   const settings = { uri: set.uri, name, timeoutMs }
   const database = await openDatabase(settings)
   atFileEnd(() => database.close())
@@ -32,40 +31,8 @@ const event = (conversationId: string, sequence: number): LogEvent => ({
   occurredAt: new Date(0),
 })
 
-it('leases a console session of a sharded collection', async () => {
-  const { database } = await start('sharded')
-  const { consoleSessions } = createStores(database)
-  const session = { id: 'cs_1', workspaceId: 'ws_1', expiresAt: new Date(9e12), provider: { recheckAt: new Date(0) } }
-  await consoleSessions.insertSession(session as never)
-  const claimed = await consoleSessions.claimRecheck(new Date(1), new Date(2))
-  expect(claimed?.session.id).toBe('cs_1')
-  expect(await consoleSessions.claimRecheck(new Date(1), new Date(2))).toBeUndefined()
-})
-
-it('reads only the ends of logs from the shards', async () => {
-  const { set, database } = await start('sharded')
-  const { events } = createStores(database)
-  for (let sequence = 1; sequence <= 20; sequence += 1)
-    await events.insert(['cnv_1', 'cnv_2'].map((id) => event(id, sequence)))
-  expect((await events.ends(['cnv_1', 'cnv_2'])).get('cnv_2')?.sequence).toBe(20)
-  expect((await events.starts(['cnv_1', 'cnv_2'])).get('cnv_1')?.sequence).toBe(1)
-  expect(set.shardRules.routed).toBe(0)
-})
-
-it('keeps the index of screenshots unique if the database is sharded before the first upload', async () => {
-  const { set, settings, database } = await start('sharded')
-  set.shardRules.forget()
-  const tools = await openSchemaTools(settings)
-  expect(await tools.shard().finally(() => tools.close())).toBe(true)
-  const upload = database.screenshots.openUploadStream('shot')
-  await new Promise((resolve, reject) => upload.on('error', reject).end(Buffer.alloc(10), () => resolve(undefined)))
-  const chunks = database.collections.events.db.collection('screenshots.chunks')
-  const found = (await chunks.indexes()).find(({ key }) => 'files_id' in key)
-  expect(found).toMatchObject({ key: { files_id: 1, n: 1 }, unique: true })
-})
-
 it('starts while a member is stopped and an index of a collection with documents is missing', async () => {
-  const { set, settings, database } = await start('set')
+  const { set, settings, database } = await start()
   const { sessions } = database.collections
   await sessions.insertOne({ _id: 's_1' } as never)
   await sessions.dropIndex('by_visitor')
@@ -75,7 +42,7 @@ it('starts while a member is stopped and an index of a collection with documents
 })
 
 it('starts although the build of an index takes longer than the socket timeout', async () => {
-  const { set, settings, database } = await start('set')
+  const { set, settings, database } = await start()
   const { sessions } = database.collections
   await sessions.insertMany(Array.from({ length: 30 }, (_, index) => ({ _id: `s_${index}` })) as never)
   await sessions.dropIndex('by_visitor')
@@ -84,7 +51,7 @@ it('starts although the build of an index takes longer than the socket timeout',
 })
 
 it('removes the visitors of a deleted connection in groups that end before the socket timeout', async () => {
-  const { set, database } = await start('set')
+  const { set, database } = await start()
   const { visitors, connections } = database.collections
   const inConnection = { workspaceId: 'ws_1', connectionId: 'con_1' }
   await connections.insertOne({ _id: 'con_1', workspaceId: 'ws_1' } as never)
@@ -96,7 +63,7 @@ it('removes the visitors of a deleted connection in groups that end before the s
 })
 
 it('sets the states of messages although the primary steps down', async () => {
-  const { set, database } = await start('set')
+  const { set, database } = await start()
   const events = createEventStore(database.collections)
   await events.insert([{ ...event('cnv_1', 1), type: 'message.received', message: { state: 'delivered' } as never }])
   set.faults.inNext({ when: 'before', error: 'NotWritablePrimary', matches: (command) => command === 'update' })
@@ -107,9 +74,9 @@ it('sets the states of messages although the primary steps down', async () => {
 })
 
 it.each(['FailedToSatisfyReadPreference', 'NetworkInterfaceExceededTimeLimit', 'WriteConcernFailed'] as const)(
-  'a core that starts while a router reports %s tries again',
+  'a core that starts while a server reports %s tries again',
   async (error) => {
-    const { set, settings } = await start('sharded')
+    const { set, settings } = await start()
     const matches = (command: string) => command === 'createIndexes'
     // The driver itself repeats a command once.
     set.faults.inNext({ when: 'before', error, matches, times: 2 })
@@ -121,7 +88,7 @@ it.each(['FailedToSatisfyReadPreference', 'NetworkInterfaceExceededTimeLimit', '
 )
 
 it('loses no wake-ups while both secondaries are late', async () => {
-  const { set, database } = await start('set')
+  const { set, database } = await start()
   const { wakeups } = createStores(database)
   const stopped = new AbortController()
   const seen: string[] = []

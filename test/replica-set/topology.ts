@@ -25,8 +25,6 @@ export interface Member {
 
 /** What all members of the double share. */
 export interface Topology {
-  /** A replica set, or the routers of a sharded cluster. */
-  kind: 'set' | 'sharded'
   members: Member[]
   /** Names of the databases that clients have written to. */
   databases: Set<string>
@@ -38,11 +36,10 @@ export interface Topology {
   tick(isWrite: boolean): Timestamp
 }
 
-export function createTopology(kind: Topology['kind']): Topology {
+export function createTopology(): Topology {
   let next = Promise.withResolvers<void>()
   let time = Timestamp.fromNumber(0)
   return {
-    kind,
     members: [],
     databases: new Set(),
     term: 1,
@@ -65,7 +62,6 @@ const votesNeeded = ({ members }: Topology) => Math.floor(members.length / 2) + 
 
 /** Whether the writes of this primary reach a majority of the voting members. An arbiter has no data. */
 export function hasMajority(topology: Topology, primary: Member): boolean {
-  if (topology.kind === 'sharded') return true
   const others = topology.members.filter(({ role, isUp, isLate, isIsolated }) => {
     return role === 'secondary' && isUp && !isLate && !isIsolated
   })
@@ -77,7 +73,7 @@ const processId = new ObjectId()
 export const topologyVersion = ({ version }: Member): Document => ({ processId, counter: BigInt(version) })
 
 /** Returns the member's answer to `hello`. */
-export function helloOf({ kind, members, term, tick }: Topology, member: Member): Document {
+export function helloOf({ members, term, tick }: Topology, member: Member): Document {
   const common = {
     helloOk: true,
     maxBsonObjectSize: 16_777_216,
@@ -92,7 +88,6 @@ export function helloOf({ kind, members, term, tick }: Topology, member: Member)
     topologyVersion: topologyVersion(member),
     ok: 1,
   }
-  if (kind === 'sharded') return { isWritablePrimary: true, ismaster: true, msg: 'isdbgrid', ...common }
   const isPrimary = member.role === 'primary'
   const [arbiters, hosts] = [true, false].map((isArbiter) =>
     members.filter(({ role }) => (role === 'arbiter') === isArbiter).map(({ host }) => host),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import type { TestProject } from 'vitest/node'
 import { attachEngine } from '../../dev/engine/engine.ts'
-import { clusterUri, simulatedKind } from '../cluster/config.ts'
+import { clusterUri, isSimulated } from '../cluster/config.ts'
 import { startProcess } from './processes.ts'
 import { until } from './until.ts'
 
@@ -44,8 +44,9 @@ export default async (project: TestProject) => {
   const remove = () => rmSync(dataDir, { recursive: true, force: true })
   process.once('exit', remove)
   const engine = await attachEngine({ dataDir, logger: pino({ level: 'warn' }) })
-  const kind = simulatedKind()
-  const simulated = kind && (await startProcess({ entry: 'test/replica-set/serve.ts', args: [engine.uri, kind] }))
+  const simulated = isSimulated()
+    ? await startProcess({ entry: 'test/replica-set/serve.ts', args: [engine.uri] })
+    : undefined
   const uri = simulated && (await until('the simulated database', () => /^mongodb:.*$/m.exec(simulated.output())?.[0]))
   project.provide('mongodbUri', uri ?? engine.uri)
   return async () => {
