@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { someOf } from '../test/support/is-long.ts'
 import { readSuppressionList } from './suppression-list.ts'
 
 const read = (content: string) => {
@@ -76,14 +77,19 @@ it('readSuppressionList does not treat a line with `constructor` and `__proto__`
   expect(read('constructor,__proto__\n')).toEqual({ ...nothing, invalid: ['1 constructor'], ignored: ['column 2'] })
 })
 
-it.each([
-  ['one long line', 'x'.repeat(1e6)],
-  ['one long line of separators', ','.repeat(1e6)],
-  ['one long line of quotes', '"'.repeat(1e6 + 1)],
-  ['many open quotes', '"x\n'.repeat(3e5)],
-  ['many long addresses', `${'a'.repeat(1e5)}@${'b.'.repeat(1e5)}\n`.repeat(3)],
-  ['many short lines', 'a@b.c\n'.repeat(2e5)],
-])('reads hostile input in linear time and shows little of it: %s', (_, content) => {
+it.each(
+  someOf(
+    [
+      ['one long line', 'x'.repeat(1e6)],
+      ['one long line of separators', ','.repeat(1e6)],
+      ['one long line of quotes', '"'.repeat(1e6 + 1)],
+      ['many open quotes', '"x\n'.repeat(3e5)],
+      ['many long addresses', `${'a'.repeat(1e5)}@${'b.'.repeat(1e5)}\n`.repeat(3)],
+      ['many short lines', 'a@b.c\n'.repeat(2e5)],
+    ],
+    1,
+  ),
+)('reads hostile input in linear time and shows little of it: %s', (_, content) => {
   const started = performance.now()
   const { entries, invalid } = readSuppressionList(content)
   expect(performance.now() - started).toBeLessThan(60_000)

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
-import { isLong } from '../test/support/is-long.ts'
+import { itLong } from '../test/support/is-long.ts'
 import { until } from '../test/support/until.ts'
 import { connectCores } from './connect-cores.ts'
 import { followCoreUrls } from './core-directory.ts'
@@ -174,7 +174,7 @@ describe('health watch of a silent core', () => {
     })
   })
 
-  it.runIf(isLong)('throws no uncaught exception after it cuts connections with open calls', async () => {
+  itLong('throws no uncaught exception after it cuts connections with open calls', async () => {
     const { silent, urls, cores, running } = await startTwo()
     // An uncaught exception in the next 12 s fails the test.
     const calls = [callAt(cores, urls[0]!), callAt(cores, urls[0]!)]
@@ -184,7 +184,7 @@ describe('health watch of a silent core', () => {
     expect(silent.open()).toBe(1)
   })
 
-  it('keeps running calls for the first seconds if there is no other core', async () => {
+  itLong('keeps running calls for the first seconds if there is no other core', async () => {
     const server = await startServer('127.0.0.1')
     const url = `http://127.0.0.1:${server.port}`
     const { cores } = connect([url])
@@ -211,7 +211,7 @@ describe('health watch of a silent core', () => {
     })
   })
 
-  it('sends one probe at a time, at growing intervals', async () => {
+  itLong('sends one probe at a time, at growing intervals', async () => {
     const server = await startServer('127.0.0.1')
     let open = 0
     let most = 0

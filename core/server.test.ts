@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
+import { itLong } from '../test/support/is-long.ts'
 import { testDatabase } from '../test/support/test-database.ts'
 import { readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
@@ -269,7 +270,7 @@ describe('a caller', () => {
 })
 
 describe('a new database', () => {
-  it('can be opened by several processes that create its indexes at the same time', async () => {
+  itLong('can be opened by several processes that create its indexes at the same time', async () => {
     const databases = await Promise.all(
       Array.from({ length: 6 }, () => openDatabase({ uri, name: `${name}-new`, timeoutMs: 5000 })),
     )

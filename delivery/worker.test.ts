@@ -1,5 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
+import { itLong } from '../test/support/is-long.ts'
 import { until } from '../test/support/until.ts'
 import type { Sender } from './sender.ts'
 import { createTestCore, createTestSender, deliveries, startWorker } from './test/test-worker.ts'
@@ -104,7 +105,7 @@ describe('the delivery worker', () => {
     await until('everything', () => core.recorded.size === 100 + 160)
   })
 
-  it('the delivery worker renews the leases of slow deliveries until a core accepts their results', async () => {
+  itLong('the delivery worker renews the leases of slow deliveries until a core accepts their results', async () => {
     const { core, client } = createTestCore()
     core.leaseMs = 1_000
     const network = createTestSender()

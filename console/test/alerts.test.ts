@@ -1,4 +1,5 @@
 import { describe, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { setVisible } from '../../test/support/tab-visibility.ts'
 import { until } from '../../test/support/until.ts'
 import { openTabs, toggle } from './alert-tabs.ts'
@@ -7,7 +8,7 @@ import { consoleBrowser } from './test-console.ts'
 const browser = consoleBrowser()
 
 describe('notifications', () => {
-  it('appear if all tabs are hidden', async () => {
+  itLong('appear if all tabs are hidden', async () => {
     const { core, tabs, shown } = await openTabs(browser, 2)
     await toggle(tabs[0]!)
     await tabs[1]!.getByRole('button', { name: 'Notifications and sound', pressed: true }).waitFor()

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { isLong, itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { samplePicture } from './demo-data.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
@@ -8,19 +8,22 @@ const browser = consoleBrowser(beforeEach)
 const { core } = browser
 
 describe('actions of operators in a conversation', () => {
-  it('a closed conversation offers to undo the closing, and a double click on Close does not reopen it', async () => {
-    const page = await browser.open(core, 'conversations/cnv_maria')
-    await page.getByRole('button', { name: 'Close', exact: true }).dblclick()
-    const undo = page.getByRole('button', { name: 'Undo' })
-    await undo.waitFor()
-    expect(core.calls('ReopenConversation')).toHaveLength(0)
-    await undo.click()
-    await undo.waitFor({ state: 'detached' })
-    await page.getByRole('button', { name: 'Close', exact: true }).waitFor()
-    expect(core.calls('ReopenConversation')).toHaveLength(1)
-  })
+  itLong(
+    'a closed conversation offers to undo the closing, and a double click on Close does not reopen it',
+    async () => {
+      const page = await browser.open(core, 'conversations/cnv_maria')
+      await page.getByRole('button', { name: 'Close', exact: true }).dblclick()
+      const undo = page.getByRole('button', { name: 'Undo' })
+      await undo.waitFor()
+      expect(core.calls('ReopenConversation')).toHaveLength(0)
+      await undo.click()
+      await undo.waitFor({ state: 'detached' })
+      await page.getByRole('button', { name: 'Close', exact: true }).waitFor()
+      expect(core.calls('ReopenConversation')).toHaveLength(1)
+    },
+  )
 
-  it('after a closing, the operator can ask for a rating, which the conversation and the list show', async () => {
+  itLong('after a closing, the operator can ask for a rating, which the conversation and the list show', async () => {
     const page = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('button', { name: 'Close', exact: true }).click()
     const ask = page.getByRole('button', { name: 'Ask for a rating' })
@@ -63,7 +66,7 @@ describe('actions of operators in a conversation', () => {
     expect(await left.getByRole('button').count()).toBe(0)
   })
 
-  it('an operator can assign the conversation to a colleague who is signed in, and unassign it', async () => {
+  itLong('an operator can assign the conversation to a colleague who is signed in, and unassign it', async () => {
     const page = await browser.open(core, 'conversations/cnv_maria')
     const select = page.getByRole('combobox', { name: 'Assigned to' })
     await select.selectOption({ label: 'Jonas' })
@@ -75,40 +78,43 @@ describe('actions of operators in a conversation', () => {
     await page.locator('.happened', { hasText: 'Jonas was unassigned' }).waitFor()
   })
 
-  it('an operator can request a screenshot and see the image; the page releases the image when the dialog closes', async () => {
-    const page = await browser.open(core, 'conversations/cnv_maria')
-    await page.getByRole('button', { name: 'Take a screenshot' }).click()
-    await page.getByLabel('Purpose').fill('To see the error')
-    await page.keyboard.press('Enter')
-    await page.locator('.command').getByText('Waiting for the visitor').waitFor()
-    const { commandId } = core.visitors.commands()[0]!
-    core.visitors.resolve(commandId, 'granted')
-    await page.locator('.command').getByText('Allowed, waiting for the image').waitFor()
-    core.visitors.upload(commandId, await samplePicture())
-    await page.getByRole('button', { name: /^View image/ }).click()
-    const image = page.getByRole('img', { name: /^Screenshot of the visitor/ })
-    await until('the image', () => image.evaluate((element) => (element as HTMLImageElement).naturalWidth > 0))
-    const src = (await image.getAttribute('src'))!
-    // The content security policy allows the page to show the image, but not to fetch it.
-    const isReleased = () =>
-      page.evaluate(async (url) => {
-        const shown = Object.assign(new Image(), { src: url })
-        await shown.decode().catch(() => {})
-        return shown.naturalWidth === 0
-      }, src)
-    expect(await isReleased()).toBe(false)
-    expect(await accessibilityFindings(page)).toEqual([])
-    await page.keyboard.press('Escape')
-    await image.waitFor({ state: 'detached' })
-    expect(await isReleased()).toBe(true)
-  })
+  itLong(
+    'an operator can request a screenshot and see the image; the page releases the image when the dialog closes',
+    async () => {
+      const page = await browser.open(core, 'conversations/cnv_maria')
+      await page.getByRole('button', { name: 'Take a screenshot' }).click()
+      await page.getByLabel('Purpose').fill('To see the error')
+      await page.keyboard.press('Enter')
+      await page.locator('.command').getByText('Waiting for the visitor').waitFor()
+      const { commandId } = core.visitors.commands()[0]!
+      core.visitors.resolve(commandId, 'granted')
+      await page.locator('.command').getByText('Allowed, waiting for the image').waitFor()
+      core.visitors.upload(commandId, await samplePicture())
+      await page.getByRole('button', { name: /^View image/ }).click()
+      const image = page.getByRole('img', { name: /^Screenshot of the visitor/ })
+      await until('the image', () => image.evaluate((element) => (element as HTMLImageElement).naturalWidth > 0))
+      const src = (await image.getAttribute('src'))!
+      // The content security policy allows the page to show the image, but not to fetch it.
+      const isReleased = () =>
+        page.evaluate(async (url) => {
+          const shown = Object.assign(new Image(), { src: url })
+          await shown.decode().catch(() => {})
+          return shown.naturalWidth === 0
+        }, src)
+      expect(await isReleased()).toBe(false)
+      expect(await accessibilityFindings(page)).toEqual([])
+      await page.keyboard.press('Escape')
+      await image.waitFor({ state: 'detached' })
+      expect(await isReleased()).toBe(true)
+    },
+  )
 
   const outcomes = [
     ['completed', 'Completed'],
     ['declined', 'Declined'],
     ['expired', 'Expired'],
   ] as const
-  it.each(isLong ? outcomes : outcomes.slice(0, 1))(
+  itLong.each(isLong ? outcomes : outcomes.slice(0, 1))(
     'an operator can request a navigation and sees that it was %s',
     async (state, text) => {
       const page = await browser.open(core, 'conversations/cnv_maria')

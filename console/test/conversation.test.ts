@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
-import { isLong } from '../../test/support/is-long.ts'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
 
@@ -34,66 +34,75 @@ describe('conversations in the console', () => {
     expect(core.calls('SetTyping').length).toBeGreaterThan(0)
   })
 
-  it('the list and the conversation show whether the visitor is online, away or offline, also after a reconnection', async () => {
-    const page = await browser.open(core, 'conversations/cnv_maria')
-    const head = page.locator('.thread-head')
-    const row = page.locator('.row', { hasText: 'Maria Huber' })
-    const shows = async (words: string, mark: string) => {
-      await head.getByText(new RegExp(`^${words} · Verified`)).waitFor()
-      await row.getByText(`, ${words}`).waitFor({ state: 'attached' })
-      expect(await row.locator('.avatar-mark').getAttribute('class')).toBe(mark)
-    }
-    page.setDefaultTimeout(5_000)
-    await shows('Online', 'avatar-mark here')
-    await page.locator('.row', { hasText: 'X7F3' }).getByText(', Away').waitFor({ state: 'attached' })
-    core.conversations.setPresence('cnv_maria', Presence.AWAY)
-    await shows('Away', 'avatar-mark away')
-    core.conversations.setPresence('cnv_maria', Presence.GONE)
-    await head.getByText(/^Offline · Verified/).waitFor()
-    expect(await row.locator('.avatar-mark').count()).toBe(0)
-    core.cutStreams()
-    await until('no presence without a stream', async () => (await page.locator('.avatar-mark').count()) === 0)
-    await page.locator('.row', { hasText: 'X7F3' }).getByText(', Away').waitFor({ state: 'attached' })
-  })
+  itLong(
+    'the list and the conversation show whether the visitor is online, away or offline, also after a reconnection',
+    async () => {
+      const page = await browser.open(core, 'conversations/cnv_maria')
+      const head = page.locator('.thread-head')
+      const row = page.locator('.row', { hasText: 'Maria Huber' })
+      const shows = async (words: string, mark: string) => {
+        await head.getByText(new RegExp(`^${words} · Verified`)).waitFor()
+        await row.getByText(`, ${words}`).waitFor({ state: 'attached' })
+        expect(await row.locator('.avatar-mark').getAttribute('class')).toBe(mark)
+      }
+      page.setDefaultTimeout(5_000)
+      await shows('Online', 'avatar-mark here')
+      await page.locator('.row', { hasText: 'X7F3' }).getByText(', Away').waitFor({ state: 'attached' })
+      core.conversations.setPresence('cnv_maria', Presence.AWAY)
+      await shows('Away', 'avatar-mark away')
+      core.conversations.setPresence('cnv_maria', Presence.GONE)
+      await head.getByText(/^Offline · Verified/).waitFor()
+      expect(await row.locator('.avatar-mark').count()).toBe(0)
+      core.cutStreams()
+      await until('no presence without a stream', async () => (await page.locator('.avatar-mark').count()) === 0)
+      await page.locator('.row', { hasText: 'X7F3' }).getByText(', Away').waitFor({ state: 'attached' })
+    },
+  )
 
-  it('a visitor’s name and e-mail from a form are shown as not verified, with a link to the lead and back', async () => {
-    const page = await browser.open(core, 'conversations/cnv_p2k9')
-    await page.locator('.row', { hasText: 'Li Wei' }).waitFor()
-    await page
-      .locator('.thread-head')
-      .getByText(/Name not verified/)
-      .waitFor()
-    await page.locator('.thread-head').getByRole('link', { name: 'li@example.net' }).click()
-    await page.getByRole('heading', { name: 'Li Wei' }).waitFor()
-    expect(page.url()).toContain('/leads/lead_li')
-  })
+  itLong(
+    'a visitor’s name and e-mail from a form are shown as not verified, with a link to the lead and back',
+    async () => {
+      const page = await browser.open(core, 'conversations/cnv_p2k9')
+      await page.locator('.row', { hasText: 'Li Wei' }).waitFor()
+      await page
+        .locator('.thread-head')
+        .getByText(/Name not verified/)
+        .waitFor()
+      await page.locator('.thread-head').getByRole('link', { name: 'li@example.net' }).click()
+      await page.getByRole('heading', { name: 'Li Wei' }).waitFor()
+      expect(page.url()).toContain('/leads/lead_li')
+    },
+  )
 
-  it('the log shows assignments, closings, requests and their answers between the messages, also after a reload', async () => {
-    const page = await browser.open(core, 'conversations/cnv_maria')
-    await page.getByRole('button', { name: 'Assign to me' }).click()
-    await page.locator('.happened', { hasText: 'Assigned to you' }).waitFor()
-    core.conversations.visitorSays('cnv_maria', 'Are you there?')
-    await page.getByRole('button', { name: 'Close', exact: true }).click()
-    await page.locator('.happened', { hasText: 'Conversation closed' }).waitFor()
-    const lines = () => page.locator('.messages > li').allInnerTexts()
-    const places = async () => {
-      const all = await lines()
-      return ['Assigned to you', 'Are you there?', 'Conversation closed'].map((text) =>
-        all.findIndex((line) => line.includes(text)),
-      )
-    }
-    const expectOrder = async () => {
-      const found = await places()
-      expect(found[0]).toBeGreaterThan(-1)
-      expect(found).toEqual(found.toSorted((one, other) => one - other))
-    }
-    await expectOrder()
-    await page.reload()
-    await page.locator('.happened', { hasText: 'Conversation closed' }).waitFor()
-    await expectOrder()
-  })
+  itLong(
+    'the log shows assignments, closings, requests and their answers between the messages, also after a reload',
+    async () => {
+      const page = await browser.open(core, 'conversations/cnv_maria')
+      await page.getByRole('button', { name: 'Assign to me' }).click()
+      await page.locator('.happened', { hasText: 'Assigned to you' }).waitFor()
+      core.conversations.visitorSays('cnv_maria', 'Are you there?')
+      await page.getByRole('button', { name: 'Close', exact: true }).click()
+      await page.locator('.happened', { hasText: 'Conversation closed' }).waitFor()
+      const lines = () => page.locator('.messages > li').allInnerTexts()
+      const places = async () => {
+        const all = await lines()
+        return ['Assigned to you', 'Are you there?', 'Conversation closed'].map((text) =>
+          all.findIndex((line) => line.includes(text)),
+        )
+      }
+      const expectOrder = async () => {
+        const found = await places()
+        expect(found[0]).toBeGreaterThan(-1)
+        expect(found).toEqual(found.toSorted((one, other) => one - other))
+      }
+      await expectOrder()
+      await page.reload()
+      await page.locator('.happened', { hasText: 'Conversation closed' }).waitFor()
+      await expectOrder()
+    },
+  )
 
-  it.runIf(isLong)('an open conversation shows messages that arrived while the stream was interrupted', async () => {
+  itLong('an open conversation shows messages that arrived while the stream was interrupted', async () => {
     const page = await browser.open(core, 'conversations/cnv_maria')
     await page.getByText('Live', { exact: true }).waitFor()
     core.cutStreams()

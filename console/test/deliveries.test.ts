@@ -2,7 +2,7 @@ import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt'
 import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { isLong } from '../../test/support/is-long.ts'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
@@ -22,19 +22,22 @@ describe('deliveries in the console', () => {
     expect(new Set(keys).size).toBe(2)
   })
 
-  it('a delivery gets only one new attempt if the response to a retry is lost and the operator clicks again', async () => {
-    const page = await browser.open(core, 'deliveries/dlv_1')
-    core.fault('RetryDeliveryAttempt', { code: Code.Unavailable, afterwards: true })
-    const button = page.getByRole('button', { name: 'Retry now' })
-    await button.click()
-    await page.getByText(/cannot be reached/).waitFor()
-    // Clicks again before the list has been reloaded.
-    if (await button.isVisible()) await button.click({ timeout: 1000 }).catch(() => {})
-    await page.getByText('#3', { exact: true }).waitFor()
-    expect(core.leads.attempts.filter(({ deliveryId }) => deliveryId === 'dlv_1')).toHaveLength(3)
-  })
+  itLong(
+    'a delivery gets only one new attempt if the response to a retry is lost and the operator clicks again',
+    async () => {
+      const page = await browser.open(core, 'deliveries/dlv_1')
+      core.fault('RetryDeliveryAttempt', { code: Code.Unavailable, afterwards: true })
+      const button = page.getByRole('button', { name: 'Retry now' })
+      await button.click()
+      await page.getByText(/cannot be reached/).waitFor()
+      // Clicks again before the list has been reloaded.
+      if (await button.isVisible()) await button.click({ timeout: 1000 }).catch(() => {})
+      await page.getByText('#3', { exact: true }).waitFor()
+      expect(core.leads.attempts.filter(({ deliveryId }) => deliveryId === 'dlv_1')).toHaveLength(3)
+    },
+  )
 
-  it('deliveries show the names of their leads, and the id of a lead that cannot be read', async () => {
+  itLong('deliveries show the names of their leads, and the id of a lead that cannot be read', async () => {
     core.leads.addLead({ leadId: 'lead_odd', source: 'api', fields: { name: '<b>Odd</b> \u202e' } })
     for (const [deliveryId, leadId] of [
       ['dlv_odd', 'lead_odd'],
@@ -49,7 +52,7 @@ describe('deliveries in the console', () => {
     await page.getByRole('heading', { name: 'Maria Huber' }).waitFor()
   })
 
-  it.runIf(isLong)('deliveries can be filtered by status and time, and the URL contains the filter', async () => {
+  itLong('deliveries can be filtered by status and time, and the URL contains the filter', async () => {
     const page = await browser.open(core, 'deliveries')
     await page.getByText('Dead letter').last().waitFor()
     await page.getByLabel('Status').selectOption('accepted')
@@ -95,33 +98,36 @@ describe('lead subscriptions in the console', () => {
     expect(core.calls('CreateSubscription')).toMatchObject([{ mappedFields: ['email', 'phone'], automatic: true }])
   })
 
-  it('a disabled lead subscription shows the reason; an operator can enable and change it, rotate its secret and disable it again', async () => {
-    const page = await browser.open(core, 'subscriptions/sub_old')
-    await page.getByText(/3 deliveries are held/).waitFor()
-    await page.getByRole('button', { name: 'Enable' }).click()
-    await page.getByText('Enabled. Leads are sent.').waitFor()
-    await page.getByLabel('Destination URL').fill('https://new.example.com/in')
-    await page.getByRole('button', { name: 'Save changes' }).click()
-    await page.getByRole('heading', { level: 1, name: 'new.example.com' }).waitFor()
-    await page.getByRole('button', { name: 'Rotate' }).click()
-    const dialog = page.getByRole('dialog')
-    await dialog.getByLabel('Previous secret expires').selectOption('in 1 hour')
-    await dialog.getByRole('button', { name: 'Create new secret' }).click()
-    await dialog.getByText('New signing secret').waitFor()
-    expect(await dialog.getByLabel('Secret').inputValue()).toBe('whsec_rotatedc2VjcmV0')
-    expect(core.calls('RotateSubscriptionSecret')).toMatchObject([{ overlapSeconds: 3600 }])
-    await dialog.getByLabel(/I have stored it/).check()
-    await dialog.getByRole('button', { name: 'Done' }).click()
-    await page.getByRole('button', { name: 'Disable' }).click()
-    await dialog.getByText(/held, not lost/).waitFor()
-    await dialog.getByRole('button', { name: 'Disable' }).click()
-    await page.getByText(/An operator disabled it/).waitFor()
-    expect(core.leads.subscription('sub_old').status).toBe(SubscriptionStatus.DISABLED)
-  })
+  itLong(
+    'a disabled lead subscription shows the reason; an operator can enable and change it, rotate its secret and disable it again',
+    async () => {
+      const page = await browser.open(core, 'subscriptions/sub_old')
+      await page.getByText(/3 deliveries are held/).waitFor()
+      await page.getByRole('button', { name: 'Enable' }).click()
+      await page.getByText('Enabled. Leads are sent.').waitFor()
+      await page.getByLabel('Destination URL').fill('https://new.example.com/in')
+      await page.getByRole('button', { name: 'Save changes' }).click()
+      await page.getByRole('heading', { level: 1, name: 'new.example.com' }).waitFor()
+      await page.getByRole('button', { name: 'Rotate' }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByLabel('Previous secret expires').selectOption('in 1 hour')
+      await dialog.getByRole('button', { name: 'Create new secret' }).click()
+      await dialog.getByText('New signing secret').waitFor()
+      expect(await dialog.getByLabel('Secret').inputValue()).toBe('whsec_rotatedc2VjcmV0')
+      expect(core.calls('RotateSubscriptionSecret')).toMatchObject([{ overlapSeconds: 3600 }])
+      await dialog.getByLabel(/I have stored it/).check()
+      await dialog.getByRole('button', { name: 'Done' }).click()
+      await page.getByRole('button', { name: 'Disable' }).click()
+      await dialog.getByText(/held, not lost/).waitFor()
+      await dialog.getByRole('button', { name: 'Disable' }).click()
+      await page.getByText(/An operator disabled it/).waitFor()
+      expect(core.leads.subscription('sub_old').status).toBe(SubscriptionStatus.DISABLED)
+    },
+  )
 })
 
 describe('an enabled lead subscription', () => {
-  it('lets an operator activate the new secret, add a header, recover deliveries and send a test', async () => {
+  itLong('lets an operator activate the new secret, add a header, recover deliveries and send a test', async () => {
     const page = await browser.open(core, 'subscriptions/sub_crm')
     await page.getByRole('button', { name: 'Activate new secret' }).click()
     await page.getByText(/previous secret still signs/).waitFor({ state: 'detached' })
@@ -148,7 +154,7 @@ describe('an enabled lead subscription', () => {
 })
 
 describe('a lead field that is typed but not added', () => {
-  it('is saved with the form if it is valid, and otherwise prevents saving', async () => {
+  itLong('is saved with the form if it is valid, and otherwise prevents saving', async () => {
     const page = await browser.open(core, 'subscriptions/sub_old')
     const entry = page.getByRole('combobox', { name: 'Fields to send' })
     await page.getByLabel('Destination URL').fill('https://new.example.com/in')
@@ -164,7 +170,7 @@ describe('a lead field that is typed but not added', () => {
     await until('the field', () => core.leads.subscription('sub_old').mappedFields.includes('company'))
   })
 
-  it('stays in the form when another card of the page is saved', async () => {
+  itLong('stays in the form when another card of the page is saved', async () => {
     const page = await browser.open(core, 'subscriptions/sub_old')
     await page.getByLabel('Destination URL').fill('https://half.example.com')
     await page.getByRole('button', { name: 'Enable' }).click()
@@ -174,23 +180,26 @@ describe('a lead field that is typed but not added', () => {
 })
 
 describe('changes of lead subscriptions', () => {
-  it('a secret rotation is retried with the same idempotency key if the response is lost; the next rotation has a new key', async () => {
-    const page = await browser.open(core, 'subscriptions/sub_old')
-    const dialog = page.getByRole('dialog')
-    core.fault('RotateSubscriptionSecret', { code: Code.Unavailable, afterwards: true })
-    await page.getByRole('button', { name: 'Rotate' }).click()
-    await dialog.getByRole('button', { name: 'Create new secret' }).click()
-    await dialog.getByText(/cannot be reached/).waitFor()
-    for (const _ of [1, 2]) {
-      await dialog.getByRole('button', { name: 'Create new secret' }).click()
-      await dialog.getByLabel(/I have stored it/).check()
-      await dialog.getByRole('button', { name: 'Done' }).click()
+  itLong(
+    'a secret rotation is retried with the same idempotency key if the response is lost; the next rotation has a new key',
+    async () => {
+      const page = await browser.open(core, 'subscriptions/sub_old')
+      const dialog = page.getByRole('dialog')
+      core.fault('RotateSubscriptionSecret', { code: Code.Unavailable, afterwards: true })
       await page.getByRole('button', { name: 'Rotate' }).click()
-    }
-    const keys = core.calls('RotateSubscriptionSecret').map(({ idempotencyKey }) => idempotencyKey)
-    expect(keys).toEqual([expect.stringMatching(/^op_/), keys[0], expect.stringMatching(/^op_/)])
-    expect(keys[2]).not.toBe(keys[0])
-  })
+      await dialog.getByRole('button', { name: 'Create new secret' }).click()
+      await dialog.getByText(/cannot be reached/).waitFor()
+      for (const _ of [1, 2]) {
+        await dialog.getByRole('button', { name: 'Create new secret' }).click()
+        await dialog.getByLabel(/I have stored it/).check()
+        await dialog.getByRole('button', { name: 'Done' }).click()
+        await page.getByRole('button', { name: 'Rotate' }).click()
+      }
+      const keys = core.calls('RotateSubscriptionSecret').map(({ idempotencyKey }) => idempotencyKey)
+      expect(keys).toEqual([expect.stringMatching(/^op_/), keys[0], expect.stringMatching(/^op_/)])
+      expect(keys[2]).not.toBe(keys[0])
+    },
+  )
 
   it('a new destination at another host removes the custom headers, and the page names them until headers are set', async () => {
     const page = await browser.open(core, 'subscriptions/sub_crm')
@@ -221,7 +230,7 @@ describe('changes of lead subscriptions', () => {
     expect(await page.getByText('these headers were removed').count()).toBe(0)
   })
 
-  it.runIf(isLong)('a change of a lead subscription or an installation sends only the edited fields', async () => {
+  itLong('a change of a lead subscription or an installation sends only the edited fields', async () => {
     const page = await browser.open(core, 'subscriptions/sub_old')
     await page.getByLabel('Destination URL').fill('https://new.example.com/in')
     await page.getByRole('button', { name: 'Save changes' }).click()

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
@@ -34,7 +35,7 @@ describe('an event hook', () => {
 })
 
 describe('the policy of a lead subscription', () => {
-  it('is chosen in the form, with names of fields and an example of what is sent', async () => {
+  itLong('is chosen in the form, with names of fields and an example of what is sent', async () => {
     const page = await browser.open(core, 'subscriptions/sub_old')
     const field = page.getByRole('combobox', { name: 'Fields to send' })
     await field.fill('phone=tel')

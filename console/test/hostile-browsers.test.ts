@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
 
@@ -36,7 +37,7 @@ it('the console works while the browser blocks every storage', async () => {
   await page.getByText('I see it').first().waitFor()
 })
 
-it('the bell says that the browser of a phone cannot show notifications', async () => {
+itLong('the bell says that the browser of a phone cannot show notifications', async () => {
   const { page } = await openChanged(() => {
     class AndroidNotification {
       static permission = 'default'
@@ -53,7 +54,7 @@ it('the bell says that the browser of a phone cannot show notifications', async 
   expect(await page.getByRole('button', bell).getAttribute('aria-pressed')).toBe('false')
 })
 
-it('a count is current although the browser has translated the page', async () => {
+itLong('a count is current although the browser has translated the page', async () => {
   const { page } = await openChanged(() => {})
   const count = page.locator('.areas .count')
   await count.waitFor()

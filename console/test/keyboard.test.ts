@@ -1,15 +1,12 @@
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { workspaceSession } from './fake-core.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
 const browser = consoleBrowser(beforeAll)
 const { core } = browser
-
-/** The regular run takes every third case. */
-const isInRun = (_: unknown, index: number) => isLong || index % 3 === 0
 
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.textContent ?? '')
 
@@ -176,12 +173,11 @@ describe('the console, used with the keyboard only', () => {
     ['installations/pk_shop/hours', 'Opening hours'],
     ['nowhere', 'Page not found'],
   ] as const
-  // The regular run checks every third view, on one of the two screens.
-  it.each(views.map(([path, shows], index) => [path, shows, index] as const).filter(isInRun))(
+  it.each(someOf(views, 1))(
     'Tab reaches every control of %s with a visible focus, on desktop and phone',
-    async (path, shows, index) => {
+    async (path, shows) => {
       const page = await browser.open(core, path)
-      for (const viewport of isLong ? viewports : [viewports[(index / 3) % 2]!]) {
+      for (const viewport of someOf(viewports, 1)) {
         await page.setViewportSize(viewport)
         await page.locator('main').getByText(shows).filter({ visible: true }).first().waitFor()
         const { stops, missed, unseen } = await walk(page)
@@ -199,7 +195,7 @@ describe('the console, used with the keyboard only', () => {
     ['installations', 'New website', ['Connection', 'Title', 'Allowed origins', 'Cancel']],
     ['subscriptions/sub_old', 'Rotate', ['Close', 'Previous secret expires', 'Cancel', 'Create new secret']],
   ]
-  it.each(openers.filter(isInRun))(
+  itLong.each(openers)(
     'in %s, Tab reaches every control that the button “%s” opens; Cancel or Escape restores the focus',
     async (path, name, names) => {
       const page = await browser.open(core, path)
@@ -226,7 +222,7 @@ describe('the console, used with the keyboard only', () => {
   )
 })
 
-it('single-key shortcuts can be turned off and stay off after a reload', async () => {
+itLong('single-key shortcuts can be turned off and stay off after a reload', async () => {
   const page = await browser.open(core, 'conversations')
   await page.getByRole('button', { name: 'Keyboard shortcuts' }).click()
   await page.getByRole('switch', { name: 'Single-key shortcuts' }).press('Space')
@@ -240,7 +236,7 @@ it('single-key shortcuts can be turned off and stay off after a reload', async (
   expect(page.url()).toContain('/conversations')
 })
 
-it('on a phone, the navigation shows the present area', async () => {
+itLong('on a phone, the navigation shows the present area', async () => {
   const page = await browser.open(core, 'workspace', { viewport: { width: 390, height: 844 } })
   const area = page.getByRole('link', { name: 'Workspace', exact: true })
   await expect.poll(() => area.evaluate((link) => link.getBoundingClientRect().right <= innerWidth)).toBe(true)
@@ -249,7 +245,7 @@ it('on a phone, the navigation shows the present area', async () => {
   await expect.poll(() => inbox.evaluate((link) => link.getBoundingClientRect().left >= 0)).toBe(true)
 })
 
-it('on a phone, the list, the conversation and the details are separate pages with back links', async () => {
+itLong('on a phone, the list, the conversation and the details are separate pages with back links', async () => {
   const page = await browser.open(core, 'conversations', { viewport: { width: 390, height: 844 } })
   await page.getByText('Maria Huber').first().click()
   await page.getByRole('textbox', { name: 'Reply' }).waitFor()

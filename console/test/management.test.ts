@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { Code } from '@connectrpc/connect'
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
@@ -10,19 +10,22 @@ const browser = consoleBrowser(beforeEach)
 const { core } = browser
 
 describe('leads in the console', () => {
-  it('the page of a lead sends it to a destination and links to its conversation; the list shows HTML in a lead as text', async () => {
-    core.leads.addLead({ leadId: 'lead_evil', source: 'offline-form', fields: { name: '<b onclick=x>Bold</b>' } })
-    const page = await browser.open(core, 'leads')
-    await page.getByText('<b onclick=x>Bold</b>', { exact: true }).waitFor()
-    await page.getByRole('link', { name: /Maria Huber/ }).click()
-    await page.getByRole('button', { name: 'Send lead' }).click()
-    await until(
-      'one more delivery',
-      () => core.leads.attempts.filter(({ leadId }) => leadId === 'lead_maria').length === 3,
-    )
-    await page.getByRole('link', { name: 'Open conversation' }).click()
-    await page.getByText('And if it does not fit?').first().waitFor()
-  })
+  itLong(
+    'the page of a lead sends it to a destination and links to its conversation; the list shows HTML in a lead as text',
+    async () => {
+      core.leads.addLead({ leadId: 'lead_evil', source: 'offline-form', fields: { name: '<b onclick=x>Bold</b>' } })
+      const page = await browser.open(core, 'leads')
+      await page.getByText('<b onclick=x>Bold</b>', { exact: true }).waitFor()
+      await page.getByRole('link', { name: /Maria Huber/ }).click()
+      await page.getByRole('button', { name: 'Send lead' }).click()
+      await until(
+        'one more delivery',
+        () => core.leads.attempts.filter(({ leadId }) => leadId === 'lead_maria').length === 3,
+      )
+      await page.getByRole('link', { name: 'Open conversation' }).click()
+      await page.getByText('And if it does not fit?').first().waitFor()
+    },
+  )
 })
 
 const save = (page: Page) => page.getByRole('button', { name: 'Save changes' }).click()
@@ -108,7 +111,7 @@ describe('websites in the console', () => {
     await until('two keys', () => core.workspace.installation('pk_shop').identityKeyIds.length === 2)
   })
 
-  it.runIf(isLong)('an origin that the service does not store is put back into the field', async () => {
+  itLong('an origin that the service does not store is put back into the field', async () => {
     const page = await browser.open(core, 'installations/pk_shop')
     const field = page.getByRole('textbox', { name: 'Allowed origins' })
     core.fault('UpdateInstallation', { code: Code.Unavailable })
@@ -142,35 +145,38 @@ describe('websites in the console', () => {
 })
 
 describe('availability and translations in the console', () => {
-  it('an operator can edit opening hours, exceptions, the override and whether an operator must be present', async () => {
-    const page = await browser.open(core, 'installations/pk_shop/hours')
-    const card = page.getByRole('region', { name: 'Availability' })
-    await card.getByLabel('Time zone').selectOption('Europe/Vienna')
-    await card.getByRole('button', { name: 'Add hours on Monday' }).click()
-    await card.getByLabel('Monday, from').fill('8')
-    await card.getByLabel('Monday, to').fill('24:00')
-    await card.getByRole('button', { name: 'Add exception' }).click()
-    await card.getByLabel('Date 1').fill('2026-12-25')
-    await save(page)
-    await until('the hours', () => core.workspace.installation('pk_shop').availability?.timeZone === 'Europe/Vienna')
-    expect(core.workspace.installation('pk_shop').availability).toMatchObject({
-      weeklyHours: { hours: [{ weekday: 1, from: '08:00', to: '24:00' }] },
-      exceptions: { dates: [{ date: '2026-12-25', hours: [] }] },
-    })
-    await card.getByRole('radio', { name: 'Away' }).click()
-    await card.getByLabel('Only while an operator is here').click()
-    await until('the override', () => {
-      const { mode, requiresOperator } = core.workspace.installation('pk_shop').availability ?? {}
-      return mode === 'away' && requiresOperator === true
-    })
-    core.fault('UpdateInstallation', { code: Code.InvalidArgument, info: 'ValidationFailed' })
-    await card.getByLabel('Monday, to').fill('20:00')
-    await save(page)
-    await card.getByRole('alert').waitFor()
-    expect(await accessibilityFindings(page)).toEqual([])
-  })
+  itLong(
+    'an operator can edit opening hours, exceptions, the override and whether an operator must be present',
+    async () => {
+      const page = await browser.open(core, 'installations/pk_shop/hours')
+      const card = page.getByRole('region', { name: 'Availability' })
+      await card.getByLabel('Time zone').selectOption('Europe/Vienna')
+      await card.getByRole('button', { name: 'Add hours on Monday' }).click()
+      await card.getByLabel('Monday, from').fill('8')
+      await card.getByLabel('Monday, to').fill('24:00')
+      await card.getByRole('button', { name: 'Add exception' }).click()
+      await card.getByLabel('Date 1').fill('2026-12-25')
+      await save(page)
+      await until('the hours', () => core.workspace.installation('pk_shop').availability?.timeZone === 'Europe/Vienna')
+      expect(core.workspace.installation('pk_shop').availability).toMatchObject({
+        weeklyHours: { hours: [{ weekday: 1, from: '08:00', to: '24:00' }] },
+        exceptions: { dates: [{ date: '2026-12-25', hours: [] }] },
+      })
+      await card.getByRole('radio', { name: 'Away' }).click()
+      await card.getByLabel('Only while an operator is here').click()
+      await until('the override', () => {
+        const { mode, requiresOperator } = core.workspace.installation('pk_shop').availability ?? {}
+        return mode === 'away' && requiresOperator === true
+      })
+      core.fault('UpdateInstallation', { code: Code.InvalidArgument, info: 'ValidationFailed' })
+      await card.getByLabel('Monday, to').fill('20:00')
+      await save(page)
+      await card.getByRole('alert').waitFor()
+      expect(await accessibilityFindings(page)).toEqual([])
+    },
+  )
 
-  it.runIf(isLong)('an operator can add and remove translations; an invalid language tag is rejected', async () => {
+  itLong('an operator can add and remove translations; an invalid language tag is rejected', async () => {
     const page = await browser.open(core, 'installations/pk_shop')
     await openTab(page, 'Look')
     const card = page.getByRole('region', { name: 'Translations' })

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
 
@@ -34,7 +35,7 @@ describe('the queues of the inbox', () => {
     await until('the new count', async () => (await countOf(page, 'Unanswered')) === '66')
   })
 
-  it('show who is mine, and say when nobody waits', async () => {
+  itLong('show who is mine, and say when nobody waits', async () => {
     const core = await browser.newCore()
     core.conversations.add({ conversationId: 'cnv_mine', sessionId: 'ses_mine' })
     core.conversations.past('cnv_mine', 'visitor', 'Hello?', 500)
@@ -84,7 +85,7 @@ describe('the flow by keyboard', () => {
 })
 
 describe('a note and a reply', () => {
-  it('are two drafts, so that no note becomes a reply', async () => {
+  itLong('are two drafts, so that no note becomes a reply', async () => {
     const page = await browser.open(core, 'conversations/cnv_maria')
     const isNote = page.getByRole('checkbox', { name: 'Internal note' })
     await reply(page).fill('Dear Maria')
@@ -106,7 +107,7 @@ describe('a note and a reply', () => {
 })
 
 describe('the mark of new messages', () => {
-  it('appears for a message, and not because the visitor types', async () => {
+  itLong('appears for a message, and not because the visitor types', async () => {
     for (let index = 0; index < 60; index += 1)
       core.conversations.past('cnv_maria', 'visitor', `Line ${index}`, 50, 'read')
     const page = await browser.open(core, 'conversations/cnv_maria')

@@ -1,6 +1,6 @@
 import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { workspaceSession } from './fake-core.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
@@ -30,7 +30,7 @@ describe('replies and notes in the console', () => {
     await until('the message', () => bodies('cnv_maria').at(-1) === 'We are open from 9 to 17.')
   })
 
-  it.runIf(isLong)('a shortcut without a saved reply is not sent by Enter, but by the Send button', async () => {
+  itLong('a shortcut without a saved reply is not sent by Enter, but by the Send button', async () => {
     const page = await browser.open(core, 'conversations/cnv_maria')
     const field = page.getByRole('textbox', { name: 'Reply' })
     await field.fill('/HOU')
@@ -44,7 +44,7 @@ describe('replies and notes in the console', () => {
     await until('the message', () => bodies('cnv_maria').at(-1) === '/huors')
   })
 
-  it.runIf(isLong)('saved replies are added and deleted in their own view', async () => {
+  itLong('saved replies are added and deleted in their own view', async () => {
     const page = await browser.open(core, 'replies')
     await page.getByRole('textbox', { name: 'Shortcut' }).fill('bye')
     await page.getByRole('textbox', { name: 'Text' }).fill('Thank you, goodbye!')
@@ -55,7 +55,7 @@ describe('replies and notes in the console', () => {
     expect(core.calls('DeleteSavedReply')).toHaveLength(1)
   })
 
-  it('a note with an unknown outcome stays a note after a reload, and is added once', async () => {
+  itLong('a note with an unknown outcome stays a note after a reload, and is added once', async () => {
     const page = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('checkbox', { name: 'Internal note' }).check()
     await page.getByRole('textbox', { name: 'Note' }).fill('Call her back')
@@ -71,7 +71,7 @@ describe('replies and notes in the console', () => {
     expect(core.conversations.notes('cnv_maria').map(({ body }) => body)).toEqual(['Call her back'])
   })
 
-  it('a reply with an unknown outcome is marked in the list and sent once, also after a reload', async () => {
+  itLong('a reply with an unknown outcome is marked in the list and sent once, also after a reload', async () => {
     const page = await browser.open(core, 'conversations/cnv_x7f3')
     core.fault('SendAgentMessage', { code: Code.Unavailable })
     const field = page.getByRole('textbox', { name: 'Reply' })
@@ -102,7 +102,7 @@ describe('replies and notes in the console', () => {
     expect(await page.locator('.message', { hasText: 'Try it now' }).count()).toBe(1)
   })
 
-  it.runIf(isLong)(
+  itLong(
     'a note is added once and not sent as a reply, even if the response is lost, and a closed conversation can be reopened',
     async () => {
       const page = await browser.open(core, 'conversations/cnv_x7f3')
@@ -124,7 +124,7 @@ describe('replies and notes in the console', () => {
     },
   )
 
-  it('a draft is kept when the operator’s session ends, and is shown only to the same operator', async () => {
+  itLong('a draft is kept when the operator’s session ends, and is shown only to the same operator', async () => {
     const page = await browser.open(core, 'conversations/cnv_maria')
     await page.getByRole('textbox', { name: 'Reply' }).fill('Half a sentence')
     core.rejectSessions(true)

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { isLong, itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { workspaceSession } from './fake-core.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
@@ -17,7 +17,7 @@ const rows = (page: Page) => page.getByRole('list', { name: 'Search results' }).
 const focusedText = (page: Page) => page.evaluate(() => document.activeElement?.textContent ?? '')
 
 describe('a session without scopes of data', () => {
-  it('says in the search and in a conversation what it does not show; a full session says nothing', async () => {
+  itLong('says in the search and in a conversation what it does not show; a full session says nothing', async () => {
     const hint = /does not have permission to show/
     const limited = await browser.open(core, 'conversations/cnv_maria', {
       token: workspaceSession({ scope: 'messages:read messages:write' }),
@@ -65,7 +65,7 @@ describe('the search', () => {
     await until('the focus', async () => (await focusedText(page)).includes('zippers'))
   })
 
-  it('filters by status and agent, loads further pages, and returns to the list', async () => {
+  itLong('filters by status and agent, loads further pages, and returns to the list', async () => {
     for (let index = 0; index < 25; index += 1) {
       core.conversations.add({ conversationId: `cnv_n${index}` })
       core.conversations.past(`cnv_n${index}`, 'visitor', `needle ${index}`, 1000 + index)
@@ -97,11 +97,14 @@ describe('the search', () => {
     ['dark', { width: 390, height: 844 }],
     ['light', { width: 1440, height: 900 }],
   ] as const
-  it.each(isLong ? looks : looks.slice(0, 1))('has no accessibility violations (%s)', async (colorScheme, viewport) => {
-    const page = await browser.open(core, 'conversations', { colorScheme, viewport })
-    await search(page, 'e')
-    await rows(page).first().waitFor()
-    expect(await accessibilityFindings(page)).toEqual([])
-    expect(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)).toBe(false)
-  })
+  itLong.each(isLong ? looks : looks.slice(0, 1))(
+    'has no accessibility violations (%s)',
+    async (colorScheme, viewport) => {
+      const page = await browser.open(core, 'conversations', { colorScheme, viewport })
+      await search(page, 'e')
+      await rows(page).first().waitFor()
+      expect(await accessibilityFindings(page)).toEqual([])
+      expect(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)).toBe(false)
+    },
+  )
 })

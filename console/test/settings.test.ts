@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
@@ -26,7 +27,7 @@ describe('unsaved settings', () => {
     expect(core.workspace.installation('pk_shop').appearance?.title).toBe('Alpine')
   })
 
-  it('are not lost by a link, the back button or a reload without a question', async () => {
+  itLong('are not lost by a link, the back button or a reload without a question', async () => {
     const page = await browser.open(core, 'installations')
     await page.getByRole('link', { name: /pk_shop/ }).click()
     await tab(page, 'Privacy').click()
@@ -49,7 +50,7 @@ describe('unsaved settings', () => {
     expect(await url.inputValue()).toBe('')
   })
 
-  it('stay in the bar if the service rejects them', async () => {
+  itLong('stay in the bar if the service rejects them', async () => {
     const page = await browser.open(core, 'installations/pk_shop/look')
     await title(page).fill('Rejected')
     core.fault('UpdateInstallation', { code: 3, info: 'ValidationFailed' })
@@ -60,7 +61,7 @@ describe('unsaved settings', () => {
 })
 
 describe('forms', () => {
-  it('begin with the usual fields', async () => {
+  itLong('begin with the usual fields', async () => {
     const page = await browser.open(core, 'installations/pk_shop/forms')
     const offline = page.getByRole('form', { name: 'Offline form' })
     await offline.getByRole('button', { name: /Use the usual fields/ }).click()

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { accessibilityFindings, consoleBrowser } from './test-console.ts'
 
@@ -42,7 +43,7 @@ describe('signing in to the console', () => {
     expect(await accessibilityFindings(page)).toEqual([])
   })
 
-  it('the console asks before a sign-in link replaces the session of a signed-in operator', async () => {
+  itLong('the console asks before a sign-in link replaces the session of a signed-in operator', async () => {
     const core = await browser.newCore()
     const page = await browser.open(core, 'leads')
     await page.getByRole('heading', { name: 'Leads', exact: true }).waitFor()
@@ -52,17 +53,20 @@ describe('signing in to the console', () => {
     await page.getByRole('heading', { name: 'Leads', exact: true }).waitFor()
   })
 
-  it('a wrong token at the first sign-in shows that the token is not accepted, and no text about an earlier session', async () => {
-    const core = await browser.newCore()
-    const page = await browser.open(core, 'leads', { token: null })
-    await page.getByLabel('Or paste a token').fill('not a token')
-    await page.getByLabel('Your name').fill('Ada')
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByText(/This token is not accepted/).waitFor()
-    expect(await page.getByText('Your session').count()).toBe(0)
-  })
+  itLong(
+    'a wrong token at the first sign-in shows that the token is not accepted, and no text about an earlier session',
+    async () => {
+      const core = await browser.newCore()
+      const page = await browser.open(core, 'leads', { token: null })
+      await page.getByLabel('Or paste a token').fill('not a token')
+      await page.getByLabel('Your name').fill('Ada')
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByText(/This token is not accepted/).waitFor()
+      expect(await page.getByText('Your session').count()).toBe(0)
+    },
+  )
 
-  it('if an identity provider is configured, the page shows its button and explains a failed sign-in', async () => {
+  itLong('if an identity provider is configured, the page shows its button and explains a failed sign-in', async () => {
     const core = await browser.newCore()
     const page = await browser.open(core, 'leads', { token: null })
     await page.route('**/console/session/options', (route) => route.fulfill({ json: { provider: true } }))
@@ -78,7 +82,7 @@ describe('signing in to the console', () => {
     await page.waitForURL(address)
   })
 
-  it('the sign-in form appears after the service answers again', async () => {
+  itLong('the sign-in form appears after the service answers again', async () => {
     const core = await browser.newCore()
     const page = await browser.open(core, 'leads', { token: null })
     await page.route('**/console/session/current', (route) => route.abort())

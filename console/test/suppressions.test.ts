@@ -1,6 +1,6 @@
 import { Code } from '@connectrpc/connect'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { addDemoData } from './demo-data.ts'
 import type { FakeCore } from './fake-core.ts'
@@ -46,7 +46,7 @@ describe('the suppression list in the console', () => {
     await page.getByText(/is not on the list/).waitFor()
   })
 
-  it.runIf(isLong)('is shown in pages, with the id of each entry instead of its value', async () => {
+  itLong('is shown in pages, with the id of each entry instead of its value', async () => {
     await addDemoData(core)
     const page = await browser.open(core, 'suppressions')
     const rows = page.locator('.table-row')
@@ -58,7 +58,7 @@ describe('the suppression list in the console', () => {
     await until('its removal', () => core.workspace.suppressions.count() === 121)
   })
 
-  it.runIf(isLong)('says why a look-up or an addition is refused', async () => {
+  itLong('says why a look-up or an addition is refused', async () => {
     core.fault('ListSuppressions', { code: Code.PermissionDenied })
     const page = await browser.open(core, 'suppressions')
     await page.getByText(/does not have permission/).waitFor()
@@ -86,7 +86,7 @@ describe('the import of suppressions in the console', () => {
     await page.locator('.list-lines', { hasText: '+43 1 234 5678' }).getByText('not an e-mail address').waitFor()
   })
 
-  it('previews a file, imports it in parts, and leaves out entries that the service rejects', async () => {
+  itLong('previews a file, imports it in parts, and leaves out entries that the service rejects', async () => {
     const page = await browser.open(core, 'suppressions/import')
     const strange = ['Ada Lovelace', 'x@y.invalid-domain', 'VISITOR1@example.com', '+43 1 234']
     await page.setInputFiles('input[type=file]', listFile([...strange, ...many]))
@@ -106,7 +106,7 @@ describe('the import of suppressions in the console', () => {
     await page.getByText('newsletter').first().waitFor()
   })
 
-  it('continues after a lost response, and adds nothing twice', async () => {
+  itLong('continues after a lost response, and adds nothing twice', async () => {
     const page = await browser.open(core, 'suppressions/import')
     core.fault('AddSuppressions', { code: Code.Unavailable, afterwards: true })
     await page.setInputFiles('input[type=file]', listFile(many))
@@ -120,7 +120,7 @@ describe('the import of suppressions in the console', () => {
     expect(core.workspace.suppressions.count()).toBe(2500)
   })
 
-  it('reads pasted lists and the known columns of CSV files, and shows HTML in a file as text', async () => {
+  itLong('reads pasted lists and the known columns of CSV files, and shows HTML in a file as text', async () => {
     const page = await browser.open(core, 'suppressions/import')
     await page.getByLabel('Entries').fill('Ada@example.com, Ada\nsubject:customer-17')
     await page.getByText('1 e-mail address, 1 visitor id found.').waitFor()

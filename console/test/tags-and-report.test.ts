@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
 
@@ -37,7 +38,7 @@ describe('the tags of a conversation', () => {
     await page.locator('.row', { hasText: 'WINTER' }).waitFor()
   })
 
-  it('keep the typed text and say why if the service refuses it', async () => {
+  itLong('keep the typed text and say why if the service refuses it', async () => {
     const page = await browser.open(core, 'conversations/cnv_maria/details')
     const field = page.locator('.details').getByRole('combobox', { name: 'Tags' })
     core.fault('AddTag', { code: 14 })
@@ -84,7 +85,7 @@ describe('the report', () => {
     await until('28 rows', async () => (await page.locator('.figure-table tbody tr').count()) === 28)
   })
 
-  it('says that nobody wrote, and that the days have too many conversations', async () => {
+  itLong('says that nobody wrote, and that the days have too many conversations', async () => {
     const core = await browser.newCore()
     const page = await browser.open(core, 'report')
     await page.getByText('No visitor began a conversation in these days.').waitFor()

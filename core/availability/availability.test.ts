@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { watchConversations } from '../rpc/watch-conversations.ts'
 import { codeOf, testCores } from '../test/cores.ts'
 import type { TestStream } from '../test/streams.ts'
@@ -81,7 +82,7 @@ describe('the availability of an installation', () => {
     await expectTold(late, true)
   })
 
-  it('streams on each core receive an event at closing time, which contains the next opening time', async () => {
+  itLong('streams on each core receive an event at closing time, which contains the next opening time', async () => {
     const today = new Date(cores.now()).toISOString().slice(0, 10)
     const hours = [{ from: '00:00', to: '23:59' }]
     const { state, openStreams } = await newSite({ exceptions: [{ date: today, hours }] })
@@ -150,7 +151,7 @@ describe('an installation that requires an operator', () => {
     await leaveAgain()
   })
 
-  it('is away 10 seconds after the death of the core on which the inbox was watched', async () => {
+  itLong('is away 10 seconds after the death of the core on which the inbox was watched', async () => {
     const { workspaceId, openStreams } = await newSite({ requiresOperator: true })
     const streams = await openStreams()
     // Act as a process that dies: store a lease and never renew it.

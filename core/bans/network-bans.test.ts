@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { itLong, someOf } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
@@ -87,24 +88,29 @@ describe('a ban that includes the network address', () => {
     expect(await codeOf(renew(elsewhere, address))).toBe('VISITOR_BANNED')
   })
 
-  it.each([
-    [
-      'a first identification',
-      (session: SessionContent, clientAddress: string, core: CoreContext) => {
-        const credentials = credentialsOf(session)
-        const assertion = cores.sign({ sub: newSubject() })
-        return core.identification.identify({ credentials, assertion, clientAddress, idempotencyKey: randomUUID() })
-      },
-    ],
-    [
-      'a logout',
-      async (session: SessionContent, clientAddress: string, core: CoreContext) => {
-        const verified = await cores.identify(session, cores.sign({ sub: newSubject() }))
-        const credentials = credentialsOf(verified)
-        return core.identification.clear({ credentials, clientAddress, idempotencyKey: randomUUID() })
-      },
-    ],
-  ])('refuses %s from the address, which would give a new session', async (_, change) => {
+  it.each(
+    someOf(
+      [
+        [
+          'a first identification',
+          (session: SessionContent, clientAddress: string, core: CoreContext) => {
+            const credentials = credentialsOf(session)
+            const assertion = cores.sign({ sub: newSubject() })
+            return core.identification.identify({ credentials, assertion, clientAddress, idempotencyKey: randomUUID() })
+          },
+        ],
+        [
+          'a logout',
+          async (session: SessionContent, clientAddress: string, core: CoreContext) => {
+            const verified = await cores.identify(session, cores.sign({ sub: newSubject() }))
+            const credentials = credentialsOf(verified)
+            return core.identification.clear({ credentials, clientAddress, idempotencyKey: randomUUID() })
+          },
+        ],
+      ],
+      1,
+    ),
+  )('refuses %s from the address, which would give a new session', async (_, change) => {
     const address = newAddress()
     const [session, other, elsewhere] = [await begin(address), await begin(address), await begin(newAddress())]
     await ban(session)
@@ -121,21 +127,24 @@ describe('a ban that includes the network address', () => {
     expect(await codeOf(begin(after))).toBe('VISITOR_BANNED')
   })
 
-  it('affects the address and the browser after a repeat, no matter at which write the first process died', async () => {
-    await cores.untilOneSurvives(async (mortal) => {
-      const address = newAddress()
-      const browser = randomUUID()
-      const session = await begin(address, { browser })
-      const died = await hasFailed(ban(session, hour, mortal))
-      await ban(session)
-      for (const core of cores.cores) {
-        expect(await codeOf(begin(address, { core }))).toBe('VISITOR_BANNED')
-        expect(await codeOf(begin(newAddress(), { browser, core }))).toBe('VISITOR_BANNED')
-        await expect.poll(() => codeOf(cores.send(session, 'x', { core }))).toBe('VISITOR_BANNED')
-      }
-      return died
-    })
-  })
+  itLong(
+    'affects the address and the browser after a repeat, no matter at which write the first process died',
+    async () => {
+      await cores.untilOneSurvives(async (mortal) => {
+        const address = newAddress()
+        const browser = randomUUID()
+        const session = await begin(address, { browser })
+        const died = await hasFailed(ban(session, hour, mortal))
+        await ban(session)
+        for (const core of cores.cores) {
+          expect(await codeOf(begin(address, { core }))).toBe('VISITOR_BANNED')
+          expect(await codeOf(begin(newAddress(), { browser, core }))).toBe('VISITOR_BANNED')
+          await expect.poll(() => codeOf(cores.send(session, 'x', { core }))).toBe('VISITOR_BANNED')
+        }
+        return died
+      })
+    },
+  )
 
   it('affects a shared address until both of its visitors are unbanned', async () => {
     const address = newAddress()
@@ -160,7 +169,7 @@ describe('a ban that includes the network address', () => {
     expect(await codeOf(begin(address))).toBe('ok')
   })
 
-  it('is shown to operators with its end, is exported, and outlasts the visitor’s erasure', async () => {
+  itLong('is shown to operators with its end, is exported, and outlasts the visitor’s erasure', async () => {
     const address = newAddress()
     const session = await begin(address)
     const { sessions } = await clientsOf(cores.core, cores.workspaceId)

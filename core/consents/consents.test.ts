@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import type { ConsentDecision, SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
@@ -44,7 +45,7 @@ describe('an installation that requires consent', () => {
     for (const core of cores.cores) await expectRefused(session, core)
   })
 
-  it('refuses form submissions and requests to the retry route until the visitor grants consent', async () => {
+  itLong('refuses form submissions and requests to the retry route until the visitor grants consent', async () => {
     const { publicSiteKey, ...site } = await newSite()
     await acceptForms({ core: cores.core, publicSiteKey, workspaceId: cores.workspaceId })
     await cores.core.workspaces.updateInstallation(
@@ -75,19 +76,22 @@ describe('an installation that requires consent', () => {
     expect((await retry()).replayed).toBe(true)
   })
 
-  it('refuses messages again after a new policy version, until the visitor grants exactly that version', async () => {
-    const site = await newSite()
-    const session = await newSession(site)
-    await decide(session)
-    await cores.core.workspaces.updateInstallation(site.publicSiteKey, { consent: policy('v2') }, undefined)
-    await expectRefused(session)
-    expect(await codeOf(decide(session))).toBe('VALIDATION_FAILED')
-    expect(await codeOf(decide(session, 'granted', { policyVersion: 'v3' }))).toBe('VALIDATION_FAILED')
-    await decide(session, 'granted', { policyVersion: 'v2' })
-    expect(await sendOf(session)).toBe('ok')
-    await cores.core.workspaces.updateInstallation(site.publicSiteKey, { consent: { required: false } }, undefined)
-    expect(await sendOf(await newSession(site))).toBe('ok')
-  })
+  itLong(
+    'refuses messages again after a new policy version, until the visitor grants exactly that version',
+    async () => {
+      const site = await newSite()
+      const session = await newSession(site)
+      await decide(session)
+      await cores.core.workspaces.updateInstallation(site.publicSiteKey, { consent: policy('v2') }, undefined)
+      await expectRefused(session)
+      expect(await codeOf(decide(session))).toBe('VALIDATION_FAILED')
+      expect(await codeOf(decide(session, 'granted', { policyVersion: 'v3' }))).toBe('VALIDATION_FAILED')
+      await decide(session, 'granted', { policyVersion: 'v2' })
+      expect(await sendOf(session)).toBe('ok')
+      await cores.core.workspaces.updateInstallation(site.publicSiteKey, { consent: { required: false } }, undefined)
+      expect(await sendOf(await newSession(site))).toBe('ok')
+    },
+  )
 })
 
 describe('a consent decision', () => {
@@ -101,22 +105,26 @@ describe('a consent decision', () => {
     expect((await cores.core.sessions.find(session.sessionId)).consents).toHaveLength(1)
   })
 
-  it('is stored for all tabs after a repeat, no matter at which write the first process died', async () => {
-    const site = await newSite()
-    await cores.untilOneSurvives(async (mortal) => {
-      const browser = randomUUID()
-      const tabs = [await newSession(site, browser), await newSession(site, browser)]
-      const [tab] = tabs as [SessionContent, SessionContent]
-      const died = await hasFailed(decide(tab, 'granted', { core: mortal, key: 'key-1' }))
-      if (died) cores.advance(16)
-      await decide(tab, 'granted', { key: 'key-1' })
-      for (const each of tabs) {
-        expect(await sendOf(each)).toBe('ok')
-        expect((await cores.core.sessions.find(each.sessionId)).consents).toHaveLength(1)
-      }
-      return died
-    })
-  }, 60_000)
+  itLong(
+    'is stored for all tabs after a repeat, no matter at which write the first process died',
+    async () => {
+      const site = await newSite()
+      await cores.untilOneSurvives(async (mortal) => {
+        const browser = randomUUID()
+        const tabs = [await newSession(site, browser), await newSession(site, browser)]
+        const [tab] = tabs as [SessionContent, SessionContent]
+        const died = await hasFailed(decide(tab, 'granted', { core: mortal, key: 'key-1' }))
+        if (died) cores.advance(16)
+        await decide(tab, 'granted', { key: 'key-1' })
+        for (const each of tabs) {
+          expect(await sendOf(each)).toBe('ok')
+          expect((await cores.core.sessions.find(each.sessionId)).consents).toHaveLength(1)
+        }
+        return died
+      })
+    },
+    60_000,
+  )
 
   it('applies to all tabs and new sessions of an anonymous visitor’s browser, but not to another browser', async () => {
     const site = await newSite()
@@ -131,27 +139,30 @@ describe('a consent decision', () => {
     expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
   })
 
-  it('is kept after a renewal and an identification, and then applies to the verified visitor on every device', async () => {
-    const site = await newSite()
-    const sub = newSubject()
-    const browser = randomUUID()
-    const anonymous = await newSession(site, browser)
-    await decide(anonymous)
-    const renewed = await cores.renew(anonymous)
-    expect(await sendOf(renewed)).toBe('ok')
-    const verified = await cores.identify(renewed, site.sign({ sub }))
-    expect(await sendOf(verified)).toBe('ok')
-    const device = await newSession(site)
-    expect(await sendOf(device)).toBe('CONSENT_REQUIRED')
-    const second = await cores.identify(device, site.sign({ sub }), { core: cores.other })
-    expect(await sendOf(second)).toBe('ok')
-    await decide(second, 'denied')
-    await expectRefused(verified)
-    // After a logout, another person may use the browser.
-    await decide(verified)
-    expect(await sendOf(await cores.clear(verified))).toBe('CONSENT_REQUIRED')
-    expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
-  })
+  itLong(
+    'is kept after a renewal and an identification, and then applies to the verified visitor on every device',
+    async () => {
+      const site = await newSite()
+      const sub = newSubject()
+      const browser = randomUUID()
+      const anonymous = await newSession(site, browser)
+      await decide(anonymous)
+      const renewed = await cores.renew(anonymous)
+      expect(await sendOf(renewed)).toBe('ok')
+      const verified = await cores.identify(renewed, site.sign({ sub }))
+      expect(await sendOf(verified)).toBe('ok')
+      const device = await newSession(site)
+      expect(await sendOf(device)).toBe('CONSENT_REQUIRED')
+      const second = await cores.identify(device, site.sign({ sub }), { core: cores.other })
+      expect(await sendOf(second)).toBe('ok')
+      await decide(second, 'denied')
+      await expectRefused(verified)
+      // After a logout, another person may use the browser.
+      await decide(verified)
+      expect(await sendOf(await cores.clear(verified))).toBe('CONSENT_REQUIRED')
+      expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
+    },
+  )
 
   it('does not apply to another installation', async () => {
     const browser = randomUUID()
@@ -165,25 +176,28 @@ describe('a consent decision', () => {
     expect(await codeOf(decide(session))).toBe('SESSION_REVOKED')
   })
 
-  it('is shown to operators and exported, and is not inherited by sessions that begin after an erasure', async () => {
-    const site = await newSite()
-    const browser = randomUUID()
-    const session = await newSession(site, browser)
-    await decide(session, 'denied')
-    await decide(session)
-    const { sessions } = await clientsOf(cores.core, cores.workspaceId)
-    const shown = (await sessions.getSession({ sessionId: session.sessionId })).session?.consent
-    expect(shown).toMatchObject({ decision: 1, policyVersion: 'v1', policyUrl })
-    const visitor = await visitorOf(cores, session)
-    const exported: string[] = []
-    for await (const line of cores.core.visitorExport.lines(visitor)) exported.push(line)
-    expect(JSON.parse(exported[0]!).consents).toMatchObject([{ decision: 'denied' }, { decision: 'granted' }])
-    expect(exported.join()).not.toContain('operation')
-    await cores.core.erasures.begin(visitor, 'desk')
-    expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
-    await finishErasures(cores, cores.core)
-    expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
-  })
+  itLong(
+    'is shown to operators and exported, and is not inherited by sessions that begin after an erasure',
+    async () => {
+      const site = await newSite()
+      const browser = randomUUID()
+      const session = await newSession(site, browser)
+      await decide(session, 'denied')
+      await decide(session)
+      const { sessions } = await clientsOf(cores.core, cores.workspaceId)
+      const shown = (await sessions.getSession({ sessionId: session.sessionId })).session?.consent
+      expect(shown).toMatchObject({ decision: 1, policyVersion: 'v1', policyUrl })
+      const visitor = await visitorOf(cores, session)
+      const exported: string[] = []
+      for await (const line of cores.core.visitorExport.lines(visitor)) exported.push(line)
+      expect(JSON.parse(exported[0]!).consents).toMatchObject([{ decision: 'denied' }, { decision: 'granted' }])
+      expect(exported.join()).not.toContain('operation')
+      await cores.core.erasures.begin(visitor, 'desk')
+      expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
+      await finishErasures(cores, cores.core)
+      expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
+    },
+  )
 })
 
 describe('a consent policy', () => {

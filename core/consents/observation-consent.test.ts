@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { isLong, itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { ConsentDecision, SessionContent } from '../sessions/model.ts'
 import { codeOf, newSubject, testCores } from '../test/cores.ts'
@@ -94,7 +94,7 @@ const requests = {
 /** Groups of requests that share a session. In a long run, each request has a session of its own. */
 const groups = isLong ? Object.keys(requests).map((name) => [name]) : [Object.keys(requests)]
 
-describe.each(states)('when $name', ({ isAllowed, reach }) => {
+describe.each(someOf(states, 3))('when $name', ({ isAllowed, reach }) => {
   it.each(groups)('requests are answered accordingly by both cores at once, beginning with %s', async (...names) => {
     const at = await cores.newSite({ consent: policy() })
     const session = await begin(at)
@@ -139,7 +139,7 @@ describe('a page', () => {
     expect(await storedPage(session)).toBeUndefined()
   })
 
-  it('that arrives while the visitor denies consent is never stored after the denial', async () => {
+  itLong('that arrives while the visitor denies consent is never stored after the denial', async () => {
     const at = await cores.newSite({ consent: policy() })
     for (let index = 0; index < (isLong ? 100 : 5); index += 1) {
       const session = await begin(at)

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
@@ -68,17 +69,20 @@ describe('a closed panel', () => {
     expect(await shownBy(cores.core, await cores.clear(identified))).toBeUndefined()
   })
 
-  it('is kept after a repeat, no matter at which write the first core died, and refused for an ended session', async () => {
-    await cores.untilOneSurvives(async (mortal) => {
-      const session = await cores.newSession()
-      const key = randomUUID()
-      const died = await hasFailed(closePanel(session, { core: mortal, key }))
-      await until('the repeat is accepted', async () => (await codeOf(closePanel(session, { key }))) === 'ok')
-      expect(await shownBy(cores.core, session)).toBeDefined()
-      return died
-    })
-    const ended = await cores.newSession()
-    await cores.core.sessions.revoke(ended.sessionId)
-    expect(await codeOf(closePanel(ended))).toBe('SESSION_REVOKED')
-  })
+  itLong(
+    'is kept after a repeat, no matter at which write the first core died, and refused for an ended session',
+    async () => {
+      await cores.untilOneSurvives(async (mortal) => {
+        const session = await cores.newSession()
+        const key = randomUUID()
+        const died = await hasFailed(closePanel(session, { core: mortal, key }))
+        await until('the repeat is accepted', async () => (await codeOf(closePanel(session, { key }))) === 'ok')
+        expect(await shownBy(cores.core, session)).toBeDefined()
+        return died
+      })
+      const ended = await cores.newSession()
+      await cores.core.sessions.revoke(ended.sessionId)
+      expect(await codeOf(closePanel(ended))).toBe('SESSION_REVOKED')
+    },
+  )
 })

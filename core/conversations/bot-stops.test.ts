@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Event } from '#proto/events/v1/events_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { bot, botOf, request, say } from '../test/bots.ts'
 import { codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
@@ -10,7 +11,7 @@ const cores = testCores({ count: 2, started: false })
 const typesOf = async ({ conversationId }: TestVisitor) => (await cores.log(conversationId)).map(({ type }) => type)
 
 describe('a stopped bot', () => {
-  it('has no message after the event that stopped it, although it sends all the time', async () => {
+  itLong('has no message after the event that stopped it, although it sends all the time', async () => {
     const visitor = await cores.newVisitor()
     await send(cores.core, visitor, 'hello')
     let isOver = false

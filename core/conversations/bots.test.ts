@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { bot, botOf, request, say } from '../test/bots.ts'
 import { answer, codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
@@ -75,7 +76,7 @@ describe('a message of a bot', () => {
     expect(await say(cores.core, visitor, 'one')).toMatchObject({ replayed: false })
   })
 
-  it('is accepted among many concurrent messages of the visitor', async () => {
+  itLong('is accepted among many concurrent messages of the visitor', async () => {
     const visitor = await cores.newVisitor()
     await Promise.all([
       ...Array.from({ length: 40 }, (_, index) => send(cores.cores[index % 2]!, visitor, `visitor-${index}`)),
@@ -109,7 +110,7 @@ describe('a request for a person', () => {
     expect(await codeOf(cores.core.typing.setByBot(typing, undefined))).toBe('BOT_STOPPED')
   })
 
-  it('hands over once, also if it is repeated after the conversation was given back', async () => {
+  itLong('hands over once, also if it is repeated after the conversation was given back', async () => {
     const visitor = await cores.newVisitor()
     await send(cores.core, visitor, 'hello')
     const results = await Promise.all(
@@ -125,7 +126,7 @@ describe('a request for a person', () => {
     expect(await cores.core.notes.list(visitor.conversationId, undefined)).toHaveLength(2)
   })
 
-  it('is complete after its repeat at another core, however early the first core dies', async () => {
+  itLong('is complete after its repeat at another core, however early the first core dies', async () => {
     await cores.untilOneSurvives(async (mortal) => {
       const visitor = await cores.newVisitor()
       await send(cores.core, visitor, 'hello')
@@ -144,7 +145,7 @@ describe('a request for a person', () => {
     })
   })
 
-  it('is accepted if the conversation has no room for the summary', async () => {
+  itLong('is accepted if the conversation has no room for the summary', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId } = visitor
     for (let index = 0; index < 100; index += 1) {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { runs } from '../../test/support/is-long.ts'
+import { itLong, runs } from '../../test/support/is-long.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { testCores } from '../test/cores.ts'
 import type { MessagePage, PageQuery } from './messages.ts'
@@ -30,7 +30,7 @@ async function readAll({ conversationId }: SessionContent, limit: number, next: 
 }
 
 describe('history pages of large messages', () => {
-  it('end at 256 KiB, and together have every message once', async () => {
+  itLong('end at 256 KiB, and together have every message once', async () => {
     await fc.assert(
       fc.asyncProperty(bodyLengths, fc.constantFrom(3, 50, 100), async (lengths, limit) => {
         const session = await conversationWith(lengths)

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
 import { operationKeys } from '../log-event.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
@@ -89,7 +90,7 @@ describe('updates of message states', () => {
     expect(new Set(steps).size).toBe(steps.length)
   })
 
-  it('change at most a hundred messages, oldest first, and return how many remain', async () => {
+  itLong('change at most a hundred messages, oldest first, and return how many remain', async () => {
     const visitor = await cores.newVisitor()
     await Promise.all(Array.from({ length: 130 }, (_, index) => send(cores.core, visitor, `m${index}`)))
     expect(await update(cores.core, visitor, 130, 'read')).toEqual({ changed: 100, remaining: 30 })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { visitorOf } from '../test/visitor-marks.ts'
@@ -45,7 +46,7 @@ describe('notes', () => {
     expect(JSON.stringify(seen)).not.toContain(marker)
   })
 
-  it('are limited to a hundred per conversation', async () => {
+  itLong('are limited to a hundred per conversation', async () => {
     const visitor = await cores.newVisitor()
     for (let index = 0; index < 100; index += 1) await add(cores.core, visitor, `n${index}`)
     await expect(add(cores.other, visitor, 'more')).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED })

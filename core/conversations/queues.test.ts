@@ -1,6 +1,7 @@
 import { createClient } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ConversationStatus, MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { request, say } from '../test/bots.ts'
 import { answer, hasFailed, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
@@ -125,22 +126,25 @@ describe('the counts of the queues', () => {
 })
 
 describe('a conversation that a bot hands over', () => {
-  it('is unanswered from the request for a person until an agent answers, also if the core dies at any write', async () => {
-    await cores.untilOneSurvives(
-      async (mortal) => {
-        const { visitors, unanswered } = await newQueue(1)
-        const visitor = visitors[0]!
-        await send(cores.core, visitor, 'question')
-        await say(cores.core, visitor, 'bot-answer')
-        expect(await unanswered()).toEqual([])
-        const died = await hasFailed(request(mortal, visitor))
-        if (died) await request(cores.core, visitor)
-        expect(await unanswered()).toEqual([visitor.conversationId])
-        await answer(cores.core, visitor, 'agent-answer')
-        expect(await unanswered()).toEqual([])
-        return died
-      },
-      { every: 1 },
-    )
-  })
+  itLong(
+    'is unanswered from the request for a person until an agent answers, also if the core dies at any write',
+    async () => {
+      await cores.untilOneSurvives(
+        async (mortal) => {
+          const { visitors, unanswered } = await newQueue(1)
+          const visitor = visitors[0]!
+          await send(cores.core, visitor, 'question')
+          await say(cores.core, visitor, 'bot-answer')
+          expect(await unanswered()).toEqual([])
+          const died = await hasFailed(request(mortal, visitor))
+          if (died) await request(cores.core, visitor)
+          expect(await unanswered()).toEqual([visitor.conversationId])
+          await answer(cores.core, visitor, 'agent-answer')
+          expect(await unanswered()).toEqual([])
+          return died
+        },
+        { every: 1 },
+      )
+    },
+  )
 })

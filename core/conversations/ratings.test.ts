@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
 import { send, type TestVisitor, testCores } from '../test/cores.ts'
 
@@ -115,7 +116,7 @@ it('a stored installation without the capability has it', async () => {
   })
 })
 
-it('if the core dies at any write, a repeat at another core closes, asks and rates once', async () => {
+itLong('if the core dies at any write, a repeat at another core closes, asks and rates once', async () => {
   await cores.untilOneSurvives(async (mortal, writes) => {
     const visitor = await cores.newVisitor(await cores.newSite())
     await send(cores.core, visitor, 'hello')

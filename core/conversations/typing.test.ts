@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { send, testCores } from '../test/cores.ts'
 
 const cores = testCores({ count: 2, started: false, frozen: true })
@@ -75,7 +76,7 @@ describe('typing', () => {
     ])
   })
 
-  it('has alternating start and end events under concurrent calls', async () => {
+  itLong('has alternating start and end events under concurrent calls', async () => {
     const { conversationId } = await cores.newVisitor()
     await Promise.all(
       Array.from({ length: 40 }, (_, index) =>

@@ -1,5 +1,6 @@
 import { MongoClient } from 'mongodb'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { createConversationStore } from '../conversations/conversation-store.ts'
 import type { LeadSubscriptionDocument } from '../destinations/lead-subscription-store.ts'
@@ -70,7 +71,7 @@ describe('a migration', () => {
     expect(Object.keys((await db.collection('conversations').findOne({ _id }))!)).not.toContain('status')
   })
 
-  it('places the conversations of the previous version in the queues, also those changed meanwhile', async () => {
+  itLong('places the conversations of the previous version in the queues, also those changed meanwhile', async () => {
     const add = async (name: string, kind: string, closedSequence?: number) => {
       const conversationId = `cnv_${name}` as never
       const stored = { workspaceId: 'ws_1', lastSequence: 4, lastMessageAt: new Date(9), closedSequence }
@@ -99,20 +100,23 @@ describe('a migration', () => {
     ])
   })
 
-  it('contracts no database unasked: not an empty one, one half migrated, or one that four processes migrate', async () => {
-    const pending = [1, 2, 3, 4, 5, 6]
-    const pendingOf = async () => (await schemaStatus(db)).toContract.map(({ number }) => number)
-    await migrate(db)
-    expect(await pendingOf()).toEqual(pending)
-    await (await open(true)).close()
-    expect(await pendingOf()).toEqual(pending)
-    await db.dropDatabase()
-    await db.createCollection('wakeups')
-    await db.collection<{ _id: number }>('migrations').insertOne({ _id: 1 })
-    await Promise.all(Array.from({ length: 4 }, () => migrate(db)))
-    expect(await pendingOf()).toEqual(pending)
-    expect((await migrate(db, { contract: true })).toContract).toEqual([])
-  })
+  itLong(
+    'contracts no database unasked: not an empty one, one half migrated, or one that four processes migrate',
+    async () => {
+      const pending = [1, 2, 3, 4, 5, 6]
+      const pendingOf = async () => (await schemaStatus(db)).toContract.map(({ number }) => number)
+      await migrate(db)
+      expect(await pendingOf()).toEqual(pending)
+      await (await open(true)).close()
+      expect(await pendingOf()).toEqual(pending)
+      await db.dropDatabase()
+      await db.createCollection('wakeups')
+      await db.collection<{ _id: number }>('migrations').insertOne({ _id: 1 })
+      await Promise.all(Array.from({ length: 4 }, () => migrate(db)))
+      expect(await pendingOf()).toEqual(pending)
+      expect((await migrate(db, { contract: true })).toContract).toEqual([])
+    },
+  )
 
   it('keeps the indexes that cores of the previous version name in their queries until its contract step', async () => {
     const deliveries = db.collection<{ _id: string }>('deliveries')
@@ -153,7 +157,7 @@ describe('a migration', () => {
     })
   })
 
-  it('runs once when four processes start it at the same time', async () => {
+  itLong('runs once when four processes start it at the same time', async () => {
     await Promise.all(Array.from({ length: 4 }, () => migrate(db)))
     const first = await db.collection('migrations').find().toArray()
     await migrate(db)

@@ -3,6 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { codeOf, operatorScopes, testDeliveries } from '../test/deliveries.ts'
 import { openStream } from '../test/delivery-stream.ts'
 
@@ -223,7 +224,7 @@ describe('GetLead', () => {
 })
 
 describe('the lists of leads and deliveries', () => {
-  it('the lists of leads and deliveries return each item on exactly one page', async () => {
+  itLong('the lists of leads and deliveries return each item on exactly one page', async () => {
     const { operator, send, leadId } = await test.newScene()
     const leadIds = [leadId]
     for (let index = 0; index < 6; index += 1) {

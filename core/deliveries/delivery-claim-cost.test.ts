@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { isLong, itLong } from '../../test/support/is-long.ts'
 import { createDeliveryHoldStore } from '../delivery-stores/delivery-hold-store.ts'
 import { createDeliveryQueue } from '../delivery-stores/delivery-queue-store.ts'
 import type { DeliveryDocument } from '../delivery-stores/delivery-store.ts'
@@ -105,49 +105,52 @@ function countedClaims() {
 }
 
 describe('the database cost', () => {
-  it('the database cost of a claim does not grow with thousands of ended deliveries or with a long backlog', async () => {
-    const { deliveries } = test.cores[0]!.database.collections
-    const claimWithCost = countedClaims()
-    const full = scenes[0]!.subscriptionId
-    const request = { underWay: new Map([[full, 10]]) }
-    const sendSome = async () => {
-      for (const scene of scenes.slice(1)) await Promise.all([scene.send(), scene.send()])
-    }
-    const claimSome = async () => {
-      const { claimed, cost } = await claimWithCost(request)
-      expect(claimed).toHaveLength(18)
-      return cost
-    }
+  itLong(
+    'the database cost of a claim does not grow with thousands of ended deliveries or with a long backlog',
+    async () => {
+      const { deliveries } = test.cores[0]!.database.collections
+      const claimWithCost = countedClaims()
+      const full = scenes[0]!.subscriptionId
+      const request = { underWay: new Map([[full, 10]]) }
+      const sendSome = async () => {
+        for (const scene of scenes.slice(1)) await Promise.all([scene.send(), scene.send()])
+      }
+      const claimSome = async () => {
+        const { claimed, cost } = await claimWithCost(request)
+        expect(claimed).toHaveLength(18)
+        return cost
+      }
 
-    await sendSome()
-    const few = await claimSome()
-    await test.clear()
+      await sendSome()
+      const few = await claimSome()
+      await test.clear()
 
-    await insert(documents(finished, 'f', () => ({})))
-    expect((await claimWithCost(request)).cost).toEqual({ calls: 1, keys: 0, documents: 0 })
-    await sendSome()
-    const amongMany = await claimSome()
-    expect(amongMany).toMatchObject({ calls: few.calls, documents: few.documents })
-    expect(amongMany.keys).toBeLessThanOrEqual(few.keys + 10)
+      await insert(documents(finished, 'f', () => ({})))
+      expect((await claimWithCost(request)).cost).toEqual({ calls: 1, keys: 0, documents: 0 })
+      await sendSome()
+      const amongMany = await claimSome()
+      expect(amongMany).toMatchObject({ calls: few.calls, documents: few.documents })
+      expect(amongMany.keys).toBeLessThanOrEqual(few.keys + 10)
 
-    await deliveries.updateMany({ status: 'sending' }, { $set: { status: 'accepted' }, $unset: { dueAt: '' } })
-    const due = (index: number) => ({
-      subscriptionId: full,
-      destination: full,
-      status: 'pending' as const,
-      dueAt: new Date(test.now() - 60_000 - index),
-    })
-    await insert(documents(backlog, 'b', due))
-    await sendSome()
-    const beside = await claimSome()
-    // A claim examines up to 256 due entries, and at most two keys for each of ten destinations.
-    expect(beside.keys).toBeLessThanOrEqual(few.keys + 256 + 20)
-    expect(beside.documents).toBe(few.documents)
-    const only = await claimWithCost(request)
-    expect(only.claimed).toEqual([])
-    expect(only.cost.keys).toBeLessThanOrEqual(256 + 20)
-    expect(only.cost.documents).toBe(0)
-  })
+      await deliveries.updateMany({ status: 'sending' }, { $set: { status: 'accepted' }, $unset: { dueAt: '' } })
+      const due = (index: number) => ({
+        subscriptionId: full,
+        destination: full,
+        status: 'pending' as const,
+        dueAt: new Date(test.now() - 60_000 - index),
+      })
+      await insert(documents(backlog, 'b', due))
+      await sendSome()
+      const beside = await claimSome()
+      // A claim examines up to 256 due entries, and at most two keys for each of ten destinations.
+      expect(beside.keys).toBeLessThanOrEqual(few.keys + 256 + 20)
+      expect(beside.documents).toBe(few.documents)
+      const only = await claimWithCost(request)
+      expect(only.claimed).toEqual([])
+      expect(only.cost.keys).toBeLessThanOrEqual(256 + 20)
+      expect(only.cost.documents).toBe(0)
+    },
+  )
 
   it('the database cost of reconciliation is at most 30 index keys and no documents in each query, despite thousands of ended deliveries', async () => {
     const { collections } = test.cores[0]!.database

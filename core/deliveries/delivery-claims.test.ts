@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
-import { isLong } from '../../test/support/is-long.ts'
+import { isLong, itLong } from '../../test/support/is-long.ts'
 import { operatorScopes, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
@@ -16,7 +16,7 @@ async function sceneWith(count: number) {
 }
 
 describe('claims', () => {
-  it('each delivery is returned to only one of several workers that claim concurrently on two cores', async () => {
+  itLong('each delivery is returned to only one of several workers that claim concurrently on two cores', async () => {
     const scenes = await Promise.all(Array.from({ length: 10 }, () => test.newScene()))
     const operators = await Promise.all(
       scenes.map(({ workspaceId }, index) => test.client(test.cores[index % 2]!, operatorScopes, workspaceId)),
@@ -64,20 +64,23 @@ describe('claims', () => {
     expect(counts.get(small)).toHaveLength(3)
   })
 
-  it('a claim leaves deliveries in the queue if they would make the response too large; the next claim returns them before any other', async () => {
-    const fields = Object.fromEntries(Array.from({ length: 15 }, (_, index) => [`f${index}`, 'x'.repeat(4_000)]))
-    const scene = await test.newScene({ mappedFields: Object.keys(fields), fields })
-    await Promise.all(Array.from({ length: 160 }, () => scene.send()))
-    const worker = await test.worker()
-    const first = await worker.claim({ limit: 200, perDestination: 200 })
-    const bytes = first.reduce((sum, { body }) => sum + body.length, 0)
-    expect(bytes).toBeLessThanOrEqual(8 * 1024 * 1024)
-    expect(first.length).toBeGreaterThan(100)
-    // The leases of the first claim end, so all deliveries are due again.
-    test.advance(6 * second)
-    const next = await worker.claim({ limit: 200, perDestination: 200 })
-    expect(new Set([...first, ...next].map(({ deliveryId }) => deliveryId)).size).toBe(160)
-  })
+  itLong(
+    'a claim leaves deliveries in the queue if they would make the response too large; the next claim returns them before any other',
+    async () => {
+      const fields = Object.fromEntries(Array.from({ length: 15 }, (_, index) => [`f${index}`, 'x'.repeat(4_000)]))
+      const scene = await test.newScene({ mappedFields: Object.keys(fields), fields })
+      await Promise.all(Array.from({ length: 160 }, () => scene.send()))
+      const worker = await test.worker()
+      const first = await worker.claim({ limit: 200, perDestination: 200 })
+      const bytes = first.reduce((sum, { body }) => sum + body.length, 0)
+      expect(bytes).toBeLessThanOrEqual(8 * 1024 * 1024)
+      expect(first.length).toBeGreaterThan(100)
+      // The leases of the first claim end, so all deliveries are due again.
+      test.advance(6 * second)
+      const next = await worker.claim({ limit: 200, perDestination: 200 })
+      expect(new Set([...first, ...next].map(({ deliveryId }) => deliveryId)).size).toBe(160)
+    },
+  )
 
   it('a claim takes deliveries of all destinations although one destination has a long backlog', async () => {
     await sceneWith(100)

@@ -2,6 +2,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { createDeliveryRecoveryStore } from '../delivery-stores/delivery-recovery-store.ts'
 import type { DeliveryDocument } from '../delivery-stores/delivery-store.ts'
 import type { DeliveryStatus as Status } from '../delivery-stores/model.ts'
@@ -143,7 +144,7 @@ describe('RecoverDeliveries', () => {
     expect((await subscription()).recovery!.recovered).toBe(1)
   })
 
-  it('schedules at most 100 deliveries per second, in steps that reach about ten seconds ahead', async () => {
+  itLong('schedules at most 100 deliveries per second, in steps that reach about ten seconds ahead', async () => {
     const total = 1500
     const { recover, proceed, finish, subscription, ids } = await outage(Array.from({ length: total }, () => 'failed'))
     await recover()
@@ -166,7 +167,7 @@ describe('RecoverDeliveries', () => {
     expect((await subscription()).recovery!.recovered).toBe(total)
   })
 
-  it('schedules each delivery once if cores die between any two writes', async () => {
+  itLong('schedules each delivery once if cores die between any two writes', async () => {
     const { recover, finish, ids, subscription } = await outage(Array.from({ length: 450 }, () => 'dead_lettered'))
     await recover()
     for (let writes = 0; ; writes += 1) {

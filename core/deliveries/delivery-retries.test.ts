@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { codeOf, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
@@ -104,7 +105,7 @@ describe('RetryDeliveryAttempt', () => {
     })
   })
 
-  it('RetryDeliveryAttempt rejects retries after 50 attempts', async () => {
+  itLong('RetryDeliveryAttempt rejects retries after 50 attempts', async () => {
     const { send, operator, attempts } = await test.newScene()
     const { deliveryId, attemptId } = await send()
     const worker = await test.worker()

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { isLong, today } from '../../test/support/is-long.ts'
+import { isLong, itLong, someOf, today } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { testCores } from '../test/cores.ts'
 import { openStream } from '../test/delivery-stream.ts'
@@ -48,7 +48,7 @@ describe('after a withdrawal, the text leaves no more', () => {
     },
   }
 
-  it.each(Object.keys(waits))('%s', async (name) => {
+  it.each(someOf(Object.keys(waits), 1))('%s', async (name) => {
     const scene = await newHookScene(cores)
     const sequence = await scene.say()
     const proceed = await waits[name]!(scene)
@@ -125,7 +125,7 @@ describe('after a withdrawal, the text leaves no more', () => {
     }
   })
 
-  it('after the process of the withdrawal died at any step', async () => {
+  itLong('after the process of the withdrawal died at any step', async () => {
     await cores.untilOneSurvives(
       async (mortal) => {
         const scene = await newHookScene(cores)

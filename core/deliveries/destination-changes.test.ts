@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { runs } from '../../test/support/is-long.ts'
+import { itLong, runs, someOf } from '../../test/support/is-long.ts'
 import { issuesOf, type TestDeliveries, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
@@ -33,18 +33,23 @@ async function nextRequest({ operator, subscriptionId }: Awaited<ReturnType<type
 }
 
 describe('a new destination of a subscription', () => {
-  it.each([
-    ['another host', 'https://other.example/leads'],
-    ['a subdomain', 'https://a.crm.example/leads'],
-    ['another port', 'https://crm.example:8443/leads'],
-    ['another scheme', 'http://crm.example/leads'],
-    ['the port of the other scheme', 'http://crm.example:443/leads'],
-    ['the host with a dot at its end', 'https://crm.example./leads'],
-    ['a host that begins with the present one', 'https://crm.example.evil.example/leads'],
-    ['the present host in the path', 'https://evil.example/https://crm.example/leads'],
-    ['the present host before an @ in the path', 'https://evil.example/crm.example@x'],
-    ['an international name that looks the same', 'https://сrm.example/leads'],
-  ])('at %s gets no header that was entered for the previous one, and the answer names the headers', async (_, to) => {
+  it.each(
+    someOf(
+      [
+        ['another host', 'https://other.example/leads'],
+        ['a subdomain', 'https://a.crm.example/leads'],
+        ['another port', 'https://crm.example:8443/leads'],
+        ['another scheme', 'http://crm.example/leads'],
+        ['the port of the other scheme', 'http://crm.example:443/leads'],
+        ['the host with a dot at its end', 'https://crm.example./leads'],
+        ['a host that begins with the present one', 'https://crm.example.evil.example/leads'],
+        ['the present host in the path', 'https://evil.example/https://crm.example/leads'],
+        ['the present host before an @ in the path', 'https://evil.example/crm.example@x'],
+        ['an international name that looks the same', 'https://сrm.example/leads'],
+      ],
+      2,
+    ),
+  )('at %s gets no header that was entered for the previous one, and the answer names the headers', async (_, to) => {
     const subscription = await newSubscription()
     const changed = await subscription.update({ destinationUrl: to })
     expect([changed.headers, changed.droppedHeaders]).toEqual([[], names])
@@ -85,7 +90,7 @@ describe('a new destination of a subscription', () => {
     expect(JSON.stringify(sent)).not.toContain('SECRET')
   })
 
-  it('never gets old headers when updates of headers and destination run at once on two cores', async () => {
+  itLong('never gets old headers when updates of headers and destination run at once on two cores', async () => {
     const scene = await test.newScene()
     for (let round = 0; round < 10; round += 1) {
       const subscription = await newSubscription(scene)
@@ -105,7 +110,7 @@ describe('a new destination of a subscription', () => {
     }
   })
 
-  it('in any order of updates, sends each header value only to the origin for which it was entered', async () => {
+  itLong('in any order of updates, sends each header value only to the origin for which it was entered', async () => {
     const origins = ['https://a.example', 'https://b.example', 'http://a.example']
     const step = fc.record(
       {

@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { someOf } from '../../test/support/is-long.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { failingMaxMs } from './destination-health.ts'
 
@@ -25,24 +26,27 @@ async function answering() {
 }
 
 describe('a subscription that fails for five days', () => {
-  it.each([400, 500])('five days of %i answers disable the subscription with the reason FAILING', async (status) => {
-    const { answer, subscription, operator, subscriptionId } = await answering()
-    await answer(status)
-    expect((await subscription()).failingSince).toBeDefined()
-    for (let day = 1; day < 5; day += 1) {
+  it.each(someOf([400, 500], 1))(
+    'five days of %i answers disable the subscription with the reason FAILING',
+    async (status) => {
+      const { answer, subscription, operator, subscriptionId } = await answering()
+      await answer(status)
+      expect((await subscription()).failingSince).toBeDefined()
+      for (let day = 1; day < 5; day += 1) {
+        test.advance(24 * hour)
+        await answer(status)
+      }
+      expect((await subscription()).status).toBe(SubscriptionStatus.ENABLED)
       test.advance(24 * hour)
       await answer(status)
-    }
-    expect((await subscription()).status).toBe(SubscriptionStatus.ENABLED)
-    test.advance(24 * hour)
-    await answer(status)
-    expect(await subscription()).toMatchObject({
-      status: SubscriptionStatus.DISABLED,
-      disabledReason: DisabledReason.FAILING,
-    })
-    const { audit } = await operator.getSubscription({ subscriptionId })
-    expect(audit[0]).toMatchObject({ actor: 'service', action: 'disabled', disabledReason: DisabledReason.FAILING })
-  })
+      expect(await subscription()).toMatchObject({
+        status: SubscriptionStatus.DISABLED,
+        disabledReason: DisabledReason.FAILING,
+      })
+      const { audit } = await operator.getSubscription({ subscriptionId })
+      expect(audit[0]).toMatchObject({ actor: 'service', action: 'disabled', disabledReason: DisabledReason.FAILING })
+    },
+  )
 
   it('a success between two failures resets the time of the first failure', async () => {
     const { answer, subscription } = await answering()

@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 
@@ -83,33 +84,36 @@ describe('disabled subscriptions', () => {
 })
 
 describe('a disabled subscription with many waiting deliveries', () => {
-  it('holds and releases the deliveries in background steps, and applies the last of several status changes', async () => {
-    const { send, operator, subscriptionId, subscription } = await test.newScene()
-    const { deliveries } = test.cores[0]!.database.collections
-    const { deliveryId } = await send()
-    const { _id, ...one } = (await deliveries.findOne({ _id: deliveryId }))!
-    const dueAt = new Date(test.now())
-    await deliveries.insertMany(
-      Array.from({ length: 1499 }, (_, index) => ({
-        ...one,
-        _id: `${_id}${index}`,
-        operations: [{ key: `${_id} ${index}`, inputHash: '', attemptId: `att_${_id}${index}` }],
-        dueAt,
-      })),
-    )
-    await operator.updateSubscription({ subscriptionId, ...disable })
-    expect(await deliveries.countDocuments({ subscriptionId, status: 'pending' })).toBeGreaterThan(500)
-    expect(await (await test.worker()).claim()).toEqual([])
-    await until('all to be held', async () => (await subscription()).heldDeliveries === 1500)
-    await operator.updateSubscription({ subscriptionId, ...enable })
-    await operator.updateSubscription({ subscriptionId, ...disable })
-    await operator.updateSubscription({ subscriptionId, ...enable })
-    await until('all to be released', async () => (await subscription()).heldDeliveries === 0)
-    expect(await deliveries.countDocuments({ subscriptionId, status: 'pending' })).toBe(1500)
-    await test.clear()
-  })
+  itLong(
+    'holds and releases the deliveries in background steps, and applies the last of several status changes',
+    async () => {
+      const { send, operator, subscriptionId, subscription } = await test.newScene()
+      const { deliveries } = test.cores[0]!.database.collections
+      const { deliveryId } = await send()
+      const { _id, ...one } = (await deliveries.findOne({ _id: deliveryId }))!
+      const dueAt = new Date(test.now())
+      await deliveries.insertMany(
+        Array.from({ length: 1499 }, (_, index) => ({
+          ...one,
+          _id: `${_id}${index}`,
+          operations: [{ key: `${_id} ${index}`, inputHash: '', attemptId: `att_${_id}${index}` }],
+          dueAt,
+        })),
+      )
+      await operator.updateSubscription({ subscriptionId, ...disable })
+      expect(await deliveries.countDocuments({ subscriptionId, status: 'pending' })).toBeGreaterThan(500)
+      expect(await (await test.worker()).claim()).toEqual([])
+      await until('all to be held', async () => (await subscription()).heldDeliveries === 1500)
+      await operator.updateSubscription({ subscriptionId, ...enable })
+      await operator.updateSubscription({ subscriptionId, ...disable })
+      await operator.updateSubscription({ subscriptionId, ...enable })
+      await until('all to be released', async () => (await subscription()).heldDeliveries === 0)
+      expect(await deliveries.countDocuments({ subscriptionId, status: 'pending' })).toBe(1500)
+      await test.clear()
+    },
+  )
 
-  it('holds all deliveries after reconciliation on another core if the first core died midway', async () => {
+  itLong('holds all deliveries after reconciliation on another core if the first core died midway', async () => {
     const { send, operator, subscriptionId, subscription, workspaceId } = await test.newScene()
     await Promise.all(Array.from({ length: 450 }, () => send()))
     const dying = await test.client(test.mortalCore(2), ['subscriptions:write', 'leads:read'], workspaceId)
@@ -124,46 +128,52 @@ describe('a disabled subscription with many waiting deliveries', () => {
 describe('the death of a core', () => {
   const worker = () => test.worker()
 
-  it('a core that dies while it records a 401 result loses neither the result nor the disabling of the subscription', async () => {
-    for (let writes = 0; ; writes += 1) {
-      const { send, subscription, attempts } = await test.newScene()
-      await send()
-      await send()
-      const [claimed] = await (await worker()).claim({ limit: 1 })
-      const mortal = test.mortalCore(writes)
-      const dying = await test.worker(mortal)
-      const died = await dying.answer(claimed!, 401).then(
-        () => false,
-        () => true,
-      )
-      // The worker repeats the result on another core. Reconciliation disables the subscription.
-      if (died) expect(await (await worker()).answer(claimed!, 401)).toBe(true)
-      await test.cores[1]!.subscriptionDisabling.applyPending()
-      await test.cores[1]!.deliveryHolds.reconcile()
-      expect(await subscription()).toMatchObject({ status: SubscriptionStatus.DISABLED, heldDeliveries: 1 })
-      expect(await attempts(claimed!.deliveryId)).toMatchObject([{ status: DeliveryStatus.FAILED }])
-      const left = await test.cores[0]!.database.collections.deliveries.countDocuments({ verdict: { $exists: true } })
-      expect(left).toBe(0)
-      await test.clear()
-      if (writes > 6) return
-    }
-  })
-
-  it('a core that dies while it enables or disables a subscription leaves deliveries in a state that reconciliation repairs', async () => {
-    for (const status of [SubscriptionStatus.DISABLED, SubscriptionStatus.ENABLED]) {
-      for (let writes = 0; writes < 3; writes += 1) {
-        const { send, operator, subscriptionId, subscription, workspaceId } = await test.newScene()
+  itLong(
+    'a core that dies while it records a 401 result loses neither the result nor the disabling of the subscription',
+    async () => {
+      for (let writes = 0; ; writes += 1) {
+        const { send, subscription, attempts } = await test.newScene()
         await send()
-        if (status === SubscriptionStatus.ENABLED)
-          await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
-        const dying = await test.client(test.mortalCore(writes), ['subscriptions:write', 'leads:read'], workspaceId)
-        await dying.updateSubscription({ subscriptionId, status }).catch(() => {})
+        await send()
+        const [claimed] = await (await worker()).claim({ limit: 1 })
+        const mortal = test.mortalCore(writes)
+        const dying = await test.worker(mortal)
+        const died = await dying.answer(claimed!, 401).then(
+          () => false,
+          () => true,
+        )
+        // The worker repeats the result on another core. Reconciliation disables the subscription.
+        if (died) expect(await (await worker()).answer(claimed!, 401)).toBe(true)
+        await test.cores[1]!.subscriptionDisabling.applyPending()
         await test.cores[1]!.deliveryHolds.reconcile()
-        const now = await subscription()
-        expect(now.heldDeliveries).toBe(now.status === SubscriptionStatus.DISABLED ? 1 : 0)
-        if (writes > 0) expect(now.status).toBe(status)
+        expect(await subscription()).toMatchObject({ status: SubscriptionStatus.DISABLED, heldDeliveries: 1 })
+        expect(await attempts(claimed!.deliveryId)).toMatchObject([{ status: DeliveryStatus.FAILED }])
+        const left = await test.cores[0]!.database.collections.deliveries.countDocuments({ verdict: { $exists: true } })
+        expect(left).toBe(0)
         await test.clear()
+        if (writes > 6) return
       }
-    }
-  })
+    },
+  )
+
+  itLong(
+    'a core that dies while it enables or disables a subscription leaves deliveries in a state that reconciliation repairs',
+    async () => {
+      for (const status of [SubscriptionStatus.DISABLED, SubscriptionStatus.ENABLED]) {
+        for (let writes = 0; writes < 3; writes += 1) {
+          const { send, operator, subscriptionId, subscription, workspaceId } = await test.newScene()
+          await send()
+          if (status === SubscriptionStatus.ENABLED)
+            await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
+          const dying = await test.client(test.mortalCore(writes), ['subscriptions:write', 'leads:read'], workspaceId)
+          await dying.updateSubscription({ subscriptionId, status }).catch(() => {})
+          await test.cores[1]!.deliveryHolds.reconcile()
+          const now = await subscription()
+          expect(now.heldDeliveries).toBe(now.status === SubscriptionStatus.DISABLED ? 1 : 0)
+          if (writes > 0) expect(now.status).toBe(status)
+          await test.clear()
+        }
+      }
+    },
+  )
 })

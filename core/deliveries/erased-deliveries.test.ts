@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { isLong, today } from '../../test/support/is-long.ts'
+import { isLong, itLong, today } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { testCores } from '../test/cores.ts'
@@ -60,7 +60,7 @@ describe('from the answer of an erasure on, no delivery of the visitor begins', 
     expect(await claimed(destinations)).toEqual([])
   })
 
-  it('when a lead is fanned out or sent by a person meanwhile', async () => {
+  itLong('when a lead is fanned out or sent by a person meanwhile', async () => {
     const step = isLong ? 1 : 4
     for (let at = 1 + (isLong ? 0 : today % step), calls = at; at <= calls; at += step) {
       calls = 0
@@ -83,7 +83,7 @@ describe('from the answer of an erasure on, no delivery of the visitor begins', 
     }
   })
 
-  it('in a worker that has not begun to send it', async () => {
+  itLong('in a worker that has not begun to send it', async () => {
     const { capture, erase, subscriptionId } = await erasedScene()
     const stream = await openStream(await workerOn(cores.core))
     await capture()

@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { standardSignature } from '../../contract/webhook-headers.ts'
+import { itLong } from '../../test/support/is-long.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
@@ -68,22 +69,25 @@ describe('the operational endpoint', () => {
     expect(await events()).toMatchObject([{ data: { subscriptionId, reason: 'operator' } }])
   })
 
-  it('the operational endpoint gets one event for the first dead letter, and another for the first dead letter after a success', async () => {
-    const { deadLetter, subscriptionId, events, send, worker } = await watched()
-    const deliveryId = await deadLetter()
-    const data = { reference: deliveryId, subscriptionId, deliveryId }
-    expect(await events()).toMatchObject([{ eventType: 'lead.delivery-failed', data }])
-    // Further dead letters cause no event until a delivery succeeds. The update removes the time of
-    // the first failure, so that five days of failures do not disable the subscription.
-    const subscriptions = test.cores[0]!.database.collections.leadSubscriptions
-    await subscriptions.updateOne({ _id: subscriptionId }, { $unset: { failingSince: '' } })
-    await deadLetter()
-    expect(await events()).toEqual([])
-    await send()
-    await worker.drain(200)
-    const later = await deadLetter()
-    expect(await events()).toMatchObject([{ data: { deliveryId: later } }])
-  })
+  itLong(
+    'the operational endpoint gets one event for the first dead letter, and another for the first dead letter after a success',
+    async () => {
+      const { deadLetter, subscriptionId, events, send, worker } = await watched()
+      const deliveryId = await deadLetter()
+      const data = { reference: deliveryId, subscriptionId, deliveryId }
+      expect(await events()).toMatchObject([{ eventType: 'lead.delivery-failed', data }])
+      // Further dead letters cause no event until a delivery succeeds. The update removes the time of
+      // the first failure, so that five days of failures do not disable the subscription.
+      const subscriptions = test.cores[0]!.database.collections.leadSubscriptions
+      await subscriptions.updateOne({ _id: subscriptionId }, { $unset: { failingSince: '' } })
+      await deadLetter()
+      expect(await events()).toEqual([])
+      await send()
+      await worker.drain(200)
+      const later = await deadLetter()
+      expect(await events()).toMatchObject([{ data: { deliveryId: later } }])
+    },
+  )
 
   it('events are retried like leads and are held while the endpoint is disabled', async () => {
     const { endpoint, setStatus, worker, events } = await watched()

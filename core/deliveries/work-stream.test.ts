@@ -2,6 +2,7 @@ import { ConnectError } from '@connectrpc/connect'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 
@@ -67,7 +68,7 @@ describe('the stream of a worker', () => {
     await until('the recall of all', () => recalled().includes(other.subscriptionId))
   })
 
-  it('every delivery is sent to one of several workers with streams on two cores, and recorded once', async () => {
+  itLong('every delivery is sent to one of several workers with streams on two cores, and recorded once', async () => {
     const scenes = await Promise.all(Array.from({ length: 5 }, () => test.newScene()))
     const streams = await Promise.all(
       Array.from({ length: 4 }, (_, index) =>

@@ -7,6 +7,7 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { type DeliveryEventType, deliveryEvents, feedEventTypes } from '../../contract/event-kinds.ts'
 import { standardSignature } from '../../contract/webhook-headers.ts'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
+import { itLong } from '../../test/support/is-long.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { codeOf, issuesOf } from '../test/deliveries.ts'
 import { sendFromDyingCores } from '../test/dying-cores.ts'
@@ -193,7 +194,7 @@ it('a caller without the scope of an event can neither choose it nor change a ho
   expect(await issuesOf(notALead)).toEqual(['/mappedFields maxItems'])
 })
 
-it('the erasure of a visitor removes what waits for a hook', async () => {
+itLong('the erasure of a visitor removes what waits for a hook', async () => {
   const { site, hookId, hooks } = await scene(['message.visitor'])
   await hooks.updateHook({ hookId, status: SubscriptionStatus.DISABLED })
   const [gone, stays] = [await cores.newVisitor(site), await cores.newVisitor(site)]

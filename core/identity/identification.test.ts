@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { codeOf, hasFailed, newSubject, type TestCores, testCores } from '../test/cores.ts'
 import { credentialsOf, site } from '../test/visitor-credentials.ts'
@@ -65,7 +66,7 @@ describe('the identification of an anonymous session', () => {
     expect(await cores.history(second, cores.other)).toEqual(['from the laptop', 'from the phone'])
   })
 
-  it.each(['visitor', 'agent'] as const)(
+  it.each(someOf(['visitor', 'agent'] as const, 1))(
     'makes the anonymous conversation the verified visitor’s conversation if the %s has written in it',
     async (author) => {
       const sub = newSubject()
@@ -100,7 +101,7 @@ describe('the identification of an anonymous session', () => {
     expect(later.conversationId).toBe(session.conversationId)
   })
 
-  it('leaves one conversation when many devices identify the same visitor at once', async () => {
+  itLong('leaves one conversation when many devices identify the same visitor at once', async () => {
     for (let round = 0; round < 5; round += 1) {
       const sub = newSubject()
       const sessions = await Promise.all(Array.from({ length: 6 }, () => cores.newSession()))
@@ -130,31 +131,34 @@ describe('the identification of an anonymous session', () => {
 })
 
 describe('a message sent during the identification of its session', () => {
-  it('is either rejected or in the new session’s history, and a repeat on another core adds no message', async () => {
-    for (let round = 0; round < 12; round += 1) {
-      const sub = newSubject()
-      const first = await cores.newVerified(sub)
-      await cores.send(first, 'before')
-      const session = await cores.newSession(cores.other)
-      const key = randomUUID()
-      const send = (core: TestCores['core']) =>
-        cores.send(session, 'in flight', { core, key }).then(
-          ({ event }) => event,
-          (error: { code: ErrorCode }) => expect(ErrorCode[error.code]).toBe('SESSION_CLOSED'),
-        )
-      const [identified, ...sent] = await Promise.all([
-        cores.identify(session, cores.sign({ sub })),
-        ...cores.cores.map(send),
-        ...cores.cores.map(send),
-      ])
-      const events = sent.filter((event) => event !== undefined)
-      const repeat = (await cores.send(identified, 'in flight', { key })).event
-      for (const event of events) expect(event).toEqual(repeat)
-      expect(repeat.conversationId).toBe(identified.conversationId)
-      const seen = await cores.history(identified)
-      expect(seen.filter((body) => body === 'in flight')).toHaveLength(1)
-    }
-  })
+  itLong(
+    'is either rejected or in the new session’s history, and a repeat on another core adds no message',
+    async () => {
+      for (let round = 0; round < 12; round += 1) {
+        const sub = newSubject()
+        const first = await cores.newVerified(sub)
+        await cores.send(first, 'before')
+        const session = await cores.newSession(cores.other)
+        const key = randomUUID()
+        const send = (core: TestCores['core']) =>
+          cores.send(session, 'in flight', { core, key }).then(
+            ({ event }) => event,
+            (error: { code: ErrorCode }) => expect(ErrorCode[error.code]).toBe('SESSION_CLOSED'),
+          )
+        const [identified, ...sent] = await Promise.all([
+          cores.identify(session, cores.sign({ sub })),
+          ...cores.cores.map(send),
+          ...cores.cores.map(send),
+        ])
+        const events = sent.filter((event) => event !== undefined)
+        const repeat = (await cores.send(identified, 'in flight', { key })).event
+        for (const event of events) expect(event).toEqual(repeat)
+        expect(repeat.conversationId).toBe(identified.conversationId)
+        const seen = await cores.history(identified)
+        expect(seen.filter((body) => body === 'in flight')).toHaveLength(1)
+      }
+    },
+  )
 })
 
 describe('a pending command', () => {
@@ -222,7 +226,7 @@ describe('the renewal token of a session that goes on', () => {
     },
   }
 
-  it.each(Object.entries(kept))('is returned by %s only to a caller who has it', async (_, start) => {
+  it.each(someOf(Object.entries(kept), 1))('is returned by %s only to a caller who has it', async (_, start) => {
     const { session, inputOf, call } = await start()
     const input = () => ({ ...inputOf(), credentials: credentialsOf(session), idempotencyKey: randomUUID() })
     const given = async (renewalToken?: string, request = input()) => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { codeOf, newSubject, testCores } from '../test/cores.ts'
 
@@ -44,7 +45,7 @@ describe('an identification as another visitor', () => {
     })
   })
 
-  it.each(['identify', 'clear'] as const)(
+  it.each(someOf(['identify', 'clear'] as const, 1))(
     'creates one successor session when %s runs six times at once',
     async (how) => {
       const session = await cores.newVerified()
@@ -194,7 +195,7 @@ describe('an assertion', () => {
 })
 
 describe('a ban on a verified session', () => {
-  it('bans the visitor on every device and core, and also bans the browser', async () => {
+  itLong('bans the visitor on every device and core, and also bans the browser', async () => {
     const sub = newSubject()
     const browser = randomUUID()
     const one = await cores.identify(await cores.newSession(cores.core, browser), cores.sign({ sub }))

@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { operatorScopes, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
@@ -69,7 +70,7 @@ describe('a captured lead', () => {
     await leads().deleteOne({ _id: 'lead_broken' })
   })
 
-  it('gets exactly one delivery per subscription, no matter after which write its core dies', async () => {
+  itLong('gets exactly one delivery per subscription, no matter after which write its core dies', async () => {
     for (let writes = 0; ; writes += 1) {
       const { workspaceId, operator } = await test.newScene({ automatic: true })
       await operator.createSubscription({ destinationUrl: 'https://b.example/', automatic: true })

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
@@ -63,7 +64,7 @@ describe('a suppressed person', () => {
     expect(await submit(session, address, { key: 'form-1' })).toEqual({ formSubmissionId, replayed: true })
   })
 
-  it('is recognized by the verified visitor’s user id, in forms and in leads of the conversation', async () => {
+  itLong('is recognized by the verified visitor’s user id, in forms and in leads of the conversation', async () => {
     const sub = newSubject()
     const verified = await cores.newVerified(sub)
     await add([{ kind: 'subject', value: sub }])
@@ -130,7 +131,7 @@ describe('a delivery of a suppressed person', () => {
     expect(await deliveriesOf(leadId)).toMatchObject([{ status: 'failed', responseClass: 'suppressed' }])
   })
 
-  it('ends when the entry is added again, no matter at which write the first process died', async () => {
+  itLong('ends when the entry is added again, no matter at which write the first process died', async () => {
     await cores.untilOneSurvives(async (mortal) => {
       const address = newEmail()
       const leadId = await capture({ address })

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import type { Database } from '../database/database.ts'
 import { newId } from '../ids.ts'
@@ -112,23 +113,26 @@ describe('an append', () => {
     expect((await metrics.logConflicts.get()).values).toEqual([])
   })
 
-  it('whose sequence is always taken by another process is rejected after 200 tries, and others succeed', async () => {
-    const [taken, free] = [newId('cnv'), newId('cnv')]
-    const { append, metrics, inserted } = newLog({
-      async insert(events) {
-        const own = events.filter(({ conversationId }) => conversationId === taken)
-        if (own.length > 0) await newLog().append(draft(taken))
-        return store.insert(events)
-      },
-    })
-    const [first, second] = await Promise.allSettled([append(draft(taken)), append(draft(free))])
-    expect(first).toMatchObject({ status: 'rejected', reason: unavailable })
-    expect(second).toMatchObject({ status: 'fulfilled' })
-    expect(inserted).toHaveLength(200)
-    expect((await metrics.logConflicts.get()).values).toMatchObject([
-      { labels: { kind: 'sequence_taken' }, value: 200 },
-    ])
-  })
+  itLong(
+    'whose sequence is always taken by another process is rejected after 200 tries, and others succeed',
+    async () => {
+      const [taken, free] = [newId('cnv'), newId('cnv')]
+      const { append, metrics, inserted } = newLog({
+        async insert(events) {
+          const own = events.filter(({ conversationId }) => conversationId === taken)
+          if (own.length > 0) await newLog().append(draft(taken))
+          return store.insert(events)
+        },
+      })
+      const [first, second] = await Promise.allSettled([append(draft(taken)), append(draft(free))])
+      expect(first).toMatchObject({ status: 'rejected', reason: unavailable })
+      expect(second).toMatchObject({ status: 'fulfilled' })
+      expect(inserted).toHaveLength(200)
+      expect((await metrics.logConflicts.get()).values).toMatchObject([
+        { labels: { kind: 'sequence_taken' }, value: 200 },
+      ])
+    },
+  )
 })
 
 describe('a closed conversation', () => {
@@ -163,7 +167,7 @@ describe('batches', () => {
     expect(inserts.find(({ metricName }) => metricName?.endsWith('_count'))?.value).toBe(2)
   })
 
-  it('take events from a queue of at most 20,000, and a drain waits for all of them', async () => {
+  itLong('take events from a queue of at most 20,000, and a drain waits for all of them', async () => {
     const gate = Promise.withResolvers<void>()
     const { append, drain, metrics } = newLog({
       async insert(events) {

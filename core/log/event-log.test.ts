@@ -69,10 +69,10 @@ describe('the event log', () => {
     const conversationId = newId('cnv')
     const logs = [newLog(), newLog(), newLog()]
     const appended = await Promise.all(
-      Array.from({ length: 150 }, (_, index) => logs[index % 3]!.append(draft(conversationId, `op${index}`))),
+      Array.from({ length: 60 }, (_, index) => logs[index % 3]!.append(draft(conversationId, `op${index}`))),
     )
     const sequences = appended.map(({ event }) => event.sequence).sort((a, b) => a - b)
-    expect(sequences).toEqual(Array.from({ length: 150 }, (_, index) => index + 1))
+    expect(sequences).toEqual(Array.from({ length: 60 }, (_, index) => index + 1))
     expect((await readAll(conversationId)).map(({ sequence }) => sequence)).toEqual(sequences)
   })
 
@@ -81,7 +81,7 @@ describe('the event log', () => {
     const logs = [newLog(), newLog()]
     let done = false
     const writing = Promise.all(
-      Array.from({ length: 200 }, (_, index) => logs[index % 2]!.append(draft(conversationId, `op${index % 150}`))),
+      Array.from({ length: 80 }, (_, index) => logs[index % 2]!.append(draft(conversationId, `op${index % 60}`))),
     ).finally(() => {
       done = true
     })

@@ -3,6 +3,7 @@ import { createClient, type Transport } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
 import { ConsoleService } from '#proto/console/v1/console_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
 import type { CoreContext } from '../context.ts'
@@ -191,7 +192,7 @@ describe('a console session', () => {
     expect(stored).not.toContain(link)
   })
 
-  it('is removed with its workspace', async () => {
+  itLong('is removed with its workspace', async () => {
     const { workspaceId } = await cores.core.workspaces.createWorkspace('Short')
     const { secret } = await (await admin()).createSignInLink({ workspaceId })
     const { sessionSecret } = await (await gateway()).signIn(byLink(secret))

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { pngOf } from '../../test/support/images.ts'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { testCores } from '../test/cores.ts'
 
@@ -64,7 +65,7 @@ describe('pictures of a workspace', () => {
     expect(await stored().countDocuments({ workspaceId })).toBe(5)
   })
 
-  it('are removed with their installation and with their workspace', async () => {
+  itLong('are removed with their installation and with their workspace', async () => {
     const { workspaceId, publicSiteKey } = await cores.newSite()
     const { publicSiteKey: kept } = await cores.newSite({}, workspaceId)
     const { pictures, deletions, removals } = cores.core

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { signAssertion } from '../../test/support/assertion.ts'
-import { someOf } from '../../test/support/is-long.ts'
+import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { codeOf, hasFailed, type TestCores, testCores } from '../test/cores.ts'
@@ -12,8 +12,7 @@ import type { DeletionKind } from './model.ts'
 
 const cores = testCores({ count: 2 })
 const desk = { subject: 'desk' }
-const kinds = ['workspace', 'connection', 'installation'] as const
-const dying = someOf(kinds, 1)
+const kinds = someOf(['workspace', 'connection', 'installation'] as const, 1)
 
 /** Creates a workspace with visitors' data in every collection. */
 async function newShop() {
@@ -98,29 +97,26 @@ describe.each(kinds)('the deletion of a %s', (kind) => {
     foreign.close()
   })
 
-  it.runIf(dying.includes(kind))(
-    'is completed even if its process dies between two writes and the operator repeats the call',
-    async () => {
-      const left: unknown[] = []
-      await cores.untilOneSurvives(
-        async (mortal, writes) => {
-          const shop = await newShop()
-          const died = await hasFailed(
-            mortal.deletions.begin(kind, shop.idOf(kind), undefined).then(() => finishDeletions(mortal)),
-          )
-          // The operator repeats the call. The object may be gone already.
-          await cores.core.deletions.begin(kind, shop.idOf(kind), undefined).catch(() => {})
-          expect(await codeOf(cores.send(shop.planted.session, 'late'))).not.toBe('ok')
-          await finishDeletions()
-          const places = (await placesOf(shop.traces)).filter((place) => kind === 'workspace' || !isOfLead(place))
-          if (places.length > 0) left.push([writes, places])
-          return died
-        },
-        { every: 167, everyInLong: 7 },
-      )
-      expect(left).toEqual([])
-    },
-  )
+  itLong('is completed even if its process dies between two writes and the operator repeats the call', async () => {
+    const left: unknown[] = []
+    await cores.untilOneSurvives(
+      async (mortal, writes) => {
+        const shop = await newShop()
+        const died = await hasFailed(
+          mortal.deletions.begin(kind, shop.idOf(kind), undefined).then(() => finishDeletions(mortal)),
+        )
+        // The operator repeats the call. The object may be gone already.
+        await cores.core.deletions.begin(kind, shop.idOf(kind), undefined).catch(() => {})
+        expect(await codeOf(cores.send(shop.planted.session, 'late'))).not.toBe('ok')
+        await finishDeletions()
+        const places = (await placesOf(shop.traces)).filter((place) => kind === 'workspace' || !isOfLead(place))
+        if (places.length > 0) left.push([writes, places])
+        return died
+      },
+      { every: 167, everyInLong: 7 },
+    )
+    expect(left).toEqual([])
+  })
 })
 
 describe('a deletion', () => {
@@ -143,7 +139,7 @@ describe('a deletion', () => {
     for (const core of cores.cores) await expect.poll(() => write(core), { timeout: 20_000 }).toBe('NOT_FOUND')
   })
 
-  it('by operators takes effect once, and never in another workspace', async () => {
+  itLong('by operators takes effect once, and never in another workspace', async () => {
     const shop = await newShop()
     const foreign = await clientsOf(cores.core, cores.workspaceId)
     for (const attempt of [
@@ -181,7 +177,7 @@ describe('a deletion', () => {
     expect(await codeOf(workspaceId)).toBe('NotFound')
   })
 
-  it('of a subscription records the result of a running attempt and sends no other delivery', async () => {
+  itLong('of a subscription records the result of a running attempt and sends no other delivery', async () => {
     const shop = await newShop()
     const { core } = cores
     const claim = () =>
@@ -214,7 +210,7 @@ describe('a deletion', () => {
     expect(await core.leads.find(leadId, undefined)).toBeDefined()
   })
 
-  it('also removes data that other calls add while it begins', async () => {
+  itLong('also removes data that other calls add while it begins', async () => {
     const shop = await newShop()
     const { core, other } = cores
     const mark = randomUUID()
@@ -249,7 +245,7 @@ describe('a deletion', () => {
     expect(await placesOf([mark, shop.workspaceId])).toEqual([])
   })
 
-  it('of an installation keeps conversations that continued on another installation', async () => {
+  itLong('of an installation keeps conversations that continued on another installation', async () => {
     const shop = await newShop()
     const { core } = cores
     const second = await core.workspaces.createInstallation(shop.connectionId, { origins: [site] }, undefined)

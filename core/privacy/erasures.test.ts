@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
+import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
@@ -14,7 +15,7 @@ const placesOf = (texts: string[]) => placesOfTexts(cores, texts)
 
 const workThrough = (core = cores.core) => finishErasures(cores, core)
 
-describe.each([{ verified: false }, { verified: true }])('the erasure of a visitor (%o)', (kind) => {
+describe.each(someOf([{ verified: false }, { verified: true }], 1))('the erasure of a visitor (%o)', (kind) => {
   it("leaves none of the visitor's data in any collection", async () => {
     const planted = await plant(kind)
     const other = await plant(kind)
@@ -46,7 +47,7 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
     expect(await placesOf(other.marks)).toEqual(expect.arrayContaining(kept))
   })
 
-  it('is finished by another process if the process that runs it dies', async () => {
+  itLong('is finished by another process if the process that runs it dies', async () => {
     await cores.untilOneSurvives(
       async (mortal, writes) => {
         const planted = await plant(kind)
@@ -66,7 +67,7 @@ describe.each([{ verified: false }, { verified: true }])('the erasure of a visit
 })
 
 describe('an erasure while the visitor is active', () => {
-  it('also removes data that is written during the erasure', async () => {
+  itLong('also removes data that is written during the erasure', async () => {
     const { core, cores: all } = cores
     const session = await cores.newSession()
     const { sessionId, conversationId, accessGrant } = session
@@ -168,7 +169,7 @@ describe('an erased visitor', () => {
     expect(await cores.history(again)).toEqual(['after'])
   })
 
-  it('has no data left, while other people in the same browser keep their data', async () => {
+  itLong('has no data left, while other people in the same browser keep their data', async () => {
     const browser = randomUUID()
     const one = await cores.identify(await cores.newSession(cores.core, browser), cores.sign({ sub: randomUUID() }))
     await cores.send(one, 'mine')
@@ -186,7 +187,7 @@ describe('an erased visitor', () => {
     expect(await cores.history(next)).toEqual(['theirs'])
   })
 
-  it('can be erased by the host’s user id, and a second erasure has no effect', async () => {
+  itLong('can be erased by the host’s user id, and a second erasure has no effect', async () => {
     const planted = await plant({ verified: true })
     const ids = await idsOf(cores, planted)
     for (let times = 0; times < 2; times += 1) {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { itLong, someOf } from '../../test/support/is-long.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { newSubject, testCores } from '../test/cores.ts'
 import { collectionsWithRule, findOverdue, sweepAll, withDatabase } from '../test/retention-rules.ts'
@@ -53,7 +54,7 @@ describe('the collections of the database', () => {
 })
 
 describe('a session without a message', () => {
-  it.each(['anonymous', 'verified'])('leaves nothing behind after it ended (%s)', async (kind) => {
+  it.each(someOf(['anonymous', 'verified'], 1))('leaves nothing behind after it ended (%s)', async (kind) => {
     const browser = randomUUID()
     const created = await cores.newSession(cores.core, browser)
     const session = kind === 'anonymous' ? created : await cores.identify(created, cores.sign({ sub: newSubject() }))
@@ -69,7 +70,7 @@ describe('a session without a message', () => {
     expect(await placesOf(traces)).toEqual([])
   })
 
-  it('is removed from a conversation with messages, which then shows the visitor’s other session', async () => {
+  itLong('is removed from a conversation with messages, which then shows the visitor’s other session', async () => {
     const sub = newSubject()
     const writing = await cores.newVerified(sub)
     await cores.send(writing, 'hello')
@@ -88,7 +89,7 @@ describe('a session without a message', () => {
     expect(await cores.history(await cores.newVerified(sub))).toEqual([])
   })
 
-  it('is kept if agents wrote in its conversation, because only the session says who the visitor is', async () => {
+  itLong('is kept if agents wrote in its conversation, because only the session says who the visitor is', async () => {
     const session = await cores.newSession()
     const { conversationId, sessionId } = session
     await cores.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'Can I help?' })
@@ -97,24 +98,27 @@ describe('a session without a message', () => {
     expect(await cores.core.sessions.find(sessionId)).toMatchObject({ conversationId })
   })
 
-  it('stays while the lead of its form is kept, because the session has the visitor’s consent to the lead', async () => {
-    const session = await cores.newSession()
-    await cores.core.leads.submitForm({
-      credentials: credentialsOf(session),
-      form: 'offline',
-      fields: { email: 'a@b.example' },
-      idempotencyKey: randomUUID(),
-    })
-    days(5)
-    await sweepAll(cores)
-    expect(await cores.core.sessions.find(session.sessionId)).toBeDefined()
-    await keep({ leads: 1 })
-    await sweepAll(cores)
-    await expect(cores.core.sessions.find(session.sessionId)).rejects.toThrow('NotFound')
-    await keep({ leads: null })
-  })
+  itLong(
+    'stays while the lead of its form is kept, because the session has the visitor’s consent to the lead',
+    async () => {
+      const session = await cores.newSession()
+      await cores.core.leads.submitForm({
+        credentials: credentialsOf(session),
+        form: 'offline',
+        fields: { email: 'a@b.example' },
+        idempotencyKey: randomUUID(),
+      })
+      days(5)
+      await sweepAll(cores)
+      expect(await cores.core.sessions.find(session.sessionId)).toBeDefined()
+      await keep({ leads: 1 })
+      await sweepAll(cores)
+      await expect(cores.core.sessions.find(session.sessionId)).rejects.toThrow('NotFound')
+      await keep({ leads: null })
+    },
+  )
 
-  it('is removed from a conversation without messages if its visitor has a newer session there', async () => {
+  itLong('is removed from a conversation without messages if its visitor has a newer session there', async () => {
     const sub = newSubject()
     const first = await cores.newVerified(sub)
     days(2)
@@ -129,7 +133,7 @@ describe('a session without a message', () => {
     expect(await cores.core.messages.list(again.conversationId, {})).toMatchObject({ messages: [{}] })
   })
 
-  it('is removed after the period of empty sessions, even if conversations have a shorter period', async () => {
+  itLong('is removed after the period of empty sessions, even if conversations have a shorter period', async () => {
     await keep({ emptySessions: 3, conversations: 1 })
     const session = await cores.newSession()
     for (const hours of [30, 24, 14]) {
@@ -143,7 +147,7 @@ describe('a session without a message', () => {
     await keep({ emptySessions: null, conversations: null })
   })
 
-  it('is kept if the workspace sets no limit for empty sessions', async () => {
+  itLong('is kept if the workspace sets no limit for empty sessions', async () => {
     await keep({ emptySessions: 0 })
     const session = await cores.newSession()
     days(400)
@@ -160,7 +164,7 @@ describe('a conversation', () => {
     (await cores.core.metrics.removed.get()).values.find(({ labels }) => labels.kind === 'conversations')?.value ?? 0
   const spared = async () => (await cores.core.metrics.spared.get()).values[0]?.value ?? 0
 
-  it('is removed with all that belongs to it, except its leads, when it is older than allowed', async () => {
+  itLong('is removed with all that belongs to it, except its leads, when it is older than allowed', async () => {
     const planted = await plantMarks(cores, { verified: true })
     const ids = await idsOf(cores, planted)
     const kept = /^(preChat|offline|note)/
@@ -186,7 +190,7 @@ describe('a conversation', () => {
     await keep({ conversations: null })
   })
 
-  it('is kept while one of its sessions is younger than the period', async () => {
+  itLong('is kept while one of its sessions is younger than the period', async () => {
     const sub = newSubject()
     const first = await cores.newVerified(sub)
     await cores.send(first, 'old')
@@ -216,7 +220,7 @@ describe('a conversation', () => {
     await keep({ conversations: null })
   })
 
-  it('leaves no data behind if a sweep and an erasure remove it at the same time', async () => {
+  itLong('leaves no data behind if a sweep and an erasure remove it at the same time', async () => {
     const planted = await plantMarks(cores, { verified: false })
     await keep({ conversations: 5 })
     days(7)
@@ -233,7 +237,7 @@ describe('leads, held deliveries and audit', () => {
   const sub = async () => (await cores.core.leadSubscriptions.list(cores.workspaceId))[0]!.subscription
   const by = { subject: 'desk' }
 
-  it('are removed when they are older than allowed, and kept until then', async () => {
+  itLong('are removed when they are older than allowed, and kept until then', async () => {
     const capture = () =>
       cores.core.leads.capture({ workspaceId: cores.workspaceId, source: 'crm', fields: { email: 'x' } }, undefined)
     const old = await capture()

@@ -6,7 +6,7 @@ import {
   type Report,
   type ReportRow,
 } from '#proto/messaging/v1/messaging_pb.js'
-
+import { itLong } from '../../test/support/is-long.ts'
 import { say } from '../test/bots.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { openMeasuredClient } from '../test/query-cost.ts'
@@ -138,7 +138,7 @@ describe('the report', () => {
     await expect(reportFor(newWorkspace(), query)).rejects.toMatchObject({ rawMessage: 'ValidationFailed' })
   })
 
-  it('counts each conversation once, also if a message moves it while the report is read in parts', async () => {
+  itLong('counts each conversation once, also if a message moves it while the report is read in parts', async () => {
     const workspaceId = newWorkspace()
     const story = { begunAt: '2026-03-02T10:00:00Z' }
     for (let count = 0; count < 450; count += 1) await told(workspaceId, story)

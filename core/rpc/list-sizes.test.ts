@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { send, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 
 const cores = testCores({ started: false })
 
-it('a list of conversations ends at 256 KiB, and its pages together have every conversation once', async () => {
+itLong('a list of conversations ends at 256 KiB, and its pages together have every conversation once', async () => {
   const { workspaceId } = await cores.newVisitor()
   const sent: string[] = []
   for (let index = 0; index < 24; index++) {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { runs } from '../../test/support/is-long.ts'
+import { itLong, runs } from '../../test/support/is-long.ts'
 import { codeOf, newSubject, type TestVisitor, testCores } from '../test/cores.ts'
 import { finishErasures, flushAll, visitorOf } from '../test/visitor-marks.ts'
 import type { SearchRequest } from './search.ts'
@@ -71,7 +71,7 @@ describe('a search', () => {
       ])
   })
 
-  it('returns each match once, newest first, on pages of any size and with any filter', async () => {
+  itLong('returns each match once, newest first, on pages of any size and with any filter', async () => {
     const [rare, visitors] = [newWord(), [await cores.newVisitor(), await cores.newVisitor(), await cores.newVisitor()]]
     const sent: string[] = []
     for (let index = 0; index < 12; index += 1) {
@@ -168,7 +168,7 @@ describe('a search of some kinds of texts', () => {
     ])
   })
 
-  it('returns the same pages, whether or not texts of other kinds are between the results', async () => {
+  itLong('returns the same pages, whether or not texts of other kinds are between the results', async () => {
     const word = newWord()
     const visitor = await cores.newVisitor()
     for (let index = 0; index < 3; index += 1) await cores.send(visitor, `${index} ${word}`)
@@ -193,7 +193,7 @@ describe('a search of some kinds of texts', () => {
 })
 
 describe('a removed or hidden text', () => {
-  it('is not found after an erasure at any time during the indexing, and no entry contains its words', async () => {
+  itLong('is not found after an erasure at any time during the indexing, and no entry contains its words', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const word = newWord()
@@ -227,7 +227,7 @@ describe('a removed or hidden text', () => {
 })
 
 describe('the catch-up', () => {
-  it('adds the entries that a dead core did not write; another run keeps the position', async () => {
+  itLong('adds the entries that a dead core did not write; another run keeps the position', async () => {
     const word = newWord()
     const mortal = cores.mortalCore(Number.POSITIVE_INFINITY)
     const visitor = await cores.newVisitor()

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { runs } from '../../test/support/is-long.ts'
+import { itLong, runs } from '../../test/support/is-long.ts'
 import { hasTerms, searchTermsOf, snippetOf, termsOf } from './terms-model.ts'
 
 const finds = (query: string, text: string) => hasTerms(text, searchTermsOf(query))
@@ -65,10 +65,14 @@ describe('a query', () => {
 })
 
 describe('a term', () => {
-  it('is a pair of letters in a script without spaces; 300,000 letters are divided within seconds', () => {
-    const letters = 300_000
-    expect(termsOf('行'.repeat(letters))).toHaveLength(letters)
-  }, 20_000)
+  itLong(
+    'is a pair of letters in a script without spaces; 300,000 letters are divided within seconds',
+    () => {
+      const letters = 300_000
+      expect(termsOf('行'.repeat(letters))).toHaveLength(letters)
+    },
+    20_000,
+  )
 
   it('has only letters and digits for any text, so that it needs no escaping in a regular expression', () => {
     fc.assert(

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { newSubject, testCores } from '../test/cores.ts'
 
@@ -8,7 +9,7 @@ const setStatus = (status: 'enabled' | 'disabled', core = cores.core) =>
   core.workspaces.setConnectionStatus(cores.connectionId, status, undefined)
 
 describe('a connection', () => {
-  it.each(['by one call', 'by a repeat after the first process died before the wake-up'])(
+  it.each(someOf(['by one call', 'by a repeat after the first process died before the wake-up'], 1))(
     'keeps its sessions ended after it was disabled %s and enabled again',
     async (how) => {
       const sub = newSubject()

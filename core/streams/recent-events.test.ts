@@ -1,5 +1,6 @@
 import { array, assert, boolean, constant, integer, oneof, property, record } from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { someOf } from '../../test/support/is-long.ts'
 import { createBus } from '../bus.ts'
 import type { LogEvent } from '../log-event.ts'
 import { toStreamEvent } from './model.ts'
@@ -90,10 +91,15 @@ describe('recent events', () => {
     expect(read(3)).toHaveLength(100)
   })
 
-  it.each([
-    ['Latin', 'x'.repeat(20_000_000)],
-    ['other', 'й'.repeat(10_000_000)],
-  ])('with %s letters are limited in bytes, and the log with the oldest append is dropped first', (_, body) => {
+  it.each(
+    someOf(
+      [
+        ['Latin', 'x'.repeat(20_000_000)],
+        ['other', 'й'.repeat(10_000_000)],
+      ],
+      1,
+    ),
+  )('with %s letters are limited in bytes, and the log with the oldest append is dropped first', (_, body) => {
     const { append, read } = newLog()
     for (const conversationId of ['c', 'd', 'e', 'f']) append({ conversationId, body })
     expect(read(0, 1, 'c')).toBeUndefined()

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { createBus } from '../bus.ts'
 import type { Database } from '../database/database.ts'
@@ -233,7 +234,7 @@ describe('simultaneous reads', () => {
   })
   afterAll(() => database.close())
 
-  it('return the same pages as single reads, even if their shared result is cut off', async () => {
+  itLong('return the same pages as single reads, even if their shared result is cut off', async () => {
     const store = createEventStore(database.collections)
     const log = createEventLog({ store, heads: createLogHeads(store), now: Date.now, onAppended() {} })
     const conversations = Array.from({ length: 45 }, () => newId('cnv'))

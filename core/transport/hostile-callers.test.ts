@@ -4,6 +4,7 @@ import http2 from 'node:http2'
 import net from 'node:net'
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { http2Bytes } from '../../test/support/http2-bytes.ts'
+import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { serveCore } from '../server.ts'
 import { testCores } from '../test/cores.ts'
@@ -81,7 +82,7 @@ describe('a caller with any service token cannot use up the memory of a core', (
     await until('the core to serve', () => isServing().catch(() => false))
   })
 
-  it('by HTTP/2 calls whose messages it does not send', async () => {
+  itLong('by HTTP/2 calls whose messages it does not send', async () => {
     const { port, isServing } = await start()
     const session = http2.connect(`http://127.0.0.1:${port}`).on('error', () => {})
     onTestFinished(() => session.destroy())
@@ -99,11 +100,16 @@ describe('a caller with any service token cannot use up the memory of a core', (
     expect(await isServing()).toBe(true)
   })
 
-  it.each([
-    ['submessages', 'application/proto', Buffer.from('0a00', 'hex'), 'binary'],
-    ['unknown fields', 'application/proto', Buffer.from('f83f01', 'hex'), 'binary'],
-    ['JSON objects', 'application/json', Buffer.from('{},'), 'json'],
-  ])('by a message of many %s', async (_, type, item) => {
+  it.each(
+    someOf(
+      [
+        ['submessages', 'application/proto', Buffer.from('0a00', 'hex'), 'binary'],
+        ['unknown fields', 'application/proto', Buffer.from('f83f01', 'hex'), 'binary'],
+        ['JSON objects', 'application/json', Buffer.from('{},'), 'json'],
+      ],
+      1,
+    ),
+  )('by a message of many %s', async (_, type, item) => {
     const { port } = await start({ maxBytes: 64 * 1024 * kib, timeoutMs: 20_000 })
     const many = Buffer.alloc(15 * 1024 * kib, item)
     const body =
@@ -120,7 +126,7 @@ describe('a caller with any service token cannot use up the memory of a core', (
     expect(process.memoryUsage().heapTotal - before).toBeLessThan(200 * 1024 * kib)
   })
 
-  it('by a message of many submessages in a stream', async () => {
+  itLong('by a message of many submessages in a stream', async () => {
     const { port, isServing } = await start({ maxBytes: 64 * 1024 * kib, timeoutMs: 20_000 })
     const many = Buffer.alloc(15 * 1024 * kib, Buffer.from('0a00', 'hex'))
     const head = Buffer.alloc(5)
@@ -193,40 +199,45 @@ describe('a caller without a valid token', () => {
       ...more(id),
     ])
 
-  it.each<[string, Buffer[]]>([
-    [
-      'resets its calls at once',
-      calls(
-        () => proto,
-        (id) => [reset(id)],
-      ),
-    ],
-    [
-      'sends calls without a token',
-      calls(
-        () => proto,
-        () => [],
-      ),
-    ],
-    [
-      'sends calls with a new wrong token each',
-      calls(
-        (id) => ({ ...proto, authorization: `Bearer a.b.${id}` }),
-        () => [],
-      ),
-    ],
-    [
-      'sends gRPC calls',
-      calls(
-        () => ({ 'content-type': 'application/grpc' }),
-        () => [],
-      ),
-    ],
-    [
-      'resets calls of unknown paths',
-      [...Array(2_000).keys()].flatMap((n) => [head(2 * n + 1, '/x'), reset(2 * n + 1)]),
-    ],
-  ])('loses its HTTP/2 connection if it %s', async (_, frames) => {
+  it.each<[string, Buffer[]]>(
+    someOf(
+      [
+        [
+          'resets its calls at once',
+          calls(
+            () => proto,
+            (id) => [reset(id)],
+          ),
+        ],
+        [
+          'sends calls without a token',
+          calls(
+            () => proto,
+            () => [],
+          ),
+        ],
+        [
+          'sends calls with a new wrong token each',
+          calls(
+            (id) => ({ ...proto, authorization: `Bearer a.b.${id}` }),
+            () => [],
+          ),
+        ],
+        [
+          'sends gRPC calls',
+          calls(
+            () => ({ 'content-type': 'application/grpc' }),
+            () => [],
+          ),
+        ],
+        [
+          'resets calls of unknown paths',
+          [...Array(2_000).keys()].flatMap((n) => [head(2 * n + 1, '/x'), reset(2 * n + 1)]),
+        ],
+      ],
+      2,
+    ),
+  )('loses its HTTP/2 connection if it %s', async (_, frames) => {
     const { send, isServing } = await start({ maxBytes: 64 * 1024 * kib, timeoutMs: 20_000 })
     const calls = vi.spyOn(cores.core.access, 'authenticate')
     const socket = send(Buffer.concat([preface, settings, ...frames])).resume()
@@ -236,7 +247,7 @@ describe('a caller without a valid token', () => {
   })
 })
 
-it.each([1, 20])(
+it.each(someOf([1, 20], 1))(
   'a caller without a token that ends its HTTP/2 connection with an error after %s calls does not stop the core',
   async (count) => {
     const { preface, settings, head, goaway } = http2Bytes

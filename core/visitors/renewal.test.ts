@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, type TestCores, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
@@ -111,7 +112,7 @@ describe('a renewal', () => {
     expect(await codeOf(renew(session))).toBe('SESSION_REVOKED')
   })
 
-  it('extends a session to at most 24 hours', async () => {
+  itLong('extends a session to at most 24 hours', async () => {
     let session = await cores.newSession()
     const endsAt = (await cores.core.sessions.find(session.sessionId)).endsAt.getTime()
     for (let renewals = 0; session.expiresAt.getTime() < endsAt; renewals += 1) {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
+import { itLong } from '../../test/support/is-long.ts'
 import { codeOf, type TestVisitor, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import type { Capabilities } from './model.ts'
@@ -98,22 +99,25 @@ describe('with the capability `identity` off', () => {
     expect((await cores.identify(visitor, assertion, { key: same })).sessionId).toBe(first.sessionId)
   })
 
-  it('a repeat completes an interrupted identification only if that identification has replaced the session', async () => {
-    await cores.untilOneSurvives(async (mortal) => {
-      const { at, visitor, set } = await newChat()
-      const [assertion, same] = [at.sign(), key()]
-      const died = await cores.identify(visitor, assertion, { core: mortal, key: same }).then(
-        () => false,
-        () => true,
-      )
-      await set({ identity: false })
-      cores.advance(16)
-      const { successor } = await cores.core.sessions.find(visitor.sessionId)
-      const repeated = await codeOf(cores.identify(visitor, assertion, { key: same }))
-      expect(repeated).toBe(successor ? 'ok' : 'ROUTE_NOT_ADVERTISED')
-      return died
-    })
-  })
+  itLong(
+    'a repeat completes an interrupted identification only if that identification has replaced the session',
+    async () => {
+      await cores.untilOneSurvives(async (mortal) => {
+        const { at, visitor, set } = await newChat()
+        const [assertion, same] = [at.sign(), key()]
+        const died = await cores.identify(visitor, assertion, { core: mortal, key: same }).then(
+          () => false,
+          () => true,
+        )
+        await set({ identity: false })
+        cores.advance(16)
+        const { successor } = await cores.core.sessions.find(visitor.sessionId)
+        const repeated = await codeOf(cores.identify(visitor, assertion, { key: same }))
+        expect(repeated).toBe(successor ? 'ok' : 'ROUTE_NOT_ADVERTISED')
+        return died
+      })
+    },
+  )
 })
 
 describe('with the capability `typing` off', () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { codeOf, hasFailed, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { site } from '../test/visitor-credentials.ts'
@@ -112,7 +113,7 @@ it('the record of policy changes has an entry for every stored change, no matter
   })
 })
 
-it('the record of policy changes keeps its entries without the session when the visitor is erased', async () => {
+itLong('the record of policy changes keeps its entries without the session when the visitor is erased', async () => {
   const { sessions } = await clients()
   const { sessionId } = await cores.newSession()
   await sessions.banVisitor({ sessionId, reason: 'x' })

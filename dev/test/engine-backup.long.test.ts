@@ -10,7 +10,7 @@ import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
 import { readCoreConfig } from '../../core/config.ts'
 import { openDatabase } from '../../core/database/database.ts'
 import { serveCore } from '../../core/server.ts'
-import { isLong } from '../../test/support/is-long.ts'
+import { isLong, itLong } from '../../test/support/is-long.ts'
 import { operatorOf } from '../../test/support/operator.ts'
 import { seedDemo } from '../demo-seed.ts'
 import { backUp, restore } from '../engine/backup.ts'
@@ -155,14 +155,14 @@ test('a restore whose present data cannot be read says so in its report', async 
   expect(await readFile(join(keptAs!, 'mongodb/WiredTiger'), 'utf8')).toBe('damaged')
 })
 
-test.runIf(isLong)('a backup of a running service is refused and leaves no file', async () => {
+itLong('a backup of a running service is refused and leaves no file', async () => {
   const engine = await attachEngine({ dataDir, logger })
   await expect(backUp({ dataDir, file, logger })).rejects.toMatchObject({ reason: 'held' })
   await engine.stop()
   expect((await readdir(folder)).sort()).toEqual(['data'])
 })
 
-test.runIf(isLong)('a truncated archive and an archive that is no backup are refused, and leave no file', async () => {
+itLong('a truncated archive and an archive that is no backup are refused, and leave no file', async () => {
   const engine = await attachEngine({ dataDir, logger })
   await engine.stop()
   await backUp({ dataDir, file, logger })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { MongoClient } from 'mongodb'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { itLong } from '../../test/support/is-long.ts'
 import { attachEngine, type Engine } from '../engine/engine.ts'
 
 const dataDir = mkdtempSync(join(realpathSync(tmpdir()), 'engine-settings-'))
@@ -34,7 +34,7 @@ it('answers a query with two plans that both find nothing for a long time', asyn
   expect(await found.sort(newestFirst).hint('by_time').toArray()).toEqual([])
 })
 
-it.runIf(isLong)('closes the files of dropped collections', async () => {
+itLong('closes the files of dropped collections', async () => {
   const admin = client.db('admin')
   const openFiles = async () =>
     Number((await admin.command({ serverStatus: 1 })).wiredTiger.connection['files currently open'])

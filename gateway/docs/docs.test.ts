@@ -4,7 +4,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { publicErrors } from '../../contract/errors.ts'
-import { runs } from '../../test/support/is-long.ts'
+import { itLong, runs } from '../../test/support/is-long.ts'
 import { validatorOf } from '../../test/support/json-schema.ts'
 import { eventDefinitions } from '../schemas/events.ts'
 import { portablePatterns } from '../schemas/fields.ts'
@@ -98,7 +98,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('has patterns that accept the same texts as the patterns that validate requests', () => {
+  itLong('has patterns that accept the same texts as the patterns that validate requests', () => {
     const unit = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 3 }),
       fc.constantFrom('\t', '\n', '\r', ' ', '\u0085', '\u00a0', '\u2028', '\ufeff', '\u{1f600}', 'a'),
@@ -244,7 +244,7 @@ describe('docs page', () => {
     },
   )
 
-  test('sends the script of the page compressed, in an encoding that the browser accepts', async () => {
+  itLong('sends the script of the page compressed, in an encoding that the browser accepts', async () => {
     const { url } = await startTestGateway()
     const download = async (encodings: string) => {
       const response = await new Promise<IncomingMessage>((resolve, reject) =>

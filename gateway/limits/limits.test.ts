@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { SITE } from '../test/test-core.ts'
 import { message, startTestGateway, type TestGateway } from '../test/test-gateway.ts'
 import { openSocket } from '../test/test-socket.ts'
@@ -37,12 +38,12 @@ test('a connection gets ValidationFailed with the rule `timeout` if its headers 
   expect(envelopeOf(answer)).toMatchObject({ code: 'ValidationFailed', issues: [{ path: '', rule: 'timeout' }] })
 })
 
-test('a connection that sends no request is closed without an answer at the request timeout', async () => {
+itLong('a connection that sends no request is closed without an answer at the request timeout', async () => {
   const gateway = await startTestGateway({ env: shortTimeouts })
   expect(await open(gateway, '').closed).toBe('')
 })
 
-test('a first request that arrives while the gateway is busy gets no timeout error', async () => {
+itLong('a first request that arrives while the gateway is busy gets no timeout error', async () => {
   const gateway = await startTestGateway({ env: shortTimeouts })
   const connected = once(gateway.gateway.server, 'connection')
   const { socket, closed } = open(gateway, '')
@@ -53,7 +54,7 @@ test('a first request that arrives while the gateway is busy gets no timeout err
   expect(await closed).not.toContain('ValidationFailed')
 })
 
-test('a request whose body does not arrive times out, and other requests are served meanwhile', async () => {
+itLong('a request whose body does not arrive times out, and other requests are served meanwhile', async () => {
   const gateway = await startTestGateway({ env: { REQUEST_TIMEOUT_MS: '2000' } })
   const head = `POST ${PREFIX}/sessions HTTP/1.1\r\n${HEAD}Idempotency-Key: op-1\r\nContent-Type: application/json\r\n`
   const slow = open(gateway, `${head}Content-Length: 10000\r\n\r\n{`)

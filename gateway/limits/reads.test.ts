@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { message, startTestGateway } from '../test/test-gateway.ts'
 
@@ -30,7 +31,7 @@ async function startSlowGateway(sessions: number, env: Record<string, string> = 
 }
 
 describe('concurrent reads', () => {
-  test('of a session wait for its earlier ones, and all are answered', async () => {
+  itLong('of a session wait for its earlier ones, and all are answered', async () => {
     const { read, asked, answerAll, call, url } = await startSlowGateway(2)
     const running = Array.from({ length: 100 }, () => read(0))
     await expect.poll(asked).toBe(2)
@@ -51,7 +52,7 @@ describe('concurrent reads', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
   })
 
-  test('get 429 with Retry-After if too many of a session wait', async () => {
+  itLong('get 429 with Retry-After if too many of a session wait', async () => {
     const { read, asked, answerAll } = await startSlowGateway(2, { RATE_LIMIT_FACTOR: '10' })
     const running = Array.from({ length: 2 + 120 + 6 }, () => read(0))
     const refused = await Promise.race(running)

@@ -1,5 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, test } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { message, startTestGateway } from '../test/test-gateway.ts'
 
 const create = { publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1' }
@@ -190,7 +191,7 @@ describe('messages', () => {
     expect(statuses.sort()).toEqual([202, 202, 202, 503])
   })
 
-  test('get 503 and are not sent to a core if they wait too long in the queue', async () => {
+  itLong('get 503 and are not sent to a core if they wait too long in the queue', async () => {
     const env = { CORE_DEADLINE_MS: '2000' }
     const { call, core, clock, waitingSends } = await startTestGateway({ env })
     const { promise: never } = Promise.withResolvers<never>()

@@ -120,7 +120,7 @@ describe('slots', () => {
         }
         expect(given.length).toBe(calls.length)
       }),
-      runs(200, 10),
+      runs(200),
     )
   })
 })

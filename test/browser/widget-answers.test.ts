@@ -1,6 +1,7 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { itLong } from '../support/is-long.ts'
 import { setVisible } from '../support/tab-visibility.ts'
 import { inWidget, open, useWidgetPages } from './widget-under-test.ts'
 
@@ -40,24 +41,27 @@ describe('a new answer while the chat is closed', () => {
     expect(complaints).toEqual([])
   })
 
-  it('can be closed by button and by keyboard, which gives the focus to the launcher and keeps the count', async () => {
-    const { page } = await closedChat()
-    talk().agentSays('One')
-    await card(page).getByRole('button', { name: 'Close preview' }).click()
-    await card(page).waitFor({ state: 'detached' })
-    talk().agentSays('Two')
-    await card(page).getByText('Two').waitFor()
-    await card(page).locator('.answer-open').focus()
-    await page.keyboard.press('Escape')
-    await card(page).waitFor({ state: 'detached' })
-    expect(await inWidget(page, '.launcher').evaluate((one) => one.matches(':focus'))).toBe(true)
-    await page.getByRole('button', { name: 'Open chat, 2 unread messages' }).waitFor()
-    await page.reload()
-    await page.getByRole('button', { name: 'Open chat, 2 unread messages' }).waitFor()
-    expect(await card(page).count()).toBe(0)
-  })
+  itLong(
+    'can be closed by button and by keyboard, which gives the focus to the launcher and keeps the count',
+    async () => {
+      const { page } = await closedChat()
+      talk().agentSays('One')
+      await card(page).getByRole('button', { name: 'Close preview' }).click()
+      await card(page).waitFor({ state: 'detached' })
+      talk().agentSays('Two')
+      await card(page).getByText('Two').waitFor()
+      await card(page).locator('.answer-open').focus()
+      await page.keyboard.press('Escape')
+      await card(page).waitFor({ state: 'detached' })
+      expect(await inWidget(page, '.launcher').evaluate((one) => one.matches(':focus'))).toBe(true)
+      await page.getByRole('button', { name: 'Open chat, 2 unread messages' }).waitFor()
+      await page.reload()
+      await page.getByRole('button', { name: 'Open chat, 2 unread messages' }).waitFor()
+      expect(await card(page).count()).toBe(0)
+    },
+  )
 
-  it('plays a sound if the visitor has turned it on, also on the next page of the tab', async () => {
+  itLong('plays a sound if the visitor has turned it on, also on the next page of the tab', async () => {
     const { page } = await closedChat({
       pageScript: `window.notes = 0
         const { start } = OscillatorNode.prototype
@@ -83,7 +87,7 @@ describe('a new answer while the chat is closed', () => {
     expect([await sound.getAttribute('aria-pressed'), await notes()]).toEqual(['false', 2])
   })
 
-  it('disappears with a withdrawn message', async () => {
+  itLong('disappears with a withdrawn message', async () => {
     const { page } = await closedChat()
     const { messageId } = talk().agentSays('A slip')
     await card(page).waitFor()
@@ -91,7 +95,7 @@ describe('a new answer while the chat is closed', () => {
     await card(page).waitFor({ state: 'detached' })
   })
 
-  it('is named in the title of a hidden page, which gets its own title back', async () => {
+  itLong('is named in the title of a hidden page, which gets its own title back', async () => {
     const { page } = await closedChat()
     await hide(page)
     talk().agentSays('We do.')

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { itLong } from '../support/is-long.ts'
 import { inWidget, open, say, useWidgetPages } from './widget-under-test.ts'
 
 const { gateway, visit } = useWidgetPages()
@@ -25,7 +26,7 @@ it('runs one client for a site key, however often the script is evaluated, and s
   expect(gateway().requests.filter(({ path }) => path.startsWith('/config')).length).toBeLessThanOrEqual(2)
 })
 
-it('stays away if the page has removed the chat with its loader', async () => {
+itLong('stays away if the page has removed the chat with its loader', async () => {
   const { page } = await visit()
   await open(page)
   await page.evaluate(`new Promise((resolve) => {
@@ -82,7 +83,7 @@ it('reports a message as read only when its text was in view', async () => {
   await page.getByText('The last of many').waitFor()
 })
 
-it('keeps the focus, the selection and the place in the log when the page replaces its body', async () => {
+itLong('keeps the focus, the selection and the place in the log when the page replaces its body', async () => {
   const { page } = await visit()
   await open(page)
   for (let count = 1; count <= 30; count += 1) talk().agentSays(`Answer ${count}`)

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
 import { buildWidgetIfStale, type PinnedLoader, widgetDist } from '../../widget/build.ts'
+import { itLong } from '../support/is-long.ts'
 import { inWidget, useWidgetPages, withRequests } from './widget-under-test.ts'
 
 const { gateway, visit } = useWidgetPages(withRequests)
@@ -29,16 +30,19 @@ async function tamper(page: Page, name: string, times = Number.POSITIVE_INFINITY
   })
 }
 
-it('a page that pins the path and the integrity hash of the loader opens the chat without a policy violation', async () => {
-  const { page, complaints } = await visit(pin())
-  const asked: string[] = []
-  page.on('request', (request) => asked.push(new URL(request.url()).pathname))
-  await launcher(page).click()
-  await untilOnline(page)
-  const folder = pinned.path.slice(0, pinned.path.lastIndexOf('/'))
-  expect(asked.filter((path) => path.startsWith('/widget'))).toEqual([`${folder}/chat.js`])
-  expect(complaints).toEqual([])
-})
+itLong(
+  'a page that pins the path and the integrity hash of the loader opens the chat without a policy violation',
+  async () => {
+    const { page, complaints } = await visit(pin())
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    await launcher(page).click()
+    await untilOnline(page)
+    const folder = pinned.path.slice(0, pinned.path.lastIndexOf('/'))
+    expect(asked.filter((path) => path.startsWith('/widget'))).toEqual([`${folder}/chat.js`])
+    expect(complaints).toEqual([])
+  },
+)
 
 it('a browser refuses a pinned loader with one changed byte', async () => {
   const { page, complaints } = await visit(pin())
@@ -48,16 +52,19 @@ it('a browser refuses a pinned loader with one changed byte', async () => {
   expect(await page.locator('[data-service-widget]').count()).toBe(0)
 })
 
-it('the loader refuses a chat file with one changed byte, and loads the unchanged file at the next click', async () => {
-  const { page, complaints } = await visit(pin())
-  await tamper(page, 'chat.js', 1)
-  await launcher(page).click()
-  await page.getByRole('alert').getByText('Chat did not load. Try again?').waitFor()
-  expect(complaints.join()).toMatch(/digest.*integrity/)
-  expect(gateway().sessionCount('pk_friendly')).toBe(0)
-  await launcher(page).click()
-  await untilOnline(page)
-})
+itLong(
+  'the loader refuses a chat file with one changed byte, and loads the unchanged file at the next click',
+  async () => {
+    const { page, complaints } = await visit(pin())
+    await tamper(page, 'chat.js', 1)
+    await launcher(page).click()
+    await page.getByRole('alert').getByText('Chat did not load. Try again?').waitFor()
+    expect(complaints.join()).toMatch(/digest.*integrity/)
+    expect(gateway().sessionCount('pk_friendly')).toBe(0)
+    await launcher(page).click()
+    await untilOnline(page)
+  },
+)
 
 it('the chat refuses a part with one changed byte, and loads the unchanged part at the next attempt', async () => {
   const { page, complaints } = await visit({ lang: 'de', context: { locale: 'de-AT' } })

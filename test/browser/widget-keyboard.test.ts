@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { itLong } from '../support/is-long.ts'
 import {
   choosePicture,
   inWidget,
@@ -98,7 +99,7 @@ describe('without a mouse', () => {
     ).toContain('Please')
   })
 
-  it('the button that scrolls to the newest message moves the focus to the conversation', async () => {
+  itLong('the button that scrolls to the newest message moves the focus to the conversation', async () => {
     const page = await visit()
     await showLongConversation(page)
     await inWidget(page, '.field').focus()
@@ -108,7 +109,7 @@ describe('without a mouse', () => {
     expect(await focused(page)).toBe('Conversation')
   })
 
-  it('a rejected form can be corrected and submitted, and then the composer gets the focus', async () => {
+  itLong('a rejected form can be corrected and submitted, and then the composer gets the focus', async () => {
     await serve(withPreChat)
     const page = await visit()
     await inWidget(page, '.launcher').focus()
@@ -129,7 +130,7 @@ describe('without a mouse', () => {
     expect(gateway().features.leads).toEqual([{ name: 'Ada', email: 'ada@example.com', question: 'Lamps' }])
   })
 
-  it('the offline form can be skipped to write a message, and opened again', async () => {
+  itLong('the offline form can be skipped to write a message, and opened again', async () => {
     await serve(withOffline)
     const page = await visit()
     await inWidget(page, '.launcher').focus()
@@ -148,34 +149,37 @@ describe('without a mouse', () => {
     expect(gateway().features.leads).toEqual([{ email: 'ada@example.com' }])
   })
 
-  it('a picture can be chosen, discarded and chosen again; its upload can be stopped and started again', async () => {
-    await serve(withRequests)
-    const page = await visit()
-    const id = await askForScreenshot(page)
-    await inWidget(page, '.field').focus()
-    await reach(page, /^Share screen$/, 'Shift+Tab')
-    await reach(page, /^Choose a picture$/)
-    await choosePicture(page, () => page.keyboard.press('Enter'))
-    expect(await focused(page)).toBe('Send picture')
-    await reach(page, /^Discard$/)
-    await page.keyboard.press('Enter')
-    expect(await focused(page)).toBe('Share screen')
-    await reach(page, /^Choose a picture$/)
-    await choosePicture(page, () => page.keyboard.press('Space'))
-    const release = gateway().features.hold('acknowledgements')
-    await page.keyboard.press('Enter')
-    await expect.poll(() => focused(page)).toBe('Stop')
-    await page.keyboard.press('Enter')
-    release()
-    await expect.poll(() => focused(page)).toBe('Send picture')
-    expect(gateway().features.uploads.size).toBe(0)
-    await page.keyboard.press('Enter')
-    await page.getByText('You sent a screenshot.').waitFor()
-    expect(await focused(page)).toBe('Your message')
-    expect(gateway().features.commandState(id)).toBe('uploaded')
-  })
+  itLong(
+    'a picture can be chosen, discarded and chosen again; its upload can be stopped and started again',
+    async () => {
+      await serve(withRequests)
+      const page = await visit()
+      const id = await askForScreenshot(page)
+      await inWidget(page, '.field').focus()
+      await reach(page, /^Share screen$/, 'Shift+Tab')
+      await reach(page, /^Choose a picture$/)
+      await choosePicture(page, () => page.keyboard.press('Enter'))
+      expect(await focused(page)).toBe('Send picture')
+      await reach(page, /^Discard$/)
+      await page.keyboard.press('Enter')
+      expect(await focused(page)).toBe('Share screen')
+      await reach(page, /^Choose a picture$/)
+      await choosePicture(page, () => page.keyboard.press('Space'))
+      const release = gateway().features.hold('acknowledgements')
+      await page.keyboard.press('Enter')
+      await expect.poll(() => focused(page)).toBe('Stop')
+      await page.keyboard.press('Enter')
+      release()
+      await expect.poll(() => focused(page)).toBe('Send picture')
+      expect(gateway().features.uploads.size).toBe(0)
+      await page.keyboard.press('Enter')
+      await page.getByText('You sent a screenshot.').waitFor()
+      expect(await focused(page)).toBe('Your message')
+      expect(gateway().features.commandState(id)).toBe('uploaded')
+    },
+  )
 
-  it.each(['navigation', 'screenshot'] as const)(
+  itLong.each(['navigation', 'screenshot'] as const)(
     'a %s request can be declined, and then the composer gets the focus',
     async (kind) => {
       await serve(withRequests)
@@ -191,7 +195,7 @@ describe('without a mouse', () => {
     },
   )
 
-  it('a new chat can be started after the previous chat has ended', async () => {
+  itLong('a new chat can be started after the previous chat has ended', async () => {
     const page = await visit()
     await showEndedSession(page)
     await inWidget(page, '.scroller').focus()

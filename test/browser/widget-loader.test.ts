@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { itLong, someOf } from '../support/is-long.ts'
 import { useWidgetPages } from './widget-under-test.ts'
 
 const { gateway, visit } = useWidgetPages()
@@ -64,24 +65,27 @@ describe('the script tag', () => {
     await launcher(page).waitFor()
   })
 
-  it('shows a failure if the chat cannot be loaded, and loads the chat when the launcher is pressed again', async () => {
-    const { page } = await visit()
-    let refusals = 0
-    await page.route(/\/chat\.js/, (route) => {
-      refusals += 1
-      return route.abort()
-    })
-    await launcher(page).click()
-    await page.getByRole('alert').getByText('Chat did not load. Try again?').waitFor()
-    const before = refusals
-    await launcher(page).click()
-    await expect.poll(() => refusals).toBeGreaterThan(before)
-    await page.getByRole('alert').getByText('Chat did not load. Try again?').waitFor()
-    await page.unroute(/\/chat\.js/)
-    await launcher(page).click()
-    await page.getByText('We are online').waitFor()
-    expect(await page.getByText('Chat did not load').count()).toBe(0)
-  })
+  itLong(
+    'shows a failure if the chat cannot be loaded, and loads the chat when the launcher is pressed again',
+    async () => {
+      const { page } = await visit()
+      let refusals = 0
+      await page.route(/\/chat\.js/, (route) => {
+        refusals += 1
+        return route.abort()
+      })
+      await launcher(page).click()
+      await page.getByRole('alert').getByText('Chat did not load. Try again?').waitFor()
+      const before = refusals
+      await launcher(page).click()
+      await expect.poll(() => refusals).toBeGreaterThan(before)
+      await page.getByRole('alert').getByText('Chat did not load. Try again?').waitFor()
+      await page.unroute(/\/chat\.js/)
+      await launcher(page).click()
+      await page.getByText('We are online').waitFor()
+      expect(await page.getByText('Chat did not load').count()).toBe(0)
+    },
+  )
 
   it('resumes the chat on page load if the tab has a session, and keeps the number of unread messages', async () => {
     const { page, complaints } = await visit()
@@ -108,32 +112,38 @@ describe('the script tag', () => {
     expect(complaints).toEqual([])
   })
 
-  it('reports at each page load that the session of the tab has ended; with data-storage="memory", stores nothing in the tab', async () => {
-    const { page } = await visit({
-      pageScript: `${keepsWidget}; addEventListener('service-widget:ready', ({ detail }) =>
+  itLong(
+    'reports at each page load that the session of the tab has ended; with data-storage="memory", stores nothing in the tab',
+    async () => {
+      const { page } = await visit({
+        pageScript: `${keepsWidget}; addEventListener('service-widget:ready', ({ detail }) =>
         detail.widget.on('session.expired', () => received.push('session.expired')))`,
-    })
-    expect(await ask(page, 'received')).toEqual(['start'])
-    for (const stored of ['damaged', JSON.stringify({ clientInstanceId: 'x', session: {}, times: { renewAtMs: 1 } })]) {
-      await page.evaluate((record) => sessionStorage.setItem('service.widget.1.pk_friendly', record), stored)
-      for (let load = 0; load < 2; load += 1) {
-        await page.reload()
-        await expect.poll(() => ask(page, 'received')).toEqual(['start', 'ready', 'session.expired'])
+      })
+      expect(await ask(page, 'received')).toEqual(['start'])
+      for (const stored of [
+        'damaged',
+        JSON.stringify({ clientInstanceId: 'x', session: {}, times: { renewAtMs: 1 } }),
+      ]) {
+        await page.evaluate((record) => sessionStorage.setItem('service.widget.1.pk_friendly', record), stored)
+        for (let load = 0; load < 2; load += 1) {
+          await page.reload()
+          await expect.poll(() => ask(page, 'received')).toEqual(['start', 'ready', 'session.expired'])
+        }
       }
-    }
-    expect(gateway().sessionCount('pk_friendly')).toBe(0)
-    await launcher(page).click()
-    await page.getByRole('button', { name: 'Start a new chat' }).click()
-    await page.getByText('We are online').waitFor()
-    expect(gateway().sessionCount('pk_friendly')).toBe(1)
+      expect(gateway().sessionCount('pk_friendly')).toBe(0)
+      await launcher(page).click()
+      await page.getByRole('button', { name: 'Start a new chat' }).click()
+      await page.getByText('We are online').waitFor()
+      expect(gateway().sessionCount('pk_friendly')).toBe(1)
 
-    const { page: other } = await visit({ attributes: 'data-storage="memory"' })
-    await launcher(other).click()
-    await other.getByText('We are online').waitFor()
-    expect(await storedKeys(other)).toEqual([])
-  })
+      const { page: other } = await visit({ attributes: 'data-storage="memory"' })
+      await launcher(other).click()
+      await other.getByText('We are online').waitFor()
+      expect(await storedKeys(other)).toEqual([])
+    },
+  )
 
-  it('creates a widget that styles of the page cannot hide or shrink', async () => {
+  itLong('creates a widget that styles of the page cannot hide or shrink', async () => {
     const { page } = await visit({
       head: '<style>div { display: none !important; transform: scale(0.1); font-size: 3px } button { opacity: 0 }</style>',
     })
@@ -143,7 +153,7 @@ describe('the script tag', () => {
     await page.getByText('We are online').waitFor()
   })
 
-  it('applies position, theme and launcher visibility from its attributes', async () => {
+  itLong('applies position, theme and launcher visibility from its attributes', async () => {
     const { page } = await visit({
       attributes: 'data-position="left" data-theme="dark" data-launcher="hidden"',
       body: '<button id="own" type="button">Help</button>',
@@ -159,7 +169,7 @@ describe('the script tag', () => {
     expect(await page.evaluate('document.activeElement.id')).toBe('own')
   })
 
-  it('accepts an address of the service that ends with a slash', async () => {
+  itLong('accepts an address of the service that ends with a slash', async () => {
     const { page } = await visit({ attributes: `data-api-base-url="${gateway().url}/"` })
     await launcher(page).waitFor()
     expect(gateway().seen('GET /config/pk_friendly')).toHaveLength(1)
@@ -174,7 +184,7 @@ describe('the script tag', () => {
 })
 
 describe('a page that controls the widget', () => {
-  it('gets the loader and the widget from events and from a property of the script element', async () => {
+  itLong('gets the loader and the widget from events and from a property of the script element', async () => {
     const { page, complaints } = await visit({ pageScript: keepsWidget })
     await launcher(page).waitFor()
     expect(await ask(page, 'received')).toEqual(['start'])
@@ -193,7 +203,7 @@ describe('a page that controls the widget', () => {
     expect(complaints).toEqual([])
   })
 
-  it.each(['module', 'defer'] as const)(
+  it.each(someOf(['module', 'defer'] as const, 1))(
     'configures the chat from a %s script before the session of the tab is resumed',
     async (pageScriptKind) => {
       const { page } = await visit({
@@ -214,7 +224,7 @@ describe('a page that controls the widget', () => {
     },
   )
 
-  it('identifies and logs out a visitor as in docs/recipes.md', async () => {
+  itLong('identifies and logs out a visitor as in docs/recipes.md', async () => {
     const recipes = await readFile(join(import.meta.dirname, '../../docs/recipes.md'), 'utf8')
     const [, pageScript] = /```js\n([\s\S]*?)```/.exec(recipes)!
     const { page } = await visit({
@@ -234,7 +244,7 @@ describe('a page that controls the widget', () => {
     await expect.poll(() => gateway().seen('POST /sessions/close').at(-1)?.body).toEqual({ scope: 'continuity' })
   })
 
-  it('creates the chat again if the page configures it after it was loaded', async () => {
+  itLong('creates the chat again if the page configures it after it was loaded', async () => {
     const { page, complaints } = await visit({ pageScript: keepsWidget })
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -256,7 +266,7 @@ describe('a page that controls the widget', () => {
     expect(complaints).toEqual([])
   })
 
-  it('can change language, theme and launcher, and the visitor’s draft is kept', async () => {
+  itLong('can change language, theme and launcher, and the visitor’s draft is kept', async () => {
     const { page, complaints } = await visit({ pageScript: keepsWidget })
     await launcher(page).click()
     await field(page).fill('Half a sen')

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { itLong, someOf } from '../support/is-long.ts'
 import { inWidget, open, openForm, useWidget, withPreChat } from './widget-under-test.ts'
 
 const { gateway, serve, visit } = useWidget()
@@ -55,18 +56,23 @@ async function pageWith(view: string, pageScript: string) {
 }
 
 describe.each(['composer', 'form'])('a person who writes in the %s', (view) => {
-  it.each([
-    ['prevents keys in the bubbling phase', false, false],
-    ['prevents keys in the capturing phase', true, false],
-    ['stops keys in the capturing phase, except in editable elements', true, true],
-  ])('keeps every letter on a page that %s', async (_, isCapturing, stops) => {
+  it.each(
+    someOf(
+      [
+        ['prevents keys in the bubbling phase', false, false],
+        ['prevents keys in the capturing phase', true, false],
+        ['stops keys in the capturing phase, except in editable elements', true, true],
+      ],
+      1,
+    ),
+  )('keeps every letter on a page that %s', async (_, isCapturing, stops) => {
     const page = await pageWith(view, shortcuts(isCapturing, stops))
     const values = await typeEverywhere(page)
     expect(values).toEqual(Array.from({ length: view === 'composer' ? 1 : 3 }, () => typed))
     if (!isCapturing || stops) expect(await page.evaluate('window.taken')).toEqual([])
   })
 
-  it('is not observed by listeners of the page, for every kind of event', async () => {
+  itLong('is not observed by listeners of the page, for every kind of event', async () => {
     const page = await pageWith(view, 'window.seen = []')
     const { kinds, seen, count } = (await page.evaluate(`(() => {
       const root = ${root}
@@ -86,7 +92,7 @@ describe.each(['composer', 'form'])('a person who writes in the %s', (view) => {
   })
 })
 
-it('a copied conversation has no hidden words', async () => {
+itLong('a copied conversation has no hidden words', async () => {
   const page = await visit()
   await open(page)
   gateway().conversation('pk_friendly').agentSays('See https://a.example/b。and ada@a.example')

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
+import { itLong } from '../support/is-long.ts'
 import { inWidget, open, say, useWidgetPages } from './widget-under-test.ts'
 
 const { gateway, visit } = useWidgetPages({ capabilities: { rating: true } })
@@ -33,7 +34,7 @@ describe('after the conversation was closed', () => {
     expect(complaints).toEqual([])
   })
 
-  it('a rating that fails can be sent again, and what was written stays', async () => {
+  itLong('a rating that fails can be sent again, and what was written stays', async () => {
     const { page } = await closedChat()
     talk().emit('rating.requested')
     gateway().features.failNext('/ratings', { status: 503, code: 'ServiceUnavailable' })
@@ -46,7 +47,7 @@ describe('after the conversation was closed', () => {
     expect(gateway().features.ratings).toEqual([{ score: 2, comment: 'Slow' }])
   })
 
-  it('another tab shows that the visitor has rated', async () => {
+  itLong('another tab shows that the visitor has rated', async () => {
     const { page } = await closedChat()
     talk().emit('rating.requested')
     await page.getByRole('button', { name: 'Good', exact: true }).waitFor()
@@ -54,7 +55,7 @@ describe('after the conversation was closed', () => {
     await page.getByRole('heading', { name: 'Thank you for your rating.' }).waitFor()
   })
 
-  it('the transcript is a text file with each message, also without a rating', async () => {
+  itLong('the transcript is a text file with each message, also without a rating', async () => {
     const { page } = await closedChat()
     const [download] = await Promise.all([
       page.waitForEvent('download'),

@@ -6,7 +6,7 @@ import { createDemoSite } from '../../widget/demo/server.ts'
 import { type ScenarioServer, startScenarioServer } from '../../widget/test/scenario-server.ts'
 import type { SiteKey } from '../../widget/test/scenarios.ts'
 import { sharedChromium } from '../support/chromium.ts'
-import { isLong } from '../support/is-long.ts'
+import { itLong } from '../support/is-long.ts'
 
 let browser: Browser
 let gateway: ScenarioServer
@@ -82,7 +82,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it.runIf(isLong)('can do everything with the keyboard', async () => {
+  itLong('can do everything with the keyboard', async () => {
     const page = await visit('pk_friendly')
     await launcher(page).waitFor()
     for (let presses = 0; presses < 30; presses += 1) {
@@ -106,7 +106,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it('sees how many messages arrived while the chat was closed', async () => {
+  itLong('sees how many messages arrived while the chat was closed', async () => {
     const page = await visit('pk_friendly')
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -118,7 +118,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it.runIf(isLong)('sees that a message failed, and retries it with the same operation id', async () => {
+  itLong('sees that a message failed, and retries it with the same operation id', async () => {
     const page = await visit('pk_rate_limited_long')
     await launcher(page).click()
     await field(page).fill('Please')
@@ -134,7 +134,7 @@ describe('a visitor of the shop', () => {
     expect(keys[0]).toBe(keys[1])
   })
 
-  it('gets no retry button if the service rejects the message', async () => {
+  itLong('gets no retry button if the service rejects the message', async () => {
     const page = await visit('pk_refused')
     await launcher(page).click()
     await field(page).fill('Refused')
@@ -153,7 +153,7 @@ describe('a visitor of the shop', () => {
     expect(gateway.conversation('pk_lost_answer').messages).toHaveLength(1)
   })
 
-  it.runIf(isLong)('sees that the chat has ended, and can start a new chat', async () => {
+  itLong('sees that the chat has ended, and can start a new chat', async () => {
     const page = await visit('pk_friendly')
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -182,7 +182,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it('keeps the scroll position while older messages load', async () => {
+  itLong('keeps the scroll position while older messages load', async () => {
     const page = await visit('pk_friendly')
     await launcher(page).click()
     await page.getByText('We are online').waitFor()
@@ -201,7 +201,7 @@ describe('a visitor of the shop', () => {
     expect(complaints).toEqual([])
   })
 
-  it.runIf(isLong)('sees the newest message above the keyboard of a phone', async () => {
+  itLong('sees the newest message above the keyboard of a phone', async () => {
     const page = await visit('pk_friendly', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true })
     await launcher(page).tap()
     await page.getByText('We are online').waitFor()
@@ -224,7 +224,7 @@ describe('a visitor of the shop', () => {
   })
 })
 
-it('these tests record violations of the page’s Content-Security-Policy (check of the test itself)', async () => {
+itLong('these tests record violations of the page’s Content-Security-Policy (check of the test itself)', async () => {
   const page = await visit('pk_friendly')
   await page.locator('main').evaluate((main) => main.setAttribute('style', 'color: red'))
   await expect.poll(() => complaints.join()).toContain('CSP: style-src-attr')

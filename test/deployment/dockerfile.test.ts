@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { validate } from 'dockerfile-utils'
 import { describe, expect, it } from 'vitest'
+import { itLong } from '../support/is-long.ts'
 import { readDockerfile, root } from './dockerfile.ts'
 import { partNames, parts } from './settings.ts'
 
@@ -24,7 +25,7 @@ describe('the Dockerfile', () => {
     }
   })
 
-  it('the health check of the images succeeds for 200 only, and fails if no part listens or answers', async () => {
+  itLong('the health check of the images succeeds for 200 only, and fails if no part listens or answers', async () => {
     let status = 200
     const server = createServer(({ url }, response) => {
       if (status !== 0) response.writeHead(url === '/readyz' ? status : 404).end()

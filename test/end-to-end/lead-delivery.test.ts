@@ -3,6 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DeliveryStatus, FailureReason, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { itLong } from '../support/is-long.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import type { Operator } from '../support/operator.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
@@ -123,7 +124,7 @@ describe('a lead', () => {
     expect((verified as { data: object }).data).toEqual({ reference: leadId, email: 'zoë@example.com' })
   })
 
-  it('is retried with the same bytes and id after a 503', async () => {
+  itLong('is retried with the same bytes and id after a 503', async () => {
     let calls = 0
     receiver.on('/not-ready', (_request, response) => response.writeHead(calls++ === 0 ? 503 : 200).end())
     const { subscriptionId } = await subscribe('/not-ready')
@@ -158,7 +159,7 @@ describe('a lead', () => {
     ])
   })
 
-  it('is held while its subscription is disabled and arrives after it is enabled', async () => {
+  itLong('is held while its subscription is disabled and arrives after it is enabled', async () => {
     let status = 503
     receiver.on('/not-yet', (_request, response) => response.writeHead(status).end())
     const { subscriptionId } = await subscribe('/not-yet')
@@ -207,7 +208,7 @@ describe('the worker', () => {
     for (const secret of ['zoë', '127.0.0.1', 'whsec_', 'sha256=']) expect(log).not.toContain(secret)
   })
 
-  it('stops on SIGTERM and delivers later leads after a restart', async () => {
+  itLong('stops on SIGTERM and delivers later leads after a restart', async () => {
     worker.kill('SIGTERM')
     expect((await worker.exited).code).toBe(0)
     const { subscriptionId } = await subscribe('/200?later')

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { DemoFile } from '../../dev/demo-seed.ts'
-import { isLong } from '../support/is-long.ts'
+import { isLong, itLong } from '../support/is-long.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { startVisitor } from '../support/visitor.ts'
@@ -156,7 +156,7 @@ describe('npm start', () => {
     expect(['AttemptNotRetryable', undefined]).toContain(JSON.parse(retried).code)
   })
 
-  it.runIf(isLong)('stops its database engine on Ctrl-C and keeps all data for the next start', async () => {
+  itLong('stops its database engine on Ctrl-C and keeps all data for the next start', async () => {
     const visitor = await newVisitor()
     await visitor.send('Keep this')
     const before = await visitor.history()
@@ -171,7 +171,7 @@ describe('npm start', () => {
     expect((await visitor.send('And this')).body.sequence).toBe(2)
   })
 
-  it.runIf(isLong)('keeps every acknowledged message after SIGKILL', async () => {
+  itLong('keeps every acknowledged message after SIGKILL', async () => {
     const visitor = await newVisitor()
     const stream = await visitor.openStream()
     for (let index = 0; index < 30; index += 1) await visitor.sendUntilAccepted(`message ${index}`)
@@ -189,20 +189,17 @@ describe('npm start', () => {
     ['LOG_LEVEL', 'chatty'],
     ['GRANT_LIFETIME_SECONDS', '-7'],
   ]
-  it.runIf(isLong).each(invalid)(
-    'does not start with an invalid %s, and prints the allowed values',
-    async (setting, value) => {
-      const env = { ...ports, DATA_DIR: join(dataDir, 'other'), [setting]: value }
-      const failed = await startProcess({ entry: 'dev/start.ts', name: 'npm start', env })
-      expect(await failed.exited).toEqual({ code: 2, signal: null })
-      expect(failed.output()).toContain(`${setting} must be`)
-      expect(failed.output()).not.toContain(value)
-    },
-  )
+  itLong.each(invalid)('does not start with an invalid %s, and prints the allowed values', async (setting, value) => {
+    const env = { ...ports, DATA_DIR: join(dataDir, 'other'), [setting]: value }
+    const failed = await startProcess({ entry: 'dev/start.ts', name: 'npm start', env })
+    expect(await failed.exited).toEqual({ code: 2, signal: null })
+    expect(failed.output()).toContain(`${setting} must be`)
+    expect(failed.output()).not.toContain(value)
+  })
 })
 
 describe('core and gateway started separately', () => {
-  it.runIf(isLong)('find each other in a new data folder, even if the gateway starts first', async () => {
+  itLong('find each other in a new data folder, even if the gateway starts first', async () => {
     const folder = join(dataDir, 'apart')
     const [corePort, gatewayPort] = [await freePort(), await freePort()]
     const env = { DATA_DIR: folder, LOG_LEVEL: 'warn', CORE_PORT: `${corePort}`, GATEWAY_PORT: `${gatewayPort}` }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, expect, it } from 'vitest'
+import { itLong } from '../support/is-long.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -64,7 +65,7 @@ it('a text that a person enters has LF for every line end, wherever it enters', 
   expect([title, greeting, translations.de?.greeting]).toEqual([stored, stored, stored])
 })
 
-it('a phone number of any script is accepted by forms, stored as E.164, suppressed and found', async () => {
+itLong('a phone number of any script is accepted by forms, stored as E.164, suppressed and found', async () => {
   const { messaging, leads, workspaces } = stack.operator()
   const { siteKey, workspaceId } = stack.demo
   await workspaces.updateInstallation({

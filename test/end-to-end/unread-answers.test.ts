@@ -2,12 +2,13 @@ import { once } from 'node:events'
 import { ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { Gauge, Registry } from 'prom-client'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, onTestFinished, vi } from 'vitest'
 import { serveHealth } from '../../delivery/health.ts'
 import { boundServer } from '../../platform/http/bounded-server.ts'
 import { serveMetrics } from '../../platform/observability/metrics-server.ts'
 import { createDemoSite } from '../../widget/demo/server.ts'
 import { freePort } from '../support/free-port.ts'
+import { itLong } from '../support/is-long.ts'
 import { until } from '../support/until.ts'
 
 const CLIENTS = 10
@@ -63,7 +64,7 @@ const servers = [
 ] as const
 
 describe.each(servers)('clients of %s that do not read their answers', (_, path, start) => {
-  it('are disconnected with too many waiting requests, and others are answered', async () => {
+  itLong('are disconnected with too many waiting requests, and others are answered', async () => {
     const port = await start()
     const ended = Array.from({ length: CLIENTS }, () => once(askWithoutReading(port, path, TOO_MANY).resume(), 'close'))
     await Promise.all(ended)
@@ -72,7 +73,7 @@ describe.each(servers)('clients of %s that do not read their answers', (_, path,
 })
 
 describe('clients of the metrics port that do not read their answers', () => {
-  it('get no further answer before the network has taken the previous one', async () => {
+  itLong('get no further answer before the network has taken the previous one', async () => {
     const port = await startMetrics()
     const answers = vi.spyOn(ServerResponse.prototype, 'end')
     onTestFinished(() => answers.mockRestore())

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
+import { itLong } from '../support/is-long.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { newSite } from '../support/resources.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -15,7 +16,7 @@ beforeAll(async () => {
 })
 
 describe('the presence of a visitor over two gateways and two cores', () => {
-  it('reaches operators on both cores, whichever gateway has the stream or receives the report', async () => {
+  itLong('reaches operators on both cores, whichever gateway has the stream or receives the report', async () => {
     const inboxes = [0, 1].map((core) => followPresence(stack.operator(core), stack.demo.workspaceId))
     const visitor = await stack.newVisitor()
     const { conversationId } = visitor.session

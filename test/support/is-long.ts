@@ -1,5 +1,12 @@
+import { it } from 'vitest'
+
+const mode = (import.meta as { env?: { MODE?: string } }).env?.MODE
+
 /** True during `npm run test:long`. Tests then run more repetitions. */
-export const isLong = (import.meta as { env?: { MODE?: string } }).env?.MODE === 'long'
+export const isLong = mode === 'long'
+
+/** A test that `npm test` skips: it kills processes, repeats runs or takes seconds. */
+export const itLong = it.skipIf(mode === 'test')
 
 /**
  * Returns the parameters of a property test. `npm run test:long` checks `all` cases, and `npm test`

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { MongoClient } from 'mongodb'
 import { afterAll, describe, expect, it } from 'vitest'
+import { itLong } from './is-long.ts'
 import { freePort, startProcess } from './processes.ts'
 import { testDatabase } from './test-database.ts'
 
@@ -46,7 +47,7 @@ describe('startProcess', () => {
     await expect(start).rejects.toThrow(/broken ended \(code 3\)[\s\S]*no such setting/)
   })
 
-  it('startProcess ends the process when its parent is killed', async () => {
+  itLong('startProcess ends the process when its parent is killed', async () => {
     const guard = join(import.meta.dirname, 'end-with-parent.ts')
     const idle = program('idle.mjs', `console.log('pid ' + process.pid); setInterval(() => {}, 1000)`)
     const parent = program(

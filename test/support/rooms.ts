@@ -3,7 +3,7 @@
  * folder itself. A key also counts for the folders below it.
  */
 export const testsOfRoom: Record<string, string[]> = {
-  'admin/explain': ['admin/commands', 'test/end-to-end/explain'],
+  'admin/explain': ['admin/commands'],
   browser: ['widget/src/transport', 'widget/test/typing'],
   'console/src/alerts': ['console/test/alerts.test'],
   'console/src/changes': ['console/test/management.test'],

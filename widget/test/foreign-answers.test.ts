@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { someOf } from '../../test/support/is-long.ts'
 import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
@@ -41,7 +42,7 @@ function startBehindProxy(route: string, answer: () => Response) {
   }
 }
 
-describe.each(Object.keys(answers))('if a proxy, not the service, answers with %s', (name) => {
+describe.each(someOf(Object.keys(answers), 3))('if a proxy, not the service, answers with %s', (name) => {
   const answer = answers[name]!
 
   it('the client retries a renewal that a proxy answered, and keeps the session', async () => {

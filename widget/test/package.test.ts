@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { build } from 'vite'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { isLong, itLong } from '../../test/support/is-long.ts'
 import { buildWidgetIfStale } from '../build.ts'
 
 const run = promisify(execFile)
@@ -77,7 +77,7 @@ it('importing the npm package outside of a browser works and has no side effects
   expect(stdout.trim()).toBe('false 0')
 })
 
-it.each(isLong ? ['nodenext', 'bundler'] : ['nodenext'])(
+itLong.each(isLong ? ['nodenext', 'bundler'] : ['nodenext'])(
   'the types of the npm package compile with module resolution %s',
   async (moduleResolution) => {
     await writeFile(join(project, 'consumer.ts'), consumer)

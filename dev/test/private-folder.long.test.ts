@@ -3,7 +3,7 @@ import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { itLong } from '../../test/support/is-long.ts'
 import { freePort, inheritedEnvironment, startProcess } from '../../test/support/processes.ts'
 import { makePrivate } from '../private-folder.ts'
 
@@ -53,7 +53,7 @@ describe('no other user can access anything in the data folder', () => {
     expect(readdirSync(dataDir, { recursive: true }).length).toBeGreaterThan(20)
   })
 
-  it.runIf(isLong)('after a start in a folder with open files, a backup and a restore', async () => {
+  itLong('after a start in a folder with open files, a backup and a restore', async () => {
     mkdirSync(dataDir)
     chmodSync(dataDir, 0o755)
     await withCore(async () => expect(accessible(dataDir)).toEqual([]))

@@ -6,7 +6,7 @@ import type { Readable, Writable } from 'node:stream'
 import { MongoClient } from 'mongodb'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { isLong } from '../../test/support/is-long.ts'
+import { itLong } from '../../test/support/is-long.ts'
 import { isAlive } from '../../test/support/proc.ts'
 import { attachEngine, type Engine } from '../engine/engine.ts'
 import { enginePlace, engineUri } from '../engine/engine-place.ts'
@@ -90,7 +90,7 @@ describe('engines', () => {
     expect(await found.countDocuments()).toBe(1)
   })
 
-  it.runIf(isLong)('an engine is shared by a process that starts later and hosts no engine itself', async () => {
+  itLong('an engine is shared by a process that starts later and hosts no engine itself', async () => {
     const holder = startHolder()
     await holder.attached()
     const engine = await attach()
@@ -144,7 +144,7 @@ describe('engines', () => {
     await written.insertOne({ _id: 2 })
   })
 
-  it.runIf(isLong)('an engine is taken over when its host stops cleanly', async () => {
+  itLong('an engine is taken over when its host stops cleanly', async () => {
     const first = await attach()
     const holder = startHolder()
     await holder.attached()
@@ -153,7 +153,7 @@ describe('engines', () => {
     await items(engineUri(dataDir)).insertOne({ _id: 1 })
   })
 
-  it.runIf(isLong)('an engine leaves no process and no socket when stopped', async () => {
+  itLong('an engine leaves no process and no socket when stopped', async () => {
     const engine = await attach()
     const place = enginePlace(dataDir)
     expect(existsSync(place.socketPath)).toBe(true)
@@ -163,7 +163,7 @@ describe('engines', () => {
     expect(readdirSync(place.scratchDir)).toEqual([])
   })
 
-  it.runIf(isLong)('a starting engine removes the files of a killed engine', async () => {
+  itLong('a starting engine removes the files of a killed engine', async () => {
     const engine = await attach()
     process.kill(engine.pids[0] ?? 0, 'SIGKILL')
     await expect.poll(() => engine.pids, { timeout: 90_000 }).toHaveLength(2)
@@ -177,7 +177,7 @@ describe('engines', () => {
     expect(engine.pids.map(isAlive)).toEqual([true])
   })
 
-  it.runIf(isLong)('an engine leaves nothing running when its start is aborted', async () => {
+  itLong('an engine leaves nothing running when its start is aborted', async () => {
     const leaving = new AbortController()
     const starting = attachEngine({ dataDir, logger: silent, signal: leaving.signal })
     await expect.poll(() => existsSync(join(dataDir, 'mongodb')), { interval: 1, timeout: 90_000 }).toBe(true)
@@ -205,7 +205,7 @@ describe('data folders of engines', () => {
     })
   })
 
-  it.runIf(isLong)('a data folder whose engine does not respond is rejected', async () => {
+  itLong('a data folder whose engine does not respond is rejected', async () => {
     const engine = await attach()
     process.kill(engine.pids[0] ?? 0, 'SIGSTOP')
     atEnd.push(() => process.kill(engine.pids[0] ?? 0, 'SIGCONT'))

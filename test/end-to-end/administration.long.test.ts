@@ -11,7 +11,7 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { adminHere, type CommandResult } from '../support/admin.ts'
 import { signAssertion } from '../support/assertion.ts'
 import { freePort } from '../support/free-port.ts'
-import { isLong } from '../support/is-long.ts'
+import { isLong, itLong } from '../support/is-long.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -128,7 +128,7 @@ describe('npm run migrate', () => {
 })
 
 describe('the administration command', () => {
-  it.runIf(isLong)(
+  itLong(
     'runs the commands exactly as docs/operating.md prints them',
     async () => {
       const text = readFileSync(join(root, 'docs/operating.md'), 'utf8').split('\n## Administer')[1]!

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { accessibilityFindings } from '../../console/test/test-console.ts'
 import { startDeliveryWorker } from '../support/delivery-worker.ts'
-import { isLong } from '../support/is-long.ts'
+import { itLong } from '../support/is-long.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { bubbles, field, openChat, openShop, type Shop, untilSent, write } from '../support/shop.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -180,7 +180,7 @@ describe('a person on the suppression list', () => {
     await setForm(false)
   })
 
-  test.runIf(isLong)('has leads whose retries stop, while leads of other people are still retried', async () => {
+  itLong('has leads whose retries stop, while leads of other people are still retried', async () => {
     const { workspaceId } = shop
     const { leads, workspaces } = shop.operator
     const receiver = await startReceiver()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isLong } from '../support/is-long.ts'
+import { itLong } from '../support/is-long.ts'
 import { until } from '../support/until.ts'
 import { expectAccessible, field, online, useFeatures, write } from './widget-feature-page.ts'
 
@@ -71,46 +71,43 @@ describe('the form before a chat', () => {
 })
 
 describe('the offline form', () => {
-  it.runIf(isLong)(
-    'marks fields that the service rejects, can be skipped to write a message, and captures a lead',
-    async () => {
-      const offline = { fields: [{ name: 'email', label: 'Email address', type: 'email', required: true }] }
-      await features.configure({ offlineForm: true }, { offline })
-      const { page, conversationId } = await features.visit(async (route) => {
-        const response = await route.fetch()
-        await route.fulfill({ response, json: { ...(await response.json()), availability: { online: false } } })
-      })
-      await page.getByRole('heading', { name: 'We are away at the moment' }).waitFor()
-      await expectAccessible(page)
-      await page.getByRole('button', { name: 'Write a message instead' }).click()
-      expect(await field(page).evaluate((element) => element.matches(':focus'))).toBe(true)
-      await page.getByRole('button', { name: 'Leave your details instead' }).click()
-      const email = page.getByLabel('Email address')
-      await email.fill('ada@example.com')
+  itLong('marks fields that the service rejects, can be skipped to write a message, and captures a lead', async () => {
+    const offline = { fields: [{ name: 'email', label: 'Email address', type: 'email', required: true }] }
+    await features.configure({ offlineForm: true }, { offline })
+    const { page, conversationId } = await features.visit(async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, json: { ...(await response.json()), availability: { online: false } } })
+    })
+    await page.getByRole('heading', { name: 'We are away at the moment' }).waitFor()
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'Write a message instead' }).click()
+    expect(await field(page).evaluate((element) => element.matches(':focus'))).toBe(true)
+    await page.getByRole('button', { name: 'Leave your details instead' }).click()
+    const email = page.getByLabel('Email address')
+    await email.fill('ada@example.com')
 
-      const refusal = {
-        code: 'ValidationFailed',
-        retryable: false,
-        terminal: false,
-        correlationId: 'cor_1',
-        issues: [{ path: '/fields/email', rule: 'format' }],
-      }
-      const headers = { 'Access-Control-Allow-Origin': features.shop().origin }
-      await page.route('**/forms/offline', (route) => route.fulfill({ status: 400, json: refusal, headers }), {
-        times: 1,
-      })
-      await page.getByRole('button', { name: 'Send details' }).click()
-      await page.getByText('Please enter an email address').waitFor()
-      expect(await email.evaluate((input) => input.matches(':focus'))).toBe(true)
-      expect(await page.getByText('We got your details.').count()).toBe(0)
+    const refusal = {
+      code: 'ValidationFailed',
+      retryable: false,
+      terminal: false,
+      correlationId: 'cor_1',
+      issues: [{ path: '/fields/email', rule: 'format' }],
+    }
+    const headers = { 'Access-Control-Allow-Origin': features.shop().origin }
+    await page.route('**/forms/offline', (route) => route.fulfill({ status: 400, json: refusal, headers }), {
+      times: 1,
+    })
+    await page.getByRole('button', { name: 'Send details' }).click()
+    await page.getByText('Please enter an email address').waitFor()
+    expect(await email.evaluate((input) => input.matches(':focus'))).toBe(true)
+    expect(await page.getByText('We got your details.').count()).toBe(0)
 
-      await email.fill('ada@example.org')
-      await page.getByRole('button', { name: 'Send details' }).click()
-      await page.getByText('We got your details.').waitFor()
-      expect(await features.leadsOf(conversationId)).toMatchObject([{ fields: { email: 'ada@example.org' } }])
-      await features.configure({ offlineForm: false })
-    },
-  )
+    await email.fill('ada@example.org')
+    await page.getByRole('button', { name: 'Send details' }).click()
+    await page.getByText('We got your details.').waitFor()
+    expect(await features.leadsOf(conversationId)).toMatchObject([{ fields: { email: 'ada@example.org' } }])
+    await features.configure({ offlineForm: false })
+  })
 })
 
 describe('the end of the opening hours', () => {

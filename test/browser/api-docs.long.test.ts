@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { SITE } from '../../gateway/test/test-core.ts'
 import { startTestGateway } from '../../gateway/test/test-gateway.ts'
 import { sharedChromium } from '../support/chromium.ts'
-import { isLong } from '../support/is-long.ts'
+import { itLong } from '../support/is-long.ts'
 
 let browser: Browser
 beforeAll(async () => {
@@ -38,7 +38,7 @@ describe('the API documentation page', () => {
     await page.close()
   })
 
-  it.runIf(isLong)('sends a test request with the origin that the reader enters', async () => {
+  itLong('sends a test request with the origin that the reader enters', async () => {
     const { url, page, requestedUrls, errors } = await openDocs()
     await page.getByText('Read the public configuration').first().click()
     await page.getByRole('button', { name: /^Test Request.*get .*config/ }).click()

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { isLong } from '../support/is-long.ts'
+import { isLong, itLong } from '../support/is-long.ts'
 import {
   bubbles,
   expectEachOnce,
@@ -72,7 +72,7 @@ describe('a visitor of the shop', () => {
     await context.close()
   })
 
-  it.runIf(isLong)('can chat in each of three tabs, which together have at most two streams', async () => {
+  itLong('can chat in each of three tabs, which together have at most two streams', async () => {
     const visit = await shop.visit()
     const pages = [visit.page, await shop.openTab(visit), await shop.openTab(visit)]
     for (const [index, page] of pages.entries()) {
