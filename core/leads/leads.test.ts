@@ -157,6 +157,7 @@ describe('a conversation with a form and no message', () => {
       workspaceId,
       changed: ({ events }) => seen.push(...events.map(({ type }) => type)),
       noted() {},
+      removed() {},
       ready() {},
     })
     await Promise.all([...cores.cores, ...cores.cores].map((core) => core.leads.submitForm(submission)))
