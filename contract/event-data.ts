@@ -10,6 +10,8 @@ export interface EventFacts {
   redactedAt?: Date | undefined
   /** Name of the author or of the assigned agent. */
   displayName?: string | undefined
+  /** Time of an unseen message. */
+  sentAt?: string | undefined
   sessionId?: string | undefined
   leftReason?: EventData<'visitor.left'>['reason'] | undefined
   tag?: string | undefined
@@ -68,6 +70,10 @@ const data: { [Type in FeedEventType]: (facts: EventFacts) => EventData<Type> } 
   'message.visitor': ofMessage,
   'message.agent': ofMessage,
   'message.bot': ofMessage,
+  'message.unseen': (facts) => {
+    const { messageId = '', sentAt = '' } = facts
+    return { ...ofConversation(facts), reference: messageId, messageId, sentAt }
+  },
   'message.redacted': (facts) => {
     const { messageId = '' } = facts
     return { ...ofConversation(facts), reference: messageId, messageId }

@@ -149,6 +149,22 @@ export const deliveryEvents = {
     data: Type.Object({ ...Conversation.properties, reference: Id('the message'), messageId: Type.String() }),
     example: { reference: 'msg_test', messageId: 'msg_test', conversationId: 'cnv_test' },
   }),
+  'message.unseen': conversationKind({
+    when: 'no device of the visitor has shown an answer for the time that the website sets',
+    hasLeadFields: true,
+    data: Type.Object({
+      ...Conversation.properties,
+      reference: Id('the message'),
+      messageId: Type.String(),
+      sentAt: Type.String(),
+    }),
+    example: {
+      reference: 'msg_test',
+      messageId: 'msg_test',
+      conversationId: 'cnv_test',
+      sentAt: '2026-01-01T00:00:00.000Z',
+    },
+  }),
   'human.requested': conversation('a bot asked for a person, and is stopped'),
   'bot.stopped': conversation('an operator stopped the bots of the conversation'),
   'bot.resumed': conversation('an operator gave the conversation back to its bot'),
@@ -210,4 +226,5 @@ export const leadEventTypes = [
   'lead.captured',
   'lead.delivered',
   'lead.delivery-failed',
+  'message.unseen',
 ] as const satisfies DeliveryEventType[]

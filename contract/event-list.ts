@@ -19,6 +19,7 @@ export const eventList: Record<string, string> = {
   'message.agent': 'a message of an agent was accepted',
   'message.bot': 'a message of a bot was accepted',
   'message.redacted': 'an operator withdrew a message',
+  'message.unseen': 'no device of the visitor has shown an answer for the time that the website sets',
   'human.requested': 'a bot asked for a person, and is stopped',
   'bot.stopped': 'an operator stopped the bots of the conversation',
   'bot.resumed': 'an operator gave the conversation back to its bot',
@@ -34,4 +35,5 @@ export const leadEventTypes: string[] = [
   'lead.captured',
   'lead.delivered',
   'lead.delivery-failed',
+  'message.unseen',
 ]

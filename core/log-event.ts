@@ -59,6 +59,7 @@ const operatorEventTypes = [
   'conversation.tagged',
   'conversation.untagged',
   'form.submitted',
+  'message.unseen',
 ] as const
 
 /** Types of events for operators. No stream of a visitor sends them. */
@@ -151,8 +152,10 @@ interface EventData extends Partial<Rating> {
   purpose?: string
   /** Only in `conversation.tagged` and `conversation.untagged`. */
   tag?: string
-  /** Only in `form.submitted`. */
+  /** Only in `form.submitted`, and in `message.unseen` if the visitor has left an address. */
   leadId?: string
+  /** Only in `message.unseen`: time of the message. */
+  sentAt?: string
   expiresAt?: string
 }
 
@@ -207,6 +210,8 @@ export const operationKeys = {
   /** Key of an event about a session: its end or its identification. */
   session: (sessionId: string, type: EventType) => keyOf('session', sessionId, type),
   messageState: (messageId: string, state: MessageState) => keyOf('state', messageId, state),
+  /** Key of the event that a message is unseen. */
+  unseen: (sequence: number) => keyOf('unseen', String(sequence)),
   form: (formSubmissionId: string) => keyOf('form', formSubmissionId),
   /** Key of a visitor's rating. */
   rating: (sessionId: string, idempotencyKey: string) => keyOf('rating', sessionId, idempotencyKey),

@@ -35,6 +35,8 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
   reviewAt?: Date
   /** Operators' notes, oldest first. Only `notesOf` reads them. */
   notes?: Note[]
+  /** Time to look whether the visitor has seen the answers. Set while there may be an unseen one. */
+  unseenAt?: Date
   /** Time of the next review. Set if the conversation is kept although its period is over. */
   postponedUntil?: Date
 }
@@ -63,6 +65,10 @@ export interface ConversationStore {
    * the position of the takeover event in the log. Changes nothing if a higher sequence is stored.
    */
   setLastSession(conversationId: string, lastSession: { sequence: number; sessionId: string }): Promise<void>
+  /** Returns conversations whose time to look for unseen messages is in this range, the earliest first. */
+  unseenAt(after: Date, until: Date, limit: number): Promise<{ conversationId: string; unseenAt: Date }[]>
+  /** Moves or removes the time to look for unseen messages. Returns false if it has changed meanwhile. */
+  moveUnseenAt(conversationId: string, from: Date, to: Date | undefined): Promise<boolean>
   /** Records that conversations were closed, reopened or rated. The log already has the events. */
   recordStatus(changes: StatusChange[]): Promise<void>
   /**
@@ -142,12 +148,12 @@ export function createConversationStore({
 
     async recordActivity(activities) {
       await conversations.bulkWrite(
-        activities.map(({ conversationId, ...activity }) => ({
+        activities.map(({ conversationId, unseenAt, ...activity }) => ({
           updateOne: {
             // `$max` makes the order of updates irrelevant, so the filter needs only the id. A
             // filter with a condition would cost three times as much.
             filter: { _id: conversationId },
-            update: { $max: activity },
+            update: { $max: activity, ...(unseenAt && { $min: { unseenAt } }) },
           },
         })),
         // These fields are derived from the log and repaired after a fault, so the write does not
@@ -166,6 +172,21 @@ export function createConversationStore({
         .limit(limit)
         .toArray()
       return found.flatMap(({ queue }) => queue?.waitingSince ?? [])
+    },
+
+    async unseenAt(after, until, limit) {
+      const due = { unseenAt: { $gt: after, $lte: until }, ...notErasing }
+      const found = conversations.find(due, { projection: { unseenAt: 1 }, hint: 'by_unseen' })
+      return (await found.sort({ unseenAt: 1 }).limit(limit).toArray()).map(({ _id, unseenAt }) => ({
+        conversationId: _id,
+        unseenAt: unseenAt!,
+      }))
+    },
+
+    async moveUnseenAt(conversationId, from, to) {
+      const update = to ? { $set: { unseenAt: to } } : { $unset: { unseenAt: '' as const } }
+      const { modifiedCount } = await conversations.updateOne({ _id: conversationId, unseenAt: from }, update)
+      return modifiedCount === 1
     },
 
     async setLastSession(conversationId, lastSession) {
@@ -286,7 +307,16 @@ export function createConversationStore({
 }
 
 function conversationOf(document: ConversationDocument, history: string): Conversation {
-  const { _id, lastSession, erasing: _, reviewAt: __, postponedUntil: ___, notes: ____, ...rest } = document
+  const {
+    _id,
+    lastSession,
+    erasing: _,
+    reviewAt: __,
+    postponedUntil: ___,
+    notes: ____,
+    unseenAt: _____,
+    ...rest
+  } = document
   const { closedSequence = 0, lastSequence = 0, queue } = rest
   return {
     conversationId: _id,

@@ -16,6 +16,7 @@ import {
   ratingOf,
   tagIssue,
 } from './model.ts'
+import { firstLookMs } from './unseen-messages.ts'
 
 interface ConversationPage {
   conversations: Conversation[]
@@ -84,6 +85,9 @@ export function createInbox(dependencies: {
     if (earlier && earlier.lastSequence >= sequence) return
     const sessionId = message?.sessionId ?? event.sessionId
     const lastSession = sessionId === undefined ? earlier?.lastSession : { sequence, sessionId }
+    const unseenAt =
+      earlier?.unseenAt ??
+      (event.type === 'message.received' ? new Date(occurredAt.getTime() + firstLookMs) : undefined)
     const botAuthor = botAuthorOf(event) ?? earlier?.botAuthor
     queued.set(conversationId, {
       conversationId,
@@ -92,6 +96,7 @@ export function createInbox(dependencies: {
       ...(lastSession && { lastSession }),
       ...(botAuthor && { botAuthor }),
       queue: queuePlaceOf(event),
+      ...(unseenAt && { unseenAt }),
     })
   }
 

@@ -141,6 +141,8 @@ export interface Activity {
   /** Author of the last message of a bot. */
   botAuthor?: { sequence: number; bot: Agent }
   queue: QueuePlace
+  /** Time to look whether the visitor has seen the answers. An earlier time stays. */
+  unseenAt?: Date
 }
 
 export interface MessageStateChange {

@@ -51,7 +51,7 @@ export function createRatings(dependencies: {
   const { access, consents, log, events, guardedAppends, readEnds, store } = dependencies
 
   async function stateAt(conversationId: string, through: number) {
-    const newest = await events.newestOf(deciding, { conversationId, through })
+    const [newest] = await events.newestOf(deciding, { conversationId, through }, 1)
     return newest && states[newest.type]
   }
 

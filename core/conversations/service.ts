@@ -31,6 +31,7 @@ import type { TagStore } from './tag-store.ts'
 import { createTags } from './tags.ts'
 import { createTyping } from './typing.ts'
 import type { TypingStore } from './typing-store.ts'
+import { createUnseenMessages } from './unseen-messages.ts'
 import { createVisitorPresence } from './visitor-presence.ts'
 
 interface ConversationStores {
@@ -48,6 +49,7 @@ const reconcileEveryMs = 10_000
 const missedMessagesEveryMs = 3000
 const presenceEveryMs = 200
 const measureEveryMs = 10_000
+const unseenEveryMs = 30_000
 /** Maximum number of workspaces, and of waiting people, that one measurement counts. */
 const countedMax = 1_000
 /** A visitor whose last message is older does not count as waiting. */
@@ -85,13 +87,14 @@ export function createConversationService(
   )
   const guardedAppends = createGuardedAppends({ log, events })
   const hasSiteCapability = createSiteCapabilities({ sessions: stores.sessions, installations })
+  const readEnds = (ids: string[]) => logHeads.learn(ids, (each) => events.ends(each, { committed: true }))
   const ratings = createRatings({
     access,
     consents,
     log,
     events,
     guardedAppends,
-    readEnds: (ids) => logHeads.learn(ids, (each) => events.ends(each, { committed: true })),
+    readEnds,
     store: conversations,
   })
   const assignments = createAssignments({
@@ -162,6 +165,17 @@ export function createConversationService(
     now,
   })
 
+  const unseenMessages = createUnseenMessages({
+    store: conversations,
+    events,
+    log,
+    readEnds,
+    sessions: stores.sessions,
+    installations,
+    contactsOf,
+    now,
+  })
+
   const tags = createTags({ store: conversations, tagStore: stores.tags, log, conversationAccess, now })
 
   const visitorPresence = createVisitorPresence({ now })
@@ -199,7 +213,9 @@ export function createConversationService(
     inbox,
     inboxWatch,
     visitorPresence,
+    unseenMessages,
     jobs: [
+      createJob({ name: 'tell about unseen messages', everyMs: unseenEveryMs, run: unseenMessages.tell, logger }),
       createJob({ name: 'expire typing', everyMs: typingEveryMs, run: typing.endOverdue, logger }),
       createJob({
         name: 'reconcile conversations',

@@ -32,6 +32,7 @@ export const indexes: IndexPlan[] = [
     { workspaceId: 1, 'queue.waitingSince': 1, _id: 1 },
     { name: 'by_waiting', partialFilterExpression: { 'queue.waitingSince': { $exists: true } } },
   ],
+  ['conversations', { unseenAt: 1 }, { name: 'by_unseen', partialFilterExpression: { unseenAt: { $exists: true } } }],
   [
     'conversations',
     { workspaceId: 1, 'queue.open': 1, 'assignment.agent.displayName': 1 },

@@ -1,4 +1,5 @@
 import { type EventFacts, eventData } from '../../contract/event-data.ts'
+import { sentFields } from '../../contract/lead-fields.ts'
 import { type DeliveryContent, leadContent } from '../deliveries/new-delivery.ts'
 import type { LeadSubscription } from '../destinations/model.ts'
 import { isHook } from '../destinations/policy-model.ts'
@@ -17,6 +18,7 @@ function factsOf({ entry, event }: FeedEvent): EventFacts {
     body: message?.body,
     redactedAt: message?.redactedAt,
     displayName: message?.author.displayName ?? data?.agent?.displayName,
+    sentAt: data?.sentAt,
     sessionId,
     leftReason: event && reasonOf(event),
     tag: data?.tag,
@@ -31,6 +33,10 @@ function factsOf({ entry, event }: FeedEvent): EventFacts {
   }
 }
 
+/** Returns the mapped fields of the address that belongs to an unseen message. */
+const fieldsOf = ({ entry, lead }: FeedEvent, to: To) =>
+  entry.type === 'message.unseen' && lead && !isHook(to) ? sentFields(lead.fields, to) : {}
+
 /** Returns what a destination gets for an event. Only lead subscriptions get fields of the lead. */
 export function contentOf(event: FeedEvent, to: To): DeliveryContent {
   const { entry, lead } = event
@@ -39,6 +45,6 @@ export function contentOf(event: FeedEvent, to: To): DeliveryContent {
   const content =
     type === 'lead.captured' && lead && !isHook(to)
       ? leadContent(lead, to, type)
-      : ({ eventType, data: eventData(eventType, factsOf(event)) } as DeliveryContent)
+      : ({ eventType, data: { ...eventData(eventType, factsOf(event)), ...fieldsOf(event, to) } } as DeliveryContent)
   return { ...content, leadId, conversationId, messageSequence: event.event?.message && sequence, occurredAt }
 }

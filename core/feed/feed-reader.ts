@@ -127,15 +127,14 @@ export function createFeedReader(dependencies: {
       const { source, conversationId, sequence = 0, leadId } = entry
       const cursor = cursorOf(workspaceId, entry.number)
       if (source === undefined) return []
-      if (leadId !== undefined) {
-        const lead = byId.get(leadId)
-        return lead?.workspaceId === workspaceId ? [{ cursor, entry, lead }] : []
-      }
+      const named = byId.get(leadId ?? '')
+      const lead = named?.workspaceId === workspaceId ? named : undefined
+      if (leadId !== undefined && conversationId === undefined) return lead ? [{ cursor, entry, lead }] : []
       if (conversationId === undefined) return [{ cursor, entry }]
       if (!readable.has(conversationId)) return []
       if (sequence === 0) return [{ cursor, entry }]
       const event = byPlace.get(`${conversationId} ${sequence}`)
-      return event && !event.transient ? [{ cursor, entry, event }] : []
+      return event && !event.transient ? [{ cursor, entry, event, ...(lead && { lead }) }] : []
     })
   }
 

@@ -47,6 +47,7 @@ const types: Partial<Record<EventType, FeedEventType>> = {
   'rating.given': 'rating.given',
   'conversation.tagged': 'conversation.tagged',
   'conversation.untagged': 'conversation.untagged',
+  'message.unseen': 'message.unseen',
   'human.requested': 'human.requested',
   'bot.stopped': 'bot.stopped',
   'bot.resumed': 'bot.resumed',
@@ -65,9 +66,18 @@ export const isInFeed = ({ type }: LogEvent) => types[type] !== undefined
 
 /** Returns the entry of an event; undefined for an event without one. */
 export function entryOf(event: LogEvent): NewFeedEntry | undefined {
-  const { conversationId, sequence, type, occurredAt, message } = event
+  const { conversationId, sequence, type, occurredAt, message, data } = event
   const feedType = message?.author.kind === 'bot' ? 'message.bot' : types[type]
-  return feedType && { source: `${conversationId} ${sequence}`, type: feedType, occurredAt, conversationId, sequence }
+  return (
+    feedType && {
+      source: `${conversationId} ${sequence}`,
+      type: feedType,
+      occurredAt,
+      conversationId,
+      sequence,
+      leadId: data?.leadId,
+    }
+  )
 }
 
 export const creationOf = (conversationId: string, occurredAt: Date): NewFeedEntry => ({

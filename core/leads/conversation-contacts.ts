@@ -1,6 +1,7 @@
 import type { ContactsOf } from '../conversations/model.ts'
 import { normalEmail } from './contacts.ts'
 import type { LeadStore } from './lead-store.ts'
+import type { Lead } from './model.ts'
 
 /** Maximum number of leads that are read for one page of conversations. */
 const maxLeads = 500
@@ -9,16 +10,20 @@ const maxLeads = 500
 export function createContactsOf(leads: Pick<LeadStore, 'ofConversations'>): ContactsOf {
   return async (conversationIds) => {
     const found = await leads.ofConversations(conversationIds, maxLeads)
-    const contacts = found.flatMap(({ leadId, conversationId, fields }) => {
-      const name = fieldNamed(fields, 'name')
-      const email =
-        fieldNamed(fields, 'email') ?? Object.values(fields).find((value) => normalEmail(value) !== undefined)
-      if (conversationId === undefined || (name ?? email) === undefined) return []
-      return [[conversationId, { leadId, name, email }] as const]
+    const contacts = found.flatMap((lead) => {
+      const contact = contactOf(lead)
+      return lead.conversationId && contact ? [[lead.conversationId, contact] as const] : []
     })
     // The last entry of a key remains, so the newest lead must come last.
     return new Map(contacts.reverse())
   }
+}
+
+/** Returns the contact of a lead; undefined if it has neither a name nor an e-mail address. */
+export function contactOf({ leadId, fields }: Pick<Lead, 'leadId' | 'fields'>) {
+  const name = fieldNamed(fields, 'name')
+  const email = fieldNamed(fields, 'email') ?? Object.values(fields).find((value) => normalEmail(value) !== undefined)
+  return (name ?? email) === undefined ? undefined : { leadId, name, email }
 }
 
 /**

@@ -47,8 +47,8 @@ export interface EventStore {
   historyPage(query: HistoryPageQuery): Promise<HistoryPage>
   /** Returns the events of these types in a range, in order. */
   ofTypes(types: EventType[], range: Range & { before?: number }, limit: number): Promise<LogEvent[]>
-  /** Returns the newest event of these types up to a sequence. */
-  newestOf(types: EventType[], range: { conversationId: string; through: number }): Promise<LogEvent | undefined>
+  /** Returns the newest events of these types up to a sequence, the newest first. */
+  newestOf(types: EventType[], range: { conversationId: string; through: number }, limit: number): Promise<LogEvent[]>
   firstMessage(conversationId: string): Promise<LogEvent | undefined>
   /** Returns the oldest stored event of each conversation. */
   starts(conversationIds: string[]): Promise<Map<string, LogStart>>
@@ -156,10 +156,9 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return (await found.sort({ sequence: 1 }).limit(limit).toArray()).map(toEvent)
     },
 
-    async newestOf(types, { conversationId, through }) {
+    async newestOf(types, { conversationId, through }, limit) {
       const found = events.find({ conversationId, sequence: { $lte: through }, type: { $in: types } }, committed)
-      const [newest] = await found.sort({ sequence: -1 }).limit(1).toArray()
-      return newest && toEvent(newest)
+      return (await found.sort({ sequence: -1 }).limit(limit).toArray()).map(toEvent)
     },
 
     async firstMessage(conversationId) {

@@ -11,6 +11,7 @@ import {
 import type { CoreContext } from '../context.ts'
 import type { FeedEvent } from '../feed/feed-reader.ts'
 import { reasonOf } from '../feed/model.ts'
+import { contactOf } from '../leads/conversation-contacts.ts'
 import { field, integer, validate } from '../rules.ts'
 import { requiredWorkspace } from '../transport/caller.ts'
 import { toLead } from './leads/lead.ts'
@@ -91,6 +92,14 @@ function toEvent({ cursor, entry, event, lead }: FeedEvent): MessageInitShape<ty
     workflowId,
     subscriptionDisabled: disabled,
     rating: event && toRating(event),
+    unseen:
+      event?.data?.sentAt === undefined
+        ? undefined
+        : {
+            messageId: event.data.messageId ?? '',
+            sentAt: timestampFromDate(new Date(event.data.sentAt)),
+            contact: lead && contactOf(lead),
+          },
     tagChange: event?.data?.tag ? { tag: event.data.tag } : undefined,
     redactedMessageId: type === 'message.redacted' ? event?.data?.messageId : undefined,
   }

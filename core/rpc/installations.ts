@@ -22,6 +22,7 @@ import { contractLimits } from '../../contract/limits.ts'
 import type { AllFields, ProtoFields } from '../../contract/proto-fields.ts'
 import { type AvailabilityState, availabilityOf } from '../availability/availability.ts'
 import type { CoreConfig } from '../config.ts'
+import { unseenAfterDefault } from '../conversations/unseen-messages.ts'
 import { invalid } from '../errors.ts'
 import type {
   Appearance,
@@ -50,7 +51,17 @@ type SettingsRequest = Pick<CreateInstallationRequest, Exclude<keyof Installatio
 
 /** Returns the settings that a request sets. */
 export function fromSettings(request: SettingsRequest): InstallationSettings {
-  const { enabled, origins, appearance, capabilities, defaultLocale, forms, availability, consent } = request
+  const {
+    enabled,
+    origins,
+    appearance,
+    capabilities,
+    defaultLocale,
+    forms,
+    availability,
+    consent,
+    unseenAfterMinutes,
+  } = request
   return given<AllFields<InstallationSettings>>({
     enabled,
     origins: origins.length === 0 ? undefined : origins,
@@ -60,6 +71,7 @@ export function fromSettings(request: SettingsRequest): InstallationSettings {
     forms: forms && fromForms(forms),
     availability: availability && fromAvailability(availability),
     consent: consent && fromConsentPolicy(consent),
+    unseenAfterMinutes,
   })
 }
 
@@ -69,6 +81,7 @@ export function toInstallation({
   ...installation
 }: Installation): MessageInitShape<typeof InstallationSchema> {
   return {
+    unseenAfterMinutes: unseenAfterDefault,
     ...installation,
     forms: toForms(forms ?? {}),
     availability: toAvailability(availabilityOf(installation)),

@@ -123,7 +123,7 @@ export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEven
     label: data?.label ?? data?.purpose,
     rating: toRating(event),
     tag: data?.tag,
-    form: data?.leadId === undefined ? undefined : { leadId: data.leadId },
+    form: type === 'form.submitted' && data?.leadId ? { leadId: data.leadId } : undefined,
   } satisfies Record<keyof ProtoFields<InboxEvent>, unknown>
 }
 

@@ -1,6 +1,6 @@
 import type { FieldIssue } from '../../contract/errors.ts'
 import { isOriginEntry } from '../../contract/origins.ts'
-import { field, hexColour, locale, oneOf, pictureUrl, text, validate } from '../rules.ts'
+import { field, hexColour, integer, locale, oneOf, pictureUrl, text, validate } from '../rules.ts'
 import { consentPolicyIssues } from './consent-policy.ts'
 import { formDefinitionIssues } from './forms.ts'
 import type { Appearance, InstallationSettings } from './model.ts'
@@ -11,7 +11,7 @@ const maxOrigins = 64
 
 /** Throws `ValidationFailed` with every invalid field of an installation. */
 export function validateInstallation(settings: InstallationSettings) {
-  const { origins, appearance, defaultLocale, forms, availability, consent } = settings
+  const { origins, appearance, defaultLocale, forms, availability, consent, unseenAfterMinutes } = settings
   const issues: Record<keyof InstallationSettings, (FieldIssue | undefined)[]> = {
     origins: [
       field('/origins', origins, ({ length }) =>
@@ -31,6 +31,7 @@ export function validateInstallation(settings: InstallationSettings) {
     ],
     availability: availabilityIssues(availability ?? {}),
     consent: consentPolicyIssues('/consent', consent),
+    unseenAfterMinutes: [field('/unseenAfterMinutes', unseenAfterMinutes, integer(0, 1440))],
   }
   validate(...Object.values(issues).flat())
 }

@@ -116,6 +116,14 @@ export interface EventData {
     conversationId: string
     messageId: string
   }
+  /** Sent when no device of the visitor has shown an answer for the time that the website sets. */
+  'message.unseen': {
+    /** The message. */ reference: string
+    conversationId: string
+    messageId: string
+    sentAt: string
+    [field: string]: string
+  }
   /** Sent when a bot asked for a person, and is stopped. */
   'human.requested': {
     /** The conversation. */ reference: string
@@ -177,6 +185,7 @@ export const knownVersions: Record<keyof EventData, string> = {
   'message.agent': '1.0',
   'message.bot': '1.0',
   'message.redacted': '1.0',
+  'message.unseen': '1.0',
   'human.requested': '1.0',
   'bot.stopped': '1.0',
   'bot.resumed': '1.0',

@@ -13,7 +13,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Lead } from "../../lead/v1/lead_pb.js";
-import type { Agent, Message as Message$1, Rating } from "../../messaging/v1/messaging_pb.js";
+import type { Agent, ConversationContact, Message as Message$1, Rating } from "../../messaging/v1/messaging_pb.js";
 
 /**
  * Describes the file service/events/v1/events.proto.
@@ -234,7 +234,7 @@ export declare type Event = Message<"service.events.v1.Event"> & {
   visitor?: VisitorSession | undefined;
 
   /**
-   * Set in events of leads and in `workflow.handoff`.
+   * Set in events of leads, in `workflow.handoff`, and in `message.unseen` if the visitor left an address.
    *
    * @generated from field: string lead_id = 9;
    */
@@ -295,6 +295,13 @@ export declare type Event = Message<"service.events.v1.Event"> & {
    * @generated from field: service.events.v1.TagChange tag_change = 16;
    */
   tagChange?: TagChange | undefined;
+
+  /**
+   * Set in `message.unseen`.
+   *
+   * @generated from field: service.events.v1.UnseenMessage unseen = 18;
+   */
+  unseen?: UnseenMessage | undefined;
 };
 
 /**
@@ -352,6 +359,36 @@ export declare type BotRequest = Message<"service.events.v1.BotRequest"> & {
  * Use `create(BotRequestSchema)` to create a new message.
  */
 export declare const BotRequestSchema: GenMessage<BotRequest>;
+
+/**
+ * An answer that no device of the visitor has shown for the time that the website sets.
+ *
+ * @generated from message service.events.v1.UnseenMessage
+ */
+export declare type UnseenMessage = Message<"service.events.v1.UnseenMessage"> & {
+  /**
+   * @generated from field: string message_id = 1;
+   */
+  messageId: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp sent_at = 2;
+   */
+  sentAt?: Timestamp | undefined;
+
+  /**
+   * The address that the visitor left. Its lead is the `lead_id` of the event.
+   *
+   * @generated from field: service.messaging.v1.ConversationContact contact = 3;
+   */
+  contact?: ConversationContact | undefined;
+};
+
+/**
+ * Describes the message service.events.v1.UnseenMessage.
+ * Use `create(UnseenMessageSchema)` to create a new message.
+ */
+export declare const UnseenMessageSchema: GenMessage<UnseenMessage>;
 
 /**
  * @generated from message service.events.v1.TagChange

@@ -598,6 +598,13 @@ export declare type CreateInstallationRequest = Message<"service.workspace.v1.Cr
    * @generated from field: optional service.workspace.v1.ConsentPolicy consent = 9;
    */
   consent?: ConsentPolicy | undefined;
+
+  /**
+   * Minutes after which an unseen answer is told as `message.unseen`: 0 (never) to 1,440. Default: 10.
+   *
+   * @generated from field: optional uint32 unseen_after_minutes = 10;
+   */
+  unseenAfterMinutes?: number | undefined;
 };
 
 /**
@@ -865,6 +872,13 @@ export declare type Installation = Message<"service.workspace.v1.Installation"> 
    * @generated from field: optional service.workspace.v1.ConsentPolicy consent = 12;
    */
   consent?: ConsentPolicy | undefined;
+
+  /**
+   * Minutes after which an unseen answer is told as `message.unseen`. 0 for never.
+   *
+   * @generated from field: optional uint32 unseen_after_minutes = 13;
+   */
+  unseenAfterMinutes?: number | undefined;
 };
 
 /**
@@ -1053,6 +1067,13 @@ export declare type UpdateInstallationRequest = Message<"service.workspace.v1.Up
    * @generated from field: optional service.workspace.v1.ConsentPolicy consent = 10;
    */
   consent?: ConsentPolicy | undefined;
+
+  /**
+   * As in `CreateInstallationRequest`.
+   *
+   * @generated from field: optional uint32 unseen_after_minutes = 11;
+   */
+  unseenAfterMinutes?: number | undefined;
 };
 
 /**

@@ -1,0 +1,113 @@
+import type { EventLog } from '../log/event-log.ts'
+import type { EventStore } from '../log/event-store.ts'
+import { type EventType, isEntry, type LogEnd, type LogEvent, operationKeys } from '../log-event.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
+import type { SiteDirectory } from '../workspaces/workspaces.ts'
+import type { ConversationStore } from './conversation-store.ts'
+import { type ContactsOf, isReceipt, isRedaction } from './model.ts'
+
+/** Minutes after which a message counts as unseen if the website has no setting. */
+export const unseenAfterDefault = 10
+
+/** Time in milliseconds from a message to the first look. No website may have a shorter wait. */
+export const firstLookMs = 60_000
+/** After this time, another core looks again. Longer than `firstLookMs`. */
+const lookMs = 5 * 60_000
+const batch = 200
+const read = 200
+
+const deciding: EventType[] = [
+  'message.accepted',
+  'message.received',
+  'message.redacted',
+  'message.state.changed',
+  'message.unseen',
+  'form.submitted',
+]
+
+/**
+ * Tells, once for each absence of the visitor, that no device has shown a message of an agent or a bot
+ * (contract, rule 40). The time in the conversation only says when to look; the log decides. The event
+ * is appended directly after the end that was read, so a receipt that comes first wins.
+ */
+export function createUnseenMessages(dependencies: {
+  store: Pick<ConversationStore, 'unseenAt' | 'moveUnseenAt'>
+  events: Pick<EventStore, 'newestOf'>
+  log: Pick<EventLog, 'appendAfter'>
+  readEnds: (conversationIds: string[]) => Promise<Map<string, LogEnd>>
+  sessions: Pick<SessionStore, 'sitesOf'>
+  installations: Pick<SiteDirectory['installations'], 'get'>
+  contactsOf: ContactsOf
+  now: () => number
+}) {
+  const { store, events, log, readEnds, sessions, installations, contactsOf, now } = dependencies
+
+  /** Returns after how many milliseconds the websites of a conversation want to know; undefined for never. */
+  async function waitOf(conversationId: string): Promise<number | undefined> {
+    const sites = await Promise.all((await sessions.sitesOf(conversationId)).map((key) => installations.get(key)))
+    const waits = sites.flatMap((site) =>
+      site?.capabilities.receipts ? (site.unseenAfterMinutes ?? unseenAfterDefault) || [] : [],
+    )
+    return waits.length === 0 ? undefined : Math.min(...waits) * 60_000
+  }
+
+  /**
+   * Moves the time to look while it works, so that one core looks. A message that comes meanwhile moves
+   * it back, and the time stays.
+   */
+  async function look(conversationId: string, lookAt: Date) {
+    const until = new Date(now() + lookMs)
+    if (!(await store.moveUnseenAt(conversationId, lookAt, until))) return
+    const end = (await readEnds([conversationId])).get(conversationId)?.sequence ?? 0
+    const unseen = firstUnseen(await events.newestOf(deciding, { conversationId, through: end }, read))
+    const waitMs = unseen && (await waitOf(conversationId))
+    const dueAt = waitMs === undefined ? undefined : new Date(unseen!.occurredAt.getTime() + waitMs)
+    const isDue = dueAt !== undefined && dueAt.getTime() <= now()
+    if (!isDue || (await append(end, unseen!)))
+      await store.moveUnseenAt(conversationId, until, isDue ? undefined : dueAt)
+  }
+
+  async function append(end: number, { conversationId, sequence, occurredAt, message }: LogEvent) {
+    const leadId = (await contactsOf([conversationId])).get(conversationId)?.leadId
+    return log.appendAfter(end, {
+      conversationId,
+      type: 'message.unseen',
+      operationKey: operationKeys.unseen(sequence),
+      inputHash: 'unseen',
+      data: { messageId: message!.messageId, sentAt: occurredAt.toISOString(), ...(leadId && { leadId }) },
+    })
+  }
+
+  return {
+    /** Looks at the conversations in which a message may have been unseen for long enough. */
+    async tell() {
+      for (let after = new Date(0); ; ) {
+        const found = await store.unseenAt(after, new Date(now()), batch)
+        for (const { conversationId, unseenAt } of found) await look(conversationId, unseenAt)
+        if (found.length < batch) return
+        after = found.at(-1)!.unseenAt
+      }
+    },
+  }
+}
+
+export type UnseenMessages = ReturnType<typeof createUnseenMessages>
+
+/**
+ * Returns the oldest message of an agent or a bot that the visitor has not seen. Returns undefined if
+ * the visitor was not there since the last such message was told. `latest` has the newest events first.
+ */
+export function firstUnseen(latest: LogEvent[]): LogEvent | undefined {
+  const isRead = (event: LogEvent) =>
+    event.type === 'message.state.changed' && isReceipt(event) && event.data?.state === 'read'
+  const isThere = (event: LogEvent) => isRead(event) || (isEntry(event) && event.type !== 'message.received')
+  const deciding = latest.find((event) => isThere(event) || event.type === 'message.unseen')
+  if (deciding?.type === 'message.unseen') return undefined
+  const withdrawn = latest.flatMap((event) => (isRedaction(event) ? event.messageSequence : []))
+  const seenTo = latest.filter(isThere).map((event) => (isRead(event) ? event.messageSequence! : event.sequence))
+  const from = Math.max(0, ...seenTo)
+  return latest.findLast(
+    ({ type, sequence, message }) =>
+      type === 'message.received' && sequence > from && !message?.redactedAt && !withdrawn.includes(sequence),
+  )
+}
