@@ -1,3 +1,4 @@
+import { allPages } from '../contract/all-pages.ts'
 import type { DemoValues } from './command.ts'
 import type { Services } from './services.ts'
 import { type Call, UsageError } from './usage.ts'
@@ -25,15 +26,23 @@ export async function resolveNames(
   const workspaceId = (resolved.workspace as string | undefined) ?? demoWorkspaceId
   // Commands for deliveries take hooks too, by id.
   if (isName(subscription, 'sub_', 'hook_')) {
-    const { subscriptions } = await leads.listSubscriptions({ workspaceId })
-    const known = subscriptions.map(({ subscriptionId: id, destinationUrl }) => ({ id, destinationUrl }))
+    const known = (await allSubscriptions(leads, workspaceId)).map(({ subscriptionId: id, ...rest }) => ({
+      id,
+      ...rest,
+    }))
     resolved.subscription = only('subscription', subscription, idsAt(known, subscription))
   }
   if (isName(hook, 'hook_', 'sub_')) {
-    const known = (await hooks.listHooks({ workspaceId })).hooks.map(({ hookId: id, ...rest }) => ({ id, ...rest }))
+    const pages = await allPages((pageToken) => hooks.listHooks({ workspaceId, pageToken }))
+    const known = pages.flatMap((page) => page.hooks.map(({ hookId: id, ...rest }) => ({ id, ...rest })))
     resolved.hook = only('hook', hook, idsAt(known, hook))
   }
   return resolved
+}
+
+export async function allSubscriptions(leads: Services['leads'], workspaceId: string | undefined) {
+  const pages = await allPages((pageToken) => leads.listSubscriptions({ workspaceId, pageToken }))
+  return pages.flatMap(({ subscriptions }) => subscriptions)
 }
 
 async function workspacesNamed(workspaces: Services['workspaces'], wanted: string): Promise<string[]> {

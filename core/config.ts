@@ -140,6 +140,8 @@ export const coreSettings = defineSettings({
     3_650,
     'How long deliveries are kept after their end, with their attempts and idempotency keys.',
   ),
+  EVENT_HOOKS_MAX: integer(100, 1, 1_000, 'Maximum number of event hooks of a workspace.'),
+  LEAD_SUBSCRIPTIONS_MAX: integer(100, 1, 1_000, 'Maximum number of lead subscriptions of a workspace.'),
   DELIVERY_ALLOWED_CIDRS: allowedCidrsSetting,
   RETENTION_CONVERSATION_DAYS: retentionDays(
     0,

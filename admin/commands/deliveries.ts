@@ -3,6 +3,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { DeliverySchema, DeliveryStatusSchema } from '#proto/lead/v1/delivery_pb.js'
 import { leadTitle } from '../../contract/lead-title.ts'
 import { command, type Group } from '../command.ts'
+import { allSubscriptions } from '../names.ts'
 import { pageRows } from '../output.ts'
 import { oneOf, UsageError } from '../usage.ts'
 import { namedSubscription as named } from './destination-flags.ts'
@@ -78,8 +79,8 @@ export const deliveries: Group = {
         pageToken: page,
       })
       const leadIds = [...new Set(answer.deliveries.map(({ leadId }) => leadId).filter(Boolean))]
-      const [{ subscriptions }, found] = await Promise.all([
-        leads.listSubscriptions({ workspaceId: workspace }),
+      const [subscriptions, found] = await Promise.all([
+        allSubscriptions(leads, workspace),
         leadIds.length > 0 ? leads.listLeads({ workspaceId: workspace, leadIds }) : { leads: [] },
       ])
       const destinations = new Map(subscriptions.map((each) => [each.subscriptionId, each.destinationUrl]))

@@ -48,3 +48,9 @@ export function toHeader(text: string) {
   const [name = '', ...rest] = text.split(':')
   return { name: name.trim(), ...(rest.length > 0 && { value: rest.join(':').trim() }) }
 }
+
+/** Flags of a list of destinations, and their fields in the request. */
+export const pageFlags = {
+  limit: { type: 'string', description: '1 to 100; default 100' },
+  page: { type: 'string', field: 'pageToken', description: '`nextPageToken` of the previous page' },
+} as const

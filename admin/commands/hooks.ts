@@ -2,7 +2,7 @@ import { feedEventTypes } from '../../contract/event-kinds.ts'
 import { command, type Group } from '../command.ts'
 import { oneOf } from '../usage.ts'
 import { deletion } from './deletion.ts'
-import { destinationUrl, header, limitsOf, notFound, rate, statuses, toHeader } from './destination-flags.ts'
+import { destinationUrl, header, limitsOf, notFound, pageFlags, rate, statuses, toHeader } from './destination-flags.ts'
 import { workspace } from './workspace-flag.ts'
 
 const event = {
@@ -39,8 +39,9 @@ export const hooks: Group = {
   }),
   list: command({
     summary: 'List the event hooks of a workspace, newest first',
-    flags: { workspace },
-    run: ({ hooks }, { workspace }) => hooks.listHooks({ workspaceId: workspace }),
+    flags: { workspace, ...pageFlags },
+    run: ({ hooks }, { workspace: workspaceId, limit, page = '' }) =>
+      hooks.listHooks({ workspaceId, limit: limit === undefined ? undefined : Number(limit), pageToken: page }),
   }),
   update: command({
     summary: 'Change a hook; given events and headers replace the present ones',

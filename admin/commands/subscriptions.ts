@@ -8,6 +8,7 @@ import {
   limitsOf,
   namedSubscription as named,
   notFound,
+  pageFlags,
   rate,
   statuses,
   toHeader,
@@ -62,8 +63,9 @@ export const subscriptions: Group = {
   }),
   list: command({
     summary: 'List the subscriptions of a workspace, newest first',
-    flags: { workspace },
-    run: ({ leads }, { workspace }) => leads.listSubscriptions({ workspaceId: workspace }),
+    flags: { workspace, ...pageFlags },
+    run: ({ leads }, { workspace: workspaceId, limit, page = '' }) =>
+      leads.listSubscriptions({ workspaceId, limit: limit === undefined ? undefined : Number(limit), pageToken: page }),
   }),
   update: command({
     summary: 'Change a subscription; given fields replace the present ones',

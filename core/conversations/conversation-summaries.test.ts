@@ -87,6 +87,28 @@ describe('the contact of a conversation', () => {
     expect(await contactFor(['messages:read', 'leads:read'])).toMatchObject(contact)
     expect(await contactFor(['messages:read'])).toBeUndefined()
   })
+
+  it('is found behind 500 newer leads of another conversation of the page', async () => {
+    const site = await cores.newSite()
+    const { workspaceId } = site
+    const [older, newer] = [await cores.newVisitor(site), await cores.newVisitor(site)]
+    for (const visitor of [older, newer]) await send(cores.core, visitor, 'hello')
+    const lead = { workspaceId, source: 'offline-form', fields: { name: 'Maria' } }
+    await cores.core.leads.capture({ ...lead, conversationId: older.conversationId }, undefined)
+    const { leads } = cores.core.database.collections
+    const [captured] = await leads.find({ workspaceId }).toArray()
+    const createdAt = new Date(captured!.createdAt.getTime() + 1)
+    const more = { ...captured!, conversationId: newer.conversationId, createdAt, fields: { topic: 'Shipping' } }
+    await leads.insertMany(Array.from({ length: 500 }, (_, index) => ({ ...more, _id: `lead_${index}` })))
+    const token = await cores.core.access.issue({
+      subject: 'test',
+      scopes: ['messages:read', 'leads:read'],
+      workspaceId,
+    })
+    const options = { headers: { authorization: `Bearer ${token}` } }
+    const { conversations } = await messaging.listConversations({}, options)
+    expect(conversations.map(({ contact }) => contact?.name)).toEqual([undefined, 'Maria'])
+  })
 })
 
 describe("a workspace's data", () => {

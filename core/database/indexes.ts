@@ -77,6 +77,12 @@ export const indexes: IndexPlan[] = [
     { name: 'by_fan_out', partialFilterExpression: { 'fanOut.since': { $exists: true } } },
   ],
   ['leadSubscriptions', { workspaceId: 1, createdAt: -1, _id: -1 }, { name: 'by_workspace' }],
+  // Limits the number of hooks and of lead subscriptions, also for parallel calls.
+  [
+    'leadSubscriptions',
+    { workspaceId: 1, place: 1 },
+    { name: 'by_place', unique: true, partialFilterExpression: { place: { $exists: true } } },
+  ],
   [
     'leadSubscriptions',
     { 'notices.at': 1 },

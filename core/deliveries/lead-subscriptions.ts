@@ -4,16 +4,18 @@ import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts
 import type { DeliveryStore } from '../delivery-stores/delivery-store.ts'
 import { sealedHeaders } from '../destinations/custom-headers.ts'
 import type { IsAllowedDestination } from '../destinations/destination-check.ts'
-import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
+import type { LeadSubscriptionStore, ListedDestinations } from '../destinations/lead-subscription-store.ts'
 import { followersOf, type LiveSubscriptions } from '../destinations/live-subscriptions.ts'
 import { auditMax, type LeadSubscription, type SubscriptionAuditEntry } from '../destinations/model.ts'
 import { createPolicyChecks, requireReadable } from '../destinations/policy-checks.ts'
+import { isHook } from '../destinations/policy-model.ts'
 import { sealedDestination } from '../destinations/sealed-destination.ts'
 import { changesOf, type SubscriptionSettings, settingIssues } from '../destinations/subscription-settings.ts'
 import { invalid, inWorkspace, ServiceError } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import { isShown } from '../keys/shown-secrets.ts'
+import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { DeliveryHolds } from './delivery-holds.ts'
@@ -47,7 +49,8 @@ type CreatedSecret = SubscriptionView & { secretId: string }
 export interface LeadSubscriptions {
   /**
    * Creates a subscription or a hook with one secret. Errors: `NotFound` if the workspace does not
-   * exist, `ValidationFailed`, `PermissionDenied` if the caller may not read the events of a hook.
+   * exist; `ValidationFailed`, with the rule `maxItems` if the workspace has its maximum number already;
+   * `PermissionDenied` if the caller may not read the events of a hook.
    */
   create(
     settings: Omit<SubscriptionSettings, 'status'> &
@@ -94,11 +97,16 @@ export interface LeadSubscriptions {
   secret(subscription: LeadSubscription, secretId: string): string
   /** Returns a subscription with its audit, newest entry first. Errors: `SubscriptionNotFound`. */
   get(subscriptionId: string, by: Requester): Promise<SubscriptionView & { audit: SubscriptionAuditEntry[] }>
-  /** Returns the subscriptions that match, newest first. */
-  list(workspaceId: string, isWanted?: (each: LeadSubscription) => boolean): Promise<SubscriptionView[]>
+  /** Returns a page, newest first. Errors: `ValidationFailed`. */
+  list(query: {
+    workspaceId: string
+    listed: ListedDestinations
+    limit?: number
+    pageToken?: string
+  }): Promise<{ page: SubscriptionView[]; nextPageToken?: string }>
 }
 
-const maxListed = 1000
+const maxPage = 100
 
 export function createLeadSubscriptions(dependencies: {
   store: LeadSubscriptionStore
@@ -111,9 +119,11 @@ export function createLeadSubscriptions(dependencies: {
   secretBox: SecretBox
   plannedIds: PlannedIds
   isAllowedDestination: IsAllowedDestination
+  /** Maximum numbers of a workspace. */
+  limits: { hooks: number; leadSubscriptions: number }
   now: () => number
 }): LeadSubscriptions {
-  const { store, deliveries, holds, liveSubscriptions, workspaceStore, now } = dependencies
+  const { store, deliveries, holds, liveSubscriptions, workspaceStore, limits, now } = dependencies
   const { requireInstallations, beginning } = createPolicyChecks(dependencies)
   const { secretBox, plannedIds, isAllowedDestination } = dependencies
 
@@ -174,7 +184,8 @@ export function createLeadSubscriptions(dependencies: {
         createdAt: at,
         updatedAt: at,
       }
-      await store.insert(subscription)
+      const max = isHook(subscription) ? limits.hooks : limits.leadSubscriptions
+      if (!(await store.insert(subscription, max))) throw invalid('/destinationUrl', 'maxItems')
       await liveSubscriptions.changed(followersOf(workspaceId))
       return { ...(await view(subscriptionId, by)), secretId }
     },
@@ -256,11 +267,20 @@ export function createLeadSubscriptions(dependencies: {
       return { ...found, audit: audit.slice(0, auditMax) }
     },
 
-    async list(workspaceId, isWanted = () => true) {
-      const found = (await store.list(workspaceId, maxListed)).filter(isWanted)
-      const counts = await holds.heldCounts(found.map(({ subscriptionId }) => subscriptionId))
+    async list({ workspaceId, listed, limit = maxPage, pageToken }) {
+      validate(field('/limit', limit, integer(1, maxPage)))
+      const place = `${listed} ${workspaceId}`
+      const found = await store.list(workspaceId, listed, limit + 1, readPageToken(place, pageToken))
+      const { page, nextPageToken } = cutPage(found, limit, place, ({ createdAt: at, subscriptionId: id }) => ({
+        at,
+        id,
+      }))
+      const counts = await holds.heldCounts(page.map(({ subscriptionId }) => subscriptionId))
       const heldBy = (id: string) => ({ heldDeliveries: counts.get(id) ?? 0 })
-      return found.map((subscription) => ({ subscription, ...heldBy(subscription.subscriptionId) }))
+      return {
+        page: page.map((subscription) => ({ subscription, ...heldBy(subscription.subscriptionId) })),
+        nextPageToken,
+      }
     },
   }
 }

@@ -184,6 +184,7 @@ export function createDeliveryService(
       plannedIds,
       isAllowedDestination,
       endOfFeed,
+      limits: { hooks: config.EVENT_HOOKS_MAX, leadSubscriptions: config.LEAD_SUBSCRIPTIONS_MAX },
       now,
       store: subscriptionStore,
       deliveries: deliveryStore,

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
-import type { Collection } from 'mongodb'
+import { randomInt, randomUUID } from 'node:crypto'
+import type { Collection, Filter } from 'mongodb'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import {
@@ -13,12 +13,15 @@ import {
   type SubscriptionNotice,
   type SubscriptionStatus,
 } from './model.ts'
+import { isHook } from './policy-model.ts'
 import type { WebhookSecret } from './secrets-model.ts'
 
 export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> & {
   _id: string
   /** State of the rate limit (`Rate.freeAt` in `destination-rate.ts`). */
   rateFreeAt?: number
+  /** `hook <n>` or `leads <n>`, unique in the workspace. `n` is below the maximum number. */
+  place?: string
   /** Set while the subscription is being deleted. Queries then skip it. */
   deleted?: true
 } & RecordsOperations
@@ -28,20 +31,38 @@ const noticesMax = 100
 const countedMax = 1_000
 const noFailures = { failingSince: '', deadLettersSince: '' } as const
 
+export type ListedDestinations = 'hooks' | 'subscriptions'
+
+const isListedAs: Record<ListedDestinations, Filter<LeadSubscriptionDocument>> = {
+  hooks: { resource: 'hook' },
+  subscriptions: { $or: [{ resource: { $exists: false } }, { sentAs: { $exists: true } }] },
+}
+
 export const notDeleted = { deleted: { $exists: false } } as const
 
 export interface LeadSubscriptionStore {
-  /** Inserts a subscription. Changes nothing if the subscription exists. */
-  insert(subscription: LeadSubscription): Promise<void>
+  /**
+   * Inserts a subscription. Changes nothing if the subscription exists. Returns false if the workspace
+   * has `max` hooks, or lead subscriptions, already.
+   */
+  insert(subscription: LeadSubscription, max: number): Promise<boolean>
   find(subscriptionIds: string[]): Promise<LeadSubscription[]>
   /** Returns those of the given ids whose subscription has this status. */
   idsWithStatus(subscriptionIds: string[], status: SubscriptionStatus): Promise<string[]>
-  /** Counts the subscriptions that the service has disabled, by reason; at most 1,000 of them. */
+  /** Counts the subscriptions that the service has disabled, by reason; at most 1,000 of each. */
   countDisabled(): Promise<Map<DisabledReason, number>>
   /** Returns since when an enabled subscription's destination has accepted nothing: the longest such time. */
   failingSince(): Promise<Date | undefined>
-  /** Returns subscriptions, newest first. */
-  list(workspaceId: string, limit: number): Promise<LeadSubscription[]>
+  /**
+   * Returns the hooks, or the subscriptions for leads and operational events, newest first, after the
+   * given one. Without their audit.
+   */
+  list(
+    workspaceId: string,
+    listed: ListedDestinations,
+    limit: number,
+    after?: { at: Date; id: string },
+  ): Promise<LeadSubscription[]>
   /** Returns the subscriptions that receive every captured lead of the workspace. */
   automatic(workspaceId: string): Promise<LeadSubscription[]>
   /**
@@ -114,8 +135,21 @@ export function createLeadSubscriptionStore({
   })
 
   return {
-    async insert({ subscriptionId, ...rest }) {
-      await insertOnce(leadSubscriptions, { _id: subscriptionId, ...rest })
+    async insert({ subscriptionId, ...rest }, max) {
+      const places = Array.from({ length: max }, (_, n) => `${isHook(rest) ? 'hook' : 'leads'} ${n}`)
+      // If a try fails, a parallel call took the place, or inserted the same subscription.
+      for (;;) {
+        const placed = { workspaceId: rest.workspaceId, place: { $exists: true } }
+        const present = await leadSubscriptions
+          .find({ $or: [{ _id: subscriptionId }, placed] }, { projection: { place: 1 } })
+          .toArray()
+        if (present.some(({ _id }) => _id === subscriptionId)) return true
+        const taken = new Set(present.map(({ place }) => place))
+        const free = places.filter((place) => !taken.has(place))
+        if (free.length === 0) return false
+        const place = free[randomInt(free.length)]
+        if (await insertOnce(leadSubscriptions, { _id: subscriptionId, ...rest, place })) return true
+      }
     },
 
     async find(subscriptionIds) {
@@ -132,9 +166,15 @@ export function createLeadSubscriptionStore({
       return found.map(({ _id }) => _id)
     },
 
-    async list(workspaceId, limit) {
+    async list(workspaceId, listed, limit, after) {
+      const older = after && {
+        $or: [{ createdAt: { $lt: after.at } }, { createdAt: after.at, _id: { $lt: after.id } }],
+      }
       const found = leadSubscriptions
-        .find({ workspaceId, ...notDeleted })
+        .find(
+          { workspaceId, ...notDeleted, $and: [isListedAs[listed], older ?? {}] },
+          { projection: { audit: 0, notices: 0, operations: 0 } },
+        )
         .sort({ createdAt: -1, _id: -1 })
         .limit(limit)
       return (await found.toArray()).map(toSubscription)
@@ -242,10 +282,14 @@ export function createLeadSubscriptionStore({
     },
 
     async countDisabled() {
-      const ofService = { disabledReason: { $in: [...disabledByService] }, ...notDeleted }
-      const found = leadSubscriptions.find(ofService, { projection: { disabledReason: 1 }, hint: 'by_disabled' })
-      const reasons = (await found.limit(countedMax).toArray()).map(({ disabledReason }) => disabledReason!)
-      return new Map(disabledByService.map((reason) => [reason, reasons.filter((each) => each === reason).length]))
+      const count = async (disabledReason: DisabledReason) => {
+        const options = { limit: countedMax, hint: 'by_disabled' }
+        return [
+          disabledReason,
+          await leadSubscriptions.countDocuments({ disabledReason, ...notDeleted }, options),
+        ] as const
+      }
+      return new Map(await Promise.all(disabledByService.map(count)))
     },
 
     async failingSince() {
@@ -278,6 +322,7 @@ export const toSubscription = ({
   operations: _,
   deleted: __,
   rateFreeAt: ___,
+  place: ____,
   ...rest
 }: LeadSubscriptionDocument): LeadSubscription => ({
   subscriptionId: _id,

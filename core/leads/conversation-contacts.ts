@@ -3,19 +3,24 @@ import { normalEmail } from './contacts.ts'
 import type { LeadStore } from './lead-store.ts'
 import type { Lead } from './model.ts'
 
-/** Maximum number of leads that are read for one page of conversations. */
+/** Maximum number of leads in one read. */
 const maxLeads = 500
 
 /** Finds the contact of each conversation: its latest lead that has a name or an e-mail address. */
 export function createContactsOf(leads: Pick<LeadStore, 'ofConversations'>): ContactsOf {
   return async (conversationIds) => {
-    const found = await leads.ofConversations(conversationIds, maxLeads)
-    const contacts = found.flatMap((lead) => {
-      const contact = contactOf(lead)
-      return lead.conversationId && contact ? [[lead.conversationId, contact] as const] : []
-    })
-    // The last entry of a key remains, so the newest lead must come last.
-    return new Map(contacts.reverse())
+    const contacts: Awaited<ReturnType<ContactsOf>> = new Map()
+    let found: Lead[] = []
+    do {
+      const left = conversationIds.filter((id) => !contacts.has(id))
+      found = await leads.ofConversations(left, maxLeads, found.at(-1))
+      for (const lead of found) {
+        const { conversationId = '' } = lead
+        const contact = contactOf(lead)
+        if (contact && !contacts.has(conversationId)) contacts.set(conversationId, contact)
+      }
+    } while (found.length === maxLeads)
+    return contacts
   }
 }
 

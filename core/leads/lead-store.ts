@@ -33,8 +33,8 @@ export interface LeadStore {
   idsByContacts(contacts: string[], after: string, limit: number): Promise<string[]>
   findByOperation(operationKey: string): Promise<Lead | undefined>
   findMany(leadIds: string[]): Promise<Lead[]>
-  /** Returns leads of these conversations, newest first. */
-  ofConversations(conversationIds: string[], limit: number): Promise<Lead[]>
+  /** Returns leads of these conversations, newest first, after the given one. */
+  ofConversations(conversationIds: string[], limit: number, after?: Lead): Promise<Lead[]>
   /** Returns leads, or those with one of these contact hashes, newest first. */
   list(
     query: { workspaceId: string; contacts?: string[]; limit: number },
@@ -81,9 +81,16 @@ export function createLeadStore({ leads }: { leads: Collection<LeadDocument> }):
       ).map(toLead)
     },
 
-    async ofConversations(conversationIds, limit) {
-      const found = leads.find({ conversationId: { $in: conversationIds }, ...notErasing })
-      return (await found.sort({ createdAt: -1 }).limit(limit).toArray()).map(toLead)
+    async ofConversations(conversationIds, limit, after) {
+      const found = leads.find({
+        conversationId: { $in: conversationIds },
+        ...notErasing,
+        $or: after && [
+          { createdAt: { $lt: after.createdAt } },
+          { createdAt: after.createdAt, _id: { $lt: after.leadId } },
+        ],
+      })
+      return (await found.sort({ createdAt: -1, _id: -1 }).limit(limit).toArray()).map(toLead)
     },
 
     async list({ workspaceId, contacts, limit }, before) {

@@ -50,7 +50,10 @@ export function createDeletionStore(
         kind: 'subscription',
         collection: leadSubscriptions,
         filter: inWorkspace ?? itself('subscription'),
-        mark: { $set: { ...off, disabledReason: 'operator', automatic: false } },
+        mark: {
+          $set: { ...off, disabledReason: 'operator', automatic: false },
+          ...(kind === 'subscription' && { $unset: { place: '' } }),
+        },
       },
       {
         kind: 'workspace',

@@ -26,8 +26,8 @@ async function newShop() {
   })
   await acceptForms(shop)
   const planted = await plantMarks(shop, { verified: true })
-  const [found] = await cores.core.leadSubscriptions.list(at.workspaceId)
-  const { subscriptionId } = found!.subscription
+  const [found] = await cores.core.stores.leadSubscriptions.list(at.workspaceId, 'subscriptions', 1)
+  const { subscriptionId } = found!
   await cores.core.sessions.ban((await shop.newSession()).sessionId, 'rude', undefined)
   await cores.core.suppressions.add({
     workspaceId: at.workspaceId,

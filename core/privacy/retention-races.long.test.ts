@@ -174,8 +174,8 @@ describe('after random calls and a sweep', () => {
       fc.asyncProperty(periods, fc.array(step, { minLength: 3, maxLength: 14 }), async (retention, steps) => {
         await keep(retention)
         const { core, workspaceId } = cores
-        const [found] = await core.leadSubscriptions.list(workspaceId)
-        const { subscriptionId } = found!.subscription
+        const [found] = await core.stores.leadSubscriptions.list(workspaceId, 'subscriptions', 1)
+        const { subscriptionId } = found!
         const people = [0, 1, 2].map(() => ({ browser: randomUUID(), sub: newSubject() }))
         const last = new Map<number, SessionContent>()
         for (const { hours, person, action } of steps) {

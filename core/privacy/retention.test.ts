@@ -234,14 +234,15 @@ describe('a conversation', () => {
 })
 
 describe('leads, held deliveries and audit', () => {
-  const sub = async () => (await cores.core.leadSubscriptions.list(cores.workspaceId))[0]!.subscription
+  const sub = async () =>
+    (await cores.core.database.collections.leadSubscriptions.findOne({ workspaceId: cores.workspaceId }))!
   const by = { subject: 'desk' }
 
   itLong('are removed when they are older than allowed, and kept until then', async () => {
     const capture = () =>
       cores.core.leads.capture({ workspaceId: cores.workspaceId, source: 'crm', fields: { email: 'x' } }, undefined)
     const old = await capture()
-    const { subscriptionId } = await sub()
+    const { _id: subscriptionId } = await sub()
     await cores.core.deliveries.createAttempt({ leadId: old, subscriptionId, idempotencyKey: randomUUID() }, by)
     await cores.core.leadSubscriptions.update(subscriptionId, { status: 'disabled' }, by)
     const { workspaceId } = cores

@@ -36,7 +36,7 @@ itLong('a list of conversations ends at 256 KiB, and its pages together have eve
 it('a page token is refused by each other list and workspace', async () => {
   const own = await cores.newSite()
   const other = await cores.newSite()
-  const { messaging, workspaces, leads } = await clientsOf(cores.core, undefined)
+  const { messaging, workspaces, leads, hooks } = await clientsOf(cores.core, undefined)
   for (let index = 0; index < 2; index++) {
     const visitor = await cores.newVisitor(own)
     await send(cores.core, visitor, 'hello')
@@ -49,6 +49,8 @@ it('a page token is refused by each other list and workspace', async () => {
     conversations: (page: Page) => messaging.listConversations(page),
     waiting: (page: Page) => messaging.listConversations({ ...page, unanswered: true }),
     search: (page: Page) => messaging.searchConversations({ ...page, query: 'hello' }),
+    subscriptions: (page: Page) => leads.listSubscriptions(page),
+    hooks: (page: Page) => hooks.listHooks(page),
     suppressions: (page: Page) => workspaces.listSuppressions(page),
     'policy changes': (page: Page) => workspaces.listPolicyChanges(page),
     leads: (page: Page) => leads.listLeads(page),

@@ -50,6 +50,7 @@ function subscriptionsOn(scheduler: Scheduler) {
     plannedIds,
     isAllowedDestination: async () => true,
     endOfFeed: async () => 0,
+    limits: { hooks: 100, leadSubscriptions: 100 },
     now: cores.now,
   })
 }

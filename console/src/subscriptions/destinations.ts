@@ -1,4 +1,5 @@
 import { SubscriptionPurpose, type SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { allPages } from '../../../contract/all-pages.ts'
 import type { Api } from '../api.ts'
 
 export interface Destination {
@@ -10,10 +11,15 @@ export interface Destination {
 
 /** Returns the lead subscriptions and, apart from them, the event hooks of the workspace. */
 export async function listSubscriptions(api: Api) {
-  const [{ subscriptions }, { hooks }] = await Promise.all([api.leads.listSubscriptions({}), api.hooks.listHooks({})])
+  const [subscriptions, hooks] = await Promise.all([
+    allPages((pageToken) => api.leads.listSubscriptions({ pageToken })),
+    allPages((pageToken) => api.hooks.listHooks({ pageToken })),
+  ])
   return {
-    subscriptions: subscriptions.filter(({ purpose }) => purpose !== SubscriptionPurpose.OPERATIONAL_EVENTS),
-    hooks,
+    subscriptions: subscriptions
+      .flatMap((page) => page.subscriptions)
+      .filter(({ purpose }) => purpose !== SubscriptionPurpose.OPERATIONAL_EVENTS),
+    hooks: hooks.flatMap((page) => page.hooks),
   }
 }
 

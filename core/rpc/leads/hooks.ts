@@ -101,9 +101,11 @@ export function hookService(router: ConnectRouter, core: CoreContext): void {
       return { hook: toHook(found, new Date(now())), audit: found.audit.map(toAudit) }
     },
 
-    async listHooks({ workspaceId }, context) {
-      const found = await leadSubscriptions.list(requiredWorkspace(context, workspaceId), isHook)
-      return { hooks: found.map((view) => toHook(view, new Date(now()))) }
+    async listHooks({ workspaceId: named, limit, pageToken }, context) {
+      const workspaceId = requiredWorkspace(context, named)
+      const query = { workspaceId, listed: 'hooks' as const, limit, pageToken: pageToken || undefined }
+      const { page, nextPageToken } = await leadSubscriptions.list(query)
+      return { hooks: page.map((view) => toHook(view, new Date(now()))), nextPageToken }
     },
   })
 }

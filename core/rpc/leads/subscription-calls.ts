@@ -15,11 +15,7 @@ import type { CoreContext } from '../../context.ts'
 import type { Requester, SubscriptionView } from '../../deliveries/lead-subscriptions.ts'
 import { activeSecret, liveSecrets, maskedSecret } from '../../deliveries/webhook-requests.ts'
 import type { HandoffWhen } from '../../destinations/handoff-model.ts'
-import {
-  defaultDisableAfterNotFound,
-  type LeadSubscription,
-  type SubscriptionAuditEntry,
-} from '../../destinations/model.ts'
+import { defaultDisableAfterNotFound, type SubscriptionAuditEntry } from '../../destinations/model.ts'
 import { defaultPolicy, type EventPolicy, isHook, operationalEvents } from '../../destinations/policy-model.ts'
 import { maskedDestination } from '../../destinations/sealed-destination.ts'
 import { sentNamesOf } from '../../destinations/subscription-settings.ts'
@@ -119,10 +115,11 @@ export function subscriptionCalls(
       return { subscription: toCurrent(view), audit: audit.map(toAudit) }
     },
 
-    async listSubscriptions({ workspaceId }, context) {
-      const isListed = (each: LeadSubscription) => !isHook(each) || each.sentAs !== undefined
-      const found = await leadSubscriptions.list(requiredWorkspace(context, workspaceId), isListed)
-      return { subscriptions: found.map(toCurrent) }
+    async listSubscriptions({ workspaceId: named, limit, pageToken }, context) {
+      const workspaceId = requiredWorkspace(context, named)
+      const query = { workspaceId, listed: 'subscriptions' as const, limit, pageToken: pageToken || undefined }
+      const { page, nextPageToken } = await leadSubscriptions.list(query)
+      return { subscriptions: page.map(toCurrent), nextPageToken }
     },
   }
 }

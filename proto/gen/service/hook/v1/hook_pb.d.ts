@@ -471,6 +471,20 @@ export declare type ListHooksRequest = Message<"service.hook.v1.ListHooksRequest
    * @generated from field: optional string workspace_id = 1;
    */
   workspaceId?: string | undefined;
+
+  /**
+   * Maximum number of hooks: 1 to 100. Default: 100.
+   *
+   * @generated from field: optional uint32 limit = 2;
+   */
+  limit?: number | undefined;
+
+  /**
+   * `next_page_token` of the previous response. Empty for the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
 };
 
 /**
@@ -489,6 +503,13 @@ export declare type ListHooksResponse = Message<"service.hook.v1.ListHooksRespon
    * @generated from field: repeated service.hook.v1.Hook hooks = 1;
    */
   hooks: Hook[];
+
+  /**
+   * Token of the next page. Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -504,7 +525,7 @@ export declare const HookService: GenService<{
   /**
    * Creates a hook and returns its secret once. The hook gets the events that enter the feed
    * afterwards. The token needs the scope of each chosen event as well. Errors: NotFound for an unknown workspace,
-   * PermissionDenied, ValidationFailed, IdempotencyKeyInvalid, IdempotencyConflict,
+   * PermissionDenied, ValidationFailed (rule `maxItems` if the workspace has 100 hooks), IdempotencyKeyInvalid, IdempotencyConflict,
    * OperationInProgress.
    *
    * @generated from rpc service.hook.v1.HookService.CreateHook

@@ -479,7 +479,7 @@ export declare const LeadService: GenService<{
    * input changes nothing. The repeated call returns the current subscription and the secret that
    * the first call created, masked after ten minutes. UpdateSubscription and
    * RotateSubscriptionSecret behave the same way. Errors: NotFound for an unknown workspace, ValidationFailed (rule `publicAddress` if the
-   * destination's address is not allowed), IdempotencyKeyInvalid, IdempotencyConflict for different
+   * destination's address is not allowed, `maxItems` if the workspace has 100 subscriptions), IdempotencyKeyInvalid, IdempotencyConflict for different
    * input or an expired secret, OperationInProgress.
    *
    * @generated from rpc service.lead.v1.LeadService.CreateSubscription

@@ -845,6 +845,20 @@ export declare type ListSubscriptionsRequest = Message<"service.lead.v1.ListSubs
    * @generated from field: optional string workspace_id = 1;
    */
   workspaceId?: string | undefined;
+
+  /**
+   * Maximum number of subscriptions: 1 to 100. Default: 100.
+   *
+   * @generated from field: optional uint32 limit = 2;
+   */
+  limit?: number | undefined;
+
+  /**
+   * `next_page_token` of the previous response. Empty for the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
 };
 
 /**
@@ -863,6 +877,13 @@ export declare type ListSubscriptionsResponse = Message<"service.lead.v1.ListSub
    * @generated from field: repeated service.lead.v1.Subscription subscriptions = 1;
    */
   subscriptions: Subscription[];
+
+  /**
+   * Token of the next page. Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
 };
 
 /**
