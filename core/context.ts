@@ -1,3 +1,4 @@
+import { createSlots } from '../platform/concurrency/slots.ts'
 import { splitList } from '../platform/settings/settings.ts'
 import { createAvailabilityService } from './availability/service.ts'
 import { createBus } from './bus.ts'
@@ -59,6 +60,8 @@ interface CoreDependencies
 }
 
 const inboxesPerTurn = 8
+/** Maximum number of paged reads of operators and services that run at once. */
+const readsMax = 4
 const unreadFramesMaxBytes = 256 * 1024 * 1024
 /** How often a core checks whether the data was restored while it runs. */
 const historyCheckEveryMs = 5_000
@@ -100,6 +103,7 @@ export function createCoreContext({
     now,
     random,
   }
+  const reads = createSlots({ max: readsMax, waitingMax: config.CALLS_MAX })
   const wakeups = createWakeupService(kit, stores)
   const events = createLogService(kit, stores)
   const streams = createStreamService(kit, stores, { ...wakeups, ...events })
@@ -147,7 +151,7 @@ export function createCoreContext({
     suppressions: suppressed.suppressions,
     fanOut: deliveries.leadFanOut,
   })
-  const feed = createFeedService(kit, stores, log, suppressed, deliveries, leads)
+  const feed = createFeedService(kit, stores, reads, log, suppressed, deliveries, leads)
   const privacy = createPrivacyService(kit, stores, log, workspaces, visitors, deliverySources)
   const historyCheck = createJob({
     name: 'check for restored data',
@@ -199,6 +203,8 @@ export function createCoreContext({
     database,
     databaseCheck,
     stores,
+    /** Gives places to the paged reads of operators and services. */
+    reads,
     /** Counts the bytes of frames that gateways and operators have not read yet, and limits them. */
     unreadFrames: createSharedBytes(unreadFramesMaxBytes),
     /** Limits how many inbox streams open, or get a frame, in one turn of the event loop. */

@@ -136,7 +136,7 @@ function replyCommand(coreUrl: string, dataDir: string): string {
 }
 
 async function newSignInLink({ consoleSessions }: CoreContext, gatewayUrl: string): Promise<string> {
-  const creator = { subject: 'operator_demo', scopes: operatorScopes, expiresAt: Number.POSITIVE_INFINITY }
+  const creator = { tokenId: '', subject: 'operator_demo', scopes: operatorScopes, expiresAt: Number.POSITIVE_INFINITY }
   const { secret } = await consoleSessions.createLink(creator, { workspaceId: demoIds.workspaceId, scopes: [] })
   return `${gatewayUrl}/console/#sign-in=${secret}`
 }

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type FeedEventType, feedEventTypes } from '../../contract/event-kinds.ts'
+import { NoSlotError, type Slots } from '../../platform/concurrency/slots.ts'
 import type { Bus } from '../bus.ts'
-import { invalid, type ServiceError } from '../errors.ts'
+import { invalid, type ServiceError, unavailable } from '../errors.ts'
 import type { Lead } from '../leads/model.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
@@ -68,10 +69,12 @@ export function createFeedReader(dependencies: {
   store: Pick<FeedStore, 'after' | 'end' | 'lastBefore'>
   sources: FeedSourceStore
   events: Pick<EventStore, 'at'>
+  /** Places of reads, which a call takes only while it reads. */
+  reads: Slots
   bus: Bus
   history: string
 }): FeedReader {
-  const { store, sources, events, bus, history } = dependencies
+  const { store, sources, events, reads, bus, history } = dependencies
   /** Calls that wait, by the id of their hint. */
   const waiting = new Map<string, Set<() => void>>()
   let isClosed = false
@@ -154,6 +157,18 @@ export function createFeedReader(dependencies: {
     return { found: [], end }
   }
 
+  /** Runs a read in a place of reads. */
+  async function inPlace<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T> {
+    const slot = await reads.enter([], signal).catch((error: unknown) => {
+      throw error instanceof NoSlotError ? unavailable(error) : error
+    })
+    try {
+      return await read()
+    } finally {
+      slot.leave()
+    }
+  }
+
   function onHint(id: string, wake: () => void): () => void {
     const wakes = waiting.get(id) ?? new Set()
     waiting.set(id, wakes.add(wake))
@@ -171,14 +186,14 @@ export function createFeedReader(dependencies: {
         field('/limit', query.limit, integer(1, maxPage)),
         ...query.types.map((type, index) => field(`/types/${index}`, type as FeedEventType, oneOf(...feedEventTypes))),
       )
-      let place = await placeOf(query)
+      let place = await inPlace(signal, () => placeOf(query))
       const until = performance.now() + waitMs
       for (;;) {
         // Listens before the read, so that no hint between the read and the wait is lost.
         const { promise: hinted, resolve } = Promise.withResolvers<void>()
         const leave = onHint(feedHint(query.workspaceId), resolve)
         try {
-          const { found, end } = await pageAfter(query, place)
+          const { found, end } = await inPlace(signal, () => pageAfter(query, place))
           const hasMoved = end !== place
           place = end
           if (found.length > 0 || performance.now() >= until || signal.aborted || isClosed)

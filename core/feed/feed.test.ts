@@ -268,3 +268,27 @@ it('a reader without a cursor begins at the given time', async () => {
   const next = await client.listEvents({ cursor: end.cursor, since: timestampFromMs(0) }, { headers })
   expect(bodiesOf(next.events)).toEqual(['four'])
 })
+
+it('reads in a place of paged reads, and waits without one', async () => {
+  const site = await cores.newSite()
+  const { client, headers } = await reader(site.workspaceId)
+  await send(cores.core, await cores.newVisitor(site), 'one')
+  await cores.core.flushFeed()
+  const places = await Promise.all(Array.from({ length: 4 }, () => cores.core.reads.enter()))
+  let isAnswered = false
+  const first = client.listEvents({}, { headers }).finally(() => {
+    isAnswered = true
+  })
+  const other = await reader(site.workspaceId, cores.other)
+  for (let reads = 0; reads < 3; reads++) await other.all()
+  expect(isAnswered).toBe(false)
+  for (const place of places.splice(0)) place.leave()
+  const { cursor } = await first
+  const waiting = Array.from({ length: 5 }, () =>
+    client.listEvents({ cursor, types: ['lead.captured'], waitSeconds: 30 }, { headers }),
+  )
+  for (let read = 0; read < 20; read++) (await cores.core.reads.enter()).leave()
+  await cores.core.leads.capture({ workspaceId: site.workspaceId, source: 'test', fields: {} }, undefined)
+  await cores.core.flushFeed()
+  for (const { events } of await Promise.all(waiting)) expect(typesOf(events)).toEqual(['lead.captured'])
+})

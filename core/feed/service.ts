@@ -1,3 +1,4 @@
+import type { Slots } from '../../platform/concurrency/slots.ts'
 import { createJob } from '../concurrency/job.ts'
 import type { DeliveryService } from '../deliveries/service.ts'
 import type { EventFollowerStore } from '../destinations/event-follower-store.ts'
@@ -36,6 +37,7 @@ export function createFeedService(
     sessions: SessionStore
     followers: FollowerStore
   },
+  reads: Slots,
   { wakeups }: WakeupService,
   { suppressions }: SuppressionService,
   { liveSubscriptions, deliveryIntake: intake, deliverySettings: settings }: DeliveryService,
@@ -50,7 +52,7 @@ export function createFeedService(
       .catch((error: Error) => logger.warn({ reason: error.name }, 'sending the wake-up of a feed failed'))
   }
   const add = createFeedWriter(store, { announce, now })
-  const feedReader = createFeedReader({ store, sources, events, bus, history })
+  const feedReader = createFeedReader({ store, sources, events, reads, bus, history })
   const { withContent } = feedReader
   const parts = { liveSubscriptions, suppressions, intake, settings }
   const fanOut = createEventFanOut({ store, withContent, followerStore: stores.eventFollowers, ...parts, now })

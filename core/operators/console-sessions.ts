@@ -150,6 +150,7 @@ export function createConsoleSessions(dependencies: {
     async callerOf(secret) {
       const { id, operator, workspaceId, scopes, expiresAt } = await find(secret)
       return {
+        tokenId: id,
         subject: operator,
         workspaceId,
         scopes: new Set(scopes),

@@ -3,8 +3,10 @@ import type { DescMethod } from '@bufbuild/protobuf'
 import { Code, ConnectError, createContextValues, type HandlerContext } from '@connectrpc/connect'
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
+import { EventsService } from '#proto/events/v1/events_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
+import { createSlots } from '../../platform/concurrency/slots.ts'
 import type { CoreContext } from '../context.ts'
 import { createCoreMetrics } from '../metrics.ts'
 import { createCallGate } from './call-gate.ts'
@@ -15,15 +17,22 @@ const { getConfig } = SessionService.method
 /** A gate that accepts any token, and calls that stay open until they are told to leave. */
 function openGate({ callsMax = 1_000 } = {}) {
   const gate = createCallGate({
-    access: { authenticate: async () => ({}) },
+    access: { authenticate: async (tokenId: string) => ({ tokenId }) },
     config: { CALLS_MAX: callsMax },
     logger: pino({ level: 'silent' }),
     metrics: createCoreMetrics(),
     now: Date.now,
+    reads: createSlots({ max: 4, waitingMax: callsMax }),
   } as unknown as CoreContext)
-  const call = (method: DescMethod, signal = new AbortController().signal) => {
+  const call = (method: DescMethod, signal = new AbortController().signal, authorization = 'one') => {
     const state: { leave?: () => void; code?: Code } = {}
-    const context = { method, service: method.parent, signal, requestHeader: new Headers(), url: 'http://core/' }
+    const context = {
+      method,
+      service: method.parent,
+      signal,
+      requestHeader: new Headers({ authorization }),
+      url: 'http://core/',
+    }
     gate.admit({ ...context, values: createContextValues() } as unknown as HandlerContext).then(
       (leave) => {
         state.leave = leave
@@ -83,6 +92,20 @@ describe('when operators and services read one thing each, hundreds at once', ()
     expect(running(reads)).toBe(8)
     expect(reads.map(({ code }) => code).filter((code) => code !== undefined)).toEqual([Code.Unavailable])
   })
+})
+
+it('a token has at most 32 open streams of the event feed, and other tokens have their own', async () => {
+  const { call } = openGate()
+  const follow = (token: string) => call(EventsService.method.followEvents, undefined, token)
+  const streams = Array.from({ length: 40 }, () => follow('one'))
+  await turn()
+  expect(running(streams)).toBe(32)
+  expect(streams.slice(32).map(({ code }) => code)).toEqual(Array(8).fill(Code.ResourceExhausted))
+  const other = follow('two')
+  streams[0]!.leave!()
+  const next = follow('one')
+  await turn()
+  expect(running([other, next])).toBe(2)
 })
 
 it.each([

@@ -1,8 +1,9 @@
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/slots.ts'
 import type { CoreContext } from '../context.ts'
 import { ServiceError, unavailable } from '../errors.ts'
-import { TokenRefusal } from '../workspaces/access.ts'
+import { type Caller, TokenRefusal } from '../workspaces/access.ts'
 import { type Authenticate, authenticator, setCaller } from './caller.ts'
 import { connectErrorOf } from './connect-errors.ts'
 import { countRejection } from './observed-calls.ts'
@@ -23,17 +24,18 @@ export interface CallGate {
 /** Methods whose answers may be large. */
 const pagedMethod = /^(List|Search)/
 /**
- * Maximum number of paged reads that run at once. The reads of visitors and those of operators and
+ * Maximum number of paged reads of visitors that run at once. They and the reads of operators and
  * services do not wait for each other.
  */
 const visitorReadsMax = 8
-const otherReadsMax = 4
 /** Methods that read one thing for an operator or a service. */
 const shortReadMethod = /^Get(?!Config$|SignInOptions$|ConsoleSession$)/
 /** Maximum number of them that run at once, so that hundreds of them do not delay sends. */
 const shortReadsMax = 8
 /** Maximum number of exports that run at once. An export reads everything of a visitor. */
 const exportsMax = 4
+/** Maximum number of open streams of the event feed for each token. Each event makes each of them read. */
+const followersMax = 32
 const refusalLogEveryMs = 10_000
 
 /**
@@ -42,36 +44,39 @@ const refusalLogEveryMs = 10_000
  * is slow. Streams other than exports do not count. Reads wait for reads of their kind, so that sends
  * never wait behind them.
  */
-export function createCallGate({ access, config, logger, metrics, now }: CoreContext): CallGate {
+export function createCallGate({ access, config, logger, metrics, now, reads }: CoreContext): CallGate {
   /** Time of the last logged refusal of each kind. */
   const loggedAt = new Map<TokenRefusal['kind'], number>()
 
   const authenticate = authenticator(access)
   const visitorReads = createSlots({ max: visitorReadsMax, waitingMax: config.CALLS_MAX })
-  const otherReads = createSlots({ max: otherReadsMax, waitingMax: config.CALLS_MAX })
   const shortReads = createSlots({ max: shortReadsMax, waitingMax: config.CALLS_MAX })
   const exports = createSlots({ max: exportsMax, waitingMax: config.CALLS_MAX })
+  const followers = createSlots({ max: Number.POSITIVE_INFINITY, waitingMax: 0 })
   const otherCalls = createSlots({ max: config.CALLS_MAX, waitingMax: 0 })
 
   /**
-   * Returns undefined for a stream, which takes no place of calls. Reads the signal only of calls that
-   * may wait, because reading it creates it.
+   * Returns undefined for most streams, which take no place of calls. Reads the signal only of calls
+   * that may wait, because reading it creates it.
    */
-  function slotFor(context: HandlerContext): Promise<Slot> | undefined {
+  function slotFor(context: HandlerContext, { tokenId }: Caller): Promise<Slot> | undefined {
     const { methodKind, name } = context.method
+    if (name === 'FollowEvents') return followers.enter([{ key: tokenId, max: followersMax, waitingMax: 0 }])
     if (name === 'ExportVisitor') return exports.enter([], context.signal)
     if (methodKind !== 'unary') return undefined
     if (name === 'ListVisitorMessages') return visitorReads.enter([], context.signal)
-    // This call may wait for half a minute, so it takes no place of reads.
+    // This call may wait for half a minute. `FeedReader` takes a place of reads for each of its reads.
     if (name === 'ListEvents') return otherCalls.enter()
     if (shortReadMethod.test(name)) return shortReads.enter([], context.signal)
-    return pagedMethod.test(name) ? otherReads.enter([], context.signal) : otherCalls.enter()
+    return pagedMethod.test(name) ? reads.enter([], context.signal) : otherCalls.enter()
   }
 
-  async function enter(context: HandlerContext): Promise<() => void> {
+  async function enter(context: HandlerContext, caller: Caller): Promise<() => void> {
     try {
-      return (await slotFor(context))?.leave ?? (() => {})
+      return (await slotFor(context, caller))?.leave ?? (() => {})
     } catch (error) {
+      if (error instanceof NoSlotError && error.isGroupFull)
+        throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: 1, cause: error })
       if (error instanceof NoSlotError) throw unavailable(error)
       throw error instanceof ConnectError ? error : new ConnectError('the call was cancelled', Code.Canceled)
     }
@@ -92,8 +97,9 @@ export function createCallGate({ access, config, logger, metrics, now }: CoreCon
     async admit(context) {
       const { method, requestHeader, values } = context
       try {
-        setCaller(values, await authenticate(method, requestHeader.get('authorization')))
-        return await enter(context)
+        const caller = await authenticate(method, requestHeader.get('authorization'))
+        setCaller(values, caller)
+        return await enter(context, caller)
       } catch (error) {
         logRefusal(error, `${context.service.typeName}/${context.method.name}`)
         const rejection = connectErrorOf(error, { url: context.url, header: context.requestHeader }, logger)

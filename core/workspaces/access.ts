@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createLruCache } from '../../platform/lru-cache.ts'
@@ -7,6 +8,8 @@ import { operatorScopes, type WorkspaceSessions, workspaceSessionAudience } from
 
 /** The caller of an internal service. */
 export interface Caller {
+  /** Id of the token or console session, without its secret. */
+  tokenId: string
   /** Name of the token or of the operator, for audits. */
   subject: string
   scopes: ReadonlySet<string>
@@ -107,7 +110,7 @@ export function createAccess(
 ): Access {
   const known = createLruCache<{ caller: Caller; until: number }>(maxCached)
 
-  async function verifyServiceToken(token: string): Promise<Caller> {
+  async function verifyServiceToken(token: string): Promise<Omit<Caller, 'tokenId'>> {
     try {
       const { payload } = await jwtVerify(
         token,
@@ -140,9 +143,10 @@ export function createAccess(
     const found = known.get(token)
     if (found && found.until > now()) return found.caller
     const isServiceToken = !unverifiedAudiences(token).includes(workspaceSessionAudience)
-    const caller = await (isServiceToken || !workspaceSessions
+    const verified = await (isServiceToken || !workspaceSessions
       ? verifyServiceToken(token)
       : workspaceSessions.verify(token))
+    const caller = { ...verified, tokenId: tokenIdOf(token) }
     known.set(token, { caller, until: Math.min(caller.expiresAt, now() + maxCachedMs) })
     return caller
   }
@@ -174,6 +178,15 @@ export function createAccess(
       return jwt.sign(key)
     },
   }
+}
+
+/**
+ * Returns the id of a JWT. It is a hash of what the signature covers, because some signatures of a
+ * token have several valid forms.
+ */
+export function tokenIdOf(token: string): string {
+  const signed = token.slice(0, token.lastIndexOf('.'))
+  return `tok_${createHash('sha256').update(signed).digest('base64url').slice(0, 22)}`
 }
 
 function refusalOf(token: string, error: unknown): TokenRefusal {

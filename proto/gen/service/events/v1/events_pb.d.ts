@@ -506,7 +506,8 @@ export declare const EventsService: GenService<{
   },
   /**
    * Streams the events after a cursor, and then each new event. The first response comes at once. A
-   * response without events comes every 15 seconds if nothing happens. Errors: as ListEvents.
+   * response without events comes every 15 seconds if nothing happens. Errors: as ListEvents, and
+   * RateLimited while the token has 32 of these streams.
    *
    * @generated from rpc service.events.v1.EventsService.FollowEvents
    */
