@@ -20,7 +20,7 @@ export async function writeSearchEntries(
 }
 
 /** Moves the catch-up of the search index behind all events, so that it does not read them during a measurement. */
-export async function skipSearchCatchUp({ collections: { events, searchProgress } }: Database): Promise<void> {
+export async function skipSearchCatchUp({ collections: { events, followers } }: Database): Promise<void> {
   const [last] = await events.find().sort({ _id: -1 }).limit(1).toArray()
-  await searchProgress.updateOne({ _id: 'events' }, { $set: { after: last!._id } }, { upsert: true })
+  await followers.updateOne({ _id: 'search' }, { $set: { after: last!._id } }, { upsert: true })
 }

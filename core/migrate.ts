@@ -50,10 +50,8 @@ async function run(tools: SchemaTools, config: CoreConfig, options: Partial<Reco
     const unused = keys.map((key) => key.kid).filter((id) => id !== kid && !inUse[id])
     return console.log(`Keys that no secret uses: ${unused.join(', ') || 'none'}`)
   }
-  const sealer =
-    config.SECRET_KEYS === '' ? undefined : createSecretBox(createKeyring(parseSecretKeys(config.SECRET_KEYS)))
   const onWait = (holder: string) => console.error(`migrate: waiting for ${holder}, which holds the lock of migrations`)
-  printStatus(await tools.migrate({ contract: options.contract === true, onWait, ...(sealer && { sealer }) }))
+  printStatus(await tools.migrate({ contract: options.contract === true, onWait }))
   if (!options.restored) return
   await tools.beginHistory()
   console.log('A new history has begun: streams of earlier sessions will read their history again.')

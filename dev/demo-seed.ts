@@ -75,7 +75,7 @@ export async function seedDemo(
     appearance: defaultAppearance,
     capabilities: defaultCapabilities,
     defaultLocale: 'en',
-    identitySecrets: [{ kid: identity.kid, sealed: secretBox.seal(identity.secret) }],
+    identitySecrets: [{ kid: identity.kid, sealed: secretBox.seal(identity.secret), createdAt: new Date() }],
   })
   const [installation] = await workspaceStore.findInstallations([demoIds.siteKey])
   if (installation && !installation.origins.includes(addresses.origin)) {

@@ -19,7 +19,7 @@ export async function* explainMessage(
   if (redactedAt) yield `It was withdrawn at ${timeText(redactedAt)}.`
   yield `Its state is ${message.state}. ${isVisitors ? visitorsStates : othersStates}`
   yield correlationId === undefined
-    ? 'It has no correlation id: an older version stored it, or its sender sent none.'
+    ? 'It has no correlation id, because its sender sent none.'
     : `Search the logs for its correlation id, ${correlationId}. The gateway's line "request" says how long the request took. If a core has a line "slow send" with this id, the time went in the core, and nearly always for the database: look for "the database does not answer" and at service_core_database_command_duration_seconds. Otherwise it went before the core. A repeat of the request has another id.`
 }
 

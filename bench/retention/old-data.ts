@@ -37,6 +37,7 @@ export async function writeOldConversations(mongodbUri: string, count: number): 
         conversationId: `cnv_old${index}`,
         visitorId: `vis_old${index}`,
         clientInstanceId: `old${index}`,
+        connectionVersion: 1,
         hasWritten: true,
         status: 'active' as const,
         createdAt: at,

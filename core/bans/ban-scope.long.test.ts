@@ -94,24 +94,6 @@ describe('a ban of a verified visitor', () => {
     expect(await codeOf(identify(second, sub))).toBe('VISITOR_BANNED')
   })
 
-  it('of an earlier version, stored for one connection, holds on each connection and can be lifted there', async () => {
-    const sub = newSubject()
-    const [session, elsewhere] = [await identify(first, sub), await identify(second, sub)]
-    const { identity, connectionId } = await cores.core.sessions.find(session.sessionId)
-    await cores.core.database.collections.visitors.insertOne({
-      _id: identity!.subjectId,
-      bannedAt: new Date(),
-      banReason: 'rude',
-      connectionId,
-    })
-    expect(await codeOf(identify(second, sub))).toBe('VISITOR_BANNED')
-    expect((await cores.core.sessions.banOf(await cores.core.sessions.find(elsewhere.sessionId))).visitorBanned).toBe(
-      true,
-    )
-    await cores.core.sessions.unban(elsewhere.sessionId)
-    for (const at of [first, second]) expect(await codeOf(identify(at, sub))).toBe('ok')
-  })
-
   it('holds on each connection after a repeat, no matter at which write the first process died', async () => {
     await cores.untilOneSurvives(async (mortal) => {
       const sub = newSubject()

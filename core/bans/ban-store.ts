@@ -4,8 +4,7 @@ import type { VisitorIds } from '../sessions/visitor-ids-model.ts'
 /** Ban of a browser or a verified visitor. An erasure keeps it without the reason. */
 export interface VisitorDocument {
   _id: string
-  /** Workspace of the visitor. Absent in bans of earlier versions. */
-  workspaceId?: string
+  workspaceId: string
   /**
    * Connection of the visitor. The deletion of the connection deletes the ban. Absent in bans that
    * hold in the whole workspace.

@@ -29,8 +29,7 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
   erasing?: true | string
   /**
    * Start of the retention period. At the end of this period, the retention checks whether the
-   * conversation has a message. Conversations that earlier versions stored have no such time and
-   * are always due for the check.
+   * conversation has a message.
    */
   reviewAt?: Date
   /** Operators' notes, oldest first. Only `notesOf` reads them. */
@@ -44,10 +43,7 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
 const notErasing = { erasing: { $exists: false } } as const
 const withoutNotes = { projection: { notes: 0 } } as const
 
-/**
- * A conversation is closed if neither a message nor a reopening follows its last closing. Earlier
- * versions store no `queue`.
- */
+/** A conversation is closed if neither a message nor a reopening follows its last closing. */
 const isClosed = {
   $and: [{ $gt: ['$closedSequence', '$lastSequence'] }, { $gte: ['$closedSequence', '$queue.sequence'] }],
 }

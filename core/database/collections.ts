@@ -3,10 +3,10 @@ import type { OperatorPresenceDocument } from '../availability/operator-presence
 import type { NonceDocument } from '../identity/identity-store.ts'
 import type { KeyDocument } from '../keys/key-store.ts'
 import type { FollowerDocument } from '../log/follower-store.ts'
-import type { MigrationDocument } from '../mongodb/migration-records.ts'
 import type { SignInAttemptDocument } from '../operators/console-session-store.ts'
 import type { PrivacyCollections } from '../privacy/visitor-data-store.ts'
 import type { WakeupDocument } from '../wakeups/wakeup-store.ts'
+import type { MigrationDocument } from './migrations.ts'
 
 export interface Collections extends PrivacyCollections {
   nonces: Collection<NonceDocument>
@@ -14,7 +14,7 @@ export interface Collections extends PrivacyCollections {
   keys: Collection<KeyDocument>
   operatorPresence: Collection<OperatorPresenceDocument>
   signInAttempts: Collection<SignInAttemptDocument>
-  searchProgress: Collection<FollowerDocument>
+  followers: Collection<FollowerDocument>
   migrations: Collection<MigrationDocument>
 }
 
@@ -46,7 +46,7 @@ export function collectionsOf(db: Db): Collections {
     networkBans: db.collection('networkBans'),
     suppressions: db.collection('suppressions'),
     searchEntries: db.collection('searchEntries'),
-    searchProgress: db.collection('searchProgress'),
+    followers: db.collection('followers'),
     feedEntries: db.collection('feedEntries'),
     pictures: db.collection('pictures'),
     policyChanges: db.collection('policyChanges'),

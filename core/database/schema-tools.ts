@@ -2,7 +2,6 @@ import { connectFault, createMongoClient } from './client-options.ts'
 import { type Collections, collectionsOf } from './collections.ts'
 import { durableWriteConcern } from './durability.ts'
 import type { OnWait } from './migration-lock.ts'
-import type { Sealer } from './migrations.ts'
 import { migrate, type SchemaStatus, schemaStatus } from './schema.ts'
 import { beginHistory } from './store-history.ts'
 
@@ -10,7 +9,7 @@ import { beginHistory } from './store-history.ts'
 export interface SchemaTools {
   collections: Collections
   status(): Promise<SchemaStatus>
-  migrate(options: { contract: boolean; sealer?: Sealer; onWait?: OnWait }): Promise<SchemaStatus>
+  migrate(options: { contract: boolean; onWait?: OnWait }): Promise<SchemaStatus>
   /** Makes all positions of readers invalid, after the data was restored. */
   beginHistory(): Promise<string>
   close(): Promise<void>

@@ -1,10 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Collection, type Db, type Document, MongoServerError } from 'mongodb'
 import { serviceVersion } from '../../platform/observability/process-metrics.ts'
-import type { MigrationDocument } from '../mongodb/migration-records.ts'
 import { type IndexPlan, indexes } from './indexes.ts'
 import { createMigrationLock, type OnWait } from './migration-lock.ts'
-import { type Migration, migrations, type Sealer } from './migrations.ts'
+import { type Migration, type MigrationDocument, migrations } from './migrations.ts'
 
 /** Differences between a database and the schema of this version. */
 export interface SchemaStatus {
@@ -28,7 +27,7 @@ export interface SchemaStatus {
  */
 const wakeupBytes = 16 * 1024 * 1024
 
-export async function schemaStatus(db: Db): Promise<SchemaStatus> {
+export async function schemaStatus(db: Db, all = migrations): Promise<SchemaStatus> {
   const plans = [...Map.groupBy(indexes, ([collection]) => collection)]
   const [hasWakeups, lacking, pending] = await Promise.all([
     db.listCollections({ name: 'wakeups' }, { nameOnly: true }).hasNext(),
@@ -42,7 +41,7 @@ export async function schemaStatus(db: Db): Promise<SchemaStatus> {
         }))
       }),
     ),
-    pendingMigrations(db),
+    pendingMigrations(db, all),
   ])
   const namesOf = (which: 'isMissing' | 'isDifferent') =>
     lacking.flat().flatMap((index) => (index[which] ? [index.name] : []))
@@ -52,12 +51,12 @@ export async function schemaStatus(db: Db): Promise<SchemaStatus> {
 
 type PendingMigrations = Pick<SchemaStatus, 'toExpand' | 'toContract' | 'unknown'>
 
-async function pendingMigrations(db: Db): Promise<PendingMigrations> {
+async function pendingMigrations(db: Db, all: Migration[]): Promise<PendingMigrations> {
   const records = new Map((await recordsOf(db).find().toArray()).map((record) => [record._id, record]))
   return {
-    unknown: [...records.values()].filter(({ _id }) => !migrations.some(({ number }) => number === _id)),
-    toExpand: migrations.filter(({ number }) => !records.has(number)),
-    toContract: migrations.filter(({ number, contract }) => contract && !records.get(number)?.contractedAt),
+    unknown: [...records.values()].filter(({ _id }) => !all.some(({ number }) => number === _id)),
+    toExpand: all.filter(({ number }) => !records.has(number)),
+    toContract: all.filter(({ number, contract }) => contract && !records.get(number)?.contractedAt),
   }
 }
 
@@ -78,16 +77,9 @@ export function requireNotNewer({ unknown }: Pick<SchemaStatus, 'unknown'>): voi
 interface MigrateOptions {
   contract?: boolean
   now?: () => number
-  /** Encrypts with the current secret key. Only contract steps with something to encrypt need it. */
-  sealer?: Sealer
+  all?: Migration[]
   /** Called while another process migrates. */
   onWait?: OnWait
-}
-
-const noSealer: Sealer = {
-  seal() {
-    throw new Error('SECRET_KEYS is missing: a migration encrypts stored data')
-  },
 }
 
 /**
@@ -97,30 +89,30 @@ const noSealer: Sealer = {
  */
 export async function migrate(
   db: Db,
-  { contract = false, now = Date.now, sealer = noSealer, onWait }: MigrateOptions = {},
+  { contract = false, now = Date.now, all = migrations, onWait }: MigrateOptions = {},
 ): Promise<SchemaStatus> {
-  requireNotNewer(await pendingMigrations(db))
+  requireNotNewer(await pendingMigrations(db, all))
   await createWakeups(db)
   await createIndexes(db)
-  const pending = await pendingMigrations(db)
+  const pending = await pendingMigrations(db, all)
   if (pending.toExpand.length === 0 && !(contract && pending.toContract.length > 0))
     return { missing: [], different: [], ...pending }
   await createMigrationLock(db, now, onWait).holding(async (check) => {
     // Another process may have migrated while this one waited for the lock.
-    const { toExpand, toContract } = await pendingMigrations(db)
+    const { toExpand, toContract } = await pendingMigrations(db, all)
     for (const { number, name, expand } of toExpand) {
       await check()
-      await namingMigration(number, name, () => expand(db))
+      await namingMigration(number, name, async () => expand?.(db))
       await recordsOf(db).updateOne({ _id: number }, { $set: { name, expandedAt: new Date(now()) } }, { upsert: true })
     }
     for (const { number, name, contract: clear } of contract ? toContract : []) {
       await check()
-      await namingMigration(number, name, async () => clear?.(db, sealer))
+      await namingMigration(number, name, async () => clear?.(db))
       const contractedAt = new Date(now())
       await recordsOf(db).updateOne({ _id: number }, { $set: { contractedAt, version: serviceVersion() } })
     }
   })
-  return { missing: [], different: [], ...(await pendingMigrations(db)) }
+  return { missing: [], different: [], ...(await pendingMigrations(db, all)) }
 }
 
 /** Adds the migration that failed to the message of its error. Keeps the class of the error. */

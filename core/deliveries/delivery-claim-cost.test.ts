@@ -39,6 +39,7 @@ function documents(
   return Array.from({ length: count }, (_, index) => ({
     _id: `dlv_${name}${index}`,
     workspaceId: 'ws_other',
+    eventType: 'lead.ready-for-delivery' as const,
     leadId: `lead_${name}${index}`,
     subscriptionId: scenes[index % 10]!.subscriptionId,
     destination: scenes[index % 10]!.subscriptionId,

@@ -36,6 +36,7 @@ function document(index: number): DeliveryDocument {
   return {
     _id: `dlv_${id}`,
     workspaceId,
+    eventType: 'lead.ready-for-delivery',
     leadId: `lead_${Math.floor(index / 5)}`,
     subscriptionId,
     destination: subscriptionId,

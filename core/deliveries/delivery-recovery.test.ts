@@ -33,6 +33,7 @@ async function outage(statuses: Status[]) {
     return {
       _id: `dlv_${leadId}_${String(index).padStart(5, '0')}`,
       workspaceId,
+      eventType: 'lead.ready-for-delivery',
       leadId,
       subscriptionId,
       destination: subscriptionId,

@@ -116,7 +116,7 @@ export function testContent(destination: Receives, type: DeliveryEventType): Del
 
 /** Whether the content is a lead: its end is announced, and a workflow may take it over. */
 export const isHandedOff = ({ eventType, leadId }: Pick<Delivery, 'eventType' | 'leadId'>): boolean =>
-  Boolean(leadId) && (eventType === undefined || eventType === 'lead.ready-for-delivery')
+  leadId !== undefined && eventType === 'lead.ready-for-delivery'
 
 /** Creates the body. It is created once and stored, so that each attempt sends the same bytes. */
 export function bodyOf({ eventType, data, isTest, occurredAt }: DeliveryContent, id: string, at: Date): Uint8Array {

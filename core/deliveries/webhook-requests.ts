@@ -76,13 +76,12 @@ export function createReadyRequests(dependencies: {
   }
 
   return {
-    secretsOf({ subscriptionId, destination, destinationUrl, secrets, headers = [] }, at) {
+    secretsOf({ subscriptionId, destination, secrets, headers = [] }, at) {
       try {
         const active = activeSecret(secrets, at)
-        const url = destinationUrl ?? (destination && open(destination))
-        if (active && url !== undefined) {
+        if (active) {
           return {
-            url,
+            url: open(destination),
             active: open(active),
             all: liveSecrets(secrets, at).map(open),
             headers: Object.fromEntries(headers.map((header) => [header.name, open(header)])),

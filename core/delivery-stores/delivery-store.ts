@@ -168,8 +168,7 @@ export function toDelivery(document: DeliveryDocument): Delivery {
     deliveryId: _id,
     workspaceId,
     eventType,
-    // The previous version wrote an empty id into deliveries without a lead.
-    leadId: leadId || undefined,
+    leadId,
     conversationId,
     subscriptionId,
     status,

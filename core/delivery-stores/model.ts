@@ -99,8 +99,7 @@ export interface DeliveryOperation {
 export interface Delivery extends Pick<FeedFields, 'handoff'> {
   deliveryId: string
   workspaceId: string
-  /** Absent in deliveries that the previous version has written. */
-  eventType?: DeliveryEventType
+  eventType: DeliveryEventType
   /** The lead and the conversation that the event is about. The delivery is removed with them. */
   leadId?: string
   conversationId?: string

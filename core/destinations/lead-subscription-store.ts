@@ -274,7 +274,7 @@ export function createLeadSubscriptionStore({
     },
 
     async beginDeadLetters(subscriptionId, deliveryId, at) {
-      const notice = { noticeId: randomUUID(), at, kind: 'lead.delivery-failed' as const, deliveryId }
+      const notice = { noticeId: randomUUID(), at, kind: 'subscription.failing' as const, deliveryId }
       await leadSubscriptions.updateOne(
         { _id: subscriptionId, deadLettersSince: { $exists: false } },
         { $set: { deadLettersSince: at }, $push: { notices: { $each: [notice], $slice: -noticesMax } } },
@@ -311,9 +311,8 @@ export function createLeadSubscriptionStore({
 }
 
 /** Filter for documents whose destination and headers are the same as in the given subscription. */
-const destinationAsIn = ({ destination, destinationUrl, headers }: LeadSubscription) => ({
-  destination: destination ?? { $exists: false },
-  destinationUrl: destinationUrl ?? { $exists: false },
+const destinationAsIn = ({ destination, headers }: LeadSubscription) => ({
+  destination,
   headers: headers ?? { $exists: false },
 })
 

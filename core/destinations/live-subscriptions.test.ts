@@ -17,7 +17,7 @@ function newScene() {
         scene.reads += 1
         return ids
           .filter((id) => id === 'sub_1')
-          .map((subscriptionId) => ({ subscriptionId, destinationUrl: String(scene.reads) }) as LeadSubscription)
+          .map((subscriptionId) => ({ subscriptionId, failingSince: new Date(scene.reads) }) as LeadSubscription)
       },
     },
     followerStore: { followedWorkspaces: async () => [] },
@@ -43,9 +43,9 @@ it('the cache reads a subscription again after a change or missed wake-ups, and 
   await find()
   expect(scene.reads).toBe(1)
   bus.emit('changed', ['sub_1'])
-  expect((await find())?.subscription.destinationUrl).toBe('2')
+  expect((await find())?.subscription.failingSince).toEqual(new Date(2))
   bus.emit('gap')
-  expect((await find())?.subscription.destinationUrl).toBe('3')
+  expect((await find())?.subscription.failingSince).toEqual(new Date(3))
   await live.changed('sub_1')
   expect(scene.published).toEqual(['sub_1'])
 })

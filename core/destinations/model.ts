@@ -12,8 +12,8 @@ export type DisabledReason = (typeof disabledReasons)[number]
 /** An event about a subscription. It stays in its document until the event feed has it. */
 export type SubscriptionNotice = { noticeId: string; at: Date } & (
   | { kind: 'subscription.disabled'; reason: DisabledReason }
-  // The first dead letter, under the name that the previous version knows.
-  | { kind: 'lead.delivery-failed'; deliveryId: string }
+  // The first dead letter since the last success.
+  | { kind: 'subscription.failing'; deliveryId: string }
 )
 
 export interface SubscriptionAuditEntry {
@@ -37,13 +37,7 @@ export interface SubscriptionAuditEntry {
 export interface LeadSubscription extends HandsOff, Receives {
   subscriptionId: string
   workspaceId: string
-  /** Absent in documents that only the previous version has written. */
-  destination?: SealedDestination
-  /**
-   * The URL in plain text, as the previous version reads and writes it. If present, it is newer than
-   * `destination`. The contract step of migration 3 removes it.
-   */
-  destinationUrl?: string
+  destination: SealedDestination
   /** Maximum number of requests per second. Absent or 0 if there is no limit. */
   maxPerSecond?: number
   /** Number of consecutive 404 answers that disable the subscription; 0 for never. Absent: 5. */
@@ -83,7 +77,6 @@ export type SubscriptionChanges = Partial<
   Pick<
     LeadSubscription,
     | 'destination'
-    | 'destinationUrl'
     | 'mappedFields'
     | 'sentNames'
     | 'automatic'

@@ -1,17 +1,13 @@
 import { inspect } from 'node:util'
 import { MongoClient } from 'mongodb'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { migrate } from '../database/schema.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
 const client = new MongoClient(test.uri)
 const db = () => client.db(test.name)
-const migrations = () => db().collection<{ _id: number }>('migrations')
-const subscriptions = () => db().collection<{ _id: string; destinationUrl?: string }>('leadSubscriptions')
 beforeAll(() => test.open({ started: true }))
 beforeEach(() => test.clear())
-afterEach(() => migrations().updateMany({}, { $set: { contractedAt: new Date() } }))
 afterAll(() => client.close())
 
 const destinationUrl = 'https://hooks.example:8443/T000/PATH-SECRET?token=QUERY-SECRET'
@@ -52,40 +48,7 @@ describe('the URL of a destination', () => {
     expect(await stored()).not.toMatch(secrets)
   })
 
-  it('is sent from a document of the previous version, and shown masked', async () => {
-    const { operator, subscriptionId, send } = await test.newScene()
-    await subscriptions().updateOne({ _id: subscriptionId }, { $set: { destinationUrl }, $unset: { destination: '' } })
-    await test.cores[0]!.liveSubscriptions.changed(subscriptionId)
-    expect((await operator.getSubscription({ subscriptionId })).subscription!.destinationUrl).toBe(shown)
-    await send()
-    const [claimed] = await (await test.worker()).claim()
-    expect(claimed!.url).toBe(destinationUrl)
-    await subscriptions().updateOne({ _id: subscriptionId }, { $unset: { destinationUrl: '' } })
-  })
-
-  it('is taken from the plain URL of the previous version until the contract step removes it', async () => {
-    await migrations().updateOne({ _id: 3 }, { $unset: { contractedAt: '' } })
-    const { operator, leadId } = await test.newScene()
-    const { subscriptionId } = await operator.createSubscription({ destinationUrl })
-    // A core of the previous version changes only the plain URL.
-    await subscriptions().updateOne({ _id: subscriptionId }, { $set: { destinationUrl: `${destinationUrl}3` } })
-    await test.cores[0]!.liveSubscriptions.changed(subscriptionId)
-    const requests = async () => {
-      await operator.sendTestDelivery({ subscriptionId, idempotencyKey: crypto.randomUUID() })
-      await operator.createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey: crypto.randomUUID() })
-      const claimed = await (await test.worker(test.cores[1])).claim()
-      await test.clear()
-      return claimed.map(({ url }) => url)
-    }
-    expect(await requests()).toEqual([`${destinationUrl}3`, `${destinationUrl}3`])
-    await migrate(db(), { contract: true, sealer: test.cores[0]!.secretBox })
-    await test.cores[0]!.liveSubscriptions.changed(subscriptionId)
-    expect(await stored()).not.toMatch(secrets)
-    expect(await requests()).toEqual([`${destinationUrl}3`, `${destinationUrl}3`])
-  })
-
-  it('is stored sealed only, also in a database that nobody has contracted', async () => {
-    await migrations().updateOne({ _id: 3 }, { $unset: { contractedAt: '' } })
+  it('is stored sealed only', async () => {
     const { operator } = await test.newScene()
     const { subscriptionId } = await operator.createSubscription({ destinationUrl })
     await operator.updateSubscription({ subscriptionId, destinationUrl: `${destinationUrl}2` })

@@ -3,7 +3,7 @@ import type { LeadSubscription } from './model.ts'
 import type { SealedDestination } from './secrets-model.ts'
 
 /** The fields of a subscription's document that store its destination. */
-export type StoredDestination = Pick<LeadSubscription, 'destination' | 'destinationUrl'>
+type StoredDestination = Pick<LeadSubscription, 'destination'>
 
 export const originOf = (url: string): string => new URL(url).origin
 
@@ -12,14 +12,10 @@ export const sealedDestination = (secretBox: Pick<SecretBox, 'seal'>, url: strin
   origin: originOf(url),
 })
 
-/** Returns the origin of a stored destination. */
-export const storedOrigin = ({ destination, destinationUrl }: StoredDestination): string =>
-  destinationUrl === undefined ? (destination?.origin ?? '') : originOf(destinationUrl)
-
 const mask = '/••••'
 
 /** Returns the text that is shown instead of the URL: its origin, with the rest masked. */
-export const maskedDestination = (stored: StoredDestination): string => storedOrigin(stored) + mask
+export const maskedDestination = ({ destination }: StoredDestination): string => destination.origin + mask
 
 /** Whether a text is the masked form of a URL. It is not accepted as a URL. */
 export const isMasked = (text: string): boolean => text.endsWith(mask)

@@ -7,7 +7,7 @@ import { handoffWhens, type Workflow } from './handoff-model.ts'
 import type { LeadSubscription, SubscriptionChanges, SubscriptionStatus } from './model.ts'
 import { type EventPolicy, isHook } from './policy-model.ts'
 import { mappingIssues, policyIssues } from './policy-settings.ts'
-import { isMasked, originOf, sealedDestination, storedOrigin } from './sealed-destination.ts'
+import { isMasked, originOf, sealedDestination } from './sealed-destination.ts'
 
 export interface SubscriptionSettings {
   destinationUrl?: string
@@ -30,8 +30,8 @@ export interface SubscriptionSettings {
 const maxRate = 1000
 const maxNotFound = 100
 
-type Stored = Pick<LeadSubscription, 'destination' | 'destinationUrl' | 'headers' | 'resource'> &
-  Partial<Pick<LeadSubscription, 'mappedFields' | 'sentNames'>>
+type Stored = Pick<LeadSubscription, 'resource'> &
+  Partial<Pick<LeadSubscription, 'destination' | 'headers' | 'mappedFields' | 'sentNames'>>
 
 /** Returns the violated rules of settings. `stored` is the subscription before the change. */
 export const settingIssues = (settings: SubscriptionSettings, stored: Stored): (FieldIssue | undefined)[] => {
@@ -85,8 +85,6 @@ export function changesOf(
     ...(rest.mappedFields && { sentNames: sentNamesOf(rest.sentNames ?? read.sentNames, rest.mappedFields) }),
     ...(destinationUrl !== undefined && {
       destination: sealedDestination(secretBox, destinationUrl),
-      // Cores of the previous version may still read the plain URL of this document.
-      ...(read.destinationUrl !== undefined && { destinationUrl }),
       judgedSince: at,
     }),
     ...(isMoved && {
@@ -98,13 +96,10 @@ export function changesOf(
 }
 
 /** Whether a new URL moves the destination to another scheme, host or port. */
-const isNewOrigin = (
-  destinationUrl: string | undefined,
-  stored: Pick<LeadSubscription, 'destination' | 'destinationUrl'>,
-): boolean =>
+const isNewOrigin = (destinationUrl: string | undefined, { destination }: Pick<Stored, 'destination'>): boolean =>
   destinationUrl !== undefined &&
   parseDestinationUrl(destinationUrl) !== undefined &&
-  originOf(destinationUrl) !== storedOrigin(stored)
+  originOf(destinationUrl) !== destination?.origin
 
 function destinationShape(value: string): string | undefined {
   if (value.length > 2048) return 'maxLength'

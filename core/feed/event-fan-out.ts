@@ -55,8 +55,7 @@ export function createEventFanOut(dependencies: {
   async function send(event: FeedEvent, known: KnownSubscription, isSuppressed: boolean) {
     const { subscription } = known
     const { workspaceId, subscriptionId } = subscription
-    // Version 0.2.0 gives the deliveries of operational events this key too.
-    const key = `${workspaceId} operational ${event.entry.source} ${subscriptionId}`
+    const key = `${workspaceId} event ${event.entry.source} ${subscriptionId}`
     const { isTooLarge: _, ...delivery } = newDelivery({
       content: contentOf(event, subscription),
       subscription,

@@ -77,6 +77,7 @@ it('deliveries that are announced together keep their own number of attempts and
     read: {
       _id: `dlv_${attempts}_${outcome}_${workflowId}`,
       workspaceId: 'ws_together',
+      eventType: 'lead.ready-for-delivery' as const,
       subscriptionId: 'sub',
       destination: 'sub',
       status: outcome ?? ('accepted' as const),

@@ -4,7 +4,6 @@ import { ServiceError } from '../errors.ts'
 import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
 import type { Grants } from '../sessions/grants.ts'
 import {
-  expiryOf,
   grantTimes,
   type Identity,
   type Issued,
@@ -172,7 +171,7 @@ export function createIdentification(dependencies: IdentificationDependencies): 
           const grant = {
             issuedAt: grantIssuedAt.getTime() / 1000,
             expiresAt: grantExpiresAt.getTime() / 1000,
-            renewableUntil: expiryOf(current).getTime() / 1000,
+            renewableUntil: current.renewableUntil.getTime() / 1000,
             generation: current.renewal.generation,
           }
           return contents.issue(current, grant, { state: 'continued' })

@@ -1,5 +1,5 @@
+import { randomBytes } from 'node:crypto'
 import type { KeyStore } from './key-store.ts'
-import type { Keyring } from './keyring.ts'
 import type { SecretBox } from './secret-box.ts'
 
 /**
@@ -13,27 +13,16 @@ const name = 'ids'
 /**
  * Creates the function that returns the ids key. The ids of known visitors and their bans depend on
  * the ids key, so the ids key never changes. It is stored in the database, sealed with a secret
- * key. Before that secret key is removed, the ids key must be sealed with another secret key. If
- * the database has no ids key, the ids key is derived from the oldest secret key, as earlier
- * versions did.
+ * key. Before that secret key is removed, the ids key must be sealed with another secret key.
  */
-export function createIdsKey(dependencies: {
-  store: KeyStore
-  secretBox: SecretBox
-  keyring: Keyring
-  now: () => number
-}): IdsKey {
-  const { store, secretBox, keyring, now } = dependencies
+export function createIdsKey(dependencies: { store: KeyStore; secretBox: SecretBox; now: () => number }): IdsKey {
+  const { store, secretBox, now } = dependencies
   let known: Promise<Uint8Array> | undefined
 
   async function read(): Promise<Uint8Array> {
-    const kept =
-      (await store.find(name)) ?? (await store.keep(name, secretBox.seal(deriveFromOldest()), new Date(now())))
+    const newKey = () => secretBox.seal(randomBytes(32).toString('base64url'))
+    const kept = (await store.find(name)) ?? (await store.keep(name, newKey(), new Date(now())))
     return new Uint8Array(Buffer.from(secretBox.open(kept), 'base64url'))
-  }
-
-  function deriveFromOldest(): string {
-    return Buffer.from(keyring.all('visitor-id').at(-1)!.key).toString('base64url')
   }
 
   return () => {

@@ -62,7 +62,11 @@ describe('the secret keys', () => {
       scopes: [],
       createdAt: new Date(),
       expiresAt,
-      provider: { sealed: first.secretBox.seal('refresh token'), recheckAt: expiresAt },
+      provider: {
+        issuer: 'https://login.example',
+        sealed: first.secretBox.seal('refresh token'),
+        recheckAt: expiresAt,
+      },
     })
     await signInAttempts.insertOne({
       _id: 'a',

@@ -5,7 +5,7 @@ import { type IdPrefix, plannedId } from '../ids.ts'
 /**
  * Purpose of a key. Each purpose has its own keys, derived from the secret keys of the settings.
  */
-type KeyPurpose = 'access-grant' | 'renewal-token' | 'service-token' | 'visitor-id' | 'planned-id' | 'encryption'
+type KeyPurpose = 'access-grant' | 'renewal-token' | 'service-token' | 'planned-id' | 'encryption'
 
 interface DerivedKey {
   kid: string

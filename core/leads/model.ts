@@ -15,8 +15,8 @@ export interface Lead {
   operationKey?: string
   /**
    * Keyed hashes of the person's contacts. When a person is added to the suppression list, the
-   * service finds the leads of that person by these hashes. Leads that earlier versions stored have
-   * no hashes; they are checked when a worker claims a delivery.
+   * service finds the leads of that person by these hashes. Leads
+   * without contacts have none.
    */
   contacts?: string[]
   inputHash?: string

@@ -27,26 +27,25 @@ export interface FollowerStore {
   ): Promise<{ events: LogEvent[]; end: FollowerPosition }>
 }
 
-/** The collection has the name that it got when the search was the only follower. */
 export function createFollowerStore({
-  searchProgress: positions,
+  followers,
   events,
 }: {
-  searchProgress: Collection<FollowerDocument>
+  followers: Collection<FollowerDocument>
   events: Collection<EventDocument>
 }): FollowerStore {
   return {
     async position(name) {
-      return (await positions.findOne({ _id: name }))?.after.toHexString()
+      return (await followers.findOne({ _id: name }))?.after.toHexString()
     },
 
     async advance(name, from, to) {
       const after = new ObjectId(to)
       if (from !== undefined) {
         const filter = { _id: name, after: new ObjectId(from) }
-        return (await positions.updateOne(filter, { $set: { after } })).modifiedCount === 1
+        return (await followers.updateOne(filter, { $set: { after } })).modifiedCount === 1
       }
-      const created = await positions.updateOne({ _id: name }, { $setOnInsert: { after } }, { upsert: true })
+      const created = await followers.updateOne({ _id: name }, { $setOnInsert: { after } }, { upsert: true })
       return created.upsertedCount === 1
     },
 

@@ -19,11 +19,8 @@ export interface ConsoleSession {
 export type SignedInOperator = Pick<ConsoleSession, 'displayName' | 'operator'>
 
 export interface ProviderCheck {
-  /**
-   * Issuer of the refresh token. The token is sent to no other provider. Absent in sessions that the
-   * previous version created.
-   */
-  issuer?: string
+  /** Issuer of the refresh token. The token is sent to no other provider. */
+  issuer: string
   /** Sealed refresh token. */
   sealed: string
   /** Time at which the claims are read again. */

@@ -2,7 +2,7 @@ import type { Collection } from 'mongodb'
 import type { ConversationDocument } from '../conversations/conversation-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
 import type { EventDocument } from '../log/event-store.ts'
-import { expiryOf, type Session } from '../sessions/model.ts'
+import type { Session } from '../sessions/model.ts'
 import { type SessionDocument, toSession } from '../sessions/session-store.ts'
 import type { ConversationFacts } from './model.ts'
 
@@ -60,7 +60,7 @@ export function createConversationFactsStore({
         found.map(async ({ _id, createdAt }) => {
           const end = endOf.get(_id)
           const lastMessageAt = end?.messageId ? end.occurredAt : end && (await lastMessage(_id))?.occurredAt
-          const times = (expiries.get(_id) ?? []).map((session) => expiryOf(session).getTime())
+          const times = (expiries.get(_id) ?? []).map((session) => session.renewableUntil.getTime())
           return {
             conversationId: _id,
             hasMessage: lastMessageAt !== undefined,

@@ -134,8 +134,6 @@ export function createRemovalStore({
       const emptied = Object.entries(unneeded).map(([kind, none]) => [`traces.${kind}`, none])
       await erasureLeases.write(lease, {
         $set: { isSwept: true, nextAt, ...Object.fromEntries(emptied) },
-        // Ids that the previous version recorded.
-        $unset: { 'traces.commandIds': '' },
       })
     },
 

@@ -45,10 +45,7 @@ export function createRetentionStore(collections: PrivacyCollections) {
   const { leadSubscriptions, deliveries, erasures, policyChanges } = collections
   const leases = createLeases(workspaces, { until: 'sweepAt', token: 'sweepToken', isFreeWithoutUntil: true })
 
-  /**
-   * Returns documents whose `reviewAt` is due, then documents of earlier versions, which have no
-   * `reviewAt`, then postponed documents.
-   */
+  /** Returns documents whose `reviewAt` is due, then postponed documents. */
   async function toReview<D extends { reviewAt?: Date; postponedUntil?: Date }>(
     collection: Collection<D>,
     filter: object,
@@ -56,7 +53,7 @@ export function createRetentionStore(collections: PrivacyCollections) {
     limit: number,
   ) {
     const due: WithId<D>[] = []
-    for (const when of [{ reviewAt: { $lte: before } }, { reviewAt: null }, { postponedUntil: { $lte: now } }]) {
+    for (const when of [{ reviewAt: { $lte: before } }, { postponedUntil: { $lte: now } }]) {
       if (due.length === limit) break
       const found = collection.find({ ...filter, ...when } as unknown as Filter<D>).sort(orderOf(when))
       due.push(...(await found.limit(limit - due.length).toArray()))

@@ -1,5 +1,5 @@
 import { whileHeld } from '../mongodb/leases.ts'
-import { expiryOf, type Session } from '../sessions/model.ts'
+import type { Session } from '../sessions/model.ts'
 import type { RetentionOf } from '../workspaces/retention.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataStore } from './data-store.ts'
@@ -124,8 +124,7 @@ export function createRetention(dependencies: {
     const all = await factStore.sessionsOf([conversationId])
     const writers = await factStore.writersIn(conversationId, all)
     for (const session of toReview) {
-      const { sessionId } = session
-      const expiry = expiryOf(session)
+      const { sessionId, renewableUntil: expiry } = session
       // Another session that has a message or is newer. It is kept and links the visitor to the
       // conversation. Without such a session, the reviewed session is not removed.
       const heir = all.find(

@@ -1,6 +1,5 @@
 import type { Collection } from 'mongodb'
 import type { CommandDocument } from '../commands/command-store.ts'
-import type { SessionDocument } from '../sessions/session-store.ts'
 import { noTraces, type VisitorName, type VisitorTraces } from './model.ts'
 import type { PrivacyCollections } from './visitor-data-store.ts'
 
@@ -26,7 +25,7 @@ export async function filesOf(commands: Collection<CommandDocument>, sessionIds:
 
 export function createVisitorTraceStore({ sessions, commands, leads }: PrivacyCollections): VisitorTraceStore {
   const part = {
-    projection: { visitorId: 1, conversationId: 1, formerConversationIds: 1 },
+    projection: { visitorId: 1, conversationId: 1 },
   } as const
 
   return {
@@ -48,17 +47,8 @@ export function createVisitorTraceStore({ sessions, commands, leads }: PrivacyCo
         ...(erasureId === undefined ? [] : [{ joinedAfterErasures: erasureId }]),
       ]
       const inBrowsers = await sessions.find({ visitorId: { $in: browsers }, ...begun, $or: anonymous }, part).toArray()
-      const found: Pick<SessionDocument, '_id' | 'conversationId' | 'formerConversationIds'>[] = [
-        ...verified,
-        ...inBrowsers,
-      ]
-      const conversationIds = unique([
-        ...known.conversationIds,
-        ...found.flatMap(({ conversationId, formerConversationIds = [] }) => [
-          conversationId,
-          ...formerConversationIds,
-        ]),
-      ])
+      const found = [...verified, ...inBrowsers]
+      const conversationIds = unique([...known.conversationIds, ...found.map(({ conversationId }) => conversationId)])
       const inThem = await sessions
         .find({ conversationId: { $in: conversationIds } }, { projection: { _id: 1 } })
         .toArray()

@@ -20,7 +20,7 @@ export interface ReportStore {
 
 const partSize = 200
 
-/** Ratings are events of the log with a score from 1 to 5. Logs of earlier versions have none. */
+/** Ratings are events of the log with a score from 1 to 5. */
 const ratingType = 'rating.given'
 const score = { $cond: [{ $in: ['$data.score', [1, 2, 3, 4, 5]] }, '$data.score', '$$REMOVE'] }
 

@@ -14,7 +14,7 @@ import {
 import { latestConsent } from '../consents/consents.ts'
 import type { CoreContext } from '../context.ts'
 import { invalid } from '../errors.ts'
-import { type ConsentDecision, expiryOf, type Session, type SessionContent } from '../sessions/model.ts'
+import type { ConsentDecision, Session, SessionContent } from '../sessions/model.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { enumValue, nameOf } from './enum-names.ts'
 import { toWidgetConfig } from './installations.ts'
@@ -148,7 +148,7 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
       return {
         sessionId: session.sessionId,
         expiresAt: timestampFromDate(grantExpiresAt),
-        renewableUntil: timestampFromDate(expiryOf(session)),
+        renewableUntil: timestampFromDate(session.renewableUntil),
         capabilities: installation.capabilities,
         conversationId: session.conversationId,
         workspaceId: session.workspaceId,
@@ -234,7 +234,7 @@ function toSession(
     pageContext: toPageContext(session.pageContext),
     state,
     createdAt: timestampFromDate(session.createdAt),
-    expiresAt: timestampFromDate(expiryOf(session)),
+    expiresAt: timestampFromDate(session.renewableUntil),
     identityState: identity ? 'verified' : 'anonymous',
     ...(identity && {
       externalSubject: identity.externalSubject,

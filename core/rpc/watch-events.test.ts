@@ -29,8 +29,8 @@ const core = {
   },
 } as unknown as CoreContext
 
-async function open(acceptsReplayed: boolean) {
-  const value = { subscriptionId: 1, credentials: {}, acceptsReplayed }
+beforeEach(async () => {
+  const value = { subscriptionId: 1, credentials: {} }
   const subscribe = { case: 'subscribe' as const, value }
   async function* commands() {
     yield create(WatchEventsRequestSchema, { commands: [{ command: subscribe }] })
@@ -40,9 +40,7 @@ async function open(acceptsReplayed: boolean) {
   const first = async () => ((await frames.next()).value as WatchEventsResponse).frames.map(({ frame }) => frame.case)
   expect(await first()).toEqual(['ready'])
   expect(await first()).toEqual(['opened'])
-}
-
-beforeEach(() => open(false))
+})
 
 const send = (sequence: number) => sink.event([1], { id: `e1-${sequence}`, sequence, type: 'message.received', json })
 
@@ -52,22 +50,13 @@ describe('the event stream of a gateway', () => {
     { id: 'e1-3', sequence: 3, type: 'agent.assigned', json: '{}' },
   ]
 
-  it('sends replayed events together if the gateway accepts this', async () => {
-    await open(true)
+  it('sends replayed events together', async () => {
     sink.replayed(1, events)
     const [frame] = (await frames.next()).value!.frames
     const text = Buffer.from(
       events.map(({ id, type, json }) => `id: ${id}\nevent: ${type}\ndata: ${json}\n\n`).join(''),
     )
     expect(frame?.frame).toMatchObject({ case: 'replayed', value: { subscriptionId: 1, sequence: 3, events: 2, text } })
-  })
-
-  it('sends replayed events one by one to a gateway of an earlier version', async () => {
-    sink.replayed(1, events)
-    const { frames: sent } = (await frames.next()).value as WatchEventsResponse
-    expect(sent.map(({ frame }) => frame)).toMatchObject(
-      events.map((event) => ({ case: 'event', value: { subscriptionIds: [1], ...event } })),
-    )
   })
 
   /** Reads messages until they had `count` events. Returns the sequences of the events. */

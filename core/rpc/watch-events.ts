@@ -54,8 +54,6 @@ export async function* watchEvents(
   const told = new Map<number, { availability: string; workspaceId: string }>()
   const open = new Map<number, StreamSubscription | 'opening'>()
   const visitors = visitorPresence.addSource()
-  /** Whether the gateway handles `Replayed` frames. */
-  let acceptsReplayed = false
 
   function push(frame: Frame['frame'], ids: readonly number[] = [], text = '') {
     if (over) return
@@ -78,12 +76,10 @@ export async function* watchEvents(
     event: (subscriptionIds, event) =>
       push({ case: 'event', value: { subscriptionIds, ...event } }, subscriptionIds, event.json),
     replayed(subscriptionId, events) {
-      if (acceptsReplayed) {
-        const text = events.map(encodeStreamedEvent).join('')
-        const sequence = events.at(-1)?.sequence
-        const value = { subscriptionId, sequence, events: events.length, text: Buffer.from(text) }
-        push({ case: 'replayed', value }, [], text)
-      } else for (const event of events) this.event([subscriptionId], event)
+      const text = events.map(encodeStreamedEvent).join('')
+      const sequence = events.at(-1)?.sequence
+      const value = { subscriptionId, sequence, events: events.length, text: Buffer.from(text) }
+      push({ case: 'replayed', value }, [], text)
     },
     advanced: (subscriptionIds, sequence) =>
       push({ case: 'advanced', value: { subscriptionIds, sequence } }, subscriptionIds),
@@ -127,10 +123,8 @@ export async function* watchEvents(
   }
 
   function handleCommand(command: Command['command']) {
-    if (command.case === 'subscribe') {
-      acceptsReplayed ||= command.value.acceptsReplayed
-      void subscribe(command.value)
-    } else if (command.case === 'presence') visitors.update(fromPresenceUpdate(command.value))
+    if (command.case === 'subscribe') void subscribe(command.value)
+    else if (command.case === 'presence') visitors.update(fromPresenceUpdate(command.value))
     else if (command.case !== undefined) {
       const { subscriptionId } = command.value
       const subscription = open.get(subscriptionId)

@@ -47,8 +47,7 @@ const share = 1 / 5
  */
 const maxAgeMs = 20_000
 const maxKnown = 50_000
-/** The name under which version 0.2.0 stored the position. */
-const followerName = 'events'
+const followerName = 'search'
 
 /**
  * Adds search entries after the events were written to the log, so that a send waits for no entry. A

@@ -253,7 +253,7 @@ describe('the catch-up', () => {
     )
     await flushAll(cores)
     await cores.core.database.collections.searchEntries.deleteMany({ terms: word })
-    await cores.core.database.collections.searchProgress.deleteMany({})
+    await cores.core.database.collections.followers.deleteMany({})
     cores.advance(200)
     const restarted = cores.mortalCore(Number.POSITIVE_INFINITY)
     await restarted.searchIndex.catchUp()

@@ -50,11 +50,6 @@ export interface Session {
    * credentials.
    */
   conversationId: string
-  /**
-   * Ids of conversations without messages that the session has left. Only sessions that earlier
-   * versions wrote have this field.
-   */
-  formerConversationIds?: string[]
   visitorId: string
   clientInstanceId: string
   /** Keyed hash of the browser's last network address, if the gateway has sent it. */
@@ -79,7 +74,7 @@ export interface Session {
   /**
    * Version of the connection's status when the session began. A later version ends the session.
    */
-  connectionVersion?: number
+  connectionVersion: number
   /** The visitor's decisions on the consent policy, newest last, also from earlier sessions. */
   consents?: StoredConsent[]
   /** The session that replaced this one, and the operation that made the replacement. */
@@ -100,11 +95,8 @@ export interface Session {
   createdAt: Date
   /** End of the latest grant. */
   grantExpiresAt: Date
-  /**
-   * Time at which the session expires if no renewal extends it. Use `expiryOf` to read it: sessions
-   * that earlier versions wrote have no such time and expire with their latest grant.
-   */
-  renewableUntil?: Date
+  /** Time at which the session expires if no renewal extends it. Not before the end of the grant. */
+  renewableUntil: Date
   /** Latest end of the session. Renewals cannot extend it. */
   endsAt: Date
   renewal: {
@@ -115,17 +107,6 @@ export interface Session {
     /** The latest operation that rotated the token. Absent before the first renewal. */
     operation?: string
   }
-}
-
-/**
- * Returns the time at which an active session expires if no renewal extends it. Earlier versions do
- * not update `renewableUntil` in a renewal, so `renewableUntil` can be before the grant's end.
- */
-export function expiryOf({
-  grantExpiresAt,
-  renewableUntil = grantExpiresAt,
-}: Pick<Session, 'grantExpiresAt' | 'renewableUntil'>): Date {
-  return renewableUntil > grantExpiresAt ? renewableUntil : grantExpiresAt
 }
 
 /**
@@ -188,11 +169,8 @@ export interface Replay {
 export interface GrantTimes {
   issuedAt: number
   expiresAt: number
-  /**
-   * Time until which the grant's session can be renewed. Absent in records of earlier versions, for
-   * which `expiresAt` applies.
-   */
-  renewableUntil?: number
+  /** Time until which the grant's session can be renewed. */
+  renewableUntil: number
 }
 
 /**
@@ -233,7 +211,7 @@ export function grantTimes(
 }
 
 /** Returns the end of a grant and of its session in the form that a session stores. */
-export function storedTimes({ expiresAt, renewableUntil }: Required<GrantTimes>) {
+export function storedTimes({ expiresAt, renewableUntil }: GrantTimes) {
   return { grantExpiresAt: new Date(expiresAt * 1000), renewableUntil: new Date(renewableUntil * 1000) }
 }
 
@@ -267,11 +245,11 @@ export function newConversation(
  * renewed.
  */
 export function firstGrantOf(session: Session) {
-  const { createdAt, grantExpiresAt, renewal } = session
+  const { createdAt, grantExpiresAt, renewableUntil, renewal } = session
   return {
     issuedAt: Math.floor(createdAt.getTime() / 1000),
     expiresAt: grantExpiresAt.getTime() / 1000,
-    renewableUntil: expiryOf(session).getTime() / 1000,
+    renewableUntil: renewableUntil.getTime() / 1000,
     generation: renewal.generation,
   }
 }

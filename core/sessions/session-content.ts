@@ -72,7 +72,7 @@ export function createSessionContents(dependencies: {
     },
 
     async contentOf({ sessionId, conversationId, replay, continuityState, ...issued }) {
-      const { issuedAt, expiresAt, renewableUntil = expiresAt, generation, origin, identity } = issued
+      const { issuedAt, expiresAt, renewableUntil, generation, origin, identity } = issued
       return {
         sessionId,
         conversationId,

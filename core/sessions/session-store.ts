@@ -1,14 +1,7 @@
 import type { Collection, Filter } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { type DocumentUpdate, updateEach } from '../mongodb/update-each.ts'
-import {
-  type ConsentDecision,
-  expiryOf,
-  type Identity,
-  type PageContext,
-  type Session,
-  type SessionStatus,
-} from './model.ts'
+import type { ConsentDecision, Identity, PageContext, Session, SessionStatus } from './model.ts'
 import { type Erasures, openErasures } from './open-erasures-store.ts'
 import type { VisitorIds } from './visitor-ids-model.ts'
 
@@ -26,7 +19,6 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
   joinedAfterErasures?: string[]
   /**
    * Start of the period after which the retention checks whether the session has a message.
-   * Sessions that earlier versions stored have no such time and are always due for the check.
    */
   reviewAt?: Date
   /** Time of the next review of a session that is kept although its period is over. */
@@ -39,7 +31,7 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
 }
 
 /** End of a session's latest grant, and time at which the session expires if it is not renewed. */
-type GrantEnds = Required<Pick<Session, 'grantExpiresAt' | 'renewableUntil'>>
+type GrantEnds = Pick<Session, 'grantExpiresAt' | 'renewableUntil'>
 
 export interface SessionStore {
   /** Inserts a session. Returns false and changes nothing when the session exists. */
@@ -134,7 +126,7 @@ export function createSessionStore({
 
   return {
     async insertOnce({ sessionId, ...rest }) {
-      const session = { ...rest, reviewAt: expiryOf(rest), ...(await afterErasures(rest)) }
+      const session = { ...rest, reviewAt: rest.renewableUntil, ...(await afterErasures(rest)) }
       const { upsertedCount } = await sessions.updateOne(
         { _id: sessionId },
         { $setOnInsert: session },

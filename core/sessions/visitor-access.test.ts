@@ -116,10 +116,6 @@ describe('a request of a visitor', () => {
     expect(await authorize(change)).toBe(code)
   })
 
-  it('is authorized for a session that an earlier version stored without a connection version', async () => {
-    expect(await authorize({ session: sessionWith({ connectionVersion: undefined }) })).toBe('ok')
-  })
-
   it('is rejected from an allowed origin that is not the origin of the session', async () => {
     expect(await authorize({ installation: installationWith([site, otherSite]) }, { origin: otherSite })).toBe(
       'ORIGIN_MISMATCH',
@@ -168,15 +164,6 @@ describe('a request of a visitor', () => {
   ])('is rejected with %s on every route if its grant has expired and %s', async (code, _, change, origin = site) => {
     for (const how of [{}, { expiredToo: true }, { closedToo: true }])
       expect(await authorize(change, { exp: nowSeconds - 1, origin, ...how })).toBe(code)
-  })
-
-  it('is rejected even for a renewal if an earlier version stored the session and its latest grant has expired', async () => {
-    const session = sessionWith({ grantExpiresAt: new Date(now) })
-    delete session.renewableUntil
-    expect(await authorize({ session }, { exp: nowSeconds, expiredToo: true })).toBe('SESSION_EXPIRED')
-    // An earlier version has renewed the session, and its time of expiry is now outdated.
-    const renewed = sessionWith({ renewableUntil: new Date(now - 1) })
-    expect(await authorize({ session: renewed }, { exp: nowSeconds, expiredToo: true })).toBe('ok')
   })
 
   it('uses the cached session, but reads the stored session when it repeats a close', async () => {

@@ -6,7 +6,7 @@ import type { LiveCache } from '../wakeups/live-cache.ts'
 import type { Connection, Installation } from '../workspaces/model.ts'
 import type { SiteDirectory } from '../workspaces/workspaces.ts'
 import type { Grants } from './grants.ts'
-import { expiryOf, type Session, type SessionEnd, type Visitor, type VisitorCredentials } from './model.ts'
+import type { Session, SessionEnd, Visitor, VisitorCredentials } from './model.ts'
 
 /** Cached data of sites and sessions for authorization. It knows all changes older than a second. */
 export interface Directory extends SiteDirectory {
@@ -84,7 +84,7 @@ export function createVisitorAccess({
    * have issued it after the session was cached. So the session does not expire before this grant.
    */
   function classifyEnd(session: Session, connection: Connection | undefined, grantEnd = 0): SessionEnd | undefined {
-    const expiry = Math.max(expiryOf(session).getTime(), grantEnd)
+    const expiry = Math.max(session.renewableUntil.getTime(), grantEnd)
     if (session.status === 'active' && Math.min(expiry, session.endsAt.getTime()) <= now()) return 'expired'
     if (session.status === 'revoked' || session.status === 'banned') return session.status
     if (!isConnected(session, connection)) return 'disabled'
@@ -171,16 +171,6 @@ export function createVisitorAccess({
   }
 }
 
-/**
- * Whether the connection was never disabled since the session began. Sessions that earlier versions
- * wrote have no version of the connection.
- */
-function isConnected(
-  { connectionVersion }: Pick<Session, 'connectionVersion'>,
-  connection: Connection | undefined,
-): boolean {
-  return (
-    connection?.status === 'enabled' &&
-    (connectionVersion === undefined || connectionVersion === connection.statusVersion)
-  )
-}
+/** Whether the connection was never disabled since the session began. */
+const isConnected = ({ connectionVersion }: Pick<Session, 'connectionVersion'>, connection: Connection | undefined) =>
+  connection?.status === 'enabled' && connectionVersion === connection.statusVersion

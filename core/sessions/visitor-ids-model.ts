@@ -10,7 +10,7 @@ export interface VisitorIds {
   subjectIds: string[]
 }
 
-/** Returns all ids under which a ban of the visitor may be stored, also by earlier versions. */
+/** Returns all ids under which a ban of the visitor may be stored, on any connection. */
 export const allIdsOf = ({ workspaceIds, browserIds, subjectIds }: VisitorIds): string[] => [
   ...workspaceIds,
   ...browserIds,

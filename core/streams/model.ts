@@ -23,7 +23,7 @@ export interface StreamSession {
   sessionId: string
   conversationId: string
   connectionId: string
-  connectionVersion?: number
+  connectionVersion: number
   publicSiteKey: string
   origin: string
   grantExpiresAt: Date

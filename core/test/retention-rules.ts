@@ -2,7 +2,6 @@ import type { Document } from 'mongodb'
 import { MongoClient } from 'mongodb'
 // @ts-expect-error: the driver has no types for its internal modules.
 import { Connection } from 'mongodb/lib/cmap/connection.js'
-import { expiryOf } from '../sessions/model.ts'
 import { type Retention, retentionKinds } from '../workspaces/model.ts'
 import type { TestCores } from './cores.ts'
 import { flushAll } from './visitor-marks.ts'
@@ -34,7 +33,7 @@ const rules: Record<string, IsOverdue> = {
     const ends = scan.raw
       .get('sessions')!
       .filter(theirs)
-      .map((session) => expiryOf(session as never))
+      .map(({ renewableUntil }) => renewableUntil)
     const times = [...messages.map(({ occurredAt }) => occurredAt), ...ends, conversation.createdAt]
     const isUsed = messages.length > 0 || scan.raw.get('leads')!.some(theirs)
     return Math.max(...times.map(Number)) < scan.now - (isUsed ? conversations : emptySessions)
@@ -53,7 +52,7 @@ const rules: Record<string, IsOverdue> = {
     const isNewest = others.every(({ createdAt }) => createdAt <= session.createdAt) && writers.length > 0
     const isForm = scan.raw.get('leads')!.some((lead) => lead.conversationId === conversationId)
     if (writers.includes(session._id) || isNewest || isForm) return false
-    return expiryOf(session as never).getTime() < scan.now - emptySessions
+    return session.renewableUntil.getTime() < scan.now - emptySessions
   },
   events: (event, { raw }) => !raw.get('conversations')!.some(({ _id }) => _id === event.conversationId),
   searchEntries({ _id, conversationId }, { raw }) {
@@ -104,7 +103,7 @@ const rules: Record<string, IsOverdue> = {
   keys: () => false,
   migrations: () => false,
   storeHistory: () => false,
-  searchProgress: () => false,
+  followers: () => false,
   locks: () => false,
 }
 

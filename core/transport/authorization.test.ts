@@ -43,7 +43,7 @@ const seconds = () => Math.floor(Date.now() / 1000)
 
 /** Hashes of all stored documents, except those that background work changes. */
 async function documentHashes(): Promise<Record<string, string>> {
-  const { wakeups: _, searchEntries: __, searchProgress: ___, ...collections } = cores.core.database.collections
+  const { wakeups: _, searchEntries: __, followers: ___, ...collections } = cores.core.database.collections
   const documents = await Promise.all(
     Object.entries(collections).map(async ([name, collection]) =>
       // The retention's sweep changes these fields at any time.

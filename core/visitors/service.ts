@@ -76,7 +76,7 @@ export function createVisitorService(
     }),
   }
   const access = createVisitorAccess({ directory, grants, now })
-  const idsKey = createIdsKey({ store: stores.keys, secretBox, keyring, now })
+  const idsKey = createIdsKey({ store: stores.keys, secretBox, now })
   const identifier = createVisitorIdentifier({ idsKey, listConnections: workspaces.listConnections })
   const sessionCheck = createSessionCheck({
     access,

@@ -90,17 +90,6 @@ describe('a session whose grant has expired', () => {
     expect(await codeOf(renew(session, { core: cores.other }))).toBe(code)
   })
 
-  it('cannot be renewed if an earlier version created it and the current version never renewed it', async () => {
-    const [one, two] = [await cores.newSession(), await cores.newSession()]
-    for (const { sessionId } of [one, two])
-      await cores.core.database.collections.sessions.updateOne({ _id: sessionId }, { $unset: { renewableUntil: '' } })
-    cores.advance(600)
-    const renewed = await renew(two)
-    cores.advance(grantLifetime)
-    expect(await codeOf(renew(one))).toBe('SESSION_EXPIRED')
-    expect(await codeOf(renew(renewed))).toBe('ok')
-  })
-
   it('is shown to operators as active until it can no longer be renewed', async () => {
     const session = await sleepingSession()
     const { sessions } = await clientsOf(cores.core, cores.workspaceId)

@@ -124,8 +124,7 @@ export const defaultAvailability: Availability = {
 export interface SealedIdentitySecret {
   kid: string
   sealed: string
-  /** Absent for secrets that the previous version created. */
-  createdAt?: Date
+  createdAt: Date
   /** Time at which a rotation replaced the secret. */
   replacedAt?: Date
 }

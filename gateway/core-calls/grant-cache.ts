@@ -133,7 +133,7 @@ export function createGrantCache(options: { core: CoreClients; now: () => number
         { headers: { 'x-correlation-id': correlationId } },
       ),
     confirm: (credentials, correlationId, expiredToo) => authorize(credentials, correlationId, expiredToo, RECHECK_MS),
-    remember(origin, { accessGrant, sessionId, expiresAt, renewableUntil = expiresAt }) {
+    remember(origin, { accessGrant, sessionId, expiresAt, renewableUntil }) {
       if (expiresAt === undefined || renewableUntil === undefined) return
       const times = { expiresAt: timestampMs(expiresAt), renewableUntil: timestampMs(renewableUntil) }
       const known = { sessionId, capabilities: undefined, ...times }

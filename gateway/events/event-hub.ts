@@ -119,7 +119,6 @@ export function createEventHub<Reader>(options: {
         credentials: entry.credentials,
         ...start,
         resumed: entry.opened,
-        acceptsReplayed: true,
       },
     })
     return true

@@ -44,11 +44,11 @@ describe('event stream', () => {
     const text = Buffer.from(
       'id: e1-4\nevent: message.received\ndata: {"a":"ü"}\n\nid: e1-6\nevent: agent.assigned\ndata: {}\n\n',
     )
-    gateway.core.onSubscribe = (link, { subscriptionId, acceptsReplayed }) => {
+    gateway.core.onSubscribe = (link, { subscriptionId }) => {
       const value = { subscriptionId, sequence: 6, events: 2, text }
       link.push(
         { case: 'opened', value: { subscriptionId, sessionId: 'ses_1', epoch: 'e1', sequence: 3 } },
-        ...(acceptsReplayed ? [value, value].map((each) => ({ case: 'replayed' as const, value: each })) : []),
+        ...[value, value].map((each) => ({ case: 'replayed' as const, value: each })),
         { case: 'replayed', value: { subscriptionId: 99, sequence: 7, events: 1, text } },
         { case: 'advanced', value: { subscriptionIds: [subscriptionId], sequence: 8 } },
         { case: 'closed', value: { subscriptionId } },

@@ -17,8 +17,7 @@ type Update = MessageInitShape<typeof PresenceUpdateSchema>
 export interface PresenceRelay {
   /**
    * Call each time a core has opened the stream, also when it moves to another core. `stream`
-   * identifies the stream in a later call of `ended`. Does nothing if `conversationId` is empty,
-   * because a core of an earlier version does not send it.
+   * identifies the stream in a later call of `ended`.
    */
   opened(stream: object, visitor: { conversationId: string; workspaceId: string }): void
   ended(stream: object): void
@@ -41,7 +40,7 @@ export function createPresenceRelay(): PresenceRelay {
 
   return {
     opened(stream, { conversationId, workspaceId }) {
-      if (conversationId === '' || streams.has(stream)) return
+      if (streams.has(stream)) return
       lastId = (lastId + 1) >>> 0
       const present = { streamId: lastId, conversationId, workspaceId }
       streams.set(stream, present)
@@ -55,9 +54,7 @@ export function createPresenceRelay(): PresenceRelay {
       changes.ended.push(present.streamId)
     },
 
-    report(report) {
-      if (report.conversationId !== '') changes.reports.push(report)
-    },
+    report: (report) => void changes.reports.push(report),
 
     greet(link) {
       const opened = [...streams.values()]

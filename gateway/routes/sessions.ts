@@ -161,8 +161,7 @@ export function answerSession(
     ...session,
     expiresAt: timeOf(session.expiresAt),
     renewAfter: timeOf(session.renewAfter),
-    // A core of the previous version does not send `renewableUntil`.
-    renewableUntil: timeOf(session.renewableUntil ?? session.expiresAt),
+    renewableUntil: timeOf(session.renewableUntil),
     replay: session.replay,
     continuity: { state: session.continuityState },
     identity: { state: session.identityState, displayName: session.displayName },

@@ -41,7 +41,7 @@ const walk = (selected: Operation[], which: 'unauthorized' | 'authorized') =>
   })
 
 /** Collections that cores write in the background. Search entries are derived from other documents. */
-const background = ['wakeups', 'searchEntries', 'searchProgress', 'feedEntries']
+const background = ['wakeups', 'searchEntries', 'followers', 'feedEntries']
 
 /** Fields that the retention's sweep of a workspace and the event feed change at any time. */
 const ownFields = { sweepAt: 0, sweepToken: 0, sweepAfter: 0, unannounced: 0, announcedAttempts: 0, handoff: 0 }

@@ -118,10 +118,7 @@ describe('npm run migrate', () => {
     expect(core.stderr).toContain('core: the database is behind this version, run npm run migrate: wakeups, ')
     if (!isLong) return
     const twice = await Promise.all([migrate([], fresh), migrate([], fresh)])
-    for (const { stdout } of twice) {
-      expect(stdout).toContain('The database has all that this version needs.')
-      expect(stdout).toMatch(/to contract +3 /)
-    }
+    for (const { stdout } of twice) expect(stdout).toBe('The database has all that this version needs.\n')
     expect((await migrate(['--contract'], fresh)).stdout).toBe('The database has all that this version needs.\n')
     expect((await migrate(['--rekey'], fresh)).stdout).toMatch(/^0 secrets re-encrypted\./)
   })

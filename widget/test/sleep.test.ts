@@ -195,22 +195,4 @@ describe('after a sleep of three hours', () => {
       harness.client.stop()
     },
   )
-
-  it('a session that an earlier version of the client stored is replaced once its grant has expired', async () => {
-    const storage = createMemoryStorage()
-    const before = start('pk_friendly', { storage })
-    await before.started()
-    before.client.stop()
-    const stored = JSON.parse(storage.getItem(record)!)
-    delete stored.times.endsAtMs
-    delete stored.session.renewableUntil
-    storage.setItem(record, JSON.stringify(stored))
-    fixture.clock.sleep(nap)
-    const after = start('pk_friendly', { storage })
-    await after.client.start()
-    expect(after.client.ended()?.event).toBe('session.expired')
-    await after.client.startNew()
-    expect([fixture.server.seen('POST /sessions').length, renewals().length]).toEqual([2, 0])
-    after.client.stop()
-  })
 })

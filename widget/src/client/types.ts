@@ -73,8 +73,7 @@ export interface SessionContent {
   accessGrant: string
   expiresAt: string
   renewAfter: string
-  /** Undefined if the service has an earlier version. The session then ends with its grant. */
-  renewableUntil?: string
+  renewableUntil: string
   renewalToken: string
   replay: { state: 'ready' | 'reset_required'; epoch: string; lastSequence: number; oldestSequence: number }
   continuity: { state: 'new' | 'continued' | 'reset' }

@@ -6,6 +6,7 @@ const content = {
   accessGrant: `e30.${btoa(JSON.stringify({ iat: issuedAt / 1000 }))}.sig`,
   renewAfter: '2026-11-20T12:10:00.000Z',
   expiresAt: '2026-11-20T12:15:00.000Z',
+  renewableUntil: '2026-11-20T14:15:00.000Z',
 }
 
 describe('grantTimes', () => {

@@ -7,11 +7,8 @@ import type { SessionContent } from '../client/types.ts'
 export interface GrantTimes {
   renewAtMs: number
   expiresAtMs: number
-  /**
-   * Time at which the session expires if it is not renewed. Undefined in records that earlier
-   * versions stored: `expiresAtMs` then applies.
-   */
-  endsAtMs?: number
+  /** Time at which the session expires if it is not renewed. */
+  endsAtMs: number
 }
 
 /**
@@ -30,7 +27,7 @@ export function grantTimes(
     // `iat` is in whole seconds, so a difference below two seconds may come from rounding.
     if (Math.abs(aheadMs) >= 2_000) shiftMs = aheadMs
   } catch {}
-  const { renewAfter, expiresAt, renewableUntil = expiresAt } = content
+  const { renewAfter, expiresAt, renewableUntil } = content
   return {
     renewAtMs: Date.parse(renewAfter) + shiftMs,
     expiresAtMs: Date.parse(expiresAt) + shiftMs,

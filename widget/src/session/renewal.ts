@@ -162,7 +162,7 @@ export function createRenewal(deps: RenewalDeps) {
     clock.clearTimeout(timer)
     const record = deps.record()
     if (renewing || !record?.times) return renewing
-    const { renewAtMs, expiresAtMs, endsAtMs = expiresAtMs } = record.times
+    const { renewAtMs, expiresAtMs, endsAtMs } = record.times
     const nowMs = clock.now()
     if (nowMs >= endsAtMs) deps.onEnd('session.expired')
     else if (!isExpired()) {

@@ -7,7 +7,7 @@ import { isToken, type SessionRecord } from './session-record.ts'
 export function isWhole({ session, times, position, renewal, readTo = 0, hiddenTo = 0 }: SessionRecord): boolean {
   try {
     const { sessionId, conversationId, accessGrant, renewalToken, identity, replay } = session!
-    const { renewAtMs, expiresAtMs, endsAtMs = 0 } = times!
+    const { renewAtMs, expiresAtMs, endsAtMs } = times!
     const tokens = [sessionId, conversationId, accessGrant, renewalToken, identity.state]
     const numbers = [replay.lastSequence, renewAtMs, expiresAtMs, endsAtMs, readTo, hiddenTo]
     if (position) numbers.push(position.sequence)

@@ -32,8 +32,7 @@ type Storage = Pick<globalThis.Storage, 'getItem' | 'setItem' | 'removeItem'>
  * Another operator who signs in does not see them.
  */
 export function createDrafts(storage: Storage, owner: string) {
-  // The earlier version stored notes as texts of replies, so its drafts are not read.
-  const key = 'service.console.drafts.2'
+  const key = 'service.console.drafts'
   let stored = read()
 
   function read(): Record<string, StoredDraft> {

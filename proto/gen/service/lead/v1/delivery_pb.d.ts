@@ -111,8 +111,7 @@ export declare type DeliveryAttempt = Message<"service.lead.v1.DeliveryAttempt">
   manual: boolean;
 
   /**
-   * Type of the event that is sent, for example "lead.ready-for-delivery". Unset for deliveries of
-   * earlier versions.
+   * Type of the event that is sent, for example "lead.ready-for-delivery".
    *
    * @generated from field: optional string event_type = 17;
    */

@@ -2964,13 +2964,6 @@ export declare type Subscribe = Message$1<"service.messaging.v1.Subscribe"> & {
    * @generated from field: bool resumed = 5;
    */
   resumed: boolean;
-
-  /**
-   * True if the gateway handles Replayed frames. Otherwise the core replays with Event frames.
-   *
-   * @generated from field: bool accepts_replayed = 6;
-   */
-  acceptsReplayed: boolean;
 };
 
 /**

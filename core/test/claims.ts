@@ -1,0 +1,70 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { setTimeout as delay } from 'node:timers/promises'
+import { AttemptResultSchema, type ClaimedDelivery, ClaimedDeliverySchema } from '#proto/lead/v1/delivery_pb.js'
+import type { CoreContext } from '../context.ts'
+import type { WorkerRoom } from '../deliveries/worker-room.ts'
+import { validate } from '../rules.ts'
+import { fromResult, toClaimed } from '../rpc/leads/attempt-messages.ts'
+
+export interface Room {
+  limit?: number
+  perDestination?: number
+  /** Number of the worker's deliveries in progress, by destination. */
+  underWay?: Record<string, number>
+}
+
+/** Room for one claim, without the shares and the deliveries in advance that the room of a stream has. */
+export function roomOf({ limit = 100, perDestination = 100, underWay = {} }: Room): WorkerRoom {
+  let left = limit
+  const taken = new Map(Object.entries(underWay))
+  const of = (destination: string) => taken.get(destination) ?? 0
+  const placesFor = (destination: string) => Math.min(left, perDestination - of(destination))
+  return {
+    places: () => left,
+    placesFor,
+    taken: () => limit - left,
+    reserve(destination) {
+      if (placesFor(destination) <= 0) return false
+      taken.set(destination, of(destination) + 1)
+      left -= 1
+      return true
+    },
+    free(destination) {
+      taken.set(destination, of(destination) - 1)
+      left += 1
+      return false
+    },
+    resize() {},
+    has: (destination) => of(destination) > 0,
+    destinations: () => [...taken.keys()],
+  }
+}
+
+/** Claims due deliveries as a worker with this room. Waits for the first one at most `waitMs`. */
+export async function claimDue(
+  core: CoreContext,
+  { workerId = 'worker', waitMs = 0, ...room }: Room & { workerId?: string; waitMs?: number } = {},
+  signal = new AbortController().signal,
+): Promise<ClaimedDelivery[]> {
+  const until = performance.now() + waitMs
+  for (;;) {
+    const { claimed } = await core.deliveryClaims.take({ workerId, room: roomOf(room), signal })
+    if (claimed.length > 0 || performance.now() >= until)
+      return claimed.map((each) => create(ClaimedDeliverySchema, toClaimed(each, core.config)))
+    await delay(20)
+  }
+}
+
+/** Records results as a worker. Returns for each whether the worker still had the delivery. */
+export function recordResults(
+  core: CoreContext,
+  results: MessageInitShape<typeof AttemptResultSchema>[],
+): Promise<boolean[]> {
+  return core.deliveryResults.record(
+    results.map((result, index) => {
+      const read = fromResult(create(AttemptResultSchema, result))
+      validate(read ? undefined : { path: `/results/${index}`, rule: 'oneOf' })
+      return read!
+    }),
+  )
+}
