@@ -244,6 +244,37 @@ describe('a page that controls the widget', () => {
     await expect.poll(() => gateway().seen('POST /sessions/close').at(-1)?.body).toEqual({ scope: 'continuity' })
   })
 
+  it.each([
+    ['before the page has loaded', "document.querySelector('script[data-site-key]').serviceWidget.remove()"],
+    [
+      'while the chat loads',
+      "const { serviceWidget } = document.querySelector('script[data-site-key]'); serviceWidget.open(); serviceWidget.remove()",
+    ],
+  ])('stays away if the page removes the loader %s', async (_when, remove) => {
+    const { page } = await visit({
+      pageScriptKind: 'defer',
+      pageScript: `if (location.hash) { ${remove} }`,
+    })
+    await launcher(page).click()
+    await page.getByText('We are online').waitFor()
+    const sessions = gateway().sessionCount('pk_friendly')
+    const loaded = page.waitForResponse(/\/chat\.js/).catch(() => undefined)
+    await page.goto(`${page.url()}#removed`)
+    await page.reload()
+    if (_when === 'while the chat loads') await loaded
+    await page.waitForLoadState('networkidle')
+    expect(await page.locator('[data-service-widget] *').count()).toBe(0)
+    expect(gateway().sessionCount('pk_friendly')).toBe(sessions)
+  })
+
+  it('takes no element of the page for its script', async () => {
+    const { page } = await visit({
+      head: '<img name="currentScript" src="https://evil.example/x" data-site-key="pk_evil" alt="">',
+    })
+    await launcher(page).waitFor()
+    expect(gateway().seen('GET /config/pk_friendly')).toHaveLength(1)
+  })
+
   itLong('creates the chat again if the page configures it after it was loaded', async () => {
     const { page, complaints } = await visit({ pageScript: keepsWidget })
     await launcher(page).click()

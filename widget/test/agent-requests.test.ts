@@ -179,11 +179,12 @@ describe('agents’ screenshot requests', () => {
 
 describe('agents’ requests', () => {
   it('an agent’s request expires on time even if the browser clock is wrong', async () => {
-    const harness = await started()
-    // The browser's clock is now five minutes ahead. The client computes the difference between the
-    // clocks from the time of a live event.
-    clock.sleep(300_000)
+    await server.close()
+    // The browser's clock is five minutes ahead. The client computes the difference between the
+    // clocks from the time of its grant.
     const serverNow = () => clock.now() - 300_000
+    server = await startScenarioServer({ now: serverNow, config: { capabilities: { screenshots: true } } })
+    const harness = await started()
     const expiresAt = new Date(serverNow() + 120_000).toISOString()
     conversation().emit('screenshot.requested', { requestId: 'scr_late', expiresAt }, serverNow())
     await until(() => harness.client.requests().length === 1)
@@ -192,6 +193,19 @@ describe('agents’ requests', () => {
     clock.advance(1_001)
     expect(harness.client.requests()).toEqual([])
     harness.client.stop()
+  })
+
+  it('a request that expired while no page was open is not offered, even if its event is the first of the replay', async () => {
+    const before = await started()
+    before.client.stop()
+    const expiresAt = new Date(clock.now() + 120_000).toISOString()
+    conversation().emit('screenshot.requested', { requestId: 'scr_old', expiresAt }, clock.now())
+    clock.advance(600_000)
+    const after = await started(both, before.storage)
+    conversation().agentSays('Are you there?')
+    await until(() => after.bodies().length === 1)
+    expect(after.client.requests()).toEqual([])
+    after.client.stop()
   })
 
   it('an agent’s request is removed when the agent cancels it', async () => {

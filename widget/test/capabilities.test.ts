@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createManualClock } from '../../test/support/manual-clock.ts'
 import type { ServiceClientOptions } from '../src/client/client-options.ts'
 import { assertionOf } from './assertion-of.ts'
-import { createClientHarness, until } from './client-harness.ts'
+import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
 const page = { url: 'http://shop.test/', title: 'Shop' }
@@ -140,4 +140,24 @@ it('a call that is refused because of a capability causes one request for the co
   await until(() => client.config()?.capabilities.pageContext === false)
   expect(configReads()).toBe(before + 1)
   client.stop()
+})
+
+it('a request for the configuration that gets no answer ends, so that later changes are read', async () => {
+  let reads = 0
+  const fetch: typeof globalThis.fetch = (input, init) => {
+    reads += Number(String(input).includes('/config/'))
+    if (!String(input).includes('/config/') || reads !== 2) return fetchFromPage(input, init)
+    return new Promise((_, reject) => init?.signal?.addEventListener('abort', () => reject(new TypeError('aborted'))))
+  }
+  const harness = await started({ platform: { fetch } })
+  clock.advance(60_000)
+  await until(() => reads === 2)
+  clock.advance(60_000)
+  turnOff('typing')
+  harness.signal('online')
+  await until(
+    () => harness.client.config()?.capabilities.typing === false,
+    () => clock.advance(100),
+  )
+  harness.client.stop()
 })

@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { createClientHarness, settled, until } from './client-harness.ts'
+import { createManualClock } from '../../test/support/manual-clock.ts'
+import { createClientHarness, fetchFromPage, settled, until } from './client-harness.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 import type { SiteKey } from './scenarios.ts'
 
@@ -136,6 +137,24 @@ describe('the event stream', () => {
     await until(() => harness.client.connection() === 'online')
     harness.client.stop()
   })
+})
+
+it('a connection that never opens is not stable: the pauses between attempts grow, however long each attempt takes', async () => {
+  const attempts: number[] = []
+  const clock = createManualClock()
+  const fetch: typeof globalThis.fetch = (input, init) => {
+    if (!String(input).includes('/events')) return fetchFromPage(input, init)
+    attempts.push(clock.now())
+    return new Promise((_, reject) => clock.setTimeout(() => reject(new TypeError('no answer')), 12_000))
+  }
+  const harness = createClientHarness(server, 'pk_friendly', { clock, options: { platform: { fetch } } })
+  await harness.client.start()
+  await until(
+    () => attempts.length === 6,
+    () => clock.advance(100),
+  )
+  expect(attempts[5]! - attempts[4]! - 12_000).toBeGreaterThan(4 * (attempts[1]! - attempts[0]! - 12_000))
+  harness.client.stop()
 })
 
 describe('stream resets', () => {

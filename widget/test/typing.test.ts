@@ -101,16 +101,19 @@ describe('the visitor’s typing', () => {
     },
   )
 
-  it('the visitor’s typing is not reported again after the service refused a report', async () => {
+  it('typing reports pause for five minutes after the service refused one, and then go on', async () => {
     const { client } = await started()
     fixture.server.features.failNext('/typing', { status: 404, code: 'RouteNotAdvertised', retryable: false })
     client.startTyping()
     await until(() => reports().length === 1)
     await settled()
-    fixture.clock.advance(600_000)
+    fixture.clock.advance(295_000)
     client.startTyping()
     await settled()
     expect(reports()).toHaveLength(1)
+    fixture.clock.advance(10_000)
+    client.startTyping()
+    await until(() => reports().length === 2)
     client.stop()
   })
 

@@ -58,6 +58,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
     session,
     messages,
     pageContext,
+    aheadMs: () => visit?.session.aheadMs() ?? 0,
     grants: () => visit?.session.withGrant ?? notStarted,
   }
   const consent = createConsent(shared)

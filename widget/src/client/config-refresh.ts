@@ -1,17 +1,15 @@
-import type { Platform } from '../../../browser/platform.ts'
 import type { Api } from '../transport/api.ts'
 import type { Emitter } from './events.ts'
 import type { Availability, StreamEvent, WidgetConfig } from './types.ts'
 
 /** Keeps the configuration of an open page up to date. */
 export function createConfigRefresh(deps: {
-  api: Pick<Api, 'exchange'>
-  platform: Pick<Platform, 'fetch'>
+  api: Pick<Api, 'config'>
   siteKey: string
   config(): WidgetConfig | undefined
   emitter: Emitter
 }) {
-  const { api, platform, siteKey, config, emitter } = deps
+  const { api, siteKey, config, emitter } = deps
   let isRunning = false
   /**
    * Number of received availability changes. A response does not overwrite a change that was
@@ -40,12 +38,7 @@ export function createConfigRefresh(deps: {
       isRunning = true
       const before = changes
       try {
-        const path = `/config/${encodeURIComponent(siteKey)}`
-        const response = await api.exchange({ method: 'GET', path }, (url, init) =>
-          platform.fetch(url, { ...init, cache: 'no-cache' }),
-        )
-        const fresh = await response.json()
-        if (!fresh.capabilities) return
+        const fresh = await api.config(siteKey, 'no-cache')
         const next = { ...shown, ...fresh, ...(changes !== before && { availability: shown.availability }) }
         if (JSON.stringify(next) === JSON.stringify(shown)) return
         emitter.emit('config.loaded', { config: Object.assign(shown, next) })

@@ -40,7 +40,7 @@ interface AgentRequestsDeps {
   records: FeatureRecords
   presence: Pick<PresenceKeeper, 'add'>
   supports: SupportedRequests
-  /** Returns an upper bound of the browser's time minus the service's time, in milliseconds. */
+  /** Returns by how much the browser's clock is ahead of the service's, in milliseconds. */
   aheadMs(): number
   config(): WidgetConfig | undefined
   grants: Grants

@@ -16,13 +16,15 @@ import { createPresenceReports } from './presence-reports.ts'
 import { createVisitorTyping } from './visitor-typing.ts'
 
 export interface FeaturesDeps {
-  api: Pick<Api, 'call' | 'post' | 'exchange'>
+  api: Pick<Api, 'call' | 'post' | 'exchange' | 'config'>
   platform: Platform
   emitter: Emitter
   siteKey: string
   supports?: Partial<SupportedRequests>
   config(): WidgetConfig | undefined
   session(): SessionView | undefined
+  /** Returns by how much the browser's clock is ahead of the service's, in milliseconds. */
+  aheadMs(): number
   messages(): readonly WidgetMessage[]
   pageContext(): PageContext | undefined
   /** Returns a function that makes calls with grants of the current session. */
@@ -54,7 +56,7 @@ export function createFeatures(deps: FeaturesDeps) {
   const records = createFeatureRecords(platform.storage, deps.siteKey)
   const may = (capability: string) => hasSession && config()?.capabilities[capability] !== false
   const mayReport = (capability: string) => may(capability) && consentRecords.mayObserve(config())
-  const parts = { api, platform, emitter, records, config, grants, aheadMs: () => aheadMs }
+  const parts = { api, platform, emitter, records, config, grants, aheadMs: deps.aheadMs }
   const presence = createPresence({ clock: platform.clock, emitter, records })
   const supports = { navigation: false, screenshots: false, ...deps.supports }
   const requests = createAgentRequests({ ...parts, presence, supports })
@@ -82,8 +84,6 @@ export function createFeatures(deps: FeaturesDeps) {
   let rated: { input: string; key: string } | undefined
   let hasSession = false
   let isChatShown = false
-  /** Upper bound of the browser's time minus the service's time, in milliseconds. */
-  let aheadMs = Number.POSITIVE_INFINITY
   /** Id of the conversation whose messages have been loaded. */
   let loaded: string | undefined
   /** Time after which the configuration may differ from that of the service. */
@@ -167,10 +167,6 @@ export function createFeatures(deps: FeaturesDeps) {
 
     /** Handles an event of the stream. */
     handleEvent(event: StreamEvent) {
-      // `sinceMs` is the difference between the clocks plus the time that the event took to arrive.
-      // So `sinceMs` is an upper bound of the difference. Keep the smallest bound.
-      const sinceMs = platform.clock.now() - Date.parse(event.occurredAt)
-      if (sinceMs < aheadMs) aheadMs = sinceMs
       if (event.type === 'availability.changed') configRefresh.takeAvailability(event.data)
       if (may('typing') || !event.type.startsWith('typing.')) presence.handleEvent(event)
       requests.handleEvent(event)

@@ -10,8 +10,8 @@ const renewAfterMs = 5_000
 const lastsMs = 8_000
 /** Minimum time between a report that typing has started and the next such report. */
 const restMs = 1_000
-/** Time without reports after a failed report. Typing reports are not retried. */
-const mutedMs = 15_000
+/** Time without reports after a failed report, or after a refused one. Typing reports are not retried. */
+const mutedMs = { failed: 15_000, refused: 300_000 }
 
 interface VisitorTypingDeps {
   clock: Pick<Clock, 'now'>
@@ -74,9 +74,8 @@ export function createVisitorTyping({ clock, isAllowed, report }: VisitorTypingD
         await report(wanted)
       } catch (error) {
         const { retryAfterMs = 0, retryable } = toWidgetError(error)
-        mutedUntilMs =
-          clock.now() +
-          (retryable ? Math.min(longestWaitMs, Math.max(mutedMs, retryAfterMs)) : Number.POSITIVE_INFINITY)
+        const pauseMs = retryable ? Math.min(longestWaitMs, Math.max(mutedMs.failed, retryAfterMs)) : mutedMs.refused
+        mutedUntilMs = clock.now() + pauseMs
         isReported = true
       }
     }

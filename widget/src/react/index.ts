@@ -69,19 +69,12 @@ export function useServiceWidgetLoader(
     widget?.setLocale(locale)
   }, [widget, locale])
   useEffect(() => {
-    const { identityProvider, pageContext } = latest.current.options
     // In strict mode, React removes and repeats each effect at once. The launcher is created
     // afterwards, so that the page sends one request.
     let created: ServiceWidgetLoader | undefined
     const timer = setTimeout(() => {
       created = createServiceWidgetLoader(
-        {
-          ...latest.current.options,
-          ...(identityProvider && {
-            identityProvider: (...given) => latest.current.options.identityProvider!(...given),
-          }),
-          ...(pageContext && { pageContext: () => latest.current.options.pageContext!() }),
-        },
+        { ...latest.current.options, ...callbacks(latest) },
         take,
       )
       setLoader(created)
@@ -93,7 +86,23 @@ export function useServiceWidgetLoader(
       setLoader(undefined)
     }
   }, [siteKey, apiBaseUrl])
+  // The client takes functions when it is created. If the page has none yet, it configures them later.
+  const given = [options.identityProvider, options.pageContext].map(Boolean).join()
+  const configured = useRef(given)
+  useEffect(() => {
+    if (loader && configured.current !== given) loader.configure(callbacks(latest))
+    configured.current = given
+  }, [loader, given])
   return loader
+}
+
+/** Returns functions that call those of the latest render. */
+function callbacks(latest: { current: { options: ServiceWidgetOptions } }): Partial<ServiceWidgetOptions> {
+  const { identityProvider, pageContext } = latest.current.options
+  return {
+    identityProvider: identityProvider && (async (...given) => latest.current.options.identityProvider?.(...given)),
+    pageContext: pageContext && (() => latest.current.options.pageContext?.()),
+  }
 }
 
 /** Calls the handler for each event of the chat. The handler may change with each render. */

@@ -109,6 +109,9 @@ export function createSession(deps: SessionDeps) {
 
     content: () => (over ? undefined : record?.session),
 
+    /** Returns by how much the browser's clock is ahead of the service's, in milliseconds. */
+    aheadMs: () => (record?.times && record.session ? record.times.expiresAtMs - Date.parse(record.session.expiresAt) : 0),
+
     isVerified,
 
     notes: (): Readonly<SessionNotes & Pick<SessionRecord, 'subject'>> => record ?? {},

@@ -29,6 +29,7 @@ export interface RequestParts {
   idempotencyKey?: string
   headers?: Record<string, string>
   signal?: AbortSignal
+  cache?: RequestCache
   /**
    * Binary request body, sent instead of `body`. The caller must set its content type in `headers`.
    */
@@ -83,8 +84,13 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
      */
     exchange,
 
-    config: (siteKey: string) =>
-      call<WidgetConfig>({ method: 'GET', path: `/config/${encodeURIComponent(siteKey)}`, field: 'capabilities' }),
+    config: (siteKey: string, cache?: RequestCache) =>
+      call<WidgetConfig>({
+        method: 'GET',
+        path: `/config/${encodeURIComponent(siteKey)}`,
+        field: 'capabilities',
+        cache,
+      }),
 
     createSession: (
       input: { publicSiteKey: string; clientInstanceId: string; locale?: string; pageContext?: PageContext },
@@ -168,7 +174,7 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       body: parts.raw ?? (parts.body && JSON.stringify(parts.body)),
       signal: parts.signal,
       credentials: 'omit',
-      cache: parts.grant ? 'no-store' : 'default',
+      cache: parts.cache ?? (parts.grant ? 'no-store' : 'default'),
       // A redirect would send the grant to another host, so the request fails.
       redirect: 'error',
     }).catch(() => {

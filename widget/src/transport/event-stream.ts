@@ -97,6 +97,8 @@ export function createEventStream(deps: EventStreamDeps) {
   let resets = 0
   let retryHintMs = 0
   let lastActivityMs = 0
+  /** Time at which the latest connection was opened. Undefined before its answer. */
+  let openedMs: number | undefined
   let connection: AbortController | undefined
   let watchdog: TimerId
   let unsubscribe = () => {}
@@ -116,11 +118,11 @@ export function createEventStream(deps: EventStreamDeps) {
     while (current === mine) {
       await deps.ready()
       if (current !== mine) return
-      const startedMs = clock.now()
+      openedMs = undefined
       const failure = await connectOnce()
       if (current !== mine) return
       if (failure && !failure.retryable) return end(failure.code, true)
-      if (clock.now() - startedMs >= stableAfterMs) attempt = resets = 0
+      if (openedMs !== undefined && clock.now() - openedMs >= stableAfterMs) attempt = resets = 0
       deps.onState('reconnecting')
       const backoffMs = backoffDelay(attempt, { minMs: reconnectMinMs, maxMs: reconnectMaxMs }, random)
       const hintMs = Math.min(retryHintMs, reconnectMaxMs)
@@ -139,6 +141,7 @@ export function createEventStream(deps: EventStreamDeps) {
     try {
       const response = await deps.connect(position, controller.signal)
       if (controller.signal.aborted) return undefined
+      openedMs = clock.now()
       deps.onState('online')
       await readEvents(response.body!, {
         onActivity: () => {

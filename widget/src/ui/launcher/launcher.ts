@@ -73,9 +73,10 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps): 
   let loadFailed: string
   let made: ServiceWidget | undefined
   let widget: Promise<ServiceWidget> | undefined
+  const isPresent = () => running[siteKey] === loader
   const load = () => (widget ??= createChat())
   const loadAnd = (act?: 'open' | 'mount' | false) =>
-    load().then((loaded) => act && loaded[act](), showFailure) as Promise<void>
+    load().then((loaded) => act && isPresent() && loaded[act](), showFailure) as Promise<void>
   const loader: ServiceWidgetLoader = {
     configure(more) {
       Object.assign(options, more)
@@ -141,7 +142,7 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps): 
   async function showLauncher() {
     await null
     const resume = () => {
-      if (!widget && hasSession()) void loadAnd('mount')
+      if (isPresent() && !widget && hasSession()) void loadAnd('mount')
     }
     if (document.readyState === 'complete') resume()
     else for (const name of ['DOMContentLoaded', 'load']) addEventListener(name, resume)

@@ -9,9 +9,11 @@ declare const CHAT_MODULE: string
 declare const CHAT_INTEGRITY: string
 
 const { currentScript } = document
-// A module has no `currentScript`. A page can have an element with this name.
+// A module has no `currentScript`. An element of the page with this name must not be taken for it.
 const script = (
-  currentScript?.dataset?.siteKey ? currentScript : document.querySelector('script[data-site-key]')
+  currentScript instanceof HTMLScriptElement && currentScript.dataset.siteKey
+    ? currentScript
+    : document.querySelector('script[data-site-key]')
 ) as HTMLScriptElement
 if (document.body) start()
 else addEventListener('DOMContentLoaded', start)
