@@ -2,6 +2,7 @@ import { useSignalEffect } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { alertProblems } from './alerts/alerts.ts'
 import { createPageBadge } from './alerts/page-badge.ts'
+import { areaOf, areas, groups } from './areas.ts'
 import { ChangesView } from './changes/changes-view.tsx'
 import { ConnectionStateLine } from './connection-state.tsx'
 import { useConsole } from './console-context.ts'
@@ -26,79 +27,14 @@ import { SuppressionsView } from './suppressions/suppressions-view.tsx'
 import { formatDistance, formatFull } from './time.ts'
 import { IconButton } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
-import { Icon, type IconName } from './ui/icon.tsx'
+import { Icon } from './ui/icon.tsx'
 import { useLoad } from './ui/load.ts'
 import { Empty } from './ui/notice.tsx'
 import { Page } from './ui/page.tsx'
 import { SavedRepliesView } from './workspace/saved-replies-view.tsx'
 import { WorkspaceView } from './workspace/workspace-view.tsx'
 
-type AreaView =
-  | 'inbox'
-  | 'replies'
-  | 'report'
-  | 'leads'
-  | 'deliveries'
-  | 'subscriptions'
-  | 'suppressions'
-  | 'installations'
-  | 'people'
-  | 'workspace'
-
-/** `view` is the first view of an area; `views` are its other views, such as one conversation. */
-interface Area {
-  name: string
-  view: AreaView
-  icon: IconName
-  key: string
-  views: Route['view'][]
-}
-
-/** Areas of the navigation, in groups. */
-const groups: { title: string; areas: Area[] }[] = [
-  {
-    title: 'Chat',
-    areas: [
-      { name: 'Inbox', view: 'inbox', icon: 'inbox', key: 'g i', views: ['conversation'] },
-      { name: 'Saved replies', view: 'replies', icon: 'reply', key: 'g r', views: [] },
-      { name: 'Report', view: 'report', icon: 'report', key: 'g e', views: [] },
-    ],
-  },
-  {
-    title: 'Leads',
-    areas: [
-      { name: 'Leads', view: 'leads', icon: 'leads', key: 'g l', views: ['lead'] },
-      { name: 'Deliveries', view: 'deliveries', icon: 'deliveries', key: 'g d', views: ['delivery'] },
-      {
-        name: 'Destinations',
-        view: 'subscriptions',
-        icon: 'subscriptions',
-        key: 'g s',
-        views: ['subscription', 'new-subscription', 'new-hook'],
-      },
-      { name: 'Do not contact', view: 'suppressions', icon: 'suppressions', key: 'g u', views: ['suppression-import'] },
-    ],
-  },
-  {
-    title: 'Settings',
-    areas: [
-      {
-        name: 'Websites',
-        view: 'installations',
-        icon: 'installations',
-        key: 'g n',
-        views: ['installation', 'changes'],
-      },
-      { name: 'Personal data', view: 'people', icon: 'shield', key: 'g p', views: [] },
-      { name: 'Workspace', view: 'workspace', icon: 'settings', key: 'g w', views: [] },
-    ],
-  },
-]
-const areas = groups.flatMap((group) => group.areas)
-
 const badge = createPageBadge(document.querySelector<HTMLLinkElement>('link[rel=icon]')!)
-
-const areaOf = ({ view }: Route) => areas.find((area) => area.view === view || area.views.includes(view))
 
 /** Frame of every view: navigation, operator and connection state. */
 export function Shell() {

@@ -1,3 +1,4 @@
+import { areas } from './areas.ts'
 import { useConsole } from './console-context.ts'
 import { Dialog } from './ui/dialog.tsx'
 import { Toggle } from './ui/field.tsx'
@@ -7,13 +8,7 @@ const groups: { title: string; keys: [string[], string][] }[] = [
     title: 'Everywhere',
     keys: [
       [['?'], 'Keyboard shortcuts'],
-      [['g', 'i'], 'Inbox'],
-      [['g', 'e'], 'Report'],
-      [['g', 'l'], 'Leads'],
-      [['g', 'd'], 'Deliveries'],
-      [['g', 's'], 'Destinations'],
-      [['g', 'u'], 'Do not contact'],
-      [['g', 'n'], 'Websites'],
+      ...areas.map(({ key, name }): [string[], string] => [key.split(' '), name]),
       [['j'], 'Next row'],
       [['k'], 'Previous row'],
     ],

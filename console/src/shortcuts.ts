@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals'
+import { isComposing } from '../../browser/composing.ts'
 
 export type Shortcuts = ReturnType<typeof createShortcuts>
 
@@ -16,9 +17,8 @@ export function createShortcuts(document: Document, storage: Pick<Storage, 'getI
   let prefixAt = 0
 
   function handleKey(event: KeyboardEvent) {
-    if (!enabled.value || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing)
-      return
-    if (isWriting(event.target as Element) || document.querySelector('dialog[open]')) return
+    if (!enabled.value || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
+    if (isComposing(event) || isWriting(event.target as Element) || document.querySelector('dialog[open]')) return
     const chord = prefix !== '' && event.timeStamp - prefixAt < 1500 ? `${prefix} ${event.key}` : event.key
     prefix = ''
     const action = layers.findLast((keys) => chord in keys)?.[chord]

@@ -17,8 +17,9 @@ export async function openTabs(browser: ReturnType<typeof consoleBrowser>, count
       static requestPermission = async () => 'granted'
       onclick = () => {}
       constructor(title: string, { body = '', tag = '' }: NotificationOptions) {
-        state.recordNotification(`${title}: ${body} (${tag})`)
+        if (body !== '') state.recordNotification(`${title}: ${body} (${tag})`)
       }
+      close() {}
     }
     Object.assign(globalThis, { Notification: RecordedNotification })
   })

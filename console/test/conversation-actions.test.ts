@@ -109,6 +109,27 @@ describe('actions of operators in a conversation', () => {
     },
   )
 
+  it('requests are shown on a line so slow that the next call begins before each answer', async () => {
+    const page = await browser.open(core, 'conversations/cnv_maria')
+    let answer = () => {}
+    await page.route('**/ListCommands', async (route) => {
+      answer()
+      await new Promise<void>((resolve) => {
+        answer = resolve
+      })
+      await route.continue()
+    })
+    await page.getByRole('button', { name: 'Take a screenshot' }).click()
+    await page.getByLabel('Purpose').fill('To see the error')
+    await page.keyboard.press('Enter')
+    const command = page.locator('.command').getByText('Waiting for the visitor')
+    await until('the request', () => {
+      core.conversations.happens('cnv_maria', 'screenshot.requested')
+      return command.isVisible()
+    })
+    answer()
+  })
+
   const outcomes = [
     ['completed', 'Completed'],
     ['declined', 'Declined'],

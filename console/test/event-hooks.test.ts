@@ -29,7 +29,7 @@ describe('an event hook', () => {
     await page.getByText('Enabled. Events are sent.').waitFor()
     expect(await page.getByLabel('message.visitor').isChecked()).toBe(true)
     expect(await accessibilityFindings(page)).toEqual([])
-    await page.getByRole('link', { name: 'Subscriptions' }).first().click()
+    await page.getByRole('link', { name: 'Destinations' }).first().click()
     await page.getByText('subscription.failing, message.visitor').waitFor()
   })
 })

@@ -288,6 +288,15 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       return { case: 'presence', value: { complete: true, conversations } }
     },
 
+    /** Adds an event without a message and sends it to all watchers. */
+    happens: (conversationId: string, type: string) => append(found(conversationId), { type }),
+
+    /** Erases the conversation and tells all watchers. */
+    erase(conversationId: string) {
+      stored.delete(conversationId)
+      publish({ case: 'removed', value: { conversationIds: [conversationId] } })
+    },
+
     assign(conversationId: string, displayName: string) {
       found(conversationId).conversation.agent = create(AgentSchema, { displayName })
     },

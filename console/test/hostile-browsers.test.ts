@@ -6,10 +6,10 @@ import { consoleBrowser } from './test-console.ts'
 const browser = consoleBrowser()
 
 /** Opens the inbox after the script has changed the browser. */
-async function openChanged(change: () => void) {
+async function openChanged<Given>(change: (given: Given) => void, given?: Given) {
   const core = await browser.newDemoCore()
   const page = await browser.open(core, 'nowhere')
-  await page.addInitScript(change)
+  await page.addInitScript(change as never, given)
   await page.goto(`${core.url}/console/conversations`)
   await page.getByText('Live', { exact: true }).waitFor()
   return { core, page }
@@ -37,22 +37,25 @@ it('the console works while the browser blocks every storage', async () => {
   await page.getByText('I see it').first().waitFor()
 })
 
-itLong('the bell says that the browser of a phone cannot show notifications', async () => {
-  const { page } = await openChanged(() => {
-    class AndroidNotification {
-      static permission = 'default'
-      static requestPermission = async () => 'granted'
-      constructor() {
-        throw new TypeError('Illegal constructor')
+itLong.each(['default', 'granted'])(
+  'the bell says that the browser of a phone cannot show notifications, with the permission `%s`',
+  async (given) => {
+    const { page } = await openChanged((permission) => {
+      class AndroidNotification {
+        static permission = permission
+        static requestPermission = async () => 'granted'
+        constructor() {
+          throw new TypeError('Illegal constructor')
+        }
       }
-    }
-    Object.assign(window, { Notification: AndroidNotification })
-  })
-  await page.getByRole('button', bell).click()
-  await page.getByRole('dialog', { name: 'This browser cannot show notifications' }).waitFor()
-  await page.keyboard.press('Escape')
-  expect(await page.getByRole('button', bell).getAttribute('aria-pressed')).toBe('false')
-})
+      Object.assign(window, { Notification: AndroidNotification })
+    }, given)
+    await page.getByRole('button', bell).click()
+    await page.getByRole('dialog', { name: 'This browser cannot show notifications' }).waitFor()
+    await page.keyboard.press('Escape')
+    expect(await page.getByRole('button', bell).getAttribute('aria-pressed')).toBe('false')
+  },
+)
 
 itLong('a count is current although the browser has translated the page', async () => {
   const { page } = await openChanged(() => {})

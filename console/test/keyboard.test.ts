@@ -141,12 +141,14 @@ describe('the console, used with the keyboard only', () => {
     await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur())
     await page.keyboard.press('?')
     await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
+    const [help] = await page.locator('.shortcuts').allTextContents()
+    for (const name of await page.locator('.area-name').allTextContents()) expect(help).toContain(name)
     expect(await accessibilityFindings(page)).toEqual([])
     await page.keyboard.press('Escape')
     for (const [key, heading] of [
       ['l', 'Leads'],
       ['d', 'Deliveries'],
-      ['s', 'Subscriptions'],
+      ['s', 'Destinations'],
       ['n', 'Websites'],
     ] as const) {
       await page.keyboard.press('g')

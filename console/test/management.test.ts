@@ -124,6 +124,20 @@ describe('websites in the console', () => {
     expect(await field.inputValue()).toBe('')
   })
 
+  it('a later save keeps the title that a colleague has changed in the meantime', async () => {
+    const page = await browser.open(core, 'installations/pk_shop/look')
+    const accent = page.getByRole('textbox', { name: 'Accent colour', exact: true })
+    await accent.waitFor()
+    core.workspace.installation('pk_shop').appearance!.title = 'New name'
+    for (const colour of ['#aa3311', '#1133aa']) {
+      await accent.fill(colour)
+      await page.getByRole('button', { name: 'Save changes' }).click()
+      await until('the colour', () => core.workspace.installation('pk_shop').appearance?.accentColor === colour)
+      await page.getByRole('button', { name: 'Save changes' }).waitFor({ state: 'detached' })
+    }
+    expect(core.workspace.installation('pk_shop').appearance?.title).toBe('New name')
+  })
+
   it('an operator can create an installation on a connection, and disable the connection after a confirmation', async () => {
     const page = await browser.open(core, 'installations')
     await page.getByRole('button', { name: 'New website' }).click()

@@ -74,6 +74,22 @@ describe('the flow by keyboard', () => {
     await page.locator('.thread-title', { hasText: 'Closed' }).waitFor()
   })
 
+  it('send and close, then another conversation: the first one is closed as soon as the reply is sent', async () => {
+    const page = await browser.open(core, 'conversations/cnv_x7f3')
+    const { promise: held, resolve: answer } = Promise.withResolvers<void>()
+    await page.route('**/SendAgentMessage', async (route) => {
+      await held
+      await route.continue()
+    })
+    await reply(page).fill('Goodbye')
+    await page.keyboard.press('Control+Enter')
+    await page.locator('a[href*="/cnv_maria"]').click()
+    await page.locator('.thread-title', { hasText: 'Maria Huber' }).waitFor()
+    answer()
+    await until('the closing', () => core.calls('CloseConversation').length === 1)
+    expect(core.calls('CloseConversation')).toMatchObject([{ conversationId: 'cnv_x7f3' }])
+  })
+
   it('send and close does not close a conversation whose reply the service rejects', async () => {
     const page = await browser.open(core, 'conversations/cnv_x7f3')
     core.fault('SendAgentMessage', { code: 3, info: 'ValidationFailed' })
@@ -103,6 +119,35 @@ describe('a note and a reply', () => {
     await isNote.uncheck()
     expect(await reply(page).inputValue()).toBe('Dear Maria')
     expect(core.calls('SendAgentMessage')).toEqual([])
+  })
+})
+
+describe('the composer', () => {
+  it('sends nothing with the Enter that confirms a word of an input method, as Safari reports it', async () => {
+    const page = await browser.open(core, 'conversations/cnv_x7f3')
+    await reply(page).fill('にほ')
+    const isPrevented = await reply(page).evaluate(
+      (field) =>
+        !field.dispatchEvent(
+          new KeyboardEvent('keydown', { key: 'Enter', keyCode: 229, bubbles: true, cancelable: true }),
+        ),
+    )
+    expect([isPrevented, await reply(page).inputValue()]).toEqual([false, 'にほ'])
+    expect(core.calls('SendAgentMessage')).toEqual([])
+  })
+
+  it('puts a rejected reply that is edited back into the reply, also while the operator writes a note', async () => {
+    const page = await browser.open(core, 'conversations/cnv_x7f3')
+    core.fault('SendAgentMessage', { code: 3, info: 'ValidationFailed' })
+    await reply(page).fill('For the visitor')
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Edit message' }).waitFor()
+    await page.getByRole('checkbox', { name: 'Internal note' }).check()
+    await note(page).fill('For us')
+    await page.getByRole('button', { name: 'Edit message' }).click()
+    await until('the reply', async () => (await reply(page).inputValue()) === 'For the visitor')
+    await page.getByRole('checkbox', { name: 'Internal note' }).check()
+    expect(await note(page).inputValue()).toBe('For us')
   })
 })
 

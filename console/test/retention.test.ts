@@ -38,7 +38,7 @@ describe('a deletion in the console', () => {
   it.each(
     someOf(
       [
-        ['subscriptions/sub_old', 'subscription', 'DeleteSubscription', 'Subscriptions'],
+        ['subscriptions/sub_old', 'destination', 'DeleteSubscription', 'Destinations'],
         ['installations/pk_shop', 'website', 'DeleteInstallation', 'Websites'],
         ['workspace', 'workspace', 'DeleteWorkspace', undefined],
       ],

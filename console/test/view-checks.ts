@@ -36,7 +36,7 @@ export const emptyViews: [path: string, shows: string | RegExp][] = [
   ['leads', 'No leads yet'],
   ['leads/lead_nowhere', 'This does not exist, or belongs to another workspace.'],
   ['deliveries', 'No deliveries yet'],
-  ['subscriptions', 'No subscriptions yet'],
+  ['subscriptions', 'No destinations yet'],
   ['suppressions', 'Nobody is on the list'],
   ['changes', 'No changes yet'],
   ['report', 'No visitor began'],

@@ -127,7 +127,7 @@ describe('a lead on the real stack', () => {
     await page.getByLabel('Destination URL').fill(address)
     await page.getByRole('combobox', { name: 'Fields to send' }).fill('email')
     await page.keyboard.press('Enter')
-    await button('Create subscription').click()
+    await button('Create destination').click()
     const secret = await keepSecret(/^Secret/)
     await page.getByRole('heading', { level: 1, name: new URL(address).host }).waitFor()
     expect(secret).toMatch(/^whsec_/)

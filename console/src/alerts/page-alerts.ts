@@ -59,7 +59,8 @@ export function createPageAlerts({ inbox, router, owner }: { inbox: Inbox; route
 function canNotify(): boolean {
   try {
     // Without permission, nothing is shown.
-    if (Notification.permission !== 'granted') new Notification('')
+    const shown = new Notification('Notifications are on', { tag: 'service.console', silent: true })
+    shown.close()
     return true
   } catch {
     return false

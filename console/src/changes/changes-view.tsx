@@ -1,4 +1,5 @@
 import type { PolicyChange } from '#proto/workspace/v1/workspace_pb.js'
+import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { Empty } from '../ui/notice.tsx'
@@ -22,8 +23,8 @@ export function ChangesView({ target }: { target?: string }) {
       title="Changes"
       back={
         target === undefined
-          ? { path: pathOf({ view: 'installations' }), label: 'Websites' }
-          : { path: pathOf({ view: 'installation', siteKey: target }), label: 'Installation' }
+          ? backTo('installations')
+          : { path: pathOf({ view: 'installation', siteKey: target }), label: 'Website' }
       }
       lead={
         target === undefined ? (

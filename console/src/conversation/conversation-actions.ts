@@ -32,13 +32,20 @@ export function useConversationActions(thread: Thread) {
     await (isStopped ? thread.resumeBot() : thread.stopBot())
     return isStopped ? 'Conversation given back to the bot.' : 'Bot stopped.'
   })
-  const close = act(async () => {
-    await thread.close()
+  function offerUndo() {
     setUndo('resting')
     setIsAsked(false)
     setTimeout(() => setUndo((now) => now && 'offered'), restMs)
     return 'Conversation closed. To undo, choose Undo.'
+  }
+  const close = act(async () => {
+    await thread.close()
+    return offerUndo()
   })
+  const closings = thread.closings.value
+  useEffect(() => {
+    if (closings > 0) announcer.say(offerUndo())
+  }, [closings])
   const requestRating = act(async () => {
     await thread.requestRating()
     setIsAsked(true)
@@ -50,25 +57,5 @@ export function useConversationActions(thread: Thread) {
     return 'Conversation reopened.'
   })
 
-  // A message reopens its conversation, so the conversation is closed after the last reply is sent.
-  const [closesWhenSent, setClosesWhenSent] = useState(false)
-  const outgoing = thread.outgoing.list.value
-  useEffect(() => {
-    if (!closesWhenSent) return
-    if (outgoing.length === 0) void close()
-    if (outgoing.length === 0 || outgoing.some(({ state }) => state === 'failed')) setClosesWhenSent(false)
-  }, [closesWhenSent, outgoing])
-
-  return {
-    busy,
-    failure,
-    undo,
-    isAsked,
-    assign,
-    switchBot,
-    close,
-    requestRating,
-    reopen,
-    closeWhenSent: () => setClosesWhenSent(true),
-  }
+  return { busy, failure, undo, isAsked, assign, switchBot, close, requestRating, reopen }
 }

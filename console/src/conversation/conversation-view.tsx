@@ -42,10 +42,11 @@ export function ConversationView({ conversationId, details, message }: Conversat
   }, [thread, message])
   useVisibility(thread)
   const composer = useRef<HTMLTextAreaElement>(null)
+  const addToReply = useRef((_: string) => {})
   const conversation = thread.conversation.value
   const path = (open: boolean) => pathOf({ view: 'conversation', conversationId, details: open })
   const actions = useConversationActions(thread)
-  const { busy, failure, undo, isAsked, assign, close, reopen, requestRating, closeWhenSent } = actions
+  const { busy, failure, undo, isAsked, assign, close, reopen, requestRating } = actions
   const isClosed = conversation?.status === ConversationStatus.CLOSED
   useEffect(
     () =>
@@ -100,8 +101,14 @@ export function ConversationView({ conversationId, details, message }: Conversat
         )}
         <FailureNotice failure={failure} />
         <FailureNotice failure={thread.failure.value} retry={() => void thread.reload()} />
-        <MessageLog thread={thread} name={name} me={session.displayName} composer={composer} target={message} />
-        <Composer thread={thread} closed={isClosed} field={composer} closeWhenSent={closeWhenSent} />
+        <MessageLog
+          thread={thread}
+          name={name}
+          me={session.displayName}
+          addToReply={(text) => addToReply.current(text)}
+          target={message}
+        />
+        <Composer thread={thread} closed={isClosed} field={composer} addToReply={addToReply} />
       </section>
       <Details thread={thread} name={name} backPath={path(false)} open={details} />
     </>

@@ -58,10 +58,19 @@ export function createThread(deps: ThreadDeps) {
    * list of requests.
    */
   const commandChanges = signal(0)
+  /** Number of closings after a reply of this view. */
+  const closings = signal(0)
   let stopped = false
   let typingTimer: ReturnType<typeof setTimeout> | undefined
 
-  const outgoing = outbox.open(conversationId, (message) => add([message]))
+  const outgoing = outbox.open(
+    conversationId,
+    (message) => add([message]),
+    (closed) => {
+      onConversation(closed)
+      closings.value += 1
+    },
+  )
 
   const receipts = createReceipts({ messaging, conversationId, messages })
 
@@ -211,6 +220,7 @@ export function createThread(deps: ThreadDeps) {
     visitorTypes,
     session,
     commandChanges,
+    closings,
     outgoing,
     reload,
     refreshSession,

@@ -1,6 +1,7 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import type { Delivery } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
 import { pathOf } from '../router.ts'
@@ -71,7 +72,7 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
 
   return (
     <Page
-      title="Deliveries"
+      title={areaName('deliveries')}
       lead="Leads sent to destinations. Accepted means that the destination accepted the request."
       actions={<RefreshButton list={list} />}
     >

@@ -1,3 +1,4 @@
+import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
 import { pathOf } from '../router.ts'
@@ -28,7 +29,7 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
   const leadId = loaded.value?.[0]?.leadId ?? ''
   const titleOf = useLeadTitles([leadId])
   return (
-    <Page title="Delivery" back={{ path: pathOf({ view: 'deliveries' }), label: 'Deliveries' }}>
+    <Page title="Delivery" back={backTo('deliveries')}>
       <WhenLoaded loaded={loaded} name="delivery">
         {(attempts) => {
           const [latest] = attempts

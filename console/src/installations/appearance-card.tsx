@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { isFaint, launcherColors } from '../../../browser/colors.ts'
 import { Field, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
@@ -20,13 +20,19 @@ export function AppearanceCard(part: InstallationPart) {
 
   const fields = { title: title.trim(), greeting: greeting.trim(), accentColor, position }
   const { form, onSaved } = useUnsaved(fields)
+  /** The values that this form shows or has saved. A colleague may have changed the settings since. */
+  const known = useRef(fields)
 
   async function submit(event: Event) {
     event.preventDefault()
     if (!isValid || fields.title === '') return
     // Sends only edited fields, so that concurrent changes of other fields are not overwritten.
-    const edited = Object.entries(fields).filter(([name, value]) => value !== appearance?.[name as keyof typeof fields])
-    if (await save({ appearance: Object.fromEntries(edited) }, 'Appearance saved.')) onSaved()
+    const edited = Object.entries(fields).filter(
+      ([name, value]) => value !== known.current[name as keyof typeof fields],
+    )
+    if (!(await save({ appearance: Object.fromEntries(edited) }, 'Appearance saved.'))) return
+    known.current = fields
+    onSaved()
   }
 
   return (

@@ -1,3 +1,4 @@
+import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { useLoad } from '../ui/load.ts'
@@ -32,7 +33,7 @@ export function InstallationView({ siteKey, tab = 'install' }: { siteKey: string
   return (
     <Page
       title={loaded.value?.installation?.appearance?.title || 'Website'}
-      back={{ path: pathOf({ view: 'installations' }), label: 'Websites' }}
+      back={backTo('installations')}
       lead={<span class="mono">{siteKey}</span>}
       actions={
         <a class="button" href={pathOf({ view: 'changes', target: siteKey })}>

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { type Connection, ConnectionStatus, type Installation } from '#proto/workspace/v1/workspace_pb.js'
+import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { Button } from '../ui/button.tsx'
@@ -26,7 +27,7 @@ export function InstallationsView() {
   const connections = loaded.value?.connections ?? []
   return (
     <Page
-      title="Websites"
+      title={areaName('installations')}
       lead="Websites that show the chat. Each belongs to a connection, a channel that you can disable."
       actions={
         <>

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { leadTitle } from '../../../contract/lead-title.ts'
+import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { Attempts } from '../deliveries/attempts.tsx'
 import { conversationPath, pathOf } from '../router.ts'
@@ -27,10 +28,7 @@ export function LeadView({ leadId }: { leadId: string }) {
     subscriptions.value?.find(({ subscriptionId }) => subscriptionId === id)?.destinationUrl ?? id
 
   return (
-    <Page
-      title={loaded.value ? leadTitle(loaded.value) : 'Lead'}
-      back={{ path: pathOf({ view: 'leads' }), label: 'Leads' }}
-    >
+    <Page title={loaded.value ? leadTitle(loaded.value) : 'Lead'} back={backTo('leads')}>
       <WhenLoaded loaded={loaded} name="lead">
         {({ fields, source, createdAt, conversationId }) => (
           <>

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Lead } from '#proto/lead/v1/lead_pb.js'
 import { leadTitle } from '../../../contract/lead-title.ts'
+import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { Button } from '../ui/button.tsx'
@@ -48,7 +49,7 @@ export function LeadsView() {
     </Empty>
   )
   return (
-    <Page title="Leads" lead="Contact details from visitors." actions={<RefreshButton list={list} />}>
+    <Page title={areaName('leads')} lead="Contact details from visitors." actions={<RefreshButton list={list} />}>
       {search}
       <PagedList list={list} name="leads" empty={empty}>
         {(lead) => <LeadRow key={lead.leadId} lead={lead} />}

@@ -1,5 +1,6 @@
 import { useRef, useState } from 'preact/hooks'
 import type { Conversation } from '#proto/messaging/v1/messaging_pb.js'
+import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { visitorName } from '../inbox/inbox-merge.ts'
 import { useAction } from '../ui/action.ts'
@@ -44,7 +45,7 @@ export function PeopleView() {
   }
 
   return (
-    <Page title="Personal data" lead="Answer a person who asks what you hold about them, or asks you to erase it.">
+    <Page title={areaName('people')} lead="Answer a person who asks what you hold about them, or asks you to erase it.">
       <Card title="Find a person">
         <form
           class="stack"

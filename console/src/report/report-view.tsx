@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Report } from '#proto/messaging/v1/messaging_pb.js'
+import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { Button } from '../ui/button.tsx'
 import { download } from '../ui/download.ts'
@@ -46,7 +47,7 @@ export function ReportView() {
   const text = 'Too many conversations. Choose fewer days or a later first day.'
   return (
     <Page
-      title="Report"
+      title={areaName('report')}
       lead="A conversation counts on the day of its first message, with its first answer and its ratings."
       actions={
         <Button

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { useLoad } from '../ui/load.ts'
@@ -13,7 +14,7 @@ import { fieldsOf } from './subscription-words.ts'
 export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
   const { api, router } = useConsole()
   const [created, setCreated] = useState<{ subscriptionId: string; secret: string }>()
-  const name = isHook ? 'event hook' : 'subscription'
+  const name = isHook ? 'event hook' : 'destination'
   // Without the scope to read installations, the form begins without fields.
   const loaded = useLoad(async () => {
     const found = isHook ? undefined : await api.workspaces.listInstallations({}).catch(() => undefined)
@@ -29,7 +30,7 @@ export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
   }
 
   return (
-    <Page title={`New ${name}`} back={{ path: pathOf({ view: 'subscriptions' }), label: 'Subscriptions' }}>
+    <Page title={`New ${name}`} back={backTo('subscriptions')}>
       <WhenLoaded loaded={loaded} name="form fields">
         {(fields) => (
           <SubscriptionForm

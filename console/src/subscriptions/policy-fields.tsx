@@ -80,7 +80,7 @@ export function PolicyFields({ policy, isHook, installations, onChange }: Policy
             onChange={(value) => onChange({ ...policy, sources: value.split(',').filter(Boolean) })}
           />
           <SelectField
-            label="Installation"
+            label="Website"
             hint="Leads of other services have no installation."
             value={policy.installations.join()}
             options={withPresent(siteOptions, policy.installations)}

@@ -83,7 +83,7 @@ export function RecoveryCard({ subscription, onChanged }: RecoveryCardProps) {
             }
           >
             {counted.count >= countedMax ? `${countedMax} or more` : counted.count} deliveries can be sent again.
-            {status !== SubscriptionStatus.ENABLED && ' Enable the subscription first.'}
+            {status !== SubscriptionStatus.ENABLED && ' Enable the destination first.'}
           </Notice>
         )}
       </div>

@@ -5,6 +5,7 @@ import {
   SubscriptionPurpose,
   SubscriptionStatus,
 } from '#proto/lead/v1/subscription_pb.js'
+import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { useAction } from '../ui/action.ts'
@@ -28,15 +29,15 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
   const { destinationUrl } = loaded.value?.subscription ?? {}
   return (
     <Page
-      title={destinationUrl ? (URL.parse(destinationUrl)?.host ?? destinationUrl) : 'Subscription'}
-      back={{ path: pathOf({ view: 'subscriptions' }), label: 'Subscriptions' }}
+      title={destinationUrl ? (URL.parse(destinationUrl)?.host ?? destinationUrl) : 'Destination'}
+      back={backTo('subscriptions')}
       actions={
         <a class="button" href={pathOf({ view: 'deliveries', subscriptionId })}>
           View deliveries
         </a>
       }
     >
-      <WhenLoaded loaded={loaded} name="subscription">
+      <WhenLoaded loaded={loaded} name="destination">
         {({ subscription, audit }) =>
           subscription && (
             <>
@@ -76,7 +77,7 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
   async function set(enabled: boolean) {
     const next = enabled ? SubscriptionStatus.ENABLED : SubscriptionStatus.DISABLED
     await api.leads.updateSubscription({ subscriptionId, status: next })
-    announcer.say(enabled ? 'Subscription enabled.' : 'Subscription disabled.')
+    announcer.say(enabled ? 'Destination enabled.' : 'Destination disabled.')
     await onChanged()
   }
 
@@ -86,7 +87,7 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
       actions={
         <EnableButton
           enabled={isEnabled}
-          what="this subscription"
+          what="this destination"
           action="Disable"
           explanation="Nothing more is sent to this destination. Deliveries are held, not lost, and are sent when you enable it again. A delivery in progress still finishes."
           set={set}
@@ -135,12 +136,12 @@ function DeleteSubscription({
   const { api, router, announcer } = useConsole()
   return (
     <DeleteCard
-      kind="subscription"
+      kind="destination"
       name={URL.parse(destinationUrl)?.host ?? destinationUrl}
       explanation="Nothing more is sent to this destination, and its deliveries are removed. Leads stay."
       onDelete={async () => {
         await api.leads.deleteSubscription({ subscriptionId })
-        announcer.say('Subscription deleted.')
+        announcer.say('Destination deleted.')
         router.go(pathOf({ view: 'subscriptions' }))
       }}
     />
@@ -183,7 +184,7 @@ function EditForm({ subscription, onChanged }: SubscriptionPart) {
         input.disableAfterNotFound === disableAfterNotFound ? undefined : input.disableAfterNotFound,
     })
     const isDropped = (changed?.droppedHeaders.length ?? 0) > subscription.droppedHeaders.length
-    announcer.say(isDropped ? 'Subscription saved. Custom headers were removed.' : 'Subscription saved.')
+    announcer.say(isDropped ? 'Destination saved. Custom headers were removed.' : 'Destination saved.')
     await onChanged()
   }
 

@@ -1,5 +1,6 @@
 import type { Hook } from '#proto/hook/v1/hook_pb.js'
 import { type Subscription, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { EnabledTag } from '../ui/enabled.tsx'
@@ -22,17 +23,17 @@ export function SubscriptionsView() {
       </a>
       <a class="button primary" href={pathOf({ view: 'new-subscription' })}>
         <Icon name="plus" />
-        New subscription
+        New destination
       </a>
     </>
   )
   return (
     <Page
-      title="Subscriptions"
-      lead="Destinations of leads and of events, and what each one receives."
+      title={areaName('subscriptions')}
+      lead="Where leads and events are sent, and what each one receives."
       actions={create}
     >
-      <WhenLoaded loaded={list} name="subscriptions">
+      <WhenLoaded loaded={list} name="destinations">
         {({ subscriptions, hooks }) =>
           subscriptions.length + hooks.length > 0 ? (
             <>
@@ -49,9 +50,9 @@ export function SubscriptionsView() {
               </ul>
             </>
           ) : (
-            <Empty icon="subscriptions" title="No subscriptions yet">
-              <p>A subscription sends leads to your server. Each request is signed with a shared secret.</p>
-              <p>An event hook sends events of conversations, leads and subscriptions.</p>
+            <Empty icon="subscriptions" title="No destinations yet">
+              <p>A destination gets leads on your server. Each request is signed with a shared secret.</p>
+              <p>An event hook sends events of conversations, leads and destinations.</p>
               {create}
             </Empty>
           )

@@ -1,4 +1,4 @@
-import { pathOf } from '../router.ts'
+import { backTo } from '../areas.ts'
 import { useLoad } from '../ui/load.ts'
 import { WhenLoaded } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
@@ -9,7 +9,7 @@ export function SuppressionImportView() {
   return (
     <Page
       title="Import a list"
-      back={{ path: pathOf({ view: 'suppressions' }), label: 'Suppressions' }}
+      back={backTo('suppressions')}
       lead="People on the imported list are added. Entries that are on the list already stay unchanged."
     >
       <WhenLoaded loaded={loaded} name="import">

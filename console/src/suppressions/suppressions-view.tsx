@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Suppression } from '#proto/workspace/v1/workspace_pb.js'
+import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { Button, IconButton } from '../ui/button.tsx'
@@ -35,7 +36,7 @@ export function SuppressionsView() {
 
   return (
     <Page
-      title="Do not contact"
+      title={areaName('suppressions')}
       lead="People who must not be contacted. Their forms are rejected and their leads are not sent. Chat still works for them."
       actions={
         <>

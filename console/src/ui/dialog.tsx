@@ -17,11 +17,16 @@ interface DialogProps {
 export function Dialog({ title, onClose, children, wide, mustDecide }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
+  const onCloseNow = useRef(onClose)
+  onCloseNow.current = onClose
   useEffect(() => {
     const before = document.activeElement
     const element = dialog.current!
     element.showModal()
+    // The browser has closed the dialog: by Escape, or by a second Escape although it must not.
+    element.onclose = () => (mustDecide ? element.showModal() : onCloseNow.current())
     return () => {
+      element.onclose = null
       element.close()
       if (before instanceof HTMLElement && before.isConnected) before.focus()
     }
@@ -31,10 +36,8 @@ export function Dialog({ title, onClose, children, wide, mustDecide }: DialogPro
       ref={dialog}
       class={wide ? 'dialog wide' : 'dialog'}
       aria-labelledby={id}
-      onCancel={(event) => {
-        event.preventDefault()
-        if (!mustDecide) onClose()
-      }}
+      {...(mustDecide && { closedby: 'none' })}
+      onCancel={(event) => mustDecide && event.preventDefault()}
     >
       <header class="dialog-head">
         <h2 id={id}>{title}</h2>

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
@@ -34,7 +35,7 @@ export function SavedRepliesView() {
 
   return (
     <Page
-      title="Saved replies"
+      title={areaName('replies')}
       lead="Type / and a shortcut in a reply to insert its text. Do not save personal data here."
     >
       <Card title="Add a reply">

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Workspace } from '#proto/workspace/v1/workspace_pb.js'
+import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { CheckedForm } from '../ui/checked-form.tsx'
@@ -15,7 +16,7 @@ export function WorkspaceView() {
   const { api, holder } = useConsole()
   const loaded = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace!, [])
   return (
-    <Page title="Workspace" lead={loaded.value && <span class="mono">{loaded.value.workspaceId}</span>}>
+    <Page title={areaName('workspace')} lead={loaded.value && <span class="mono">{loaded.value.workspaceId}</span>}>
       <WhenLoaded loaded={loaded} name="workspace">
         {(workspace) => (
           <>

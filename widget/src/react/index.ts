@@ -73,10 +73,7 @@ export function useServiceWidgetLoader(
     // afterwards, so that the page sends one request.
     let created: ServiceWidgetLoader | undefined
     const timer = setTimeout(() => {
-      created = createServiceWidgetLoader(
-        { ...latest.current.options, ...callbacks(latest) },
-        take,
-      )
+      created = createServiceWidgetLoader({ ...latest.current.options, ...callbacks(latest) }, take)
       setLoader(created)
     })
     return () => {

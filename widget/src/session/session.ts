@@ -110,7 +110,8 @@ export function createSession(deps: SessionDeps) {
     content: () => (over ? undefined : record?.session),
 
     /** Returns by how much the browser's clock is ahead of the service's, in milliseconds. */
-    aheadMs: () => (record?.times && record.session ? record.times.expiresAtMs - Date.parse(record.session.expiresAt) : 0),
+    aheadMs: () =>
+      record?.times && record.session ? record.times.expiresAtMs - Date.parse(record.session.expiresAt) : 0,
 
     isVerified,
 

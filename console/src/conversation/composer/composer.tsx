@@ -1,4 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { isComposing } from '../../../../browser/composing.ts'
 import { useConsole } from '../../console-context.ts'
 import { newOperationId } from '../../operations.ts'
 import { useAction } from '../../ui/action.ts'
@@ -16,11 +17,11 @@ interface ComposerProps {
   thread: Thread
   closed: boolean
   field: { current: HTMLTextAreaElement | null }
-  /** Closes the conversation as soon as all its replies are sent. */
-  closeWhenSent: () => void
+  /** Gets a function that adds a text to the reply, also while the operator writes a note. */
+  addToReply: { current: (text: string) => void }
 }
 
-export function Composer({ thread, closed, field, closeWhenSent }: ComposerProps) {
+export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
   const { drafts, announcer, shortcuts } = useConsole()
   const { conversationId } = thread
   const [isNote, setNote] = useState(() => drafts.isNote(conversationId))
@@ -49,6 +50,13 @@ export function Composer({ thread, closed, field, closeWhenSent }: ComposerProps
     setText(next)
     if (isNote) drafts.keepNote(conversationId, { ...drafts.note(conversationId), body: next })
     else drafts.keepText(conversationId, next)
+  }
+
+  addToReply.current = (more) => {
+    const before = drafts.text(conversationId)
+    drafts.keepText(conversationId, before === '' ? more : `${before}\n${more}`)
+    choose(false)
+    field.current!.focus()
   }
 
   /** Changes between the draft of the reply and the draft of the note. */
@@ -91,9 +99,8 @@ export function Composer({ thread, closed, field, closeWhenSent }: ComposerProps
   function send({ andClose = false } = {}) {
     if (!sendable || busy) return
     if (isNote) return void run(addNote)
-    thread.outgoing.send(text)
+    thread.outgoing.send(text, { closes: andClose })
     clear()
-    if (andClose) closeWhenSent()
   }
 
   async function addNote() {
@@ -145,7 +152,7 @@ export function Composer({ thread, closed, field, closeWhenSent }: ComposerProps
           onInput={(event) => changed(event.currentTarget.value)}
           onBlur={() => thread.setTyping(false)}
           onKeyDown={(event) => {
-            if (event.isComposing) return
+            if (isComposing(event)) return
             if (event.key === 'Enter' && !event.shiftKey) {
               event.preventDefault()
               // A shortcut that is misspelt or still loading must not reach the visitor.

@@ -6,6 +6,8 @@ export interface Unsent {
   agentName: string
   /** The agent's picture in the first attempt. */
   avatarUrl?: string | undefined
+  /** True if the conversation is closed after this reply. */
+  closes?: boolean
 }
 
 export type Drafts = ReturnType<typeof createDrafts>

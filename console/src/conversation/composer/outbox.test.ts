@@ -18,6 +18,7 @@ function memory() {
  */
 function outboxWith(codes: Code[], storage = memory(), avatarUrl?: string) {
   const calls: { clientOperationId: string; body: string; agent: object }[] = []
+  const closed: string[] = []
   const drafts = createDrafts(storage, 'ws_1 ada')
   const outbox = createOutbox({
     messaging: {
@@ -27,12 +28,18 @@ function outboxWith(codes: Code[], storage = memory(), avatarUrl?: string) {
         if (code !== undefined) throw new ConnectError('failed', code)
         return { message: undefined } as never
       },
+      async closeConversation({ conversationId }: { conversationId?: string }) {
+        const code = codes.shift()
+        if (code !== undefined) throw new ConnectError('failed', code)
+        closed.push(conversationId!)
+        return {} as never
+      },
     },
     drafts,
     agent: () => ({ displayName: 'Ada', avatarUrl }),
     clock: { setTimeout: (callback) => void queueMicrotask(callback), clearTimeout() {} },
   })
-  return { outbox, calls, drafts, storage }
+  return { outbox, calls, closed, drafts, storage }
 }
 
 /**
@@ -102,6 +109,36 @@ describe('the outbox of the console', () => {
     replies.retry(replies.list.value[0]!.operationId)
     await idle()
     expect(calls[2]!.clientOperationId).toBe(calls[0]!.clientOperationId)
+    expect(replies.list.value).toEqual([])
+  })
+
+  it('closes a conversation after its reply, also if its view is closed, the page is reloaded or a call fails', async () => {
+    const first = outboxWith([Code.Unavailable])
+    const replies = first.outbox.open('cnv_1', () => {})
+    replies.send('Goodbye', { closes: true })
+    replies.close()
+    first.outbox.stop()
+    await idle()
+    const ok = undefined as never
+    const second = outboxWith([ok, Code.Unavailable], first.storage)
+    second.outbox.sendNow()
+    await idle()
+    expect(second.closed).toEqual(['cnv_1'])
+    expect(new Set(second.calls.map(({ clientOperationId }) => clientOperationId)).size).toBe(1)
+    expect(second.drafts.count()).toBe(0)
+  })
+
+  it('says that a conversation was not closed, and keeps the wish when the stream shows the reply first', async () => {
+    const { outbox, calls, closed } = outboxWith([undefined as never, Code.PermissionDenied])
+    const replies = outbox.open('cnv_1', () => {})
+    replies.send('Goodbye', { closes: true })
+    await Promise.resolve()
+    replies.confirm(calls[0]!.clientOperationId)
+    await idle()
+    expect(replies.list.value).toMatchObject([{ body: 'Goodbye', state: 'failed', isSent: true }])
+    replies.retry(calls[0]!.clientOperationId)
+    await idle()
+    expect(closed).toEqual(['cnv_1'])
     expect(replies.list.value).toEqual([])
   })
 

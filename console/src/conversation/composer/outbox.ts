@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals'
-import type { Message } from '#proto/messaging/v1/messaging_pb.js'
+import type { Conversation, Message } from '#proto/messaging/v1/messaging_pb.js'
 import type { Clock, TimerId } from '../../../../browser/platform.ts'
 import type { Api } from '../../api.ts'
 import { describeFailure, type Failure } from '../../failures.ts'
@@ -11,9 +11,11 @@ import type { Drafts, Unsent } from './drafts.ts'
 export interface OutgoingMessage extends Unsent {
   /**
    * `waiting`: the outbox will send the reply automatically. `failed`: the service rejected the
-   * reply.
+   * reply, or the closing after it.
    */
   state: 'sending' | 'waiting' | 'failed'
+  /** True if the conversation contains the reply, and only its closing is left. */
+  isSent?: boolean
   failure?: Failure
 }
 
@@ -23,8 +25,15 @@ const sendTimeoutMs = 15_000
 const firstPauseMs = 1_000
 const longestPauseMs = 15_000
 
+interface OutboxListener {
+  /** Called with each stored message. */
+  onSent(message: Message): void
+  /** Called when the conversation was closed after its reply. */
+  onClosed(conversation: Conversation): void
+}
+
 interface OutboxDeps {
-  messaging: Pick<Api['messaging'], 'sendAgentMessage'>
+  messaging: Pick<Api['messaging'], 'sendAgentMessage' | 'closeConversation'>
   drafts: Drafts
   agent: () => ShownAgent
   clock: Pick<Clock, 'setTimeout' | 'clearTimeout'>
@@ -45,7 +54,7 @@ export function createOutbox({ messaging, drafts, agent, clock }: OutboxDeps) {
   )
   const sending = new Set<string>()
   const pauses = new Map<string, { end: () => void; timer: TimerId }>()
-  const listeners = new Map<string, (message: Message) => void>()
+  const listeners = new Map<string, OutboxListener>()
   let stopped = false
 
   const listOf = (conversationId: string) => lists.value.get(conversationId) ?? []
@@ -59,16 +68,16 @@ export function createOutbox({ messaging, drafts, agent, clock }: OutboxDeps) {
     lists.value = next
     drafts.keepUnsent(
       conversationId,
-      messages.map(({ state: _, failure: __, ...unsent }) => unsent),
+      messages.map(({ state: _, failure: __, isSent: ___, ...unsent }) => unsent),
     )
   }
 
   function change(conversationId: string, message: OutgoingMessage, state: Partial<OutgoingMessage>) {
-    const { failure: _, ...unsent } = message
+    const { failure: _, ...unsent } = listOf(conversationId).find(isOf(message)) ?? message
     const changed = { ...unsent, ...state }
     set(
       conversationId,
-      listOf(conversationId).map((known) => (known.operationId === message.operationId ? changed : known)),
+      listOf(conversationId).map((known) => (isOf(message)(known) ? changed : known)),
     )
   }
 
@@ -97,13 +106,20 @@ export function createOutbox({ messaging, drafts, agent, clock }: OutboxDeps) {
     sending.delete(conversationId)
   }
 
-  async function transmit(conversationId: string, { operationId, body, agentName: displayName, avatarUrl }: Unsent) {
+  async function transmit(conversationId: string, outgoing: OutgoingMessage) {
+    const { operationId, body, agentName: displayName, avatarUrl, closes } = outgoing
+    const options = { timeoutMs: sendTimeoutMs }
     try {
+      // A repeat of a stored reply has no effect, so it does not reopen the conversation.
       const { message } = await messaging.sendAgentMessage(
         { conversationId, clientOperationId: operationId, body, agent: { displayName, avatarUrl } },
-        { timeoutMs: sendTimeoutMs },
+        options,
       )
-      if (message) listeners.get(conversationId)?.(message)
+      if (message) listeners.get(conversationId)?.onSent(message)
+      if (!closes) return undefined
+      change(conversationId, outgoing, { state: 'sending', isSent: true })
+      const { conversation } = await messaging.closeConversation({ conversationId }, options)
+      if (conversation) listeners.get(conversationId)?.onClosed(conversation)
       return undefined
     } catch (error) {
       return describeFailure(error)
@@ -148,15 +164,19 @@ export function createOutbox({ messaging, drafts, agent, clock }: OutboxDeps) {
       endPauses(pauses.keys())
     },
 
-    /** Returns the replies of one conversation. `onSent` is called with each stored message. */
-    open(conversationId: string, onSent: (message: Message) => void) {
-      listeners.set(conversationId, onSent)
+    /** Returns the replies of one conversation. */
+    open(conversationId: string, onSent: OutboxListener['onSent'], onClosed: OutboxListener['onClosed'] = () => {}) {
+      const listener = { onSent, onClosed }
+      listeners.set(conversationId, listener)
       return {
-        list: computed(() => listOf(conversationId)),
+        /** The replies that the operator has to see: not those that are sent and wait for the closing. */
+        list: computed(() => listOf(conversationId).filter(({ isSent, state }) => !isSent || state === 'failed')),
 
-        send(body: string) {
+        /** With `closes`, closes the conversation afterwards, also if another one is opened meanwhile. */
+        send(body: string, { closes = false } = {}) {
           const { displayName: agentName, avatarUrl } = agent()
-          const message = { operationId: newOperationId(), body, agentName, avatarUrl, state: 'waiting' as const }
+          const unsent = { operationId: newOperationId(), body, agentName, avatarUrl, closes }
+          const message = { ...unsent, state: 'waiting' as const }
           set(conversationId, [...listOf(conversationId), message])
           void sendAll(conversationId)
         },
@@ -176,14 +196,15 @@ export function createOutbox({ messaging, drafts, agent, clock }: OutboxDeps) {
           return body
         },
 
-        /** Removes the reply. Call when the conversation contains its message. */
+        /** Removes the reply, unless its closing is left. Call when the conversation contains its message. */
         confirm: (operationId: string) => {
-          if (listOf(conversationId).some((known) => known.operationId === operationId))
-            remove(conversationId, operationId)
+          const found = listOf(conversationId).find((known) => known.operationId === operationId)
+          if (found?.closes) change(conversationId, found, { isSent: true })
+          else if (found) remove(conversationId, operationId)
         },
 
         close() {
-          if (listeners.get(conversationId) === onSent) listeners.delete(conversationId)
+          if (listeners.get(conversationId) === listener) listeners.delete(conversationId)
         },
       }
     },
@@ -192,3 +213,8 @@ export function createOutbox({ messaging, drafts, agent, clock }: OutboxDeps) {
 
 const isTemporary = ({ ambiguous, code }: Failure) =>
   ambiguous || code === 'RateLimited' || code === 'ResourceExhausted'
+
+const isOf =
+  ({ operationId }: Unsent) =>
+  (other: Unsent) =>
+    other.operationId === operationId

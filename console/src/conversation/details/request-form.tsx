@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { isComposing } from '../../../../browser/composing.ts'
 import { useAction } from '../../ui/action.ts'
 import { Button } from '../../ui/button.tsx'
 import { TextField } from '../../ui/field.tsx'
@@ -43,8 +44,8 @@ export function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormPr
     <form
       class="stack request-form"
       onSubmit={submit}
-      onKeyDown={({ key, isComposing }) => {
-        if (key === 'Escape' && !isComposing) onCancel()
+      onKeyDown={(event) => {
+        if (event.key === 'Escape' && !isComposing(event)) onCancel()
       }}
       noValidate
     >

@@ -74,20 +74,11 @@ export function MessageItem({ message, before, after, name, me, thread, isFound 
 interface OutgoingItemProps {
   message: OutgoingMessage
   thread: Thread
-  composer: { current: HTMLTextAreaElement | null }
+  addToReply: (text: string) => void
 }
 
-export function OutgoingItem({ message, thread, composer }: OutgoingItemProps) {
-  const { operationId, state, failure } = message
-
-  function edit() {
-    const body = thread.outgoing.discard(operationId)
-    const field = composer.current
-    if (!field) return
-    field.value = field.value === '' ? body : `${field.value}\n${body}`
-    field.dispatchEvent(new Event('input', { bubbles: true }))
-    field.focus()
-  }
+export function OutgoingItem({ message, thread, addToReply }: OutgoingItemProps) {
+  const { operationId, state, failure, isSent } = message
 
   return (
     <li class={`message agent outgoing ${state}`}>
@@ -101,14 +92,14 @@ export function OutgoingItem({ message, thread, composer }: OutgoingItemProps) {
           <p>
             {state === 'waiting'
               ? 'Not sent yet. The console tries again until the service answers.'
-              : `Not sent. ${failure?.text ?? ''}`}
+              : `${isSent ? 'Sent, but the conversation was not closed.' : 'Not sent.'} ${failure?.text ?? ''}`}
           </p>
           <div class="line">
             <Button kind="small" onClick={() => thread.outgoing.retry(operationId)}>
-              Send now
+              {isSent ? 'Close now' : 'Send now'}
             </Button>
-            {state === 'failed' && (
-              <Button kind="ghost small" onClick={edit}>
+            {state === 'failed' && !isSent && (
+              <Button kind="ghost small" onClick={() => addToReply(thread.outgoing.discard(operationId))}>
                 Edit message
               </Button>
             )}

@@ -17,12 +17,12 @@ interface MessageLogProps {
   thread: Thread
   name: string
   me: string
-  composer: { current: HTMLTextAreaElement | null }
+  addToReply: (text: string) => void
   /** Sequence of the message to scroll to when it is loaded. */
   target: number | undefined
 }
 
-export function MessageLog({ thread, name, me, composer, target }: MessageLogProps) {
+export function MessageLog({ thread, name, me, addToReply, target }: MessageLogProps) {
   const messages = thread.messages.value
   const outgoing = thread.outgoing.list.value
   const timeline = buildTimeline({
@@ -78,7 +78,7 @@ export function MessageLog({ thread, name, me, composer, target }: MessageLogPro
             </Fragment>
           ))}
           {outgoing.map((message) => (
-            <OutgoingItem key={message.operationId} message={message} thread={thread} composer={composer} />
+            <OutgoingItem key={message.operationId} message={message} thread={thread} addToReply={addToReply} />
           ))}
         </ol>
         {types && (

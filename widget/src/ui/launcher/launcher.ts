@@ -60,8 +60,7 @@ interface LauncherDeps {
 export function createLauncher({ options, importChat, onReady }: LauncherDeps): ServiceWidgetLoader {
   const { siteKey } = options
   const page = document as unknown as Record<symbol, Record<string, ServiceWidgetLoader>>
-  page[registry] ??= {}
-  const running = page[registry]
+  const running = (page[registry] ??= {})
   if (running[siteKey]) {
     console.warn(`Chat: ${siteKey} runs already`)
     return running[siteKey]

@@ -1,3 +1,4 @@
+import { isComposing } from '../../../../browser/composing.ts'
 import { element, icon } from '../elements/elements.ts'
 import { sendIcon } from '../elements/icons.ts'
 import type { WidgetTexts } from '../languages/en.ts'
@@ -39,9 +40,7 @@ export function createComposer(
     onDraft(field.value)
   })
   field.addEventListener('keydown', (event) => {
-    // Safari ends the composition before the event of the Enter key that confirms it. That Enter
-    // event has key code 229 and must not send the message.
-    if (event.key !== 'Enter' || event.shiftKey || event.isComposing || event.keyCode === 229) return
+    if (event.key !== 'Enter' || event.shiftKey || isComposing(event)) return
     event.preventDefault()
     submit()
   })

@@ -1,3 +1,4 @@
+import { isComposing } from '../../../../browser/composing.ts'
 import { useLineFeeds } from '../../../../contract/line-ends.ts'
 
 /** Kinds of events without a handler attribute, from which a browser's own list is made. */
@@ -28,8 +29,8 @@ function restore(event: KeyboardEvent | ClipboardEvent) {
   if (!event.defaultPrevented || !isField(event.target) || event.target.readOnly) return
   if (event instanceof ClipboardEvent)
     return insert('insertText', useLineFeeds(event.clipboardData?.getData('text/plain') ?? ''))
-  const { key, ctrlKey, metaKey, altKey, isComposing } = event
-  if (ctrlKey || metaKey || altKey || isComposing) return
+  const { key, ctrlKey, metaKey, altKey } = event
+  if (ctrlKey || metaKey || altKey || isComposing(event)) return
   if (commands[key]) insert(commands[key])
   else if ([...key].length === 1) insert('insertText', key)
 }

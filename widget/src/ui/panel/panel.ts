@@ -1,3 +1,4 @@
+import { isComposing } from '../../../../browser/composing.ts'
 import { pageLifecycle } from '../../../../browser/page-lifecycle.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import { toWidgetError } from '../../client/errors.ts'
@@ -83,7 +84,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
   )
   keepEventsInside(panel)
   panel.addEventListener('keydown', (event) => {
-    if (event.key !== 'Escape' || event.isComposing) return
+    if (event.key !== 'Escape' || isComposing(event)) return
     onClose()
   })
   // On a small screen, the panel covers the page, so it is modal.

@@ -1,0 +1,75 @@
+import { pathOf, type Route } from './router.ts'
+import type { IconName } from './ui/icon.tsx'
+
+type AreaView =
+  | 'inbox'
+  | 'replies'
+  | 'report'
+  | 'leads'
+  | 'deliveries'
+  | 'subscriptions'
+  | 'suppressions'
+  | 'installations'
+  | 'people'
+  | 'workspace'
+
+/** `view` is the first view of an area; `views` are its other views, such as one conversation. */
+interface Area {
+  name: string
+  view: AreaView
+  icon: IconName
+  key: string
+  views: Route['view'][]
+}
+
+/** Areas of the navigation, in groups. Their names stand here only. */
+export const groups: { title: string; areas: Area[] }[] = [
+  {
+    title: 'Chat',
+    areas: [
+      { name: 'Inbox', view: 'inbox', icon: 'inbox', key: 'g i', views: ['conversation'] },
+      { name: 'Saved replies', view: 'replies', icon: 'reply', key: 'g r', views: [] },
+      { name: 'Report', view: 'report', icon: 'report', key: 'g e', views: [] },
+    ],
+  },
+  {
+    title: 'Leads',
+    areas: [
+      { name: 'Leads', view: 'leads', icon: 'leads', key: 'g l', views: ['lead'] },
+      { name: 'Deliveries', view: 'deliveries', icon: 'deliveries', key: 'g d', views: ['delivery'] },
+      {
+        name: 'Destinations',
+        view: 'subscriptions',
+        icon: 'subscriptions',
+        key: 'g s',
+        views: ['subscription', 'new-subscription', 'new-hook'],
+      },
+      { name: 'Do not contact', view: 'suppressions', icon: 'suppressions', key: 'g u', views: ['suppression-import'] },
+    ],
+  },
+  {
+    title: 'Settings',
+    areas: [
+      {
+        name: 'Websites',
+        view: 'installations',
+        icon: 'installations',
+        key: 'g n',
+        views: ['installation', 'changes'],
+      },
+      { name: 'Personal data', view: 'people', icon: 'shield', key: 'g p', views: [] },
+      { name: 'Workspace', view: 'workspace', icon: 'settings', key: 'g w', views: [] },
+    ],
+  },
+]
+export const areas = groups.flatMap((group) => group.areas)
+
+/** Returns the area of a view. */
+export const areaOf = ({ view }: { view: Route['view'] }) =>
+  areas.find((area) => area.view === view || area.views.includes(view))
+
+/** Returns the name of the area that begins with this view. */
+export const areaName = (view: AreaView): string => areaOf({ view })!.name
+
+/** Returns the link back to an area. */
+export const backTo = (view: AreaView) => ({ path: pathOf({ view }), label: areaName(view) })
