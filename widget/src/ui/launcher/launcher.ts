@@ -60,7 +60,8 @@ interface LauncherDeps {
 export function createLauncher({ options, importChat, onReady }: LauncherDeps): ServiceWidgetLoader {
   const { siteKey } = options
   const page = document as unknown as Record<symbol, Record<string, ServiceWidgetLoader>>
-  const running = (page[registry] ??= {})
+  const running = page[registry] ?? {}
+  page[registry] = running
   if (running[siteKey]) {
     console.warn(`Chat: ${siteKey} runs already`)
     return running[siteKey]
@@ -72,10 +73,9 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps): 
   let loadFailed: string
   let made: ServiceWidget | undefined
   let widget: Promise<ServiceWidget> | undefined
-  const isPresent = () => running[siteKey] === loader
   const load = () => (widget ??= createChat())
   const loadAnd = (act?: 'open' | 'mount' | false) =>
-    load().then((loaded) => act && isPresent() && loaded[act](), showFailure) as Promise<void>
+    load().then((loaded) => act && widget && loaded[act](), showFailure) as Promise<void>
   const loader: ServiceWidgetLoader = {
     configure(more) {
       Object.assign(options, more)
@@ -141,10 +141,10 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps): 
   async function showLauncher() {
     await null
     const resume = () => {
-      if (isPresent() && !widget && hasSession()) void loadAnd('mount')
+      if (!isTaken && !widget && hasSession()) void loadAnd('mount')
     }
+    for (const name of ['DOMContentLoaded', 'load']) addEventListener(name, resume)
     if (document.readyState === 'complete') resume()
-    else for (const name of ['DOMContentLoaded', 'load']) addEventListener(name, resume)
     for (;;) {
       let askAgain!: (value?: unknown) => void
       const due = new Promise((resolve) => {
@@ -184,17 +184,15 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps): 
   }
 
   /**
-   * Returns a truthy value if this tab has a session, or one that has ended. The chat is then loaded at once,
+   * Returns true if this tab has a session, or one that has ended. The chat is then loaded at once,
    * because messages may have arrived, or to report the end. A damaged record counts as a session.
    */
-  function hasSession(): unknown {
-    let stored: string | null = null
+  function hasSession(): boolean {
     try {
-      stored = sessionStorage.getItem(sessionRecordKey(siteKey))
-      const { session, ended } = JSON.parse(stored!)
-      return options.storage === 'session' && (session ?? ended)
+      const stored = sessionStorage.getItem(sessionRecordKey(siteKey)) ?? '{}'
+      return options.storage === 'session' && /"(session|ended)":|[^}]$/.test(stored)
     } catch {
-      return stored !== null
+      return false
     }
   }
 }
