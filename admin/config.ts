@@ -9,8 +9,8 @@ import type { DemoValues } from './command.ts'
  * the machine can read the arguments of a process.
  */
 export const adminSettings = defineSettings({
-  CORE_URL: text('URL of the core; default: from DATA_DIR/demo.json.'),
-  SERVICE_TOKEN: text('Service token with the scopes of the command; default: from DATA_DIR/demo.json.'),
+  CORE_URL: text('URL of the core; default: from DATA_DIR/admin.json or demo.json.'),
+  SERVICE_TOKEN: text('Service token with the scopes of the command; default: from DATA_DIR/admin.json or demo.json.'),
   WEBHOOK_SECRET: text(
     'Secret, `whsec_…`, that signs the webhooks of `events listen`; default: derived from the token.',
   ),
@@ -22,11 +22,10 @@ export const adminSettings = defineSettings({
 export function readAdminConfig(env: NodeJS.ProcessEnv = process.env) {
   const config = adminSettings.read(env)
   if (config.CORE_URL && config.SERVICE_TOKEN) return { ...config, demo: {} }
-  const demo =
-    readJsonFile<DemoValues & { coreUrl: string; serviceToken: string }>(
-      join(config.DATA_DIR, 'demo.json'),
-      demoRemedy,
-    ) ?? {}
+  const readFile = (name: string) =>
+    readJsonFile<DemoValues & { coreUrl: string; serviceToken: string }>(join(config.DATA_DIR, name), demoRemedy)
+  // `npm run serve` writes the first, `npm start` the second.
+  const demo = readFile('admin.json') ?? readFile('demo.json') ?? {}
   const found = {
     ...config,
     CORE_URL: config.CORE_URL || (demo.coreUrl ?? ''),
@@ -34,7 +33,10 @@ export function readAdminConfig(env: NodeJS.ProcessEnv = process.env) {
     demo: { gatewayUrl: demo.gatewayUrl, workspaceId: demo.workspaceId } satisfies DemoValues,
   }
   for (const name of ['CORE_URL', 'SERVICE_TOKEN'] as const) {
-    if (!found[name]) throw new SettingError(`${name} is missing: set it, or let DATA_DIR/demo.json hold it`)
+    if (!found[name])
+      throw new SettingError(
+        `${name} is missing: set it, or let DATA_DIR name the folder of a service that has started on this machine`,
+      )
   }
   return found
 }

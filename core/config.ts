@@ -35,7 +35,9 @@ export const coreSettings = defineSettings({
   ),
   CORE_TLS_KEY: text('File with its key (PEM).'),
   CORE_TLS_CA: text('File with the authorities (PEM) for client certificates; empty if callers need no certificate.'),
-  MONGODB_URI: text('Address of the MongoDB server; required, but not by `npm start` and `npm run core`.'),
+  MONGODB_URI: text(
+    'Address of the MongoDB server, such as mongodb://user:password@localhost; required, but not by `npm start` and `npm run core`.',
+  ),
   MONGODB_DATABASE: filledText('service', 'Name of the database.', '^[A-Za-z0-9_-]{1,63}$'),
   MONGODB_TIMEOUT_MS: integer(5_000, 100, 600_000, 'Time limit for one database call.'),
   MONGODB_START_TIMEOUT_MS: integer(

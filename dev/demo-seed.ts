@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import type { CoreConfig } from '../core/config.ts'
@@ -11,7 +10,7 @@ import {
   workspaceSessionAudience,
 } from '../core/workspaces/workspace-sessions.ts'
 import { demoRemedy, readJsonFile } from '../platform/settings/data-file.ts'
-import { SettingError } from '../platform/settings/settings.ts'
+import { writePrivately } from '../serve/private-folder.ts'
 
 /** The contents of `DATA_DIR/demo.json`: addresses and credentials of the demo's processes. */
 export interface DemoFile {
@@ -130,13 +129,4 @@ async function workspaceSession(config: CoreConfig): Promise<string> {
     .setIssuedAt()
     .setExpirationTime('30d')
     .sign(secret)
-}
-
-async function writePrivately(path: string, content: string) {
-  const draft = `${path}.${randomBytes(4).toString('hex')}`
-  await writeFile(draft, content, { mode: 0o600 })
-  await rename(draft, path).catch(async ({ code }: NodeJS.ErrnoException) => {
-    await rm(draft)
-    throw new SettingError(`${path} in DATA_DIR cannot be replaced (${code}): remove it, then start again`)
-  })
 }

@@ -2,8 +2,8 @@ import type { Logger } from 'pino'
 import type { CoreConfig } from '../core/config.ts'
 import type { CoreContext } from '../core/context.ts'
 import { type CoreStartOptions, startCore } from '../core/core.ts'
+import { withDataFolderSecrets } from '../serve/data-folder.ts'
 import type { DevConfig } from './config.ts'
-import { withDataFolderSecrets } from './data-folder.ts'
 import { attachEngine } from './engine/engine.ts'
 import { nudgeOfDatabase } from './engine/nudge.ts'
 
@@ -14,6 +14,10 @@ export interface LocalSettings {
   stop(): Promise<void>
 }
 
+/** Outside production, fills in missing secrets of the settings from the data folder. */
+export const withLocalSecrets = async (given: CoreConfig, { DATA_DIR, NODE_ENV }: DevConfig): Promise<CoreConfig> =>
+  NODE_ENV === 'production' ? given : withDataFolderSecrets(given, DATA_DIR)
+
 /**
  * Completes settings with the secrets of the data folder and the address of the embedded engine.
  */
@@ -22,7 +26,7 @@ export async function completeSettings(
   dev: DevConfig,
   { logger, signal }: { logger: Logger; signal?: AbortSignal },
 ): Promise<LocalSettings> {
-  const config = await withDataFolderSecrets(given, dev)
+  const config = await withLocalSecrets(given, dev)
   if (config.MONGODB_URI !== '') return { config, stop: async () => {} }
   const { uri, stop } = await attachEngine({ dataDir: dev.DATA_DIR, logger, signal })
   return { config: { ...config, MONGODB_URI: uri }, stop }

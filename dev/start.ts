@@ -8,36 +8,23 @@ import closeWithGrace from 'close-with-grace'
 import { isConsoleStale } from '../console/build.ts'
 import { readCoreConfig } from '../core/config.ts'
 import type { CoreContext } from '../core/context.ts'
-import { inMemoryTransport, serveCore } from '../core/server.ts'
 import { operatorScopes } from '../core/workspaces/workspace-sessions.ts'
-import { createCorePool } from '../core-client/core-pool.ts'
-import { createCoreTransport } from '../core-client/core-transport.ts'
-import { createDelivery } from '../delivery/app.ts'
 import { loadDeliveryConfig } from '../delivery/config.ts'
-import { createDeliveryMetrics } from '../delivery/metrics.ts'
-import { createGateway } from '../gateway/app.ts'
 import { loadConfig } from '../gateway/config.ts'
-import { createGatewayMetrics } from '../gateway/metrics.ts'
 import { boundServer } from '../platform/http/bounded-server.ts'
 import { createLogger } from '../platform/observability/logger.ts'
-import { serveMetrics } from '../platform/observability/metrics-server.ts'
-import { createProcessMetrics } from '../platform/observability/process-metrics.ts'
 import { startTracing } from '../platform/observability/tracing.ts'
 import { warnOfMisspeltNames } from '../platform/settings/config.ts'
 import { SettingError } from '../platform/settings/settings.ts'
 import { failStart, listenOn } from '../platform/settings/start-faults.ts'
-import { isWidgetStale, widgetDist } from '../widget/build.ts'
+import { type Closers, closeAll, startParts } from '../serve/parts.ts'
+import { isWidgetStale } from '../widget/build.ts'
 import { createDemoSite } from '../widget/demo/server.ts'
 import { readDevConfig } from './config.ts'
 import { demoIds, seedDemo } from './demo-seed.ts'
 import { startLocalCore } from './local-core.ts'
 
-const closers: (() => Promise<unknown>)[] = []
-
-/** Closes everything in reverse order, even if one close fails. */
-async function stopAll() {
-  for (const close of closers.reverse()) await close().catch((error: Error) => console.error(error.message))
-}
+const closers: Closers = []
 
 async function startAll() {
   const given = readCoreConfig()
@@ -45,7 +32,7 @@ async function startAll() {
   const { DEMO_PORT } = dev
   if (dev.NODE_ENV === 'production')
     throw new SettingError(
-      'npm start runs a demo, which has no place in production; run npm run core, npm run gateway and npm run delivery (docs/operating.md), or unset NODE_ENV',
+      'npm start runs a demo, which has no place in production; run npm run serve (docs/one-server.md), or unset NODE_ENV',
     )
   const logger = createLogger('core', given.LOG_LEVEL)
   warnOfMisspeltNames(logger)
@@ -69,47 +56,8 @@ async function startAll() {
   // complete.
   const { identity } = await seedDemo(core, coreConfig, dev.DATA_DIR, addresses)
 
-  const { CORE_HOST, CORE_PORT } = coreConfig
-  const coreServer = await listenOn({ host: ['CORE_HOST', CORE_HOST], port: ['CORE_PORT', CORE_PORT] }, (host) =>
-    serveCore(core, { host, port: CORE_PORT }),
-  )
-  closers.push(coreServer.close)
-  // The console's calls use HTTP to this port; the gateway and the delivery worker call the core in
-  // memory.
-  const coreUrl = coreAddress(coreConfig.CORE_HOST, coreServer.port)
-  const { request } = createCoreTransport(coreUrl)
-  const cores = createCorePool({ cores: [{ url: coreUrl, transport: inMemoryTransport(core), request }] })
-  const deliveryConfig = loadDeliveryConfig()
-  const deliveryMetrics = createDeliveryMetrics()
-  const delivery = createDelivery({
-    config: deliveryConfig,
-    cores,
-    logger: createLogger('delivery', deliveryConfig.LOG_LEVEL),
-    metrics: deliveryMetrics,
-  })
-  closers.push(delivery.stop)
-  delivery.start()
-  const gatewayMetrics = createGatewayMetrics()
-  const gateway = createGateway({
-    config: gatewayConfig,
-    cores,
-    logger: createLogger('gateway', gatewayConfig.LOG_LEVEL),
-    metrics: gatewayMetrics,
-    staticFolders: { console: join(import.meta.dirname, '../console/dist'), widget: widgetDist },
-  })
-  closers.push(() => gateway.close())
-  const { GATEWAY_PORT: port, GATEWAY_HOST } = gatewayConfig
-  await listenOn({ host: ['GATEWAY_HOST', GATEWAY_HOST], port: ['GATEWAY_PORT', port] }, (host) =>
-    gateway.listen({ port, host }),
-  )
-
-  const ofProcess = createProcessMetrics(['gateway', 'core', 'delivery'].map((part) => ({ part })))
-  const parts = [ofProcess, gatewayMetrics, core.metrics, deliveryMetrics]
-  const metricsServer = await serveMetrics(
-    coreConfig,
-    parts.map(({ registry }) => registry),
-  )
-  closers.push(async () => metricsServer?.close())
+  const configs = { core: coreConfig, gateway: gatewayConfig, delivery: loadDeliveryConfig() }
+  await startParts(core, configs, closers)
   await built
   const agentCommand = replyCommand(addresses.coreUrl, dev.DATA_DIR)
   const { gatewayUrl } = addresses
@@ -177,12 +125,6 @@ Ctrl-C stops everything.
 `)
 }
 
-/** The URL at which this process reaches its own core. */
-function coreAddress(host: string, port: number): string {
-  const everywhere = ['', '::', '0.0.0.0'].includes(host)
-  return `http://${everywhere ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}`
-}
-
 async function listen(server: Server, port: number) {
   server.listen(port)
   await once(server, 'listening')
@@ -201,12 +143,12 @@ const stopWithinMs = 25_000
 
 closeWithGrace({ delay: stopWithinMs, logger: undefined }, async ({ err }) => {
   if (err) console.error(err)
-  await stopAll()
+  await closeAll(closers)
 })
 
 try {
   await startAll()
 } catch (error) {
-  await stopAll()
+  await closeAll(closers)
   failStart('start', error)
 }

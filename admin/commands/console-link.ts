@@ -5,8 +5,11 @@ import { UsageError } from '../usage.ts'
 export const consoleLink = command({
   summary: 'Create a link that signs one operator in to the console, once, within ten minutes',
   flags: {
-    gateway: { type: 'string', description: 'URL of the gateway; default: from DATA_DIR/demo.json' },
-    workspace: { type: 'string', description: 'the workspace’s id; default: from the token, or of the demo' },
+    gateway: { type: 'string', description: 'URL of the gateway; default: of the service on this machine' },
+    workspace: {
+      type: 'string',
+      description: 'the workspace’s id; default: from the token, or of the service on this machine',
+    },
     operator: { type: 'string', description: 'id of the operator in records; default: the subject of the token' },
     scope: { type: 'string', multiple: true, description: 'a scope, repeatable; default: all of the token’s' },
   },

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { makePrivate } from '../private-folder.ts'
+import { makePrivate } from '../../serve/private-folder.ts'
 import { type EngineConnection, openEngineConnection } from './engine-connection.ts'
 import { EngineError } from './engine-error.ts'
 import { enginePlace } from './engine-place.ts'

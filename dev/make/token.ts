@@ -1,6 +1,6 @@
 // `npm run make -- token`: creates a service token. Secrets may come from the data folder.
 import { runToken } from '../../core/token.ts'
 import { readDevConfig } from '../config.ts'
-import { withDataFolderSecrets } from '../data-folder.ts'
+import { withLocalSecrets } from '../local-core.ts'
 
-runToken((given) => withDataFolderSecrets(given, readDevConfig()))
+runToken((given) => withLocalSecrets(given, readDevConfig()))

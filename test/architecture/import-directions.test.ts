@@ -39,7 +39,8 @@ describe('the checked source code', () => {
 })
 
 describe('the product code', () => {
-  const parts = /^(core|gateway|delivery|core-client|admin|dev|console|widget|webhooks|browser|platform)\/(?!test\/)/
+  const parts =
+    /^(core|gateway|delivery|core-client|admin|serve|dev|console|widget|webhooks|browser|platform)\/(?!test\/)/
   const product = sources.filter(({ path }) => parts.test(path) && !isTest(path))
 
   it('every file of the core belongs to a layer', () => {

@@ -14,6 +14,7 @@ const mayImport: Record<string, string[]> = {
   admin: ['proto', 'core-client', 'platform', 'contract'],
   gateway: ['proto', 'core-client', 'platform', 'contract'],
   delivery: ['proto', 'core-client', 'platform', 'contract'],
+  serve: ['proto', 'core-client', 'platform', 'contract', 'core', 'gateway', 'delivery'],
   browser: [],
   widget: ['browser', 'contract'],
   webhooks: [],
@@ -92,8 +93,8 @@ const isStore = (path: string) => /^core\/[\w-]+\/[\w-]+-store\.ts$/.test(path)
  */
 const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
   { layer: /^\w+\/main\.ts$/, onlyFrom: /^$/ },
-  { layer: /^delivery\/app\.ts$/, onlyFrom: /^delivery\/main\.ts$/ },
-  { layer: /^gateway\/(app|server)\.ts$/, onlyFrom: /^gateway\/main\.ts$/ },
+  { layer: /^delivery\/app\.ts$/, onlyFrom: /^(delivery\/main|serve\/parts)\.ts$/ },
+  { layer: /^gateway\/(app|server)\.ts$/, onlyFrom: /^(gateway\/main|serve\/parts)\.ts$/ },
 ]
 
 /** Files besides `config.ts` that may read the environment, with the reason. */

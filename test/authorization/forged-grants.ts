@@ -1,6 +1,6 @@
 import { CompactSign } from 'jose'
 import { createKeyring, parseSecretKeys } from '../../core/keys/keyring.ts'
-import { dataFolderSecrets } from '../../dev/data-folder.ts'
+import { dataFolderSecrets } from '../../serve/data-folder.ts'
 
 export interface GrantChange {
   /** Claims that replace those of the grant. The value undefined removes a claim. */

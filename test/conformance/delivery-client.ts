@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { CreateSubscriptionRequestSchema } from '#proto/lead/v1/subscription_pb.js'
-import { dataFolderSecrets } from '../../dev/data-folder.ts'
+import { dataFolderSecrets } from '../../serve/data-folder.ts'
 import type { ReceivedRequest } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
 import { signWorkspaceSession } from '../support/workspace-session.ts'

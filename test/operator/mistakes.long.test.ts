@@ -20,6 +20,7 @@ const entries = {
   admin: 'admin/main.ts',
   secrets: 'dev/make/secrets.ts',
   start: 'dev/start.ts',
+  serve: 'serve/main.ts',
 }
 
 const taken = createServer().listen(0, '::')

@@ -1,7 +1,7 @@
 /** One wrong setting or surrounding of a start, and the line that must name it. */
 export interface Mistake {
   name: string
-  part: 'core' | 'gateway' | 'delivery' | 'migrate' | 'token' | 'admin' | 'secrets' | 'start'
+  part: 'core' | 'gateway' | 'delivery' | 'migrate' | 'token' | 'admin' | 'secrets' | 'start' | 'serve'
   /** Starts the core of `npm run core`, which uses its data folder. */
   isLocal?: true
   /** The value `free` stands for a port that nothing uses. */
@@ -69,6 +69,13 @@ const command = (part: 'migrate' | 'token' | 'admin' | 'secrets', args: string[]
   env,
   says,
 })
+/** A setting of all parts in one process. */
+const serveSetting = (name: string, value: string, says = name): Mistake => ({
+  name: `serve: ${name}=${value === '' ? '(empty)' : value.slice(0, 40)}`,
+  part: 'serve',
+  env: { ...coreSettings, GATEWAY_PORT: 'free', [name]: value },
+  says,
+})
 const uri = (options: string) => `mongodb://127.0.0.1:1/?${options}`
 
 const production = (mistake: Mistake): Mistake => ({
@@ -93,6 +100,12 @@ export const brokenFolders: Record<string, { file: string; content: string; isUn
 export function mistakes({ takenPort, folder, mongodbUri }: Surroundings): Mistake[] {
   const file = (name: string) => `${folder}/${name}`
   return [
+    serveSetting('MONGODB_URI', '', 'MONGODB_URI is missing: Address of the MongoDB server, such as mongodb://'),
+    serveSetting('DOMAIN', 'https://chat.example.com', 'DOMAIN is invalid: Name at which'),
+    serveSetting('CORE_PORT', 'eighty'),
+    serveSetting('TRUST_PROXY', 'yes'),
+    serveSetting('DELIVERY_GRACE_MS', '11s'),
+    { ...serveSetting('MONGODB_URI', 'mongodb://127.0.0.1:1/', 'the database could not be reached'), code: 1 },
     coreSetting('CORE_PORT', 'eighty'),
     coreSetting('CORE_PORT', '70000'),
     coreSetting('CORE_PORT', takenPort, `CORE_PORT: the port ${takenPort} is in use`),

@@ -7,13 +7,12 @@ import { readCoreConfig } from '../../core/config.ts'
 import { startCore } from '../../core/core.ts'
 import { serveCore } from '../../core/server.ts'
 import { connectCores } from '../../core-client/connect-cores.ts'
-import { readDevConfig } from '../../dev/config.ts'
-import { dataFolderSecrets, withDataFolderSecrets } from '../../dev/data-folder.ts'
 import { type DemoFile, seedDemo } from '../../dev/demo-seed.ts'
 import { nudgeOfDatabase } from '../../dev/engine/nudge.ts'
 import { createGateway } from '../../gateway/app.ts'
 import { readConfig } from '../../gateway/config.ts'
 import { createGatewayMetrics } from '../../gateway/metrics.ts'
+import { dataFolderSecrets, withDataFolderSecrets } from '../../serve/data-folder.ts'
 import { atFileEnd } from './clean-up.ts'
 import { freePort } from './free-port.ts'
 import { operatorOf } from './operator.ts'
@@ -62,7 +61,6 @@ export async function startLocalStack({
   // Logs everything, because the output is checked for secrets at the end of the test run.
   const output = pino.destination({ dest: join(inject('processOutput'), `local-${process.pid}.log`), sync: false })
   const logger = pino({ level: 'trace' }, output)
-  const dev = readDevConfig({ DATA_DIR: dataDir })
   const settings = { MONGODB_URI: database.uri, MONGODB_DATABASE: database.name, ...env, ...coreEnv }
   const coreParts: LocalPart[] = []
   const gatewayParts: LocalPart[] = []
@@ -101,7 +99,7 @@ export async function startLocalStack({
   async function addCore(): Promise<LocalPart> {
     const port = await freePort()
     return startPart(port, async () => {
-      const config = await withDataFolderSecrets(readCoreConfig({ CORE_PORT: `${port}`, ...settings }), dev)
+      const config = await withDataFolderSecrets(readCoreConfig({ CORE_PORT: `${port}`, ...settings }), dataDir)
       const nudge = nudgeOfDatabase(database.uri, database.name)
       const core = await startCore(config, { logger, ...(nudge && { nudge }) })
       demo ??= await seedDemo(core, config, dataDir)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 /** Folders that contain tests, as a glob pattern. */
 export const testedFolders =
-  '{core,core-client,contract,gateway,delivery,platform,browser,widget,webhooks,console,test,dev,admin}'
+  '{core,core-client,contract,gateway,delivery,platform,browser,widget,webhooks,console,test,dev,admin,serve}'
 
 /**
  * Returns the files that a long run tests: files named `*.long.test.ts`, and files whose tests do

@@ -1,4 +1,6 @@
+import { randomBytes } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync, readdirSync, realpathSync } from 'node:fs'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SettingError } from '../platform/settings/settings.ts'
 
@@ -55,4 +57,14 @@ function restrict(path: string) {
     if (code === 'ENOENT') return
     throw new SettingError(`Other users can access ${path}, and its mode cannot be changed (${code}).`)
   }
+}
+
+/** Replaces a file of a data folder at once. Only its owner can read it. */
+export async function writePrivately(path: string, content: string): Promise<void> {
+  const draft = `${path}.${randomBytes(4).toString('hex')}`
+  await writeFile(draft, content, { mode: 0o600 })
+  await rename(draft, path).catch(async ({ code }: NodeJS.ErrnoException) => {
+    await rm(draft)
+    throw new SettingError(`${path} in DATA_DIR cannot be replaced (${code}): remove it, then start again`)
+  })
 }

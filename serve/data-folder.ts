@@ -6,13 +6,9 @@ import { createKeyring, parseSecretKeys } from '../core/keys/keyring.ts'
 import { createAccess } from '../core/workspaces/access.ts'
 import { readJsonFile, secretsRemedy } from '../platform/settings/data-file.ts'
 import { SettingError } from '../platform/settings/settings.ts'
-import type { DevConfig } from './config.ts'
 import { makePrivate } from './private-folder.ts'
 
-/**
- * Secrets of a data folder, for development on one machine. They are generated at the first use of
- * the folder. In production, secrets come from settings.
- */
+/** Secrets of a data folder, for one machine. They are generated at the first use of the folder. */
 export interface DataFolderSecrets {
   /** Keys that encrypt secrets in the database, in the format of the setting SECRET_KEYS. */
   secretKeys: string
@@ -24,17 +20,15 @@ export interface DataFolderSecrets {
 
 const secretsFile = 'secrets.json'
 
-/** Outside production, fills in missing secrets of the settings from the data folder. */
-export async function withDataFolderSecrets(
-  config: CoreConfig,
-  { DATA_DIR, NODE_ENV }: DevConfig,
-): Promise<CoreConfig> {
-  if (NODE_ENV === 'production') return config
-  const { secretKeys, workspaceSessionSecret } = await dataFolderSecrets(DATA_DIR)
+/** Fills in missing secrets of the settings from the data folder. */
+export async function withDataFolderSecrets(config: CoreConfig, dataDir: string): Promise<CoreConfig> {
+  const { SECRET_KEYS, WORKSPACE_SESSION_SECRET, WORKSPACE_SESSION_JWKS_URL } = config
+  if (SECRET_KEYS && (WORKSPACE_SESSION_SECRET || WORKSPACE_SESSION_JWKS_URL)) return config
+  const { secretKeys, workspaceSessionSecret } = await dataFolderSecrets(dataDir)
   return {
     ...config,
-    SECRET_KEYS: config.SECRET_KEYS || secretKeys,
-    WORKSPACE_SESSION_SECRET: config.WORKSPACE_SESSION_SECRET || workspaceSessionSecret,
+    SECRET_KEYS: SECRET_KEYS || secretKeys,
+    WORKSPACE_SESSION_SECRET: WORKSPACE_SESSION_SECRET || workspaceSessionSecret,
   }
 }
 

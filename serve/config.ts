@@ -1,0 +1,34 @@
+import { defineSettings, filledText, text } from '../platform/settings/settings.ts'
+
+/** Settings of the service in one process, besides those of its parts. */
+export const serveSettings = defineSettings({
+  DATA_DIR: filledText('.data', 'Folder of the generated secrets.'),
+  DOMAIN: text(
+    'Name at which visitors and operators reach the service, such as `chat.example.com`. A proxy serves it over https.',
+    {
+      pattern: '^$|^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$',
+    },
+  ),
+})
+
+/**
+ * Returns the environment of the parts in one process: only a proxy on this machine reaches them,
+ * unless the given environment says otherwise.
+ */
+export function environmentOfParts(given: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { DOMAIN } = serveSettings.read(given)
+  const defaults: NodeJS.ProcessEnv = {
+    CORE_HOST: '127.0.0.1',
+    GATEWAY_HOST: '127.0.0.1',
+    METRICS_HOST: '127.0.0.1',
+    TRUST_PROXY: 'loopback',
+    ...(DOMAIN && { PUBLIC_URL: `https://${DOMAIN}` }),
+  }
+  const missing = Object.entries(defaults).filter(([name]) => !given[name] && !given[`${name}_FILE`])
+  return { ...given, ...Object.fromEntries(missing) }
+}
+
+/** Reads the environment of this process. Throws `SettingError`. */
+export function readServeConfig(given: NodeJS.ProcessEnv = process.env) {
+  return { ...serveSettings.read(given), env: environmentOfParts(given) }
+}

@@ -1,0 +1,90 @@
+// `npm run serve`: the service for production on one machine. Runs gateway, core and delivery worker in one
+// process, beside one MongoDB.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import closeWithGrace from 'close-with-grace'
+import { readCoreConfig, requireSettings } from '../core/config.ts'
+import type { CoreContext } from '../core/context.ts'
+import { startCore } from '../core/core.ts'
+import { createKeyring, parseSecretKeys } from '../core/keys/keyring.ts'
+import { createAccess } from '../core/workspaces/access.ts'
+import { operatorScopes } from '../core/workspaces/workspace-sessions.ts'
+import { readDeliveryConfig } from '../delivery/config.ts'
+import { readConfig } from '../gateway/config.ts'
+import { createLogger } from '../platform/observability/logger.ts'
+import { startTracing } from '../platform/observability/tracing.ts'
+import { warnOfMisspeltNames } from '../platform/settings/config.ts'
+import { SettingError } from '../platform/settings/settings.ts'
+import { failStart } from '../platform/settings/start-faults.ts'
+import { readServeConfig } from './config.ts'
+import { withDataFolderSecrets } from './data-folder.ts'
+import { type Closers, closeAll, coreAddress, startParts } from './parts.ts'
+import { makePrivate, writePrivately } from './private-folder.ts'
+
+/**
+ * Time limit of the shutdown, in milliseconds. It is longer than the worker's grace time, its final
+ * reports and the shutdown of the servers together.
+ */
+const stopWithinMs = 25_000
+
+const closers: Closers = []
+const stopping = new AbortController()
+
+async function startAll(): Promise<void> {
+  const { DATA_DIR, env } = readServeConfig()
+  const given = readCoreConfig(env)
+  requireSettings(given, 'MONGODB_URI')
+  const logger = createLogger('core', given.LOG_LEVEL)
+  warnOfMisspeltNames(logger)
+  closers.push(await startTracing('service'))
+  const config = await withDataFolderSecrets(given, DATA_DIR)
+  const { issue } = createAccess(createKeyring(parseSecretKeys(config.SECRET_KEYS)), Date.now)
+  const configs = {
+    core: config,
+    gateway: readConfig(env, { gatewayToken: await issue({ subject: 'gateway', scopes: ['visitors:act'] }) }),
+    delivery: readDeliveryConfig(env, await issue({ subject: 'delivery', scopes: ['deliveries:work'] })),
+  }
+  const core = await startCore(config, { logger, signal: stopping.signal })
+  closers.push(core.stop)
+  if (!existsSync(join(import.meta.dirname, '../console/dist/index.html')))
+    throw new SettingError('the pages of the console are missing; npm run build makes them')
+  const gatewayUrl = config.PUBLIC_URL || `http://localhost:${configs.gateway.GATEWAY_PORT}`
+  const link = await firstOwnerLink(core, gatewayUrl)
+  const [workspace, other] = await core.workspaces.listWorkspaces('', 2)
+  makePrivate(DATA_DIR)
+  // The administration command finds the core and its token here.
+  const admin = {
+    gatewayUrl,
+    coreUrl: coreAddress(config.CORE_HOST, config.CORE_PORT),
+    serviceToken: await issue({ subject: 'admin', scopes: [...operatorScopes] }),
+    workspaceId: other ? undefined : workspace?.workspaceId,
+  }
+  await writePrivately(join(DATA_DIR, 'admin.json'), `${JSON.stringify(admin, null, 2)}\n`)
+  await startParts(core, configs, closers)
+  console.log(`\nService is ready: ${gatewayUrl}/console/\n`)
+  if (link) console.log(`Sign in as the first owner with this link. It works once, within ten minutes:\n\n  ${link}\n`)
+}
+
+/** Creates the first workspace and a link that signs its owner in. Returns undefined if a workspace exists. */
+async function firstOwnerLink({ workspaces, consoleSessions }: CoreContext, gatewayUrl: string) {
+  if ((await workspaces.listWorkspaces('', 1)).length > 0) return undefined
+  const { workspaceId } = await workspaces.createWorkspace(new URL(gatewayUrl).hostname, 'first workspace')
+  const creator = { subject: 'owner', tokenId: '', scopes: operatorScopes, expiresAt: Number.POSITIVE_INFINITY }
+  const { secret } = await consoleSessions.createLink(creator, { workspaceId, scopes: [] })
+  return `${gatewayUrl}/console/#sign-in=${secret}`
+}
+
+closeWithGrace({ delay: stopWithinMs, logger: undefined }, async ({ err }) => {
+  if (err) console.error(err)
+  stopping.abort()
+  await closeAll(closers)
+})
+
+try {
+  await startAll()
+} catch (error) {
+  if (!stopping.signal.aborted) {
+    await closeAll(closers)
+    failStart('serve', error)
+  }
+}

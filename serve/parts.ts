@@ -1,0 +1,85 @@
+import { join } from 'node:path'
+import type { CoreConfig } from '../core/config.ts'
+import type { CoreContext } from '../core/context.ts'
+import { inMemoryTransport, serveCore } from '../core/server.ts'
+import { createCorePool } from '../core-client/core-pool.ts'
+import { createCoreTransport } from '../core-client/core-transport.ts'
+import { createDelivery } from '../delivery/app.ts'
+import type { DeliveryConfig } from '../delivery/config.ts'
+import { createDeliveryMetrics } from '../delivery/metrics.ts'
+import { createGateway } from '../gateway/app.ts'
+import type { Config } from '../gateway/config.ts'
+import { createGatewayMetrics } from '../gateway/metrics.ts'
+import { createLogger } from '../platform/observability/logger.ts'
+import { serveMetrics } from '../platform/observability/metrics-server.ts'
+import { createProcessMetrics } from '../platform/observability/process-metrics.ts'
+import { listenOn } from '../platform/settings/start-faults.ts'
+
+/** What closes the started parts, in the order of their start. */
+export type Closers = (() => Promise<unknown>)[]
+
+/** Closes everything in reverse order, even if one close fails. */
+export async function closeAll(closers: Closers): Promise<void> {
+  for (const close of closers.reverse()) await close().catch((error: Error) => console.error(error.message))
+}
+
+/**
+ * Serves a started core, and starts a gateway and a delivery worker that call it in memory. Adds to
+ * `closers` what stops them.
+ */
+export async function startParts(
+  core: CoreContext,
+  configs: { core: CoreConfig; gateway: Config; delivery: DeliveryConfig },
+  closers: Closers,
+): Promise<void> {
+  const { CORE_HOST, CORE_PORT, METRICS_HOST, METRICS_PORT } = configs.core
+  const coreServer = await listenOn({ host: ['CORE_HOST', CORE_HOST], port: ['CORE_PORT', CORE_PORT] }, (host) =>
+    serveCore(core, { host, port: CORE_PORT }),
+  )
+  closers.push(coreServer.close)
+  // The console's calls use HTTP to this port; the gateway and the delivery worker call the core in
+  // memory.
+  const coreUrl = coreAddress(CORE_HOST, coreServer.port)
+  const { request } = createCoreTransport(coreUrl)
+  const cores = createCorePool({ cores: [{ url: coreUrl, transport: inMemoryTransport(core), request }] })
+  const deliveryMetrics = createDeliveryMetrics()
+  const delivery = createDelivery({
+    config: configs.delivery,
+    cores,
+    logger: createLogger('delivery', configs.delivery.LOG_LEVEL),
+    metrics: deliveryMetrics,
+  })
+  closers.push(delivery.stop)
+  delivery.start()
+  const gatewayMetrics = createGatewayMetrics()
+  const gateway = createGateway({
+    config: configs.gateway,
+    cores,
+    logger: createLogger('gateway', configs.gateway.LOG_LEVEL),
+    metrics: gatewayMetrics,
+    staticFolders: {
+      console: join(import.meta.dirname, '../console/dist'),
+      widget: join(import.meta.dirname, '../widget/dist'),
+    },
+  })
+  closers.push(() => gateway.close())
+  const { GATEWAY_PORT: port, GATEWAY_HOST } = configs.gateway
+  await listenOn({ host: ['GATEWAY_HOST', GATEWAY_HOST], port: ['GATEWAY_PORT', port] }, (host) =>
+    gateway.listen({ port, host }),
+  )
+
+  const ofProcess = createProcessMetrics(['gateway', 'core', 'delivery'].map((part) => ({ part })))
+  const metricsServer = await serveMetrics({ METRICS_HOST, METRICS_PORT }, [
+    ofProcess.registry,
+    gatewayMetrics.registry,
+    core.metrics.registry,
+    deliveryMetrics.registry,
+  ])
+  closers.push(async () => metricsServer?.close())
+}
+
+/** The URL at which this process reaches its own core. */
+export function coreAddress(host: string, port: number): string {
+  const everywhere = ['', '::', '0.0.0.0'].includes(host)
+  return `http://${everywhere ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}`
+}
