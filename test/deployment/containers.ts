@@ -11,6 +11,11 @@ const execute = promisify(execFile)
 const baseImage = 'localhost/node-base:latest'
 const certificates = '/etc/ssl/certs/ca-certificates.crt'
 
+interface RunOptions {
+  entrypoint?: string[]
+  args?: string[]
+}
+
 export interface Containers {
   /**
    * Builds the image of a target of the Dockerfile. Returns the folder with its files.
@@ -18,13 +23,10 @@ export interface Containers {
    * @param version another checkout to build from, and a suffix for the names of its images
    */
   build(target: string, version?: { root: string; suffix: string }): Promise<string>
-  /**
-   * Runs a command in a new container of an image. Without a command, runs the command of the
-   * image.
-   */
-  run(target: string, env: Record<string, string>, command?: string[]): Promise<{ stdout: string }>
-  /** Starts the process of an image. Resolves when it listens on the port. */
-  start(target: string, env: Record<string, string>, port: number): Promise<StartedProcess>
+  /** Runs an image, by default with its own entry point and arguments. */
+  run(target: string, env: Record<string, string>, options?: RunOptions): Promise<{ stdout: string }>
+  /** Starts the process of an image, by default with its own arguments. Resolves when it listens on the port. */
+  start(target: string, env: Record<string, string>, port: number, args?: string[]): Promise<StartedProcess>
   /** Returns a field of the configuration of an image. */
   inspect(target: string): Promise<{ User: string; Cmd?: string[]; Entrypoint?: string[]; Env: string[] }>
   remove(): Promise<void>
@@ -75,23 +77,12 @@ export async function openContainers(): Promise<Containers> {
       await buildah(...step)
   }
 
-  async function newContainer(target: string, values: Record<string, string>) {
+  async function commandOf(target: string, values: Record<string, string>, { entrypoint, args }: RunOptions) {
     const container = await buildah('from', '--pull-never', `service-${target}`)
     const { User, Cmd = [], Entrypoint = [] } = await inspect(target)
     const settings = Object.entries(values).flatMap(([name, value]) => ['--env', `${name}=${value}`])
-    const before = [
-      ...storage,
-      'run',
-      '--isolation',
-      'chroot',
-      '--user',
-      User,
-      ...settings,
-      container,
-      '--',
-      ...Entrypoint,
-    ]
-    return { before, Cmd }
+    const inside = entrypoint ? entrypoint : [...Entrypoint, ...(args ?? Cmd)]
+    return [...storage, 'run', '--isolation', 'chroot', '--user', User, ...settings, container, '--', ...inside]
   }
 
   const inspect: Containers['inspect'] = async (target) =>
@@ -109,14 +100,10 @@ export async function openContainers(): Promise<Containers> {
       return join(await buildah('mount', container), 'service')
     },
 
-    async run(target, values, command) {
-      const { before, Cmd } = await newContainer(target, values)
-      return execute('buildah', [...before, ...(command ?? Cmd)])
-    },
+    run: async (target, values, options = {}) => execute('buildah', await commandOf(target, values, options)),
 
-    async start(target, values, port) {
-      const { before, Cmd } = await newContainer(target, values)
-      const running = await startProgram('buildah', [...before, ...Cmd], port)
+    async start(target, values, port, args) {
+      const running = await startProgram('buildah', await commandOf(target, values, { ...(args && { args }) }), port)
       // `buildah` does not pass signals on to the process in the container.
       const inside = await innermostOf(running.pid)
       return {

@@ -42,8 +42,8 @@ it.skipIf(!canRun)(
         await containers.build(target, { root: old.root, suffix: first })
       say(`built the images of ${release}`)
     }
-    for (const target of ['core', 'gateway', 'delivery', 'admin']) await containers.build(target)
-    say('built the images of this version')
+    await containers.build('service')
+    say('built the image of this version')
 
     const ports = { cores: [await freePort(), await freePort()], gateway: await freePort(), delivery: await freePort() }
     const coreUrls = ports.cores.map((port) => `http://localhost:${port}`)
@@ -79,12 +79,21 @@ it.skipIf(!canRun)(
         METRICS_PORT: '0',
         ...(part === 'gateway' && { TRUST_PROXY: '1', RATE_LIMIT_FACTOR: '100' }),
       }
-      running.set(name, await containers.start(`${part}${version}`, env, port))
+      running.set(
+        name,
+        await (version === ''
+          ? containers.start('service', env, port, [part])
+          : containers.start(`${part}${version}`, env, port)),
+      )
       await until(`${name} to be ready`, () => isOk(`http://127.0.0.1:${port}/readyz`))
       say(`started ${name}${version === '' ? '' : ' of the old version'}`)
     }
     const migrate = (version: string, ...args: string[]) =>
-      coreEnvironment().then((env) => containers.run(`core${version}`, env, ['node', 'core/migrate.ts', ...args]))
+      coreEnvironment().then((env) =>
+        version === ''
+          ? containers.run('service', env, { args: ['migrate', ...args] })
+          : containers.run(`core${version}`, env, { args: ['node', 'core/migrate.ts', ...args] }),
+      )
     const parts = ['core 1', 'core 2', 'delivery', 'gateway']
     const stopParts = async () => {
       for (const name of parts.toReversed()) await running.get(name)!.stop()
@@ -100,7 +109,13 @@ it.skipIf(!canRun)(
     const token = (await secrets.read('operator.env')).SERVICE_TOKEN!
     const administer = async (...args: string[]) =>
       JSON.parse(
-        (await containers.run('admin', { SERVICE_TOKEN: token, CORE_URL: coreUrls[0]! }, [...args, '--json'])).stdout,
+        (
+          await containers.run(
+            'service',
+            { SERVICE_TOKEN: token, CORE_URL: coreUrls[0]! },
+            { args: ['admin', ...args, '--json'] },
+          )
+        ).stdout,
       )
     const { workspaceId } = (await administer('workspaces', 'create', '--name', 'Shop')).workspace
     const { connection } = await administer('connections', 'create', '--workspace', workspaceId, '--name', 'Site')
