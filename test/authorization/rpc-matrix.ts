@@ -8,47 +8,59 @@ import type { Row } from './matrix.ts'
 
 const everyScope = [...operatorScopes, 'visitors:act', 'deliveries:work', 'cores:announce']
 
-/** Calls each internal RPC method as each kind of caller. */
-export async function walkMethods(cores: TestCores): Promise<Map<string, Row>> {
+/**
+ * Creates one object of each kind. Returns a function that calls each internal RPC method for these
+ * objects, as each kind of caller that must be refused.
+ */
+export async function methodWalk(cores: TestCores): Promise<() => Promise<Map<string, Row>>> {
   const session = await cores.newSession()
   const things = await thingsOf(cores, session.sessionId, session.conversationId)
   const { workspaceId: elsewhere } = await cores.core.workspaces.createWorkspace('Elsewhere')
+  const bearer = async (token: Promise<string> | string) => `Bearer ${await token}`
   const operator = (claims: object, more: object = {}) =>
-    signWorkspaceSession({ claims: { wid: things.workspaceId, scope: everyScope.join(' '), ...claims }, ...more })
+    bearer(
+      signWorkspaceSession({ claims: { wid: things.workspaceId, scope: everyScope.join(' '), ...claims }, ...more }),
+    )
   const service = (scopes: string[], lifetime?: number) =>
     // The token of a bot needs a workspace. Other tokens here have none.
-    cores.core.access.issue({
-      subject: 'test',
-      scopes,
-      lifetime,
-      ...(scopes.includes('bots:act') && { workspaceId: things.workspaceId }),
-    })
+    bearer(
+      cores.core.access.issue({
+        subject: 'test',
+        scopes,
+        lifetime,
+        ...(scopes.includes('bots:act') && { workspaceId: things.workspaceId }),
+      }),
+    )
 
   const callers: Record<string, (method: DescMethod) => Promise<string | undefined> | string> = {
     'no credential': async () => undefined,
-    'a malformed token': () => 'a.b.c',
+    'an empty token': () => 'Bearer ',
+    'another scheme': () => `Basic ${Buffer.from('operator:secret').toString('base64')}`,
+    'a malformed token': () => bearer('a.b.c'),
     'another key': () => operator({}, { key: new Uint8Array(32).fill(5) }),
     'another audience': () => operator({ aud: 'service.widget.public-api' }),
-    'a visitor’s grant': () => session.accessGrant,
+    'a visitor’s grant': () => bearer(session.accessGrant),
     'an expired session': () => operator({ exp: Math.floor(Date.now() / 1000) - 31 }),
+    'a session that never expires': () => operator({ exp: undefined }),
+    'a session without a workspace': () => operator({ wid: undefined }),
     'an expired service token': (method) => service([getOption(method, scope)], -1),
+    'no scope': () => operator({ scope: '' }),
     'every other scope': (method) => operator({ scope: others(method).join(' ') }),
     'a service token with every other scope': (method) => service(others(method)),
     'another workspace': () => operator({ wid: elsewhere }),
   }
-  const rows = new Map<string, Row>()
-  for (const [name, method] of servedMethods()) {
+
+  async function rowOf([name, method]: [string, DescMethod]): Promise<[string, Row]> {
     const row: Row = { scope: getOption(method, scope) }
-    for (const [caller, token] of Object.entries(callers)) {
-      const given = await token(method)
-      const authorization = given === undefined ? undefined : `Bearer ${given}`
-      const answer = await call(cores, method, requests[name]?.(things) ?? {}, authorization)
+    for (const [caller, authorization] of Object.entries(callers)) {
+      const answer = await call(cores, method, requests[name]?.(things) ?? {}, await authorization(method))
       // An error answer has the form `<Connect code> <public error code>`.
       row[caller] = answer === 'ok' ? 'answered' : answer.split(' ').at(-1)!
     }
-    rows.set(name, row)
+    return [name, row]
   }
-  return rows
+
+  return async () => new Map(await Promise.all(servedMethods().map(rowOf)))
 }
 
 const others = (method: DescMethod) => everyScope.filter((each) => each !== getOption(method, scope))

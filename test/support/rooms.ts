@@ -23,6 +23,7 @@ export const testsOfRoom: Record<string, string[]> = {
   'core/rpc/leads': ['core/leads', 'core/deliveries/deliveries.test'],
   'core/sessions': ['core/visitors', 'core/identity/identification'],
   'core/streams': ['core/log/event-log'],
+  'core/transport': ['test/authorization/authorization'],
   'core/wakeups': ['core/sessions/visitor-access', 'core/streams/lost-wakeups'],
   'gateway/core-calls': ['gateway/routes/routes.test', 'test/end-to-end/message-fields'],
   'gateway/schemas': ['gateway/routes'],
