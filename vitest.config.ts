@@ -17,7 +17,7 @@ function filesOf(mode: string): string[] {
 /** The slowest test files, and folders of them. They start first, so that none runs alone at the end. */
 const longest = [
   'test/conformance/',
-  'core/sessions/overtaken-endings.',
+  'test/authorization/',
   'core/privacy/',
   'test/upgrade/',
   'test/cluster/',
