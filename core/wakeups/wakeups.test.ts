@@ -2,6 +2,7 @@ import { MongoClient } from 'mongodb'
 import { pino } from 'pino'
 import { afterAll, expect, it } from 'vitest'
 import { type FaultyProxy, startFaultyProxy } from '../../test/support/faulty-proxy.ts'
+import { isLong } from '../../test/support/is-long.ts'
 import { isEngine, testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
@@ -47,8 +48,9 @@ async function startWakeups() {
 
 // The proxy stands before the socket of the engine.
 const itWithEngine = it.skipIf(!isEngine(testing))
+const longWithEngine = isLong ? itWithEngine : it.skip
 
-itWithEngine('`isCurrent` is false while reads of wake-ups take longer than a second', async () => {
+longWithEngine('`isCurrent` is false while reads of wake-ups take longer than a second', async () => {
   const { wakeups, proxy, received, publish } = await startWakeups()
   await until('it is current', () => wakeups.isCurrent())
   // Delay each direction by 600 ms.

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { refusal } from '../test/core-answers.ts'
-import { message, startTestGateway } from '../test/test-gateway.ts'
+import { message, sharedGateway, startTestGateway } from '../test/test-gateway.ts'
 
 const ENVELOPE_KEYS = ['code', 'correlationId', 'issues', 'retryAfter', 'retryable', 'terminal']
 
@@ -24,11 +24,14 @@ const failures: {
   { code: 'ValidationFailed', status: 400, body: message('op-1', { extra: 1 }) },
 ]
 
+/** For cases that leave no trace in a gateway. */
+const shared = sharedGateway()
+
 describe('request checks', () => {
   for (const [index, first] of failures.entries()) {
     for (const second of failures.slice(index + 1)) {
       test(`answer ${first.code} if ${second.code} applies too`, async () => {
-        const { call } = await startTestGateway()
+        const { call } = await shared()
         const response = await call('POST', `/messages${first.query ?? second.query ?? ''}`, {
           headers: { ...second.headers, ...first.headers },
           body: first.body ?? second.body ?? message(),
@@ -142,14 +145,14 @@ describe('request checks', () => {
     ['\ud800', 'pattern'],
     [7, 'type'],
   ])('reject the message body %j', async (body, rule) => {
-    const { call } = await startTestGateway()
+    const { call } = await shared()
     const response = await call('POST', '/messages', { body: message('op-1', { body }) })
     expect(response.status).toBe(400)
     expect(((await response.json()) as { issues: object[] }).issues).toContainEqual({ path: '/body', rule })
   })
 
   test.each(['x', '\t\nx', 'x'.repeat(4000), '行'])('accept the message body %j', async (body) => {
-    const { call } = await startTestGateway()
+    const { call } = await shared()
     expect((await call('POST', '/messages', { body: message('op-1', { body }) })).status).toBe(202)
   })
 
@@ -157,7 +160,7 @@ describe('request checks', () => {
     ['arrays', `${'['.repeat(30_000)}${']'.repeat(30_000)}`],
     ['objects', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
   ])('reject a page context of deeply nested %s', async (_, body) => {
-    const { call } = await startTestGateway()
+    const { call } = await shared()
     const response = await call('POST', '/context/page', { body })
     expect([response.status, await response.json()]).toMatchObject([400, { code: 'ValidationFailed' }])
   })
@@ -172,7 +175,7 @@ describe('request checks', () => {
     ['afterSequence=1&beforeSequence=2', '', 'not'],
     ['foo=1', '/foo', 'additionalProperties'],
   ])('reject the query %s', async (query, path, rule) => {
-    const { call, core } = await startTestGateway()
+    const { call, core } = await shared()
     const response = await call('GET', `/messages?${query}`)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ code: 'ValidationFailed', issues: [{ path, rule }] })

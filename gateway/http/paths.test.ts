@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { message, startTestGateway, type TestGateway } from '../test/test-gateway.ts'
+import { message, sharedGateway, startTestGateway, type TestGateway } from '../test/test-gateway.ts'
 import { answersIn, openSocket, type RawAnswer, requestBytes } from '../test/test-socket.ts'
 
 const PREFIX = '/api/integrations/v1/widget'
@@ -14,6 +14,9 @@ async function answerTo({ port }: TestGateway, bytes: string): Promise<RawAnswer
 const raw = (method: string, target: string) => requestBytes(method, '/TARGET').replace(`${PREFIX}/TARGET`, target)
 
 const codeOf = ({ body }: RawAnswer) => (body === '' ? undefined : JSON.parse(body).code)
+
+/** For cases that leave no trace in a gateway. */
+const shared = sharedGateway()
 
 describe('path spelled differently from its route', () => {
   test.each([
@@ -37,7 +40,7 @@ describe('path spelled differently from its route', () => {
     '/x/../messages',
     '/messages/%2e',
   ])('gets NotFound with every method: %s', async (path) => {
-    const gateway = await startTestGateway()
+    const gateway = await shared()
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH']) {
       const answer = await answerTo(gateway, raw(method, `${PREFIX}${path}`))
       expect([method, answer.status], path).toEqual([method, 404])
@@ -53,7 +56,7 @@ describe('path spelled differently from its route', () => {
     `${PREFIX}/config/pk%5Fdemo`,
     `http://x${PREFIX}/config/pk_demo`,
   ])('is served like the route if the decoded path is the same: %s', async (target) => {
-    const gateway = await startTestGateway()
+    const gateway = await shared()
     expect((await answerTo(gateway, raw('GET', target))).status).toBe(200)
     const wrong = await answerTo(gateway, raw('PUT', target))
     expect([wrong.status, codeOf(wrong)]).toEqual([405, 'MethodNotAllowed'])
@@ -98,7 +101,7 @@ describe('POST request without a body', () => {
   ])(
     'gets ValidationFailed, or RouteNotAdvertised from a form route that is switched off: %s',
     async (_name, more, body) => {
-      const gateway = await startTestGateway()
+      const gateway = await shared()
       for (const path of ['/messages', '/sessions', '/sessions/close', '/typing', '/context/page', '/forms/pre-chat']) {
         const answer = await answerTo(gateway, post(path, more, body))
         // The installation advertises no forms. The gateway checks this before it validates the
@@ -120,7 +123,7 @@ describe('POST request without a body', () => {
     ['another type', 'Content-Type: text/plain\r\n'],
     ['no valid type', 'Content-Type: x\r\n'],
   ])('gets ValidationFailed, whereas one with a body and %s gets UnsupportedMediaType', async (_name, type) => {
-    const gateway = await startTestGateway()
+    const gateway = await shared()
     const json = JSON.stringify(message())
     const broken = (bytes: string) => bytes.replace('Idempotency-Key: op-1', 'Idempotency-Key: not allowed')
     const length = post('/messages', `${type}Content-Length: ${json.length}\r\n`, json)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { startTestGateway, type TestGateway } from '../test/test-gateway.ts'
+import { sharedGateway, startTestGateway, type TestGateway } from '../test/test-gateway.ts'
 
 const answers: [name: string, ask: (gateway: TestGateway) => Promise<Response>][] = [
   ['a success', ({ call }) => call('GET', '/messages')],
@@ -23,8 +23,11 @@ const answers: [name: string, ask: (gateway: TestGateway) => Promise<Response>][
   ['the API’s document', ({ url }) => fetch(`${url}/docs/openapi.json`)],
 ]
 
+/** For cases that leave no trace in a gateway. */
+const shared = sharedGateway()
+
 test.each(answers)('the answer has the security headers: %s', async (_, ask) => {
-  const { headers } = await ask(await startTestGateway())
+  const { headers } = await ask(await shared())
   expect(headers.get('x-content-type-options')).toBe('nosniff')
   expect(headers.get('referrer-policy')).toBe('no-referrer')
   expect(headers.get('x-frame-options')).toBe('DENY')

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { SITE } from '../test/test-core.ts'
-import { startTestGateway } from '../test/test-gateway.ts'
+import { sharedGateway, startTestGateway } from '../test/test-gateway.ts'
 import { openSocket } from '../test/test-socket.ts'
 
 const PATH = '/api/integrations/v1/widget/messages'
@@ -14,6 +14,9 @@ const HIDDEN = 'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
 
 const answersOf = (text: string) => text.split(/(?=HTTP\/1\.1 \d{3} )/).filter(Boolean)
 const envelopeOf = (answer: string) => JSON.parse(answer.slice(answer.indexOf('{'), answer.lastIndexOf('}') + 1))
+
+/** For cases that leave no trace in a gateway. */
+const shared = sharedGateway()
 
 describe('a request with a second request after its body', () => {
   test.each<[string, string]>([
@@ -43,7 +46,7 @@ describe('a request with a second request after its body', () => {
     ['a chunk that is longer than its size', `${CHUNKED}\r\n1\r\n${BODY}\r\n0\r\n\r\n`],
     ['a bare line feed after a chunk size', `${CHUNKED}\r\n${BODY.length.toString(16)}\n${BODY}\r\n0\r\n\r\n`],
   ])('gets 400, and the second request gets no answer, if the end of the body is ambiguous: %s', async (_, rest) => {
-    const { raw, core } = await startTestGateway()
+    const { raw, core } = await shared()
     const answers = answersOf(await raw(`${HEAD}${rest}${HIDDEN}`))
     expect(answers).toHaveLength(1)
     expect(answers[0]).toMatch(/^HTTP\/1\.1 400 .*\r\nConnection: close\r\n/is)

@@ -5,7 +5,7 @@ import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
 import { refusal } from '../test/core-answers.ts'
 import { GRANT, SITE } from '../test/test-core.ts'
-import { startTestGateway } from '../test/test-gateway.ts'
+import { sharedGateway, startTestGateway, type TestGateway } from '../test/test-gateway.ts'
 
 const CREATE = '/api/leads/lead_1/delivery-attempts'
 const RETRY = '/api/leads/retries/att_1'
@@ -16,21 +16,24 @@ beforeAll(async () => {
   session = await signWorkspaceSession()
 })
 
-async function start(options: Parameters<typeof startTestGateway>[0] = {}) {
-  const gateway = await startTestGateway(options)
-  return {
-    ...gateway,
-    /** Calls the route like a backend, without browser headers. Omits headers that are null. */
-    post: (path: string, body: unknown = input, headers: Record<string, string | null> = {}) => {
-      const all = { authorization: `Bearer ${session}`, 'content-type': 'application/json', ...headers }
-      return fetch(`${gateway.url}${path}`, {
-        method: 'POST',
-        headers: Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== null),
-        body: typeof body === 'string' ? body : JSON.stringify(body),
-      })
-    },
-  }
-}
+const start = async (options: Parameters<typeof startTestGateway>[0] = {}) => withPost(await startTestGateway(options))
+
+const withPost = (gateway: TestGateway) => ({
+  ...gateway,
+  /** Calls the route like a backend, without browser headers. Omits headers that are null. */
+  post: (path: string, body: unknown = input, headers: Record<string, string | null> = {}) => {
+    const all = { authorization: `Bearer ${session}`, 'content-type': 'application/json', ...headers }
+    return fetch(`${gateway.url}${path}`, {
+      method: 'POST',
+      headers: Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== null),
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    })
+  },
+})
+
+/** Gateways for all cases of a table: one whose core gets no call, and one whose core refuses calls. */
+const uncalled = sharedGateway()
+const refusing = sharedGateway()
 
 const created = {
   attemptId: 'att_1',
@@ -128,7 +131,7 @@ describe.each([
     ],
     ['a service token', async () => `Bearer ${await signWorkspaceSession({ claims: { aud: 'service.core' } })}`],
   ])('answers 401 for %s, without a call to a core', async (_, authorization) => {
-    const { post, core } = await start()
+    const { post, core } = withPost(await uncalled())
     const response = await post(path, body, { authorization: await authorization() })
     expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
     expect(await response.json()).toEqual({
@@ -152,7 +155,7 @@ describe.each([
     ['PayloadTooLarge', 413],
     ['ServiceUnavailable', 503],
   ] as const)('answers the error %s of a core with status %i', async (code, status) => {
-    const { post, core } = await start()
+    const { post, core } = withPost(await refusing())
     core.refuseNext = refusal(code)
     const response = await post(path, body)
     expect([response.status, await response.json()]).toEqual([status, expect.objectContaining({ code })])
@@ -179,7 +182,7 @@ describe.each([
     ['a list', [body], { path: '', rule: 'type' }],
     ['no JSON', '{', { path: '', rule: 'json' }],
   ])('answers 400 to an invalid body: %s', async (_, broken, issue) => {
-    const { post, core } = await start()
+    const { post, core } = withPost(await uncalled())
     const response = await post(path, broken)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ code: 'ValidationFailed', issues: expect.arrayContaining([issue]) })

@@ -4,6 +4,7 @@ import { WIDGET_PREFIX } from '../../contract/public-api.ts'
 import { createCorePool } from '../../core-client/core-pool.ts'
 import { coreTlsFiles } from '../../core-client/core-tls.ts'
 import { createCoreTransport } from '../../core-client/core-transport.ts'
+import { atFileEnd } from '../../test/support/clean-up.ts'
 import { createGateway } from '../app.ts'
 import type { Clock } from '../clock.ts'
 import { readConfig } from '../config.ts'
@@ -45,10 +46,25 @@ export function createTestClock() {
   return clock
 }
 
-/** Starts a gateway on a free port in front of scripted cores. It stops with the test. */
-export async function startTestGateway(
-  options: { env?: Record<string, string>; cores?: TestCore[]; staticFolders?: StaticFolders } = {},
-) {
+interface GatewayOptions {
+  env?: Record<string, string>
+  cores?: TestCore[]
+  staticFolders?: StaticFolders
+  /** Registers the step that stops the gateway. Default: it stops with the test. */
+  atEnd?(step: () => Promise<void>): void
+}
+
+/**
+ * Returns a function that starts a gateway when first called, and then returns the same one. For
+ * the cases of a table, which need none of their own. It stops after the file.
+ */
+export function sharedGateway(): () => Promise<TestGateway> {
+  let started: Promise<TestGateway> | undefined
+  return () => (started ??= startTestGateway({ env: { RATE_LIMIT_FACTOR: '100' }, atEnd: atFileEnd }))
+}
+
+/** Starts a gateway on a free port in front of scripted cores. */
+export async function startTestGateway(options: GatewayOptions = {}) {
   const cores = options.cores ?? [createTestCore()]
   const clock = createTestClock()
   const lines: string[] = []
@@ -73,7 +89,8 @@ export async function startTestGateway(
     metrics,
   })
   await gateway.listen({ port: 0, host: '127.0.0.1' })
-  onTestFinished(async () => {
+  const { atEnd = onTestFinished } = options
+  atEnd(async () => {
     await gateway.close()
   })
   const { port } = gateway.server.address() as { port: number }

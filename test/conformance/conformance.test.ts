@@ -29,7 +29,7 @@ quickRules(
 )
 
 responseRules(() => started, 18)
-// waiting-rules.test.ts runs the tests of these rules, in parallel with this file.
+// waiting-rules.long.test.ts runs the tests of these rules, which wait for time to pass.
 countOnly(() => waitingRules(() => started, databases[0]))
 
 describe('the list in rules.ts', () => everyRuleIsTested())

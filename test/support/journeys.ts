@@ -33,6 +33,5 @@ export const journeys: string[] = [
   'test/browser/widget-scenarios.test.ts',
   'test/browser/widget-truth.test.ts',
   'test/conformance/conformance.test.ts',
-  'test/conformance/waiting-rules.test.ts',
   'test/end-to-end/start.test.ts',
 ]
