@@ -74,6 +74,8 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
     const inbox = createInbox({
       api,
       me: () => session.displayName,
+      filter: router.filter,
+      setFilter: router.setFilter,
       platform: { clock: systemClock, lifecycle: listening.lifecycle, tabs: createPageTabs(location.origin) },
       now: Date.now,
       random: Math.random,

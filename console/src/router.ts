@@ -1,120 +1,101 @@
 import { computed, signal } from '@preact/signals'
 
+/** Filters of the inbox. They stand in the address of the list and of an open conversation. */
+const inboxFilters = ['queue', 'tag', 'q', 'status', 'assignee', 'days'] as const
+
+/** `path` has parameters such as `:id` or `:id?`. `query` names the parameters behind the `?`. */
+const pattern = <Path extends string, Query extends string = never, Kept extends string = never>(
+  path: Path,
+  query: readonly Query[] = [],
+  /** Parameters of the path whose change does not move the focus to the heading. */
+  keepsFocus: readonly Kept[] = [],
+) => ({ path, query, keepsFocus: keepsFocus as readonly string[] })
+
+/** Every view of the console, with its address. The first pattern that fits an address counts. */
+const patterns = {
+  inbox: pattern('conversations', inboxFilters),
+  conversation: pattern('conversations/:conversationId/:part?', [...inboxFilters, 'message']),
+  installations: pattern('installations'),
+  installation: pattern('installations/:siteKey/:tab?', [], ['tab']),
+  leads: pattern('leads'),
+  lead: pattern('leads/:leadId'),
+  deliveries: pattern('deliveries', ['status', 'subscription', 'hours']),
+  delivery: pattern('deliveries/:deliveryId'),
+  subscriptions: pattern('subscriptions'),
+  'new-subscription': pattern('subscriptions/new'),
+  'new-hook': pattern('subscriptions/new-hook'),
+  subscription: pattern('subscriptions/:subscriptionId'),
+  changes: pattern('changes/:target?'),
+  suppressions: pattern('suppressions'),
+  'suppression-import': pattern('suppressions/import'),
+  workspace: pattern('workspace'),
+  replies: pattern('replies'),
+  people: pattern('people'),
+  report: pattern('report'),
+}
+
+type ParamsOf<Path> = Path extends `${infer First}/${infer Rest}`
+  ? ParamsOf<First> & ParamsOf<Rest>
+  : Path extends `:${infer Name}?`
+    ? { [Key in Name]?: string | undefined }
+    : Path extends `:${infer Name}`
+      ? { [Key in Name]: string }
+      : unknown
+
+type Patterns = typeof patterns
+export type View = keyof Patterns
+type RouteOf<Name extends View> = { view: Name } & ParamsOf<Patterns[Name]['path']> & {
+    [Key in Patterns[Name]['query'][number]]?: string | undefined
+  }
+
 /** A view of the console and the parameters in its URL. */
-export type Route =
-  | { view: 'inbox' }
-  | { view: 'conversation'; conversationId: string; details: boolean; message?: number }
-  | { view: 'installations' }
-  | { view: 'installation'; siteKey: string; tab?: string }
-  | { view: 'leads' }
-  | { view: 'lead'; leadId: string }
-  | { view: 'deliveries'; status?: string; subscriptionId?: string; withinHours?: string }
-  | { view: 'delivery'; deliveryId: string }
-  | { view: 'subscriptions' }
-  | { view: 'new-subscription' }
-  | { view: 'new-hook' }
-  | { view: 'subscription'; subscriptionId: string }
-  | { view: 'changes'; target?: string }
-  | { view: 'suppressions' }
-  | { view: 'suppression-import' }
-  | { view: 'workspace' }
-  | { view: 'replies' }
-  | { view: 'people' }
-  | { view: 'report' }
-  | { view: 'unknown' }
+export type KnownRoute = { [Name in View]: RouteOf<Name> }[View]
+export type Route = KnownRoute | { view: 'unknown' }
+
+export type InboxFilter = { [Name in (typeof inboxFilters)[number]]?: string | undefined }
 
 const base = '/console'
+const views = Object.entries(patterns).map(([view, { path, ...rest }]) => ({ view, parts: path.split('/'), ...rest }))
+const paramOf = (part: string) => /^:(\w+)\??$/.exec(part)?.[1]
 
 /** Parses a URL. Returns `unknown` if no view matches. */
 export function parseRoute(address: string): Route {
   const { pathname, searchParams } = new URL(address, 'http://console')
-  const [area = '', id, more] = pathname.slice(base.length).split('/').filter(Boolean).map(decode)
-  switch (area) {
-    case '':
-    case 'conversations':
-      return id === undefined
-        ? { view: 'inbox' }
-        : {
-            view: 'conversation',
-            conversationId: id,
-            details: more === 'details',
-            message: Number(searchParams.get('message')) || undefined,
-          }
-    case 'installations':
-      return id === undefined ? { view: 'installations' } : { view: 'installation', siteKey: id, tab: more }
-    case 'leads':
-      return id === undefined ? { view: 'leads' } : { view: 'lead', leadId: id }
-    case 'deliveries': {
-      if (id !== undefined) return { view: 'delivery', deliveryId: id }
-      const status = searchParams.get('status')
-      const subscriptionId = searchParams.get('subscription')
-      const withinHours = searchParams.get('hours')
-      return {
-        view: 'deliveries',
-        status: status ?? undefined,
-        subscriptionId: subscriptionId ?? undefined,
-        withinHours: withinHours ?? undefined,
-      }
-    }
-    case 'subscriptions':
-      if (id === undefined) return { view: 'subscriptions' }
-      if (id === 'new') return { view: 'new-subscription' }
-      return id === 'new-hook' ? { view: 'new-hook' } : { view: 'subscription', subscriptionId: id }
-    case 'changes':
-      return { view: 'changes', target: id }
-    case 'suppressions':
-      return { view: id === 'import' ? 'suppression-import' : id === undefined ? 'suppressions' : 'unknown' }
-    case 'workspace':
-    case 'replies':
-    case 'people':
-    case 'report':
-      return { view: id === undefined ? area : 'unknown' }
-    default:
-      return { view: 'unknown' }
+  const given = pathname.slice(base.length).split('/').filter(Boolean).map(decode)
+  if (given.length === 0) given.push('conversations')
+  for (const { view, parts, query } of views) {
+    const fits = (part: string, index: number) =>
+      paramOf(part) ? part.endsWith('?') || given[index] !== undefined : part === given[index]
+    if (given.length > parts.length || !parts.every(fits)) continue
+    const fromPath = parts.flatMap((part, index) => (paramOf(part) ? [[paramOf(part), given[index]]] : []))
+    const fromQuery = query.map((name) => [name, searchParams.get(name) || undefined])
+    return { view, ...Object.fromEntries([...fromPath, ...fromQuery]) }
   }
+  return { view: 'unknown' }
 }
 
 /** Returns the path of a route. */
-export function pathOf(route: Exclude<Route, { view: 'unknown' }>): string {
-  switch (route.view) {
-    case 'inbox':
-      return `${base}/conversations`
-    case 'conversation':
-      return [
-        `${base}/conversations/${encodeURIComponent(route.conversationId)}`,
-        route.details ? '/details' : '',
-        route.message === undefined ? '' : `?message=${route.message}`,
-      ].join('')
-    case 'installation':
-      return `${base}/installations/${encodeURIComponent(route.siteKey)}${route.tab ? `/${route.tab}` : ''}`
-    case 'lead':
-      return `${base}/leads/${encodeURIComponent(route.leadId)}`
-    case 'delivery':
-      return `${base}/deliveries/${encodeURIComponent(route.deliveryId)}`
-    case 'subscription':
-      return `${base}/subscriptions/${encodeURIComponent(route.subscriptionId)}`
-    case 'new-subscription':
-      return `${base}/subscriptions/new`
-    case 'new-hook':
-      return `${base}/subscriptions/new-hook`
-    case 'changes':
-      return `${base}/changes${route.target === undefined ? '' : `/${encodeURIComponent(route.target)}`}`
-    case 'suppression-import':
-      return `${base}/suppressions/import`
-    case 'deliveries': {
-      const query = new URLSearchParams()
-      if (route.status) query.set('status', route.status)
-      if (route.subscriptionId) query.set('subscription', route.subscriptionId)
-      if (route.withinHours) query.set('hours', route.withinHours)
-      return `${base}/deliveries${query.size > 0 ? `?${query}` : ''}`
-    }
-    default:
-      return `${base}/${route.view}`
-  }
+export function pathOf(route: KnownRoute): string {
+  const { path, query } = patterns[route.view]
+  const params = route as unknown as Record<string, string | undefined>
+  const parts = path.split('/').map((part) => {
+    const name = paramOf(part)
+    return name ? params[name] && encodeURIComponent(params[name]) : part
+  })
+  const search = new URLSearchParams(query.flatMap((name) => (params[name] ? [[name, params[name]]] : [])))
+  return [base, ...parts.filter(Boolean)].join('/') + (search.size > 0 ? `?${search}` : '')
 }
 
-export const conversationPath = (conversationId: string) =>
-  pathOf({ view: 'conversation', conversationId, details: false })
+/** Names what the view shows. The focus moves to its heading when the place changes. */
+export function placeOf(route: Route): string {
+  if (route.view === 'unknown') return route.view
+  const { path, keepsFocus } = patterns[route.view]
+  const params = path.split('/').flatMap((part) => paramOf(part) ?? [])
+  const values = params.filter((name) => !keepsFocus.includes(name)).map((name) => route[name as never])
+  return [route.view, ...values].join(' ')
+}
+
+export const conversationPath = (conversationId: string) => pathOf({ view: 'conversation', conversationId })
 
 export type Router = ReturnType<typeof createRouter>
 
@@ -129,6 +110,16 @@ export function createRouter(window: Window) {
   const held = signal<string | undefined>(undefined)
   let isHeld = false
   const pathNow = () => location.pathname + location.search
+  const route = computed(() => parseRoute(address.value))
+  /** The filter of the latest view of the inbox. It stays while the operator is in another area. */
+  let lastFilter: InboxFilter = {}
+  const filter = computed((): InboxFilter => {
+    const shown = route.value
+    if (shown.view !== 'inbox' && shown.view !== 'conversation') return lastFilter
+    const next = Object.fromEntries(inboxFilters.map((name) => [name, shown[name]]))
+    if (JSON.stringify(next) !== JSON.stringify(lastFilter)) lastFilter = next
+    return lastFilter
+  })
 
   function leave(path: string) {
     isHeld = false
@@ -165,7 +156,23 @@ export function createRouter(window: Window) {
   })
   document.addEventListener('click', follow)
   return {
-    route: computed(() => parseRoute(address.value)),
+    route,
+    filter,
+    /** Returns the path of the inbox or of a conversation, with the present filter. */
+    inFilter: (to: { conversationId?: string; part?: string; message?: string } = {}) =>
+      pathOf(
+        to.conversationId === undefined
+          ? { view: 'inbox', ...filter.value }
+          : { view: 'conversation', conversationId: to.conversationId, ...filter.value, ...to },
+      ),
+    /** Changes the filter of the inbox in the address, without a new entry in the browser's history. */
+    setFilter(change: InboxFilter) {
+      const shown = route.peek()
+      const next = { ...filter.peek(), ...change }
+      const at = shown.view === 'conversation' ? { ...shown, ...next } : { view: 'inbox' as const, ...next }
+      history.replaceState(null, '', pathOf(at))
+      address.value = location.href
+    },
     go,
     held,
     leave,

@@ -1,4 +1,5 @@
 import { useSignalEffect } from '@preact/signals'
+import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { alertProblems } from './alerts/alerts.ts'
 import { createPageBadge } from './alerts/page-badge.ts'
@@ -16,7 +17,7 @@ import { LeadsView } from './leads/leads-view.tsx'
 import { OwnPicture } from './own-picture.tsx'
 import { PeopleView } from './people/people-view.tsx'
 import { ReportView } from './report/report-view.tsx'
-import { pathOf, type Route } from './router.ts'
+import { type KnownRoute, pathOf, placeOf, type View } from './router.ts'
 import { ShortcutHelp } from './shortcut-help.tsx'
 import { SignOutDialog } from './sign-out-dialog.tsx'
 import { NewSubscriptionView } from './subscriptions/new-subscription-view.tsx'
@@ -47,12 +48,13 @@ export function Shell() {
   const route = router.route.value
   const area = areaOf(route)
   const unanswered = inbox.unanswered.value
+  const pathOfArea = (view: (typeof areas)[number]['view']) => (view === 'inbox' ? router.inFilter() : pathOf({ view }))
 
   useEffect(
     () =>
       shortcuts.bind({
         '?': () => setHelpOpen(true),
-        ...Object.fromEntries(areas.map(({ key, view }) => [key, () => router.go(pathOf({ view }))])),
+        ...Object.fromEntries(areas.map(({ key, view }) => [key, () => router.go(pathOfArea(view))])),
       }),
     [shortcuts],
   )
@@ -100,7 +102,7 @@ export function Shell() {
             <ul key={group.title} class="areas" aria-label={group.title}>
               {group.areas.map(({ name, icon, view }) => (
                 <li key={view}>
-                  <a href={pathOf({ view })} aria-current={area?.view === view ? 'page' : undefined} title={name}>
+                  <a href={pathOfArea(view)} aria-current={area?.view === view ? 'page' : undefined} title={name}>
                     <Icon name={icon} />
                     <span class="area-name">{name}</span>
                     {view === 'inbox' && unanswered > 0 && (
@@ -138,7 +140,7 @@ export function Shell() {
         </div>
       </nav>
       <main id="main" class="main" ref={main} tabIndex={-1}>
-        <View route={route} />
+        {route.view === 'unknown' ? <NotFound /> : (views[route.view] as (route: KnownRoute) => JSX.Element)(route)}
       </main>
       {problem && (
         <Dialog title={alertProblems[problem].title} onClose={() => setProblem(undefined)}>
@@ -151,76 +153,47 @@ export function Shell() {
   )
 }
 
-function View({ route }: { route: Route }) {
-  switch (route.view) {
-    case 'inbox':
-      return <InboxView />
-    case 'conversation':
-      return <InboxView {...route} />
-    case 'installations':
-      return <InstallationsView />
-    case 'installation':
-      return <InstallationView key={route.siteKey} siteKey={route.siteKey} tab={route.tab} />
-    case 'leads':
-      return <LeadsView />
-    case 'lead':
-      return <LeadView key={route.leadId} leadId={route.leadId} />
-    case 'deliveries':
-      return <DeliveriesView {...route} />
-    case 'delivery':
-      return <DeliveryView key={route.deliveryId} deliveryId={route.deliveryId} />
-    case 'subscriptions':
-      return <SubscriptionsView />
-    case 'new-subscription':
-      return <NewSubscriptionView isHook={false} />
-    case 'new-hook':
-      return <NewSubscriptionView isHook />
-    case 'subscription':
-      return <SubscriptionView key={route.subscriptionId} subscriptionId={route.subscriptionId} />
-    case 'changes':
-      return <ChangesView key={route.target} target={route.target} />
-    case 'suppressions':
-      return <SuppressionsView />
-    case 'suppression-import':
-      return <SuppressionImportView />
-    case 'workspace':
-      return <WorkspaceView />
-    case 'replies':
-      return <SavedRepliesView />
-    case 'people':
-      return <PeopleView />
-    case 'report':
-      return <ReportView />
-    case 'unknown':
-      return (
-        <Page title="Not found">
-          <Empty icon="search" title="Page not found">
-            <p>
-              <a href={pathOf({ view: 'inbox' })}>Go to the inbox</a>
-            </p>
-          </Empty>
-        </Page>
-      )
-  }
+const views: { [Name in View]: (route: Extract<KnownRoute, { view: Name }>) => JSX.Element } = {
+  inbox: () => <InboxView />,
+  conversation: (route) => <InboxView {...route} />,
+  installations: () => <InstallationsView />,
+  installation: ({ siteKey, tab }) => <InstallationView key={siteKey} siteKey={siteKey} tab={tab} />,
+  leads: () => <LeadsView />,
+  lead: ({ leadId }) => <LeadView key={leadId} leadId={leadId} />,
+  deliveries: (route) => <DeliveriesView {...route} />,
+  delivery: ({ deliveryId }) => <DeliveryView key={deliveryId} deliveryId={deliveryId} />,
+  subscriptions: () => <SubscriptionsView />,
+  'new-subscription': () => <NewSubscriptionView isHook={false} />,
+  'new-hook': () => <NewSubscriptionView isHook />,
+  subscription: ({ subscriptionId }) => <SubscriptionView key={subscriptionId} subscriptionId={subscriptionId} />,
+  changes: ({ target }) => <ChangesView key={target} target={target} />,
+  suppressions: () => <SuppressionsView />,
+  'suppression-import': () => <SuppressionImportView />,
+  workspace: () => <WorkspaceView />,
+  replies: () => <SavedRepliesView />,
+  people: () => <PeopleView />,
+  report: () => <ReportView />,
 }
 
-/**
- * Moves the focus to the heading of a new view, so that screen readers announce it. A change of the
- * filter does not move the focus.
- */
+function NotFound() {
+  return (
+    <Page title="Not found">
+      <Empty icon="search" title="Page not found">
+        <p>
+          <a href={pathOf({ view: 'inbox' })}>Go to the inbox</a>
+        </p>
+      </Empty>
+    </Page>
+  )
+}
+
+/** Moves the focus to the heading of a new place, so that screen readers announce it. */
 function useFocusOnRoute(main: { current: HTMLElement | null }) {
-  const { router } = useConsole()
-  const before = useRef<string | undefined>(undefined)
-  const route = router.route.value
-  const place =
-    route.view === 'conversation' ? `conversation ${route.conversationId}${route.details}` : JSON.stringify(route)
+  const place = placeOf(useConsole().router.route.value)
+  const before = useRef(place)
   useEffect(() => {
-    const first = before.current === undefined
-    const onlyFilter = route.view === 'deliveries' && before.current?.includes('"deliveries"')
-    const onlyTab =
-      route.view === 'installation' && before.current?.includes(`"installation","siteKey":"${route.siteKey}"`)
+    if (before.current === place) return
     before.current = place
-    if (first || onlyFilter || onlyTab) return
     const heading = main.current?.querySelector<HTMLElement>('[data-focus-first] h1, [data-focus-first] h2')
     ;(heading ?? main.current?.querySelector<HTMLElement>('h1') ?? main.current)?.focus()
   }, [place])

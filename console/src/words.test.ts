@@ -1,22 +1,30 @@
 import { describe, expect, it } from 'vitest'
 import { originProblem } from './installations/installation-words.ts'
 import { createOperations } from './operations.ts'
-import { conversationPath, parseRoute, pathOf, type Route } from './router.ts'
+import { conversationPath, type KnownRoute, parseRoute, pathOf, placeOf } from './router.ts'
 import { destinationProblem, mappedFieldProblem } from './subscriptions/subscription-words.ts'
 import { formatFull, formatShort, formatTime } from './time.ts'
 
 describe('the parser of routes', () => {
-  it.each<Exclude<Route, { view: 'unknown' }>>([
+  it.each<KnownRoute>([
     { view: 'inbox' },
-    { view: 'conversation', conversationId: 'cnv_a/b?', details: true },
+    { view: 'conversation', conversationId: 'cnv_a/b?', part: 'details', queue: 'mine', q: 'a b' },
     { view: 'installation', siteKey: 'pk_1' },
-    { view: 'deliveries', status: 'failed', subscriptionId: 'sub_1' },
+    { view: 'deliveries', status: 'failed', subscription: 'sub_1' },
     { view: 'delivery', deliveryId: 'dlv_1' },
     { view: 'new-subscription' },
     { view: 'subscription', subscriptionId: 'sub_1' },
     { view: 'lead', leadId: 'lead_1' },
   ])('parseRoute returns the original route for the path of $view', (route) => {
     expect(parseRoute(pathOf(route))).toEqual(route)
+  })
+
+  it('a change of a filter or a tab is no other place', () => {
+    const places = (...paths: string[]) => new Set(paths.map((path) => placeOf(parseRoute(`/console/${path}`)))).size
+    expect(places('conversations?queue=mine', 'conversations?q=x', '')).toBe(1)
+    expect(places('installations/pk_1', 'installations/pk_1/look')).toBe(1)
+    expect(places('conversations/cnv_1', 'conversations/cnv_1/details', 'conversations/cnv_2')).toBe(3)
+    expect(places('deliveries?status=failed', 'deliveries?hours=1')).toBe(1)
   })
 
   it('parseRoute returns the inbox for the root and `unknown` for an unknown path', () => {

@@ -291,10 +291,10 @@ export function fakeConversations(publish: (frame: Frame) => void) {
     /** Adds an event without a message and sends it to all watchers. */
     happens: (conversationId: string, type: string) => append(found(conversationId), { type }),
 
-    /** Erases the conversation and tells all watchers. */
-    erase(conversationId: string) {
+    /** Erases the conversation and tells all watchers, unless none is `told`. */
+    erase(conversationId: string, isTold = true) {
       stored.delete(conversationId)
-      publish({ case: 'removed', value: { conversationIds: [conversationId] } })
+      if (isTold) publish({ case: 'removed', value: { conversationIds: [conversationId] } })
     },
 
     assign(conversationId: string, displayName: string) {

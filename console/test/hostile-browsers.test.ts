@@ -32,7 +32,7 @@ it('the console works while the browser blocks every storage', async () => {
   const reply = page.getByRole('textbox', { name: /^Reply/ })
   await reply.fill('Written without storage')
   await reply.press('Control+Enter')
-  await page.getByText('Written without storage').waitFor()
+  await page.locator('.log').getByText('Written without storage').waitFor()
   core.conversations.visitorSays('cnv_x7f3', 'I see it')
   await page.getByText('I see it').first().waitFor()
 })

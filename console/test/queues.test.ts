@@ -35,6 +35,27 @@ describe('the queues of the inbox', () => {
     await until('the new count', async () => (await countOf(page, 'Unanswered')) === '66')
   })
 
+  it.each(['live', 'during an interruption'])(
+    'show no conversation that a colleague closed during an interruption, and none that was erased %s',
+    async (how) => {
+      const page = await browser.open(core, 'conversations?queue=unanswered')
+      const maria = page.locator('.row', { hasText: 'Maria Huber' })
+      const other = page.locator('.row', { hasText: 'Visitor Q1Z6' })
+      await maria.waitFor()
+      await other.click()
+      await page.locator('.thread-title', { hasText: 'Visitor Q1Z6' }).waitFor()
+      expect(new URL(page.url()).search).toBe('?queue=unanswered')
+      core.conversations.close('cnv_maria')
+      core.cutStreams()
+      await maria.waitFor({ state: 'detached' })
+      core.conversations.erase('cnv_q1z6', how === 'live')
+      if (how !== 'live') core.cutStreams()
+      await other.waitFor({ state: 'detached' })
+      await page.getByText('This does not exist, or belongs to another workspace.').waitFor()
+      expect(await page.content()).not.toContain('كم تكلفة')
+    },
+  )
+
   itLong('show who is mine, and say when nobody waits', async () => {
     const core = await browser.newCore()
     core.conversations.add({ conversationId: 'cnv_mine', sessionId: 'ses_mine' })

@@ -1,5 +1,6 @@
 import { effect, type ReadonlySignal, signal } from '@preact/signals'
-import { type Entries, isUnread, visitorName } from '../inbox/inbox-merge.ts'
+import type { Conversation } from '#proto/messaging/v1/messaging_pb.js'
+import { isUnread, visitorName } from '../inbox/conversation-record.ts'
 import { millisecondsOf } from '../time.ts'
 import type { AlertedMessages } from './alerted-messages.ts'
 import type { TabFocus } from './tab-focus.ts'
@@ -12,7 +13,7 @@ export interface Alert {
 }
 
 interface AlertDeps {
-  entries: ReadonlySignal<Entries>
+  conversations: ReadonlySignal<ReadonlyMap<string, Conversation>>
   /** Whether the first list of conversations has been loaded. */
   isReady: ReadonlySignal<boolean>
   storage: Pick<Storage, 'getItem' | 'setItem'>
@@ -48,7 +49,7 @@ export type Alerts = ReturnType<typeof createAlerts>
  * message over all tabs. No notification appears while a tab of the console has the focus.
  */
 export function createAlerts(deps: AlertDeps) {
-  const { entries, isReady, storage, messages, focus, notify, playSound } = deps
+  const { conversations, isReady, storage, messages, focus, notify, playSound } = deps
   const isEnabled = signal(storage.getItem(enabledKey) === 'on' && deps.permission() !== 'denied')
   /** Latest sequence of each conversation that this tab has handled. */
   const handled = new Map<string, number>()
@@ -78,26 +79,26 @@ export function createAlerts(deps: AlertDeps) {
     isEnabled.value = isOn
   }
 
-  function check(all: Entries) {
+  function check(all: ReadonlyMap<string, Conversation>) {
     const isFirst = since === undefined
     let latest = since ?? 0
-    for (const entry of all.values()) {
-      const { conversationId, lastMessage } = entry.conversation
+    for (const conversation of all.values()) {
+      const { conversationId, lastMessage } = conversation
       if (!lastMessage) continue
       const { sequence, createdAt, body } = lastMessage
       const at = millisecondsOf(createdAt)
       if (isFirst) latest = Math.max(latest, at)
       const isNew = sequence > (handled.get(conversationId) ?? 0)
       handled.set(conversationId, sequence)
-      if (isFirst || !isNew || at <= latest || !isUnread(entry)) continue
-      const title = `New message from ${visitorName(entry.conversation)}`
+      if (isFirst || !isNew || at <= latest || !isUnread(conversation)) continue
+      const title = `New message from ${visitorName(conversation)}`
       void alert({ conversationId, title, text: body.slice(0, textMaxLength) }, sequence)
     }
     since = latest
   }
 
   const stop = effect(() => {
-    const all = entries.value
+    const all = conversations.value
     if (isReady.value) check(all)
   })
 

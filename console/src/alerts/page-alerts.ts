@@ -1,7 +1,7 @@
 import { effect, type ReadonlySignal, signal } from '@preact/signals'
 import type { Lifecycle, LifecycleSignal } from '../../../browser/platform.ts'
 import type { Inbox } from '../inbox/inbox.ts'
-import { conversationPath, type Router } from '../router.ts'
+import type { Router } from '../router.ts'
 import { localStore } from '../storages.ts'
 import { createAlertedMessages } from './alerted-messages.ts'
 import { type Alert, createAlerts } from './alerts.ts'
@@ -16,14 +16,14 @@ export function createPageAlerts({ inbox, router, owner }: { inbox: Inbox; route
     const notification = new Notification(title, { body: text, tag: conversationId, icon: '/console/favicon.svg' })
     notification.onclick = () => {
       window.focus()
-      router.go(conversationPath(conversationId))
+      router.go(router.inFilter({ conversationId }))
       notification.close()
     }
   }
 
   const isSupported = 'Notification' in window
   const alerts = createAlerts({
-    entries: inbox.entries,
+    conversations: inbox.conversations,
     isReady: inbox.isListed,
     storage: localStore,
     messages: createAlertedMessages(() => indexedDB, owner, Date.now),

@@ -17,7 +17,7 @@ interface ConversationHeadProps {
 
 /** Shows who the visitor is and the state of the conversation, with the buttons that change it. */
 export function ConversationHead({ thread, name, actions, detailsPath }: ConversationHeadProps) {
-  const { inbox, session } = useConsole()
+  const { inbox, session, router } = useConsole()
   const { busy, undo, assign, switchBot, close, reopen } = actions
   const { conversationId } = thread
   const conversation = thread.conversation.value
@@ -28,7 +28,7 @@ export function ConversationHead({ thread, name, actions, detailsPath }: Convers
   const verified = conversation?.visitor?.identityState === 'verified'
   return (
     <header class="thread-head">
-      <a class="icon-button only-narrow" href={pathOf({ view: 'inbox' })} aria-label="Back to the list">
+      <a class="icon-button only-narrow" href={router.inFilter()} aria-label="Back to the list">
         <Icon name="back" />
       </a>
       <Avatar name={name} id={conversationId} presence={presence} />

@@ -2,8 +2,7 @@ import { useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
-import { visitorName } from '../inbox/inbox-merge.ts'
-import { pathOf } from '../router.ts'
+import { visitorName } from '../inbox/conversation-record.ts'
 import { Button } from '../ui/button.tsx'
 import { Empty, FailureNotice, Notice } from '../ui/notice.tsx'
 import { Composer } from './composer/composer.tsx'
@@ -44,7 +43,7 @@ export function ConversationView({ conversationId, details, message }: Conversat
   const composer = useRef<HTMLTextAreaElement>(null)
   const addToReply = useRef((_: string) => {})
   const conversation = thread.conversation.value
-  const path = (open: boolean) => pathOf({ view: 'conversation', conversationId, details: open })
+  const path = (open: boolean) => router.inFilter({ conversationId, part: open ? 'details' : undefined })
   const actions = useConversationActions(thread)
   const { busy, failure, undo, isAsked, assign, close, reopen, requestRating } = actions
   const isClosed = conversation?.status === ConversationStatus.CLOSED
@@ -66,7 +65,7 @@ export function ConversationView({ conversationId, details, message }: Conversat
           <p>{thread.failure.value.text}</p>
           <div class="line">
             <Button onClick={() => void thread.reload()}>Try again</Button>
-            <a class="button" href={pathOf({ view: 'inbox' })}>
+            <a class="button" href={router.inFilter()}>
               Back to inbox
             </a>
           </div>

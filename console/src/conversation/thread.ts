@@ -1,11 +1,13 @@
+import { Code, ConnectError } from '@connectrpc/connect'
 import { signal } from '@preact/signals'
 import type { Command } from '#proto/command/v1/command_pb.js'
 import type { Conversation, InboxEvent, Message, Note } from '#proto/messaging/v1/messaging_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
+import { summaryOf } from '../inbox/conversation-record.ts'
 import type { Inbox } from '../inbox/inbox.ts'
-import { summaryOf, typingLastsMs } from '../inbox/inbox-merge.ts'
+import { typingLastsMs } from '../inbox/inbox.ts'
 import type { ShownAgent } from '../session.ts'
 import { millisecondsOf } from '../time.ts'
 import type { Outbox } from './composer/outbox.ts'
@@ -101,12 +103,24 @@ export function createThread(deps: ThreadDeps) {
   /** Sequence from which all messages and events are loaded. */
   const firstLoaded = () => (hasOlder.value ? (messages.value[0]?.sequence ?? 1) : 1)
 
+  /** Shows nothing more of the conversation, because it was erased. */
+  function drop(reason: Failure) {
+    conversation.value = session.value = undefined
+    messages.value = []
+    notes.value = []
+    commands.value = []
+    happened.list.value = []
+    failure.value = reason
+  }
+
   async function reload() {
     try {
       await loadLatest()
       failure.value = undefined
     } catch (error) {
-      failure.value = describeFailure(error)
+      const found = describeFailure(error)
+      if (found.missing) return drop(found)
+      failure.value = found
     } finally {
       loading.value = false
     }
@@ -201,7 +215,8 @@ export function createThread(deps: ThreadDeps) {
   const unfollow = inbox.follow(conversationId, {
     onGap: () => void reload(),
     onChange,
-    onNotes: () => void loadNotes(),
+    onNotes: () => void (conversation.value ? loadNotes() : reload()),
+    onRemoved: () => drop(describeFailure(new ConnectError('erased', Code.NotFound))),
   })
   const firstLoad = reload()
 

@@ -29,12 +29,12 @@ const periods = [
 ] as const
 
 interface Filter {
-  status?: string
-  subscriptionId?: string
-  withinHours?: string
+  status?: string | undefined
+  subscription?: string | undefined
+  hours?: string | undefined
 }
 
-export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) {
+export function DeliveriesView({ status, subscription: subscriptionId, hours: withinHours }: Filter) {
   const { api, router } = useConsole()
   const statusFilter = statusByName(status)
   const subscriptions = useLoad(() => listDestinations(api), [])
@@ -53,7 +53,7 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
   const destinations = new Map(subscriptions.value?.map((known) => [known.subscriptionId, known.destinationUrl]))
   const disabled = subscriptions.value?.filter((known) => known.status === SubscriptionStatus.DISABLED) ?? []
   const filter = (change: Filter) =>
-    router.go(pathOf({ view: 'deliveries', status, subscriptionId, withinHours, ...change }))
+    router.go(pathOf({ view: 'deliveries', status, subscription: subscriptionId, hours: withinHours, ...change }))
   const empty =
     status !== undefined || subscriptionId !== undefined || withinHours !== undefined ? (
       <Empty icon="deliveries" title="No deliveries match">
@@ -101,13 +101,13 @@ export function DeliveriesView({ status, subscriptionId, withinHours }: Filter) 
           label="Destination"
           value={subscriptionId ?? ''}
           options={[['', 'All'], ...destinations]}
-          onChange={(value) => filter({ subscriptionId: value || undefined })}
+          onChange={(value) => filter({ subscription: value || undefined })}
         />
         <SelectField
           label="Created"
           value={withinHours ?? ''}
           options={periods}
-          onChange={(value) => filter({ withinHours: value || undefined })}
+          onChange={(value) => filter({ hours: value || undefined })}
         />
       </div>
       <PagedList list={list} name="deliveries" empty={empty}>

@@ -1,18 +1,22 @@
-import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
+import { type Conversation, ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
 import { authorName } from '../conversation/messages/message-words.ts'
-import { conversationPath } from '../router.ts'
 import { Avatar, presenceWords, VerifiedMark } from '../ui/avatar.tsx'
 import { Waiting, When } from '../ui/when.tsx'
-import { type InboxEntry, isUnread, isWaiting, visitorName } from './inbox-merge.ts'
+import { isUnread, isWaiting, visitorName } from './conversation-record.ts'
 
-export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: boolean; me: string }) {
-  const { inbox, outbox } = useConsole()
-  const { conversation, typingSince } = entry
+interface ConversationRowProps {
+  conversation: Conversation
+  open: boolean
+  me: string
+}
+
+export function ConversationRow({ conversation, open, me }: ConversationRowProps) {
+  const { inbox, outbox, router } = useConsole()
   const { conversationId, lastMessage, lastMessageAt, waitingSince, visitor, agent, status, rating, tags } =
     conversation
   const name = visitorName(conversation)
-  const unread = isUnread(entry)
+  const unread = isUnread(conversation)
   const unsent = outbox.markOf(conversationId)
   const presence = inbox.presenceOf(conversationId)
   const verified = visitor?.identityState === 'verified'
@@ -22,7 +26,7 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
     <li>
       <a
         class={unread ? 'row unread' : 'row'}
-        href={conversationPath(conversationId)}
+        href={router.inFilter({ conversationId })}
         aria-current={open ? 'true' : undefined}
       >
         <Avatar name={name} id={conversationId} presence={presence} />
@@ -35,7 +39,7 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
             {waitingSince ? <Waiting since={waitingSince} /> : <When at={lastMessageAt} />}
           </span>
           <span class="row-bottom">
-            {typingSince === undefined ? (
+            {!inbox.typing.value.has(conversationId) ? (
               // `dir="auto"` takes the direction from the text, so that right-to-left text is
               // truncated at its end.
               <span class="row-preview ellipsis" dir={from ? undefined : 'auto'}>
@@ -46,7 +50,7 @@ export function ConversationRow({ entry, open, me }: { entry: InboxEntry; open: 
               <span class="row-preview ellipsis typing">is typing…</span>
             )}
             {unsent && <span class="tag warn">{unsent === 'sending' ? 'Sending…' : 'Not sent'}</span>}
-            {isWaiting(entry) && <span class="tag warn">Wants a person</span>}
+            {isWaiting(conversation) && <span class="tag warn">Wants a person</span>}
             {status === ConversationStatus.CLOSED && <span class="tag">Closed</span>}
             {status === ConversationStatus.CLOSED && rating && <span class="tag">Rated {rating}/5</span>}
             {agent && <span class="tag">{agent.displayName === me ? 'Mine' : agent.displayName}</span>}

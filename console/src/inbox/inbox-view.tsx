@@ -1,14 +1,15 @@
 import { useEffect, useRef } from 'preact/hooks'
+import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { ConversationView } from '../conversation/conversation-view.tsx'
-import { conversationPath, pathOf } from '../router.ts'
+import { pathOf } from '../router.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { useLoad } from '../ui/load.ts'
 import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
 import { useRowKeys } from '../ui/row-keys.ts'
 import { ConversationRow } from './conversation-row.tsx'
-import type { Queue } from './inbox-merge.ts'
+import { type Queue, queueOf, queues } from './inbox-filter.ts'
 import { SearchFilters, SearchResults } from './search-results.tsx'
 
 /**
@@ -16,14 +17,17 @@ import { SearchFilters, SearchResults } from './search-results.tsx'
  * are separate pages.
  */
 interface InboxViewProps {
-  conversationId?: string
-  details?: boolean
+  conversationId?: string | undefined
+  /** `details` shows the visitor's details. */
+  part?: string | undefined
   /** Sequence of the message that the conversation shows first. */
-  message?: number
+  message?: string | undefined
 }
 
-export function InboxView({ conversationId, details = false, message }: InboxViewProps) {
+export function InboxView({ conversationId, part, message: sequence }: InboxViewProps) {
   const { inbox } = useConsole()
+  const details = part === 'details'
+  const message = Number(sequence) || undefined
   return (
     <div class={conversationId === undefined ? 'inbox' : `inbox open${details ? ' details-open' : ''}`}>
       <h1 class="visually-hidden" tabIndex={-1}>
@@ -49,13 +53,6 @@ export function InboxView({ conversationId, details = false, message }: InboxVie
 }
 
 const statuses = { open: 'Open', closed: 'Closed', all: 'All' } as const
-const queues: [queue: Queue, label: string][] = [
-  ['unanswered', 'Unanswered'],
-  ['mine', 'Mine'],
-  ['unassigned', 'Unassigned'],
-  ['open', 'All'],
-  ['closed', 'Closed'],
-]
 
 interface ConversationListProps {
   openId: string | undefined
@@ -75,7 +72,7 @@ function ConversationList({ openId, openMessage }: ConversationListProps) {
       n: () => void openNext(),
       '/': () => {
         // On a phone, the search field is on the page of the list, so go there first.
-        if (field.current?.offsetParent === null) router.go(pathOf({ view: 'inbox' }))
+        if (field.current?.offsetParent === null) router.go(router.inFilter())
         requestAnimationFrame(() => field.current?.focus())
       },
     })
@@ -84,7 +81,7 @@ function ConversationList({ openId, openMessage }: ConversationListProps) {
   /** Opens the conversation that waits longest. */
   async function openNext() {
     const next = await inbox.nextUnanswered(openId).catch(() => undefined)
-    if (next) router.go(conversationPath(next))
+    if (next) router.go(router.inFilter({ conversationId: next }))
     else announcer.say('No other conversation waits for an answer.')
   }
 
@@ -103,8 +100,8 @@ function ConversationList({ openId, openMessage }: ConversationListProps) {
             aria-label="Search messages, notes, leads and names"
             placeholder="Search"
             maxLength={200}
-            value={search.query.value.text}
-            onInput={(event) => search.change({ text: event.currentTarget.value })}
+            value={search.typed.value}
+            onInput={(event) => search.type(event.currentTarget.value)}
             onKeyDown={(event) => {
               if (event.key === 'ArrowDown' || event.key === 'Enter') {
                 event.preventDefault()
@@ -129,7 +126,7 @@ function ConversationList({ openId, openMessage }: ConversationListProps) {
                     type="radio"
                     name="status"
                     checked={search.query.value.status === status}
-                    onChange={() => search.change({ status })}
+                    onChange={() => router.setFilter({ status })}
                   />
                   <span>{statuses[status]}</span>
                 </label>
@@ -150,25 +147,23 @@ function ConversationList({ openId, openMessage }: ConversationListProps) {
 }
 
 function Queues() {
-  const { inbox } = useConsole()
+  const { inbox, router } = useConsole()
   const counts = inbox.counts.value
   return (
     <fieldset class="queues">
       <legend class="visually-hidden">Queue</legend>
-      {queues.map(([queue, label]) => {
+      {(Object.keys(queues) as Queue[]).map((queue) => {
         const count = queue === 'closed' ? 0 : (counts?.[queue] ?? 0)
         return (
           <label key={queue} class="chip">
             <input
               type="radio"
               name="queue"
-              checked={inbox.queue.value === queue}
-              onChange={() => {
-                inbox.queue.value = queue
-              }}
+              checked={queueOf(router.filter.value) === queue}
+              onChange={() => router.setFilter({ queue: queue === 'open' ? undefined : queue })}
             />
             <span>
-              {label}
+              {queues[queue].name}
               {count > 0 && (
                 <b class="queue-count" key={count}>
                   {countText(count)}
@@ -184,9 +179,9 @@ function Queues() {
 
 /** Limits the list to a tag. Hidden if the workspace has no tags. */
 function TagFilter() {
-  const { inbox, api } = useConsole()
+  const { router, api } = useConsole()
   const known = useLoad(async () => (await api.messaging.listTags({})).tags, [])
-  const chosen = inbox.tag.value
+  const chosen = router.filter.value.tag ?? ''
   const tags = new Set([...(chosen ? [chosen] : []), ...(known.value ?? [])])
   if (tags.size === 0) return null
   return (
@@ -195,9 +190,7 @@ function TagFilter() {
       aria-label="Tag"
       value={chosen}
       onFocus={() => void known.reload()}
-      onChange={(event) => {
-        inbox.tag.value = event.currentTarget.value
-      }}
+      onChange={(event) => router.setFilter({ tag: event.currentTarget.value })}
     >
       <option value="">All tags</option>
       {[...tags].map((tag) => (
@@ -218,26 +211,22 @@ function LoadedConversations({ openId }: { openId: string | undefined }) {
       <FailureNotice failure={inbox.failure.value} retry={() => void inbox.reload()} />
       {shown.length > 0 && (
         <ul class="rows">
-          {shown.map((entry) => (
+          {shown.map((conversation) => (
             <ConversationRow
-              key={entry.conversation.conversationId}
-              entry={entry}
-              open={entry.conversation.conversationId === openId}
+              key={conversation.conversationId}
+              conversation={conversation}
+              open={conversation.conversationId === openId}
               me={session.displayName}
             />
           ))}
         </ul>
       )}
       {shown.length === 0 &&
-        (inbox.loading.value ? (
-          <Loading label="Loading conversations" />
-        ) : (
-          !inbox.failure.value && <NothingToShow queue={inbox.queue.value} tag={inbox.tag.value} />
-        ))}
+        (inbox.isLoading.value ? <Loading label="Loading conversations" /> : !inbox.failure.value && <NothingToShow />)}
       {inbox.hasMore.value && (
         <Button
           kind="ghost more"
-          disabled={inbox.loading.value}
+          disabled={inbox.isBusy.value}
           onClick={() => inbox.loadMore().then(() => announcer.say('More conversations loaded.'))}
         >
           Load more conversations
@@ -247,32 +236,23 @@ function LoadedConversations({ openId }: { openId: string | undefined }) {
   )
 }
 
-function NothingToShow({ queue, tag }: { queue: Queue; tag: string }) {
-  if (tag !== '')
-    return (
-      <Empty icon="tag" title="No conversations with this tag">
-        <p>Choose another queue, or all tags.</p>
-      </Empty>
-    )
-  const texts = {
-    unanswered: ['Nobody is waiting', 'Every open conversation has an answer.'],
-    mine: ['No conversations assigned to you', 'Press a in a conversation to assign it to yourself.'],
-    unassigned: ['No unassigned conversations', 'Every open conversation has an agent.'],
-    closed: ['No closed conversations', 'Closed conversations appear here. A new message reopens them.'],
-  }
-  if (queue !== 'open') {
-    const [title, text] = texts[queue] as [string, string]
-    return (
-      <Empty icon="check" title={title}>
-        <p>{text}</p>
-      </Empty>
-    )
-  }
+function NothingToShow() {
+  const { filter } = useConsole().router
+  const queue = queueOf(filter.value)
+  const [title, text] = filter.value.tag
+    ? ['No conversations with this tag', 'Choose another queue, or all tags.']
+    : queues[queue].empty
   return (
-    <Empty icon="inbox" title="No open conversations">
+    <Empty icon={filter.value.tag ? 'tag' : queue === 'open' ? 'inbox' : 'check'} title={title}>
       <p>
-        A conversation appears here when a visitor writes. To add the chat to your site, see{' '}
-        <a href={pathOf({ view: 'installations' })}>Websites</a>.
+        {text}
+        {title === queues.open.empty[0] && (
+          <>
+            {' '}
+            To add the chat to your site, see{' '}
+            <a href={pathOf({ view: 'installations' })}>{areaName('installations')}</a>.
+          </>
+        )}
       </p>
     </Empty>
   )

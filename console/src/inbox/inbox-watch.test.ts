@@ -31,6 +31,7 @@ function watching(scripts: (() => AsyncGenerator<WatchConversationsResponse>)[])
     onChanged: () => {},
     onNotes: () => {},
     onPresence: () => {},
+    onRemoved: () => {},
     onState: ({ name }: LinkState) => states.push(name),
     now: Date.now,
     random: () => 1,

@@ -20,6 +20,8 @@ export interface WatchOptions {
   /** Called when a conversation may have a new note. */
   onNotes(conversationId: string): void
   onPresence(change: PresenceChanged): void
+  /** Called when conversations were erased or are removed. */
+  onRemoved(conversationIds: readonly string[]): void
   onState(state: LinkState): void
   now: () => number
   random: () => number
@@ -40,7 +42,7 @@ const maxPauseMs = 20_000
  * watching.
  */
 export function watchInbox(options: WatchOptions): () => void {
-  const { messaging, onReady, onChanged, onNotes, onPresence, onState, now, random, browserEvents } = options
+  const { messaging, onReady, onChanged, onNotes, onPresence, onRemoved, onState, now, random, browserEvents } = options
   const pause = createPause(systemClock)
   const stopped = new AbortController()
   let failures = 0
@@ -62,6 +64,7 @@ export function watchInbox(options: WatchOptions): () => void {
         } else if (frame.case === 'changed') onChanged(frame.value)
         else if (frame.case === 'notes') onNotes(frame.value.conversationId)
         else if (frame.case === 'presence') onPresence(frame.value)
+        else if (frame.case === 'removed') onRemoved(frame.value.conversationIds)
       }
     } finally {
       clearTimeout(silence)

@@ -1,16 +1,21 @@
-import { computed, signal } from '@preact/signals'
+import { computed, effect, type ReadonlySignal, signal } from '@preact/signals'
 import {
   type Conversation,
   type ConversationChanged,
-  ConversationStatus,
   type InboxEvent,
   Presence,
   type QueueCounts,
 } from '#proto/messaging/v1/messaging_pb.js'
+import { onceMore } from '../../../browser/once-more.ts'
+import { createPause } from '../../../browser/pause.ts'
+import type { TimerId } from '../../../browser/platform.ts'
 import { createTabStream, type TabStreamDeps } from '../../../browser/tab-stream.ts'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
-import { type Entries, mergeChange, mergeList, type Queue, selectEntries, summaryOf } from './inbox-merge.ts'
+import type { InboxFilter } from '../router.ts'
+import { millisecondsOf } from '../time.ts'
+import { type Change, movesConversation, patched, summaryOf } from './conversation-record.ts'
+import { listRequest } from './inbox-filter.ts'
 import { type LinkState, type WatchOptions, watchInbox } from './inbox-watch.ts'
 import { createSearch } from './search.ts'
 
@@ -19,8 +24,18 @@ interface ConversationFollower {
   /** Called if changes may have been missed. */
   onGap(): void
   onChange(conversation: Conversation, events: InboxEvent[]): void
-  /** Called if the conversation may have a new note. */
+  /** Called if the conversation may have a new note, or is listed again after a removal. */
   onNotes(): void
+  /** Called if the conversation was erased or removed. */
+  onRemoved(): void
+}
+
+/** A list as the service answered it. */
+interface List {
+  ids: readonly string[]
+  /** Number of pages that the operator has asked for. */
+  pages: number
+  hasMore: boolean
 }
 
 export type Inbox = ReturnType<typeof createInbox>
@@ -29,6 +44,9 @@ interface InboxDeps extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents
   api: Pick<Api, 'messaging'>
   /** Returns the operator's name, which identifies their assignments. */
   me: () => string
+  /** The filter of the address. */
+  filter: ReadonlySignal<InboxFilter>
+  setFilter(change: InboxFilter): void
   /**
    * Coordinates the tabs of the browser. Tabs share connections, so a hidden tab may have to close
    * its stream.
@@ -37,108 +55,166 @@ interface InboxDeps extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents
 }
 
 const pageSize = 50
-/** Time between a change and the next count of the queues. */
-const countPauseMs = 500
-
-const requestOf = (queue: Queue, me: string, tag = '') => ({
-  tag: tag || undefined,
-  status: queue === 'closed' ? ConversationStatus.CLOSED : ConversationStatus.OPEN,
-  unanswered: queue === 'unanswered',
-  assignee:
-    queue === 'mine'
-      ? { case: 'agentName' as const, value: me }
-      : queue === 'unassigned'
-        ? { case: 'unassigned' as const, value: true }
-        : { case: undefined },
-})
+/** Minimum time between two requests for a page of a list. */
+const restMs = 500
+/**
+ * A list of another core may lag behind the stream by this time. Changes of this time are applied to
+ * each answer, and the list is requested once more afterwards.
+ */
+const lagMs = 2_500
+/** How long a typing indicator is shown without a new event, in milliseconds. */
+export const typingLastsMs = 9000
 
 /**
- * The operator's inbox. Loads the list when the stream is live, and merges changes from the stream.
+ * The operator's inbox: lists and conversations as the service answered them. A change of the stream
+ * patches its conversation, and requests the shown list again if it may move the conversation.
  */
-export function createInbox({ api: { messaging }, me, platform, now, random, browserEvents }: InboxDeps) {
-  const queue = signal<Queue>('open')
-  /** The list has only conversations with this tag. If it is empty, the list has all conversations. */
-  const tag = signal('')
+export function createInbox({ api, me, filter, setFilter, platform, now, random, browserEvents }: InboxDeps) {
+  const { messaging } = api
+  const { clock } = platform
+  const conversations = signal<ReadonlyMap<string, Conversation>>(new Map())
+  /** Lists by filter. */
+  const lists = signal<ReadonlyMap<string, List>>(new Map())
+  const keyOf = (wanted: InboxFilter) => JSON.stringify(listRequest(wanted, me()))
+  const shownKey = computed(() => keyOf(filter.value))
+  const shownList = computed(() => lists.value.get(shownKey.value))
   /** Numbers of conversations in the queues, counted by the service. */
   const counts = signal<QueueCounts | undefined>(undefined)
-  const entries = signal<Entries>(new Map())
   const link = signal<LinkState>({ name: 'connecting' })
   const loading = signal(true)
   const failure = signal<Failure | undefined>(undefined)
   const isListed = signal(false)
-  /** Token of the next page for each list. Null after the last page. */
-  const next = signal<Partial<Record<string, string | null>>>({})
-  const listKey = () => `${queue.value} ${tag.value}`
   /** Presence of visitors who are not gone, by conversation. */
   const presence = signal<ReadonlyMap<string, Presence>>(new Map())
+  /** Conversations whose visitor types, with the time at which the typing started. */
+  const typing = signal<ReadonlyMap<string, number>>(new Map())
   const followers = new Map<string, Set<ConversationFollower>>()
-  let revision = 0
+  /** The changes of the last `lagMs`. */
+  let recent: { change: Change; at: number }[] = []
+  /** True after a gap, until the open conversations have been listed for the alerts. */
+  let isGap = true
   let closeStream = () => {}
   const tab = createTabStream({ platform, open: openStream, close: () => closeStream() })
-  let stopQueue = () => {}
-  let counting: ReturnType<typeof setTimeout> | undefined
+  let stopFilter = () => {}
+  const pause = createPause(clock)
+  let settling: TimerId
+  let isStopped = false
+  const search = createSearch({ messaging, me, filter, setFilter })
 
-  async function list(pageToken?: string) {
-    const listed = listKey()
-    const listRevision = revision
+  /** Stores answers of the service, with the changes that they may lack. */
+  function keep(answered: readonly Conversation[], requestedAt: number) {
+    recent = recent.filter(({ at }) => at >= now() - lagMs)
+    const lacking = recent.filter(({ at }) => at >= requestedAt - lagMs)
+    const next = new Map(conversations.value)
+    for (const each of answered) {
+      const changes = lacking.filter(({ change }) => change.conversation.conversationId === each.conversationId)
+      next.set(
+        each.conversationId,
+        changes.reduce((known, { change }) => patched(known, change), each),
+      )
+    }
+    conversations.value = next
+  }
+
+  async function load(wanted: InboxFilter, pages: number): Promise<List> {
+    const requestedAt = now()
+    const found: Conversation[] = []
+    let pageToken: string | undefined
+    for (let page = 0; page < pages; page += 1) {
+      const answer = await messaging.listConversations({ ...listRequest(wanted, me()), limit: pageSize, pageToken })
+      found.push(...answer.conversations)
+      counts.value = answer.counts
+      pageToken = answer.nextPageToken
+      if (pageToken === undefined) break
+    }
+    keep(found, requestedAt)
+    return { ids: found.map(({ conversationId }) => conversationId), pages, hasMore: pageToken !== undefined }
+  }
+
+  /** Requests the shown list. Calls while it is under way request it once more afterwards. */
+  const refresh = onceMore(async () => {
+    if (isStopped) return
+    const key = shownKey.peek()
+    const pages = shownList.peek()?.pages ?? 1
     loading.value = true
     try {
-      const page = await messaging.listConversations({
-        ...requestOf(queue.value, me(), tag.value),
-        limit: pageSize,
-        pageToken,
-        countFor: me(),
-      })
-      counts.value = page.counts
-      entries.value = mergeList(entries.value, page.conversations, listRevision)
-      next.value = { ...next.value, [listed]: page.nextPageToken ?? null }
+      const list = await load(filter.peek(), pages)
+      // Changes of conversations outside of the shown list cause alerts, too.
+      if (isGap && key !== keyOf({})) await load({}, 1)
+      isGap = false
+      lists.value = new Map(lists.value).set(key, list)
       failure.value = undefined
       isListed.value = true
     } catch (error) {
       failure.value = describeFailure(error)
-    } finally {
-      loading.value = false
     }
+    // The filter may have changed. Its own request then follows.
+    if (key === shownKey.peek()) loading.value = false
+    await pause.wait(restMs * pages)
+  })
+
+  /** Requests the shown list without a pause. */
+  function refreshNow() {
+    pause.end()
+    return refresh()
   }
 
-  /** A change from the stream does not contain the visitor's name, so load the conversation. */
-  async function loadVisitor(conversationId: string) {
-    const listRevision = revision
-    const found = await messaging.getConversation({ conversationId }).catch(() => undefined)
-    if (found?.conversation) entries.value = mergeList(entries.value, [found.conversation], listRevision)
+  /** Drops the lists that are not shown. */
+  function dropOthers() {
+    const kept = shownList.peek()
+    lists.value = kept ? new Map([[shownKey.peek(), kept]]) : new Map()
+    return new Set(kept?.ids)
   }
 
-  const longestWaiting = async (limit: number) => {
-    const page = await messaging.listConversations({ ...requestOf('unanswered', me()), limit, countFor: me() })
-    counts.value = page.counts
-    return page.conversations
+  /** Requests the shown list again, and once more when answers lag no more. */
+  function invalidate() {
+    dropOthers()
+    void refresh()
+    settling ??= clock.setTimeout(() => {
+      settling = undefined
+      void refresh()
+    }, lagMs)
   }
 
-  /** Counts again, once for all changes of a moment. */
-  function countSoon() {
-    counting ??= setTimeout(() => {
-      counting = undefined
-      // The next change or list counts again.
-      longestWaiting(1).catch(() => {})
-    }, countPauseMs)
+  function takeTyping({ conversation: { conversationId }, events }: Change) {
+    const next = new Map(typing.value)
+    for (const { type, author, message, occurredAt } of events) {
+      if (type === 'typing.started' && author?.kind === 'visitor') next.set(conversationId, millisecondsOf(occurredAt))
+      else if ((type === 'typing.stopped' ? author : message?.author)?.kind === 'visitor') next.delete(conversationId)
+    }
+    typing.value = next
   }
 
   function changed({ conversation, events }: ConversationChanged) {
     if (!conversation) return
-    if (events.some(({ message, type }) => message || type.startsWith('agent.') || type.startsWith('conversation.')))
-      countSoon()
-    revision += 1
-    const { conversationId, sessionId } = conversation
-    const known = entries.value.get(conversationId)
-    entries.value = mergeChange(entries.value, { conversation, events }, revision)
-    const renamed =
-      events.some(({ type }) => type === 'session.identified') || known?.conversation.sessionId !== sessionId
-    if (entries.value.has(conversationId) && (!known?.conversation.visitor || renamed)) void loadVisitor(conversationId)
+    const { conversationId } = conversation
+    const change = { conversation, events }
+    recent.push({ change, at: now() })
+    // A conversation without a message is in no list.
+    const known = conversations.value.get(conversationId)
+    if (known || conversation.lastSequence > 0)
+      conversations.value = new Map(conversations.value).set(conversationId, patched(known, change))
+    takeTyping(change)
+    if (movesConversation(change)) invalidate()
     for (const follower of followers.get(conversationId) ?? []) follower.onChange(conversation, events)
   }
 
+  function removed(ids: readonly string[]) {
+    const without = <Value>(all: ReadonlyMap<string, Value>) => new Map([...all].filter(([id]) => !ids.includes(id)))
+    recent = recent.filter(({ change }) => !ids.includes(change.conversation.conversationId))
+    conversations.value = without(conversations.value)
+    search.remove(ids)
+    invalidate()
+    for (const id of ids) for (const follower of followers.get(id) ?? []) follower.onRemoved()
+  }
+
+  /** Drops what changes may have been missed of. The shown list stays until its new answer. */
   function ready() {
-    void list()
+    const ids = dropOthers()
+    conversations.value = new Map([...conversations.value].filter(([id]) => ids.has(id)))
+    recent = []
+    isGap = true
+    void refreshNow()
     for (const group of followers.values()) for (const follower of group) follower.onGap()
   }
 
@@ -147,7 +223,9 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
       messaging,
       onReady: ready,
       onChanged: changed,
+      onRemoved: removed,
       onNotes(conversationId) {
+        if (!conversations.peek().has(conversationId)) invalidate()
         for (const follower of followers.get(conversationId) ?? []) follower.onNotes()
       },
       onPresence({ complete, conversations }) {
@@ -172,42 +250,48 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
   }
 
   return {
-    search: createSearch({ messaging, me }),
-    queue,
-    tag,
+    search,
     counts,
-    entries,
+    /** Every conversation that is known, by its id. */
+    conversations,
+    typing,
     link,
-    loading,
     failure,
+    /** True while the shown list is requested for the first time. */
+    isLoading: computed(() => loading.value && !shownList.value),
+    /** True while more conversations are requested. */
+    isBusy: computed(() => loading.value),
     /** True after the first list of conversations has loaded. */
     isListed,
-    shown: computed(() => selectEntries(entries.value, queue.value, me(), tag.value)),
+    /** The conversations of the shown list. */
+    shown: computed(() => (shownList.value?.ids ?? []).flatMap((id) => conversations.value.get(id) ?? [])),
     unanswered: computed(() => counts.value?.unanswered ?? 0),
     /** Returns the conversation that waits longest, except for the given one. */
     async nextUnanswered(openId: string | undefined): Promise<string | undefined> {
-      const found = await longestWaiting(2)
-      entries.value = mergeList(entries.value, found, revision)
-      return found.find(({ conversationId }) => conversationId !== openId)?.conversationId
+      const { ids } = await load({ queue: 'unanswered' }, 1)
+      return ids.find((conversationId) => conversationId !== openId)
     },
     /** True if more conversations can be loaded. */
-    hasMore: computed(() => typeof next.value[listKey()] === 'string'),
+    hasMore: computed(() => shownList.value?.hasMore === true),
     async loadMore() {
-      const token = next.value[listKey()]
-      if (typeof token === 'string' && !loading.value) await list(token)
+      const list = shownList.peek()
+      if (!list || loading.peek()) return
+      lists.value = new Map(lists.value).set(shownKey.peek(), { ...list, pages: list.pages + 1 })
+      await refreshNow()
     },
-    reload: () => list(),
+    reload: refreshNow,
     /** Returns the presence of the visitor, or `UNSPECIFIED` while the stream is not live. */
     presenceOf: (conversationId: string): Presence =>
       link.value.name === 'live' ? (presence.value.get(conversationId) ?? Presence.GONE) : Presence.UNSPECIFIED,
-    /** Merges the conversation that a call has returned. */
+    /** Takes the conversation that a call has returned. */
     update(conversation: Conversation) {
-      revision += 1
-      const { conversationId } = conversation
-      const known = entries.value.get(conversationId)
-      if (!known) return
-      const merged = { ...conversation, ...summaryOf(known.conversation) }
-      entries.value = new Map(entries.value).set(conversationId, { ...known, revision, conversation: merged })
+      const known = conversations.value.get(conversation.conversationId)
+      if (known)
+        conversations.value = new Map(conversations.value).set(conversation.conversationId, {
+          ...conversation,
+          ...summaryOf(known),
+        })
+      invalidate()
     },
     follow(conversationId: string, follower: ConversationFollower) {
       const group = followers.get(conversationId) ?? new Set()
@@ -219,15 +303,18 @@ export function createInbox({ api: { messaging }, me, platform, now, random, bro
     },
     start() {
       tab.start()
-      // A list is loaded when it is first selected.
-      stopQueue = computed(listKey).subscribe((selected) => {
-        if (link.peek().name === 'live' && next.peek()[selected] === undefined) void list()
+      stopFilter = effect(() => {
+        loading.value = true
+        if (shownKey.value && link.peek().name === 'live') void refreshNow()
       })
     },
     stop() {
       tab.stop()
-      stopQueue()
-      clearTimeout(counting)
+      stopFilter()
+      search.stop()
+      isStopped = true
+      pause.end()
+      clock.clearTimeout(settling)
     },
   }
 }

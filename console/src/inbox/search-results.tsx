@@ -2,15 +2,13 @@ import { Fragment } from 'preact'
 import { ConversationStatus, type SearchResult } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
 import { authorName } from '../conversation/messages/message-words.ts'
-import { pathOf } from '../router.ts'
 import { Avatar } from '../ui/avatar.tsx'
 import { Button } from '../ui/button.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { HiddenData } from '../ui/hidden-data.tsx'
 import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
 import { When } from '../ui/when.tsx'
-import { visitorName } from './inbox-merge.ts'
-import type { SearchQuery } from './search.ts'
+import { visitorName } from './conversation-record.ts'
 
 const assignees = { anyone: 'Anyone', me: 'Me', nobody: 'Nobody' } as const
 const ages: [days: number, label: string][] = [
@@ -23,20 +21,21 @@ const ages: [days: number, label: string][] = [
 
 /** Filters of the search by agent and time. */
 export function SearchFilters() {
-  const { search } = useConsole().inbox
+  const { inbox, router } = useConsole()
+  const { search } = inbox
   const { assignee, days } = search.query.value
   return (
     <div class="search-filters">
       <SelectField
         label="Assigned to"
         value={assignee}
-        onChange={(value) => search.change({ assignee: value as SearchQuery['assignee'] })}
+        onChange={(value) => router.setFilter({ assignee: value })}
         options={Object.entries(assignees)}
       />
       <SelectField
         label="Time"
         value={String(days)}
-        onChange={(value) => search.change({ days: Number(value) })}
+        onChange={(value) => router.setFilter({ days: value })}
         options={ages.map(([age, label]) => [String(age), label])}
       />
     </div>
@@ -101,13 +100,20 @@ const kinds = { messageSequence: '', note: 'Note', visitor: 'Name', leadId: 'Lea
 function ResultRow({ result, me, open }: { result: SearchResult; me: string; open: boolean }) {
   const { conversation, source, at, author } = result
   if (!conversation || source.case === undefined) return null
-  const { inbox } = useConsole()
+  const { inbox, router } = useConsole()
   const { conversationId, agent, status } = conversation
   const name = visitorName(conversation)
   const from = authorName(author, me)
   return (
     <li>
-      <a class="row" href={pathOfResult(result, conversationId)} aria-current={open ? 'true' : undefined}>
+      <a
+        class="row"
+        href={router.inFilter({
+          conversationId,
+          message: source.case === 'messageSequence' ? String(source.value) : undefined,
+        })}
+        aria-current={open ? 'true' : undefined}
+      >
         <Avatar name={name} id={conversationId} presence={inbox.presenceOf(conversationId)} />
         <span class="row-text">
           <span class="row-top">
@@ -131,11 +137,6 @@ function ResultRow({ result, me, open }: { result: SearchResult; me: string; ope
       </a>
     </li>
   )
-}
-
-function pathOfResult({ source }: SearchResult, conversationId: string): string {
-  const message = source.case === 'messageSequence' ? source.value : undefined
-  return pathOf({ view: 'conversation', conversationId, details: false, message })
 }
 
 function Snippet({ result: { snippet, highlights } }: { result: SearchResult }) {

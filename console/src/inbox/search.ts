@@ -1,20 +1,13 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
-import { computed, signal } from '@preact/signals'
+import { computed, effect, type ReadonlySignal, signal, untracked } from '@preact/signals'
 import { ConversationStatus, type SearchResult } from '#proto/messaging/v1/messaging_pb.js'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
-
-export interface SearchQuery {
-  text: string
-  status: 'open' | 'closed' | 'all'
-  assignee: 'anyone' | 'me' | 'nobody'
-  /** Age of the oldest text in days; 0 for any age. */
-  days: number
-}
+import type { InboxFilter } from '../router.ts'
 
 export type Search = ReturnType<typeof createSearch>
 
-/** Time after the last change of the query until the search begins. */
+/** Time after the last change of the text until the search begins. */
 const pauseMs = 200
 /**
  * Maximum number of pages without a result that one step loads. The service ends a page early if
@@ -26,22 +19,32 @@ const statuses = {
   closed: ConversationStatus.CLOSED,
   all: ConversationStatus.UNSPECIFIED,
 }
-const start: SearchQuery = { text: '', status: 'all', assignee: 'anyone', days: 0 }
 
 /** Searches the conversations of the workspace on the service. */
 export function createSearch({
   messaging,
   me,
+  filter,
+  setFilter,
   now = Date.now,
 }: {
   messaging: Pick<Api['messaging'], 'searchConversations'>
   /** Returns the operator's name, which identifies their assignments. */
   me: () => string
+  /** The filter of the address. `q` is the searched text, `days` the age of the oldest text. */
+  filter: ReadonlySignal<InboxFilter>
+  setFilter(change: InboxFilter): void
   now?: () => number
 }) {
-  const query = signal(start)
-  /** True if the query contains a letter or a digit. */
-  const isActive = computed(() => /[\p{L}\p{N}]/u.test(query.value.text))
+  const query = computed(() => {
+    const { q = '', status = 'all', assignee = 'anyone', days = '0' } = filter.value
+    return { text: q, status, assignee, days: Number(days) || 0 }
+  })
+  const queryText = computed(() => JSON.stringify(query.value))
+  /** The text of the field. The address gets it after a pause, because browsers limit changes of it. */
+  const typed = signal(query.peek().text)
+  /** True if the text contains a letter or a digit. */
+  const isActive = computed(() => /[\p{L}\p{N}]/u.test(typed.value))
   const results = signal<readonly SearchResult[]>([])
   const failure = signal<Failure | undefined>(undefined)
   const loading = signal(false)
@@ -61,7 +64,7 @@ export function createSearch({
         const page = await messaging.searchConversations(
           {
             query: text.trimStart(),
-            status: statuses[status],
+            status: statuses[status as keyof typeof statuses],
             assignee:
               assignee === 'anyone'
                 ? { case: undefined }
@@ -86,41 +89,63 @@ export function createSearch({
     loading.value = false
   }
 
-  function stop() {
+  function drop() {
     clearTimeout(timer)
     abort.abort()
+    results.value = []
+    next.value = undefined
+    failure.value = undefined
     loading.value = false
   }
 
+  /** Searches for the query of the address. The results of the earlier one stay until then. */
+  function begin() {
+    clearTimeout(timer)
+    failure.value = undefined
+    next.value = undefined
+    typed.value = query.peek().text
+    if (isActive.peek()) void load(undefined)
+    else drop()
+  }
+  const stop = effect(() => {
+    if (queryText.value) untracked(begin)
+  })
+
   return {
     query,
+    typed,
+    /** Changes the text, and searches after a pause. */
+    type(text: string) {
+      typed.value = text
+      clearTimeout(timer)
+      loading.value = isActive.peek()
+      timer = setTimeout(() => {
+        if (text === query.peek().text) begin()
+        else setFilter({ q: text })
+      }, pauseMs)
+    },
     results,
     failure,
     loading,
     isActive,
     hasMore: computed(() => next.value !== undefined),
-    /** Changes the query and searches again after a pause. */
-    change(change: Partial<SearchQuery>) {
-      query.value = { ...query.value, ...change }
-      stop()
-      failure.value = undefined
-      next.value = undefined
-      if (!isActive.peek()) {
-        results.value = []
-        return
-      }
-      loading.value = true
-      timer = setTimeout(() => void load(undefined), pauseMs)
-    },
     more: () => load(next.peek()),
     retry: () => load(undefined),
     /** Ends the search. The next search begins without filters. */
     clear() {
+      typed.value = ''
+      drop()
+      setFilter({ q: undefined, status: undefined, assignee: undefined, days: undefined })
+    },
+    /** Removes the results of removed conversations. */
+    remove(conversationIds: readonly string[]) {
+      results.value = results.value.filter(
+        ({ conversation }) => !conversationIds.includes(conversation?.conversationId ?? ''),
+      )
+    },
+    stop() {
       stop()
-      query.value = start
-      results.value = []
-      next.value = undefined
-      failure.value = undefined
+      drop()
     },
   }
 }

@@ -32,7 +32,7 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
       title={destinationUrl ? (URL.parse(destinationUrl)?.host ?? destinationUrl) : 'Destination'}
       back={backTo('subscriptions')}
       actions={
-        <a class="button" href={pathOf({ view: 'deliveries', subscriptionId })}>
+        <a class="button" href={pathOf({ view: 'deliveries', subscription: subscriptionId })}>
           View deliveries
         </a>
       }

@@ -1,0 +1,39 @@
+import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
+import type { InboxFilter } from '../router.ts'
+
+/** A list of the inbox. All but `closed` have open conversations only. */
+export type Queue = 'unanswered' | 'mine' | 'unassigned' | 'open' | 'closed'
+
+/** The queues, with their names and with what an empty one says. */
+export const queues: Record<Queue, { name: string; empty: [title: string, text: string] }> = {
+  unanswered: { name: 'Unanswered', empty: ['Nobody is waiting', 'Every open conversation has an answer.'] },
+  mine: {
+    name: 'Mine',
+    empty: ['No conversations assigned to you', 'Press a in a conversation to assign it to yourself.'],
+  },
+  unassigned: { name: 'Unassigned', empty: ['No unassigned conversations', 'Every open conversation has an agent.'] },
+  open: { name: 'All', empty: ['No open conversations', 'A conversation appears here when a visitor writes.'] },
+  closed: {
+    name: 'Closed',
+    empty: ['No closed conversations', 'Closed conversations appear here. A new message reopens them.'],
+  },
+}
+
+export const queueOf = ({ queue }: InboxFilter): Queue => (queue && queue in queues ? (queue as Queue) : 'open')
+
+/** Returns the request that lists the conversations of a filter. `me` is the operator's name. */
+export function listRequest(filter: InboxFilter, me: string) {
+  const queue = queueOf(filter)
+  return {
+    tag: filter.tag,
+    status: queue === 'closed' ? ConversationStatus.CLOSED : ConversationStatus.OPEN,
+    unanswered: queue === 'unanswered',
+    assignee:
+      queue === 'mine'
+        ? { case: 'agentName' as const, value: me }
+        : queue === 'unassigned'
+          ? { case: 'unassigned' as const, value: true }
+          : { case: undefined },
+    countFor: me,
+  }
+}
