@@ -53,6 +53,11 @@ export const workspaces: Group = {
     flags: { workspace },
     run: ({ workspaces }, { workspace }) => workspaces.deleteWorkspace({ workspaceId: workspace }),
   }),
+  restore: command({
+    summary: 'Undo the deletion of a workspace, for about two minutes until the removal begins',
+    flags: { workspace: { ...workspace, description: 'the workspace’s id' } },
+    run: ({ workspaces }, { workspace }) => workspaces.restoreWorkspace({ workspaceId: workspace }),
+  }),
 }
 
 export const connections: Group = {

@@ -27,9 +27,11 @@ export function createDeletionStore(
   const { sessions, conversations, erasures, visitors, consoleSessions, signInLinks, feedEntries } = collections
   const { pictures, data } = collections
 
-  /** Returns the objects that the deletion marks and removes, by collection. The deleted one is in the last. */
+  /**
+   * Returns the objects that the deletion marks and removes, by collection, and the fields that the mark
+   * sets. The deleted one is in the last.
+   */
   function objectsIn({ kind, id, workspaceId }: Deleted) {
-    const off = { deleted: true as const, status: 'disabled' as const }
     const inWorkspace = kind === 'workspace' ? { workspaceId } : undefined
     const itself = (of: DeletionKind) => (kind === of ? { _id: id } : undefined)
     const inConnection = kind === 'connection' ? { workspaceId, connectionId: id } : undefined
@@ -38,28 +40,27 @@ export function createDeletionStore(
         kind: 'installation',
         collection: installations,
         filter: inWorkspace ?? inConnection ?? itself('installation'),
-        mark: { $set: { deleted: true, enabled: false } },
+        off: { enabled: false },
       },
       {
         kind: 'connection',
         collection: connections,
         filter: inWorkspace ?? itself('connection'),
-        mark: { $set: off, $inc: { statusVersion: 1 } },
+        off: { status: 'disabled' },
+        more: [{ $set: { statusVersion: { $add: ['$statusVersion', 1] } } }],
       },
       {
         kind: 'subscription',
         collection: leadSubscriptions,
         filter: inWorkspace ?? itself('subscription'),
-        mark: {
-          $set: { ...off, disabledReason: 'operator', automatic: false },
-          ...(kind === 'subscription' && { $unset: { place: '' } }),
-        },
+        off: { status: 'disabled', disabledReason: 'operator', automatic: false },
+        more: kind === 'subscription' ? [{ $unset: 'place' }] : [],
       },
       {
         kind: 'workspace',
         collection: workspaces,
         filter: itself('workspace'),
-        mark: { $set: { deleted: true } },
+        off: {},
       },
     ]
     return objects.flatMap(({ collection, filter, ...rest }) =>
@@ -101,9 +102,23 @@ export function createDeletionStore(
      */
     async mark(deleted: Deleted): Promise<boolean> {
       let marked = 0
-      for (const { collection, filter, mark } of objectsIn(deleted))
-        marked += (await collection.updateMany({ ...filter, deleted: { $exists: false } }, mark)).modifiedCount
+      for (const { collection, filter, off, more = [] } of objectsIn(deleted)) {
+        const before = Object.fromEntries(Object.keys(off).map((field) => [field, `$${field}`]))
+        const set = { $set: { ...off, deleted: true, ...(deleted.kind === 'workspace' && { before }) } }
+        const update = [set, ...more]
+        marked += (await collection.updateMany({ ...filter, deleted: { $exists: false } }, update)).modifiedCount
+      }
       return marked > 0
+    },
+
+    /** Undoes the marks of a workspace. Objects in it that were deleted before the workspace stay deleted. */
+    async restore(deleted: Deleted): Promise<void> {
+      for (const { collection, filter, off } of objectsIn(deleted))
+        await collection.updateMany({ ...filter, before: { $exists: true } }, [
+          { $unset: Object.keys(off).concat('deleted') },
+          { $replaceWith: { $mergeObjects: ['$$ROOT', '$before'] } },
+          { $unset: 'before' },
+        ])
     },
 
     /** Returns visible conversations of the connections. */

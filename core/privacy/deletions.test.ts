@@ -270,3 +270,93 @@ describe('a deletion', () => {
     await expect(core.sessions.find(first.sessionId)).rejects.toThrow('NotFound')
   })
 })
+
+describe('the undo of the deletion of a workspace', () => {
+  /** The objects of a workspace, as they are stored. */
+  async function objectsOf(workspaceId: string) {
+    const { workspaces, connections, installations, leadSubscriptions } = cores.core.database.collections
+    const found = await Promise.all([
+      workspaces.find({ _id: workspaceId }).toArray(),
+      connections.find({ workspaceId }, { projection: { statusVersion: 0 } }).toArray(),
+      installations.find({ workspaceId }).toArray(),
+      leadSubscriptions.find({ workspaceId }, { projection: { followedTo: 0 } }).toArray(),
+    ])
+    return found.flat()
+  }
+
+  const codeOfRestore = async (workspaceId: string, core = cores.core, of: string | undefined = undefined) => {
+    const { workspaces } = await clientsOf(core, of)
+    return workspaces.restoreWorkspace({ workspaceId }).then(
+      () => 'ok',
+      ({ rawMessage }) => rawMessage,
+    )
+  }
+
+  it('shows everything as before until the removal begins, and lets it be deleted again', async () => {
+    const shop = await newShop()
+    const { workspaceId } = shop
+    const hook = await cores.core.leadSubscriptions.create(
+      {
+        workspaceId,
+        destinationUrl: 'https://93.184.216.34/hook',
+        mappedFields: [],
+        automatic: false,
+        resource: 'hook',
+        policy: { types: ['subscription.disabled'], sources: [], installations: [] },
+      },
+      desk,
+    )
+    await cores.core.deletions.begin('subscription', shop.subscriptionId, undefined)
+    const before = await objectsOf(workspaceId)
+    const places = await placesOf(shop.traces)
+    await cores.core.deletions.begin('workspace', workspaceId, undefined)
+    expect(await codeOfRestore(workspaceId, cores.core, 'ws_other')).toBe('NotFound')
+    expect(await codeOf(cores.core.workspaces.findWorkspace(workspaceId))).toBe('NOT_FOUND')
+    cores.advance(60)
+    expect(await codeOfRestore(workspaceId, cores.other)).toBe('ok')
+    expect(await codeOfRestore(workspaceId)).toBe('ok')
+    expect(await objectsOf(workspaceId)).toEqual(before)
+    for (const core of cores.cores) {
+      expect((await core.leadSubscriptions.get(hook.subscription.subscriptionId, desk)).subscription.status).toBe(
+        'enabled',
+      )
+      expect(await codeOf(core.leadSubscriptions.get(shop.subscriptionId, desk))).toBe('SUBSCRIPTION_NOT_FOUND')
+      expect(await codeOf(shop.newSession(core))).toBe('ok')
+    }
+    await finishDeletions()
+    expect(await codeOf(cores.core.workspaces.findWorkspace(workspaceId))).toBe('ok')
+    const isLasting = (place: string) => !/^(typing|wakeups|deliveries|leadSubscriptions)/.test(place)
+    expect(await placesOf(shop.traces)).toEqual(expect.arrayContaining(places.filter(isLasting)))
+    await cores.core.deletions.begin('workspace', workspaceId, undefined)
+    await finishDeletions()
+    expect(await placesOf([...shop.traces, workspaceId])).toEqual([])
+  })
+
+  it('is refused when the removal has begun, and leaves a deletion that follows it alone', async () => {
+    const { workspaceId } = await newShop()
+    await cores.core.deletions.begin('workspace', workspaceId, undefined)
+    expect(await codeOfRestore(workspaceId)).toBe('ok')
+    await cores.core.deletions.begin('workspace', workspaceId, undefined)
+    cores.advance(121)
+    await cores.core.removals.work()
+    expect(await codeOf(cores.core.workspaces.findWorkspace(workspaceId))).toBe('NOT_FOUND')
+    expect(await codeOfRestore(workspaceId)).toBe('NotFound')
+    await finishDeletions()
+    expect(await objectsOf(workspaceId)).toEqual([])
+  })
+
+  itLong('is completed by another core if its process dies', async () => {
+    await cores.untilOneSurvives(async (mortal) => {
+      const { workspaceId, publicSiteKey } = await newShop()
+      const before = await objectsOf(workspaceId)
+      await cores.core.deletions.begin('workspace', workspaceId, undefined)
+      const died = await hasFailed(mortal.deletions.undo(workspaceId, undefined))
+      const { removals } = cores.core.database.collections
+      if (died && (await removals.findOne({ workspaceId }))?.stage !== 'restoring') return died
+      await finishDeletions()
+      expect(await objectsOf(workspaceId)).toEqual(before)
+      expect(await codeOf(cores.core.workspaces.findInstallation(publicSiteKey, undefined))).toBe('ok')
+      return died
+    })
+  })
+})

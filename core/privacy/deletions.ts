@@ -1,11 +1,12 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { inWorkspace } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
+import { whileHeld } from '../mongodb/leases.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
 import type { DataStore } from './data-store.ts'
 import type { Deleted, DeletionStore } from './deletion-store.ts'
-import { type DeletionKind, hiddenMs } from './model.ts'
+import { type DeletionKind, hiddenMs, type RemovalStage } from './model.ts'
 import type { Removal, RemovalStore } from './removal-store.ts'
 import type { PacedRemoval, RemovalList, Removals } from './removals.ts'
 
@@ -17,6 +18,12 @@ export interface Deletions {
    * another workspace.
    */
   begin(kind: DeletionKind, id: string, scope: string | undefined): Promise<void>
+  /**
+   * Undoes the deletion of a workspace of which nothing was removed. Its objects are as before, but
+   * sessions that the deletion ended stay ended. Changes nothing if the workspace is not deleted. Errors:
+   * `NotFound`, also if the removal has begun.
+   */
+  undo(workspaceId: string, scope: string | undefined): Promise<void>
   /** Returns the workspace of an object. Errors: those of `begin`. */
   workspaceOf(kind: DeletionKind, id: string, scope: string | undefined): Promise<string>
 }
@@ -56,7 +63,7 @@ export function createObjectList(dependencies: {
   factStore: Pick<ConversationFactsStore, 'sessionsOf'>
   paced: PacedRemoval
   wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
-}): RemovalList & { mark(deleted: Deleted): Promise<boolean> } {
+}): RemovalList & Required<Pick<RemovalList, 'restore'>> & { mark(deleted: Deleted): Promise<boolean> } {
   const { store, removals, begin, data, factStore, paced, wakeups } = dependencies
 
   async function mark(deleted: Deleted): Promise<boolean> {
@@ -66,6 +73,10 @@ export function createObjectList(dependencies: {
     await wakeups.stateChanged(...late)
     return isNew
   }
+
+  /** Undoes the mark of a workspace. */
+  const restore = async (deleted: Deleted) =>
+    wakeups.changing(await store.idsIn(deleted, announced), () => store.restore(deleted))
 
   const removeConversations = (workspaceId: string, ids: string[]) =>
     begin({ workspaceId, kind: 'conversations', ids, isDeletion: true })
@@ -117,6 +128,7 @@ export function createObjectList(dependencies: {
     mark,
     hiddenMs,
     removesLate: false,
+    restore: (removal) => restore(deletedBy(removal)),
     hide: async (removal) => void (await mark(deletedBy(removal))),
     check: async (removal) => ((await mark(deletedBy(removal))) ? undefined : removal.ids),
 
@@ -132,7 +144,7 @@ export function createObjectList(dependencies: {
 
 export function createDeletions(dependencies: {
   store: Pick<DeletionStore, 'workspaceOf'>
-  removalStore: Pick<RemovalStore, 'insert'>
+  removalStore: Pick<RemovalStore, 'insert' | 'turn' | 'advance'>
   removals: Pick<Removals, 'runStep'>
   list: ReturnType<typeof createObjectList>
   plannedIds: PlannedIds
@@ -153,10 +165,24 @@ export function createDeletions(dependencies: {
       const removalId = plannedIds('rmv', kind, id)
       const workspaceId = await workspaceOf(kind, id, scope)
       const removal = { removalId, workspaceId, kind, ids: [id], stage: 'marking' as const }
-      const inserted = await removalStore.insert(removal, new Date(now() + firstLeaseMs))
+      const until = new Date(now() + firstLeaseMs)
+      const begun =
+        (await removalStore.insert(removal, until)) ??
+        (await removalStore.turn(removalId, ['restoring'], 'marking', until))
       // A repeated call announces the deletion again, because the process of the first call may
       // have died before its announcement.
-      await (inserted ? removals.runStep(inserted) : list.mark({ kind, id, workspaceId }))
+      await (begun ? removals.runStep(begun) : list.mark({ kind, id, workspaceId }))
+    },
+
+    async undo(id, scope) {
+      await workspaceOf('workspace', id, scope)
+      const removalId = plannedIds('rmv', 'workspace', id)
+      const from: RemovalStage[] = ['marking', 'checking', 'restoring']
+      const undone = await removalStore.turn(removalId, from, 'restoring', new Date(now() + firstLeaseMs))
+      if (!undone) return
+      await list.restore(undone)
+      // A step of the deletion that another core still runs may mark objects. So they are restored again.
+      await whileHeld(removalStore.advance(undone, 'restoring', new Date(now() + hiddenMs)))
     },
   }
 }

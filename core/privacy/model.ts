@@ -74,8 +74,8 @@ export type DeletionKind = 'workspace' | 'connection' | 'installation' | 'subscr
 export type DataKind = 'conversations' | 'leads'
 export type RemovalKind = 'visitor' | DataKind | DeletionKind
 
-/** An erasure begins with the stage `ending`, and every other removal with `marking`. */
-export type RemovalStage = 'ending' | 'marking' | 'checking' | 'removing' | 'removed'
+/** An erasure begins with the stage `ending`, and every other removal with `marking`. A removal that was undone has `restoring`. */
+export type RemovalStage = 'ending' | 'marking' | 'checking' | 'removing' | 'removed' | 'restoring'
 
 /** Facts that decide whether a conversation may be removed. */
 export interface ConversationFacts {

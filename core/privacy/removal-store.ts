@@ -1,5 +1,5 @@
 import type { Collection, UpdateFilter } from 'mongodb'
-import { createLeases, type Lease } from '../mongodb/leases.ts'
+import { createLeases, type Lease, newToken } from '../mongodb/leases.ts'
 import {
   type ErasedVisitor,
   type Erasure,
@@ -109,6 +109,24 @@ export function createRemovalStore({
       if (!found) return undefined
       const { _id, workspaceId, stage, requestedBy, requestedAt, finishedAt } = found
       return { erasureId: _id, workspaceId, stage, requestedBy, requestedAt, finishedAt }
+    },
+
+    /** Leases a removal that is in one of these stages, and begins another stage; undefined if it is in none. */
+    async turn(
+      removalId: string,
+      from: RemovalStage[],
+      stage: RemovalStage,
+      until: Date,
+    ): Promise<Removal | undefined> {
+      const token = newToken()
+      const found = await removals.findOneAndUpdate(
+        { _id: removalId, stage: { $in: from } },
+        { $set: { stage, nextAt: until, fencingToken: token } },
+        { returnDocument: 'after' },
+      )
+      if (!found) return undefined
+      const { _id: id, nextAt: _, fencingToken: __, ...rest } = found
+      return { lease: { id, token }, ...rest }
     },
 
     /** Begins a stage, or the next part of one, at `nextAt`. `ids` replaces the list of what to remove. */

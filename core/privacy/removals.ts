@@ -24,6 +24,8 @@ export interface RemovalList {
   removed?(removal: Removal): Promise<void>
   /** Whether data that calls wrote late is removed a minute later. */
   removesLate: boolean
+  /** Shows hidden data again, of which nothing was removed. */
+  restore?(removal: Removal): Promise<void>
   /** Removes the id of the removal from the documents that still have it. */
   forget?(removal: Removal): Promise<void>
 }
@@ -95,6 +97,7 @@ export function createPacedRemoval(metrics: Pick<CoreMetrics, 'removed'>): Paced
  * 1. `marking`, or `ending` for a visitor, hides the data.
  * 2. `checking`, after every earlier call has ended, reads the data again.
  * 3. `removing` removes the data in small groups.
+ *    Until then, an undo turns it to `restoring`, which shows the data again.
  * 4. `removed` waits for `maxCallMs`, then removes what calls still wrote after their callers gave up.
  *    Then it removes the wake-ups with the removed ids, and the record.
  */
@@ -140,6 +143,9 @@ export function createRemovals(dependencies: {
         if (!(await removeNext(removal))) return
         await list.removed?.(removal)
         return store.advance(removal, 'removed', later(maxCallMs))
+      case 'restoring':
+        await list.restore?.(removal)
+        return store.finish(removal, later(0))
       case 'removed':
         if (list.removesLate && !removal.visitor?.isSwept) {
           if (!(await removeNext(removal))) return

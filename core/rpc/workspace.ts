@@ -65,10 +65,20 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     },
 
     async deleteWorkspace(request, context) {
-      // Unlike other calls, this call must name the workspace, because it cannot be undone.
+      // Unlike other calls, this call must name the workspace, because it can be undone only for a short time.
       const workspaceId = request.workspaceId ?? ''
       if (workspaceId === '') throw invalid('/workspaceId', 'required')
       return deletion(context, request, 'workspace', requiredWorkspace(context, workspaceId))
+    },
+
+    async restoreWorkspace(request, context) {
+      const workspaceId = requiredWorkspace(context, request.workspaceId)
+      await audited(context, request, { workspaceId, target: workspaceId }, async () => {
+        await core.deletions.undo(workspaceId, callerOf(context).workspaceId)
+        await workspaces.findWorkspace(workspaceId)
+        return {}
+      })
+      return { workspace: toWorkspace(await workspaces.findWorkspace(workspaceId)) }
     },
 
     deleteConnection: (request, context) => deletion(context, request, 'connection', request.connectionId),

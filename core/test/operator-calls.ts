@@ -118,6 +118,7 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'WorkspaceService.GetWorkspace': ({ workspaceId }) => ({ workspaceId }),
   'WorkspaceService.UpdateWorkspace': ({ workspaceId }) => ({ workspaceId, name: 'Renamed' }),
   'WorkspaceService.DeleteWorkspace': ({ workspaceId }) => ({ workspaceId }),
+  'WorkspaceService.RestoreWorkspace': ({ workspaceId }) => ({ workspaceId }),
   'WorkspaceService.DeleteConnection': ({ connectionId }) => ({ connectionId }),
   'WorkspaceService.DeleteInstallation': ({ siteKey }) => ({ siteKey }),
   'WorkspaceService.CreateConnection': ({ workspaceId }) => ({ workspaceId, name: 'Another' }),

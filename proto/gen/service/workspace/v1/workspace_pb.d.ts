@@ -276,6 +276,47 @@ export declare type DeleteWorkspaceResponse = Message<"service.workspace.v1.Dele
 export declare const DeleteWorkspaceResponseSchema: GenMessage<DeleteWorkspaceResponse>;
 
 /**
+ * @generated from message service.workspace.v1.RestoreWorkspaceRequest
+ */
+export declare type RestoreWorkspaceRequest = Message<"service.workspace.v1.RestoreWorkspaceRequest"> & {
+  /**
+   * Id of the workspace. If unset, the token's workspace is used.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+
+  /**
+   * Identifies the operation, see the comment on WorkspaceService.
+   *
+   * @generated from field: optional string idempotency_key = 2;
+   */
+  idempotencyKey?: string | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.RestoreWorkspaceRequest.
+ * Use `create(RestoreWorkspaceRequestSchema)` to create a new message.
+ */
+export declare const RestoreWorkspaceRequestSchema: GenMessage<RestoreWorkspaceRequest>;
+
+/**
+ * @generated from message service.workspace.v1.RestoreWorkspaceResponse
+ */
+export declare type RestoreWorkspaceResponse = Message<"service.workspace.v1.RestoreWorkspaceResponse"> & {
+  /**
+   * @generated from field: service.workspace.v1.Workspace workspace = 1;
+   */
+  workspace?: Workspace | undefined;
+};
+
+/**
+ * Describes the message service.workspace.v1.RestoreWorkspaceResponse.
+ * Use `create(RestoreWorkspaceResponseSchema)` to create a new message.
+ */
+export declare const RestoreWorkspaceResponseSchema: GenMessage<RestoreWorkspaceResponse>;
+
+/**
  * @generated from message service.workspace.v1.GetWorkspaceRequest
  */
 export declare type GetWorkspaceRequest = Message<"service.workspace.v1.GetWorkspaceRequest"> & {
@@ -1710,8 +1751,8 @@ export declare const WorkspaceService: GenService<{
   /**
    * Deletes a workspace with everything in it: connections, conversations, leads, subscriptions. When
    * the call returns, no call finds it any more, and open streams of its visitors end within a
-   * second. Everything is removed within minutes to hours, also if a process fails. This cannot be
-   * undone. Errors: NotFound for an unknown workspace, ValidationFailed for a missing id.
+   * second. Everything is removed within minutes to hours, also if a process fails. RestoreWorkspace
+   * undoes it for about two minutes, until the removal begins. Errors: NotFound for an unknown workspace, ValidationFailed for a missing id.
    *
    * @generated from rpc service.workspace.v1.WorkspaceService.DeleteWorkspace
    */
@@ -1719,6 +1760,18 @@ export declare const WorkspaceService: GenService<{
     methodKind: "unary";
     input: typeof DeleteWorkspaceRequestSchema;
     output: typeof DeleteWorkspaceResponseSchema;
+  },
+  /**
+   * Undoes the deletion of a workspace while nothing was removed. Sessions that the deletion ended stay
+   * ended. Changes nothing if the workspace is not deleted. Errors: NotFound for an unknown workspace,
+   * or if the removal has begun.
+   *
+   * @generated from rpc service.workspace.v1.WorkspaceService.RestoreWorkspace
+   */
+  restoreWorkspace: {
+    methodKind: "unary";
+    input: typeof RestoreWorkspaceRequestSchema;
+    output: typeof RestoreWorkspaceResponseSchema;
   },
   /**
    * Creates a connection in a workspace. Errors: NotFound for an unknown workspace,
