@@ -4,12 +4,12 @@ import { createDeliveryHoldStore } from '../delivery-stores/delivery-hold-store.
 import { createDeliveryQueue } from '../delivery-stores/delivery-queue-store.ts'
 import type { DeliveryDocument } from '../delivery-stores/delivery-store.ts'
 import { createLeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
+import { type Room, roomOf } from '../test/claims.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { type Cost, openMeasuredClient } from '../test/query-cost.ts'
 import { createDeliveryClaims } from './delivery-claims.ts'
 import { createDeliveryResults } from './delivery-results.ts'
 import { createDestinationHealth } from './destination-health.ts'
-import { type ClaimRequest, createWaitingClaims } from './waiting-claims.ts'
 import { type ClaimedDelivery, createReadyRequests } from './webhook-requests.ts'
 
 /**
@@ -88,20 +88,11 @@ function countedClaims() {
     now: test.now,
     random: () => 0.5,
   })
-  const claims = createWaitingClaims({ take, now: test.now })
   const { signal } = new AbortController()
-  return async (request: Partial<ClaimRequest>): Promise<{ claimed: ClaimedDelivery[]; cost: Cost }> => {
+  return async (room: Room): Promise<{ claimed: ClaimedDelivery[]; cost: Cost }> => {
     cost = { calls: 0, keys: 0, documents: 0 }
-    const usual = {
-      workerId: 'w',
-      limit: 50,
-      perDestination: 10,
-      underWay: new Map(),
-      waitMs: 0,
-      onlyNew: false,
-      signal,
-    }
-    return { claimed: await claims.claim({ ...usual, ...request }), cost }
+    const { claimed } = await take({ workerId: 'w', room: roomOf({ limit: 50, perDestination: 10, ...room }), signal })
+    return { claimed, cost }
   }
 }
 
@@ -112,7 +103,7 @@ describe('the database cost', () => {
       const { deliveries } = test.cores[0]!.database.collections
       const claimWithCost = countedClaims()
       const full = scenes[0]!.subscriptionId
-      const request = { underWay: new Map([[full, 10]]) }
+      const request = { underWay: { [full]: 10 } }
       const sendSome = async () => {
         for (const scene of scenes.slice(1)) await Promise.all([scene.send(), scene.send()])
       }
@@ -155,8 +146,10 @@ describe('the database cost', () => {
 
   it('the database cost of reconciliation is at most 30 index keys and no documents in each query, despite thousands of ended deliveries', async () => {
     const { collections } = test.cores[0]!.database
+    await insert(documents(finished + 1, 'r', () => ({})))
     expect((await collections.deliveries.countDocuments({ status: 'accepted' })) > finished).toBe(true)
     await insert(documents(500, 'h', () => ({ status: 'held' as const })))
+    await scenes[1]!.send()
     const holds = createDeliveryHoldStore({ deliveries: client.db.collection('deliveries') })
     for (const ask of [holds.waiting, holds.holding]) {
       const { answer, sent } = await client.commandsOf<string[]>(ask)

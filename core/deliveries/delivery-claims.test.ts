@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { isLong, itLong } from '../../test/support/is-long.ts'
+import { claimDue } from '../test/claims.ts'
 import { operatorScopes, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
@@ -108,15 +109,7 @@ describe('claims', () => {
     const { deliveryId } = await send()
     const [core] = test.cores
     const gone = new AbortController()
-    const claiming = core!.waitingClaims.claim({
-      workerId: 'w',
-      limit: 10,
-      perDestination: 10,
-      underWay: new Map(),
-      waitMs: 0,
-      onlyNew: false,
-      signal: gone.signal,
-    })
+    const claiming = claimDue(core!, { limit: 10 }, gone.signal)
     // Aborts after the first poll has begun and before it ends.
     await Promise.resolve()
     gone.abort()
@@ -138,81 +131,5 @@ describe('claims', () => {
     // The skipped deliveries stay pending.
     const { deliveries } = await broken.operator.listDeliveries({ statuses: [DeliveryStatus.PENDING] })
     expect(deliveries).toHaveLength(3)
-  })
-
-  it('invalid claim requests are rejected', async () => {
-    const { calls } = await test.worker()
-    const good = { workerId: 'w', limit: 1, perDestination: 1 }
-    for (const bad of [{ workerId: '' }, { limit: 0 }, { limit: 1001 }, { perDestination: 0 }, { waitMs: 30_001 }]) {
-      await expect(calls.claimDeliveries({ ...good, ...bad })).rejects.toThrow('ValidationFailed')
-    }
-  })
-})
-
-describe('waiting claims', () => {
-  it.each([
-    ['the same core', 0],
-    ['another core', 1],
-  ])('a waiting claim returns a new delivery at once when it is created on %s', async (_, core) => {
-    const scene = await test.newScene()
-    const worker = await test.worker(test.cores[core])
-    const began = performance.now()
-    const waiting = worker.claim({ waitMs: 30_000 })
-    await scene.send()
-    expect(await waiting).toHaveLength(1)
-    expect(performance.now() - began).toBeLessThan(20_000)
-  })
-
-  it('a waiting claim returns a delivery when its retry is due', async () => {
-    const scene = await test.newScene()
-    await scene.send()
-    const worker = await test.worker()
-    await worker.drain(500)
-    test.advance(4.6 * second)
-    const began = performance.now()
-    expect(await worker.claim({ waitMs: 30_000 })).toHaveLength(1)
-    expect(performance.now() - began).toBeLessThan(20_000)
-  })
-
-  it("a waiting claim returns a delivery when a dead worker's lease on it expires, without a wake-up", async () => {
-    await (await test.newScene()).send()
-    const dead = await test.worker(test.cores[0], 'dead')
-    expect(await dead.claim()).toHaveLength(1)
-    test.advance(4.6 * second)
-    const began = performance.now()
-    const taken = await (await test.worker(test.cores[1])).claim({ waitMs: 30_000 })
-    expect(taken).toHaveLength(1)
-    expect(performance.now() - began).toBeLessThan(20_000)
-  })
-
-  it('a waiting claim returns no deliveries when its wait time has passed', async () => {
-    const began = performance.now()
-    expect(await (await test.worker()).claim({ waitMs: 300 })).toEqual([])
-    expect(performance.now() - began).toBeGreaterThan(250)
-  })
-
-  it('a new delivery is returned to only one of six waiting workers', async () => {
-    const scene = await test.newScene()
-    const workers = await Promise.all(Array.from({ length: 6 }, () => test.worker()))
-    const waiting = workers.map((worker) => worker.claim({ waitMs: 1500 }))
-    await new Promise((resolve) => setTimeout(resolve, 60))
-    await Promise.all([scene.send(), scene.send()])
-    const claimed = (await Promise.all(waiting)).flat()
-    expect(new Set(claimed.map(({ deliveryId }) => deliveryId)).size).toBe(2)
-    expect(claimed).toHaveLength(2)
-  })
-
-  it('a waiting claim fails when its caller aborts, and takes no later delivery', async () => {
-    const { calls } = await test.worker()
-    const leaving = new AbortController()
-    const waiting = calls.claimDeliveries(
-      { workerId: 'w', limit: 1, perDestination: 1, waitMs: 20_000 },
-      { signal: leaving.signal },
-    )
-    setTimeout(() => leaving.abort(), 50)
-    await expect(waiting).rejects.toThrow()
-    // The aborted claim must not take this delivery.
-    await (await test.newScene()).send()
-    expect(await (await test.worker()).claim({ waitMs: 2000 })).toHaveLength(1)
   })
 })

@@ -1,4 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { testDeliveries } from '../test/deliveries.ts'
@@ -65,10 +66,7 @@ describe('leases', () => {
     const { deliveryId } = await scene.send()
     const [slow, other] = [await test.worker(test.cores[0], 'slow'), await test.worker(test.cores[1], 'other')]
     const { claimId } = await claimOne(slow)
-    const renew = async (...claims: string[]) =>
-      (await slow.calls.renewClaims({ claims: claims.map((claimId) => ({ deliveryId, claimId })) })).renewed.map(
-        ({ held }) => held,
-      )
+    const renew = (...claims: string[]) => slow.renew(claims.map((claimId) => ({ deliveryId, claimId })))
     for (let turn = 0; turn < 4; turn += 1) {
       test.advance(4 * second)
       expect(await renew(claimId)).toEqual([true])
@@ -92,9 +90,7 @@ describe('leases', () => {
     const worker = await test.worker()
     const { claimId } = await claimOne(worker)
     test.advance(8 * second)
-    expect((await worker.calls.renewClaims({ claims: [{ deliveryId, claimId }] })).renewed).toMatchObject([
-      { held: true },
-    ])
+    expect(await worker.renew([{ deliveryId, claimId }])).toEqual([true])
     expect(await worker.claim()).toEqual([])
   })
 
@@ -107,8 +103,7 @@ describe('leases', () => {
     let renewals = 0
     for (; held; renewals += 1) {
       test.advance(4 * second)
-      const { renewed } = await stuck.calls.renewClaims({ claims: [{ deliveryId, claimId }] })
-      held = renewed[0]!.held
+      held = (await stuck.renew([{ deliveryId, claimId }]))[0]!
     }
     // The maximum age is 30 s: twice the attempt deadline of 10 s plus twice the lease of 5 s.
     expect(renewals).toBe(8)
@@ -118,10 +113,10 @@ describe('leases', () => {
 
   it('at most a thousand leases can be renewed in one call', async () => {
     const claims = Array.from({ length: 1001 }, () => ({ deliveryId: 'd', claimId: 'c' }))
-    const { calls } = await test.worker()
-    await expect(calls.renewClaims({ claims })).rejects.toThrow('ValidationFailed')
-    expect((await calls.renewClaims({ claims: claims.slice(1) })).renewed).toHaveLength(1000)
-    expect((await calls.renewClaims({ claims: [] })).renewed).toEqual([])
+    const { renew } = await test.worker()
+    await expect(renew(claims)).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED })
+    expect(await renew(claims.slice(1))).toHaveLength(1000)
+    expect(await renew([])).toEqual([])
   })
 
   it('a delivery that its worker returns unsent is due at once, and the return uses up no attempt', async () => {
@@ -130,7 +125,7 @@ describe('leases', () => {
     const worker = await test.worker()
     const { attemptId, claimId } = await claimOne(worker)
     const result = { deliveryId, attemptId, claimId, outcome: { case: 'released' as const, value: {} } }
-    const release = async () => (await worker.calls.recordAttempts({ results: [result] })).recorded[0]?.counted
+    const release = async () => (await worker.record([result]))[0]
     expect(await release()).toBe(true)
     expect(await release()).toBe(true)
     expect(await scene.attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.PENDING }])
@@ -172,8 +167,7 @@ describe('the recording of results', () => {
       outcome: response([200, 200, 500, 400][index]!),
     }))
     const unknown = { deliveryId: 'dlv_none', attemptId: 'att_none', claimId: 'clm_none', outcome: response(200) }
-    const { recorded } = await worker.calls.recordAttempts({ results: [...results, unknown] })
-    expect(recorded.map(({ counted }) => counted)).toEqual([true, false, true, true, false])
+    expect(await worker.record([...results, unknown])).toEqual([true, false, true, true, false])
     const { deliveries } = await scene.operator.listDeliveries({})
     const statusOf = new Map(deliveries.map(({ deliveryId, status }) => [deliveryId, status]))
     expect(claimed.map(({ deliveryId }) => statusOf.get(deliveryId))).toEqual([
@@ -185,24 +179,22 @@ describe('the recording of results', () => {
   })
 
   it('invalid results are rejected', async () => {
-    const { calls } = await test.worker()
+    const { record } = await test.worker()
+    const invalid = { code: ErrorCode.VALIDATION_FAILED }
     const ids = { deliveryId: 'd', attemptId: 'a', claimId: 'c' }
-    await expect(calls.recordAttempts({ results: [ids] })).rejects.toThrow('ValidationFailed')
+    await expect(record([ids])).rejects.toMatchObject(invalid)
     for (const status of [0, 99, 600]) {
       const outcome = { case: 'response' as const, value: { status } }
-      await expect(calls.recordAttempts({ results: [{ ...ids, outcome }] })).rejects.toThrow('ValidationFailed')
+      await expect(record([{ ...ids, outcome }])).rejects.toMatchObject(invalid)
     }
     const outcome = { case: 'failure' as const, value: {} }
-    await expect(calls.recordAttempts({ results: [{ ...ids, outcome }] })).rejects.toThrow('ValidationFailed')
+    await expect(record([{ ...ids, outcome }])).rejects.toMatchObject(invalid)
     const results = Array.from({ length: 1001 }, () => ({ ...ids, outcome: { case: 'released' as const, value: {} } }))
-    await expect(calls.recordAttempts({ results })).rejects.toThrow('ValidationFailed')
+    await expect(record(results)).rejects.toMatchObject(invalid)
     const reported = { ...ids, destination: 'sub_x', outcome: { case: 'response' as const, value: { status: 200 } } }
     for (const attemptNumber of [1001, 2 ** 31, 2 ** 32 - 1]) {
-      await expect(calls.recordAttempts({ results: [{ ...reported, attemptNumber }] })).rejects.toThrow(
-        'ValidationFailed',
-      )
+      await expect(record([{ ...reported, attemptNumber }])).rejects.toMatchObject(invalid)
     }
-    const last = await calls.recordAttempts({ results: [{ ...reported, attemptNumber: 1000 }] })
-    expect(last.recorded).toMatchObject([{ counted: false }])
+    expect(await record([{ ...reported, attemptNumber: 1000 }])).toEqual([false])
   })
 })

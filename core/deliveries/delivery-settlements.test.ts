@@ -26,10 +26,10 @@ describe('results recorded in one call', () => {
   it('results recorded in one call change each delivery as separate calls would, and each attempt keeps its own duration', async () => {
     const { scene, worker, claimed } = await claimedOf(20)
     const statuses = [200, 204, 400, 200, 503]
-    const { recorded } = await worker.calls.recordAttempts({
-      results: claimed.map((delivery, index) => result(delivery, statuses[index % 5]!, 100 + index)),
-    })
-    expect(recorded.every(({ counted }) => counted)).toBe(true)
+    const recorded = await worker.record(
+      claimed.map((delivery, index) => result(delivery, statuses[index % 5]!, 100 + index)),
+    )
+    expect(recorded.every(Boolean)).toBe(true)
     for (const [index, { deliveryId, attemptId }] of claimed.entries()) {
       const [attempt, ...others] = await scene.attempts(deliveryId)
       const status = statuses[index % 5]!
@@ -62,7 +62,7 @@ describe('results recorded in one call', () => {
     test.advance(10_000)
     const again = await worker.claim()
     expect(again).toHaveLength(3)
-    await worker.calls.recordAttempts({ results: again.map((delivery, index) => result(delivery, 200, index)) })
+    await worker.record(again.map((delivery, index) => result(delivery, 200, index)))
     for (const [index, { deliveryId }] of again.entries()) {
       const attempts = await scene.attempts(deliveryId)
       expect(attempts.map(({ responseStatus }) => responseStatus)).toEqual([503, 200])
@@ -78,14 +78,14 @@ describe('results recorded in one call', () => {
     const taken = await other.claim()
     expect(taken).toHaveLength(6)
     const byId = new Map(claimed.map((delivery) => [delivery.deliveryId, delivery]))
-    const { recorded } = await other.calls.recordAttempts({
-      results: taken.map((delivery, index) =>
+    const recorded = await other.record(
+      taken.map((delivery, index) =>
         // The first two results name the earlier claim of their delivery. Another worker has taken
         // over the delivery with a new claim.
         result(delivery, 200, 1, index < 2 ? { claimId: byId.get(delivery.deliveryId)!.claimId } : {}),
       ),
-    })
-    expect(recorded.map(({ counted }) => counted)).toEqual([false, false, true, true, true, true])
+    )
+    expect(recorded).toEqual([false, false, true, true, true, true])
     expect(await worker.answerAll(claimed, 410)).toBe(0)
     const states = await Promise.all(taken.map(async ({ deliveryId }) => (await scene.attempts(deliveryId))[0]?.status))
     expect(states).toEqual([...Array(2).fill(DeliveryStatus.SENDING), ...Array(4).fill(DeliveryStatus.ACCEPTED)])

@@ -72,7 +72,7 @@ describe('a subscription that fails for five days', () => {
       claimId,
       outcome: { case: 'response' as const, value: { status } },
     })
-    await worker.calls.recordAttempts({ results: [resultOf(one!, 200), ...others.map((each) => resultOf(each, 500))] })
+    await worker.record([resultOf(one!, 200), ...others.map((each) => resultOf(each, 500))])
     const { status, failingSince } = await subscription()
     expect([status, failingSince]).toEqual([SubscriptionStatus.ENABLED, undefined])
   })
@@ -105,7 +105,7 @@ describe('a subscription that fails for five days', () => {
     const results = [{ deliveryId, attemptId, claimId, attemptNumber, destination, outcome }]
     for (let writes = 0; ; writes += 1) {
       const dying = await test.worker(test.mortalCore(writes))
-      const hasDied = await dying.calls.recordAttempts({ results }).then(
+      const hasDied = await dying.record(results).then(
         () => false,
         () => true,
       )

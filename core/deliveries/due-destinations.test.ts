@@ -20,7 +20,7 @@ it('chooses each due destination that the worker has room for, and never more th
         const queue = { upcoming: async () => upcoming, dueDestinations: async () => due }
         const destinations = createDueDestinations({ queue, random: Math.random })
         for (const each of due.slice(0, paused)) destinations.pause(each, 2)
-        const room = createWorkerRoom({ limit, perDestination, ofStream: true })
+        const room = createWorkerRoom({ limit, perDestination })
         room.reserve('answered')
         room.free('answered', answerMs)
         for (let index = 0; index < taken; index += 1) room.reserve(due[index % Math.max(1, count)] ?? 'other')

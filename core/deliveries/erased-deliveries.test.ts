@@ -3,6 +3,7 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { isLong, itLong, today } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import { claimDue } from '../test/claims.ts'
 import { testCores } from '../test/cores.ts'
 import { codeOf } from '../test/deliveries.ts'
 import { openStream } from '../test/delivery-stream.ts'
@@ -38,12 +39,9 @@ describe('from the answer of an erasure on, no delivery of the visitor begins', 
 
   /** Claims what is due on both cores. Returns what goes to these destinations. */
   async function claimed(destinations: string[]) {
-    const workers = await Promise.all(cores.cores.map(workerOn))
     await Promise.all(cores.cores.map((core) => core.flushFeed()))
-    const all = await Promise.all(
-      workers.map((each) => each.claimDeliveries({ workerId: 'w', limit: 100, perDestination: 100 })),
-    )
-    return all.flatMap(({ deliveries }) => deliveries.filter(({ destination }) => destinations.includes(destination)))
+    const all = await Promise.all(cores.cores.map((core) => claimDue(core)))
+    return all.flat().filter(({ destination }) => destinations.includes(destination))
   }
 
   it('when they are queued, wait for a retry or are held', async () => {

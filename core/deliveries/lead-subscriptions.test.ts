@@ -42,9 +42,8 @@ describe('a caller without the scope of the data', () => {
     const [claimed] = await worker.claim()
     const { claimId } = claimed!
     const response = { status: 422, text: 'unknown: Mia' }
-    const workers = await test.client(test.cores[0]!, ['deliveries:work'])
     const outcome = { case: 'response' as const, value: response }
-    await workers.recordAttempts({ results: [{ deliveryId, attemptId, claimId, outcome }] })
+    await worker.record([{ deliveryId, attemptId, claimId, outcome }])
     expect((await operator.listDeliveryAttempts({ deliveryId })).attempts[0]!.responseText).toBe('unknown: Mia')
     expect((await operator.listDeliveries({})).deliveries[0]!.latestAttempt!.responseText).toBe('unknown: Mia')
     const idempotencyKey = 'key'

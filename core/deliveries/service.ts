@@ -26,7 +26,6 @@ import { createDestinationHealth } from './destination-health.ts'
 import { createLeadFanOut } from './lead-fan-out.ts'
 import { createLeadSubscriptions } from './lead-subscriptions.ts'
 import { createDestinationMeasurement, createQueueMeasurement } from './queue-measurement.ts'
-import { createWaitingClaims } from './waiting-claims.ts'
 import { createReadyRequests } from './webhook-requests.ts'
 
 interface DeliveryStores {
@@ -94,15 +93,11 @@ export function createDeliveryService(
       )
   }
 
-  function deliveriesMayBeDue() {
-    deliveryDispatch.announce()
-    waitingClaims.announce()
-  }
   bus.on('changed', (ids) => {
     deliveryDispatch.recall(ids)
-    if (ids.includes(deliveryWorkHint)) deliveriesMayBeDue()
+    if (ids.includes(deliveryWorkHint)) deliveryDispatch.announce()
   })
-  bus.on('gap', deliveriesMayBeDue)
+  bus.on('gap', () => deliveryDispatch.announce())
 
   const holds = createDeliveryHolds({ store: holdStore, subscriptions: subscriptionStore, announce, logger, now })
   const subscriptionDisabling = createSubscriptionDisabling({
@@ -124,7 +119,6 @@ export function createDeliveryService(
     random,
   })
   const deliveryDispatch = createDeliveryDispatch({ take: deliveryClaims.take, logger, now })
-  const waitingClaims = createWaitingClaims({ take: deliveryClaims.take, now })
   const intake = createDeliveryIntake({
     store: deliveryStore,
     dispatch: deliveryDispatch,
@@ -203,7 +197,6 @@ export function createDeliveryService(
     }),
     deliveryClaims,
     deliveryDispatch,
-    waitingClaims,
     deliveryResults: createDeliveryResults({
       queue,
       health: createDestinationHealth({ subscriptions: subscriptionStore, liveSubscriptions, subscriptionDisabling }),
@@ -221,10 +214,9 @@ export function createDeliveryService(
     deliverySettings: settings,
     deliveryRecoveries,
     liveSubscriptions,
-    /** Ends the waiting claims. Afterwards no worker gets a delivery. */
+    /** Afterwards no worker gets a delivery. */
     close() {
       deliveryDispatch.close()
-      waitingClaims.close()
       holds.close()
     },
     jobs: jobs.map((job) => createJob({ ...job, everyMs: reconcileEveryMs, logger })),

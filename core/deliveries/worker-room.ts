@@ -46,27 +46,17 @@ interface Usage {
 }
 
 /**
- * Creates the room of a worker. On a stream, each destination gets at most a third of the free
- * places, so that a few destinations that hang never use all places. Destinations that answer
- * quickly get more deliveries in advance. In a claim, the worker itself says how many deliveries
- * per destination it already has (`underWay`), and how many it takes in advance (`ahead`).
+ * Creates the room of a worker. Each destination gets at most a third of the free places, so that a
+ * few destinations that hang never use all places. Destinations that answer quickly get more
+ * deliveries in advance.
  */
-export function createWorkerRoom(options: {
-  limit: number
-  perDestination: number
-  ofStream?: boolean
-  underWay?: ReadonlyMap<string, number>
-  ahead?: ReadonlyMap<string, number>
-}): WorkerRoom {
-  const { ofStream = false, underWay = new Map(), ahead = new Map() } = options
+export function createWorkerRoom(options: { limit: number; perDestination: number }): WorkerRoom {
   let { limit, perDestination } = options
   let base = 0
   let extra = 0
   /** Whether the latest answer was quick, whichever destination sent it. */
   let isQuick = false
   const usages = new Map<string, Usage>()
-  for (const name of [...underWay.keys(), ...ahead.keys()])
-    usages.set(name, { base: underWay.get(name) ?? 0, extra: 0, ahead: ahead.get(name) ?? 0 })
   /** Destinations with due deliveries that the worker has no room for. */
   const waiting = new Set<string>()
 
@@ -77,7 +67,7 @@ export function createWorkerRoom(options: {
    */
   const aheadOf = ({ ahead }: Usage) => ahead ?? (isQuick && extra < limit / 2 ? 1 : 0)
   const freeBase = () => Math.max(0, limit - base)
-  const freeExtra = () => (ofStream ? aheadMaxInAll - extra : 0)
+  const freeExtra = () => aheadMaxInAll - extra
 
   function has(destination: string) {
     const { base, extra } = usages.get(destination) ?? newUsage()
@@ -86,9 +76,7 @@ export function createWorkerRoom(options: {
 
   function placesOf(usage: Usage) {
     const free = freeBase()
-    const share = ofStream
-      ? Math.min(perDestination, Math.max(1, Math.floor(free / 3)))
-      : perDestination + aheadOf(usage)
+    const share = Math.min(perDestination, Math.max(1, Math.floor(free / 3)))
     return {
       base: Math.max(0, Math.min(free, share - usage.base)),
       extra: Math.max(0, Math.min(freeExtra(), aheadOf(usage) - usage.extra)),

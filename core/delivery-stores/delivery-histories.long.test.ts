@@ -131,7 +131,7 @@ describe('deliveries', () => {
             const held = async (of: ClaimedDelivery | undefined) => {
               if (!of) return undefined
               const claims = [{ deliveryId, claimId: of.claimId }]
-              return (await workers[1]!.calls.renewClaims({ claims })).renewed[0]?.held
+              return (await workers[1]!.renew(claims))[0]
             }
             expect(await held(lost)).not.toBe(true)
             if (!claimed) return

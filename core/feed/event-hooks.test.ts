@@ -8,6 +8,7 @@ import { type DeliveryEventType, deliveryEvents, feedEventTypes } from '../../co
 import { standardSignature } from '../../contract/webhook-headers.ts'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { itLong } from '../../test/support/is-long.ts'
+import { claimDue, recordResults } from '../test/claims.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { codeOf, issuesOf } from '../test/deliveries.ts'
 import { sendFromDyingCores } from '../test/dying-cores.ts'
@@ -33,12 +34,10 @@ async function scene(eventTypes: string[] = feedEventTypes) {
   const hooks = createClient(HookService, operator)
   const leads = createClient(LeadService, operator)
   const created = await hooks.createHook({ destinationUrl, eventTypes })
-  const worker = createClient(LeadService, await transport(['deliveries:work']))
-  const claim = async () =>
-    (await worker.claimDeliveries({ workerId: 'w', limit: 100, perDestination: 100 })).deliveries
+  const claim = () => claimDue(cores.core)
   const finish = ({ deliveryId, attemptId, claimId }: ClaimedDelivery, status: number) => {
     const outcome = { case: 'response' as const, value: { status } }
-    return worker.recordAttempts({ results: [{ deliveryId, attemptId, claimId, outcome }] })
+    return recordResults(cores.core, [{ deliveryId, attemptId, claimId, outcome }])
   }
   /** Sends the deliveries that wait for the hook. Returns their verified bodies. */
   async function sent(status = 200) {

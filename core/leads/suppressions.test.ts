@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import type { SessionContent } from '../sessions/model.ts'
+import { claimDue } from '../test/claims.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
@@ -33,16 +34,7 @@ const capture = (fields: Record<string, string>, conversationId?: string) =>
 
 const deliveriesOf = (leadId: string) => cores.core.deliveries.listAttempts({ leadId }, { subject: 'desk' })
 
-const claim = (core = cores.core) =>
-  core.waitingClaims.claim({
-    workerId: 'worker',
-    limit: 100,
-    perDestination: 100,
-    underWay: new Map(),
-    waitMs: 0,
-    onlyNew: false,
-    signal: new AbortController().signal,
-  })
+const claim = (core = cores.core) => claimDue(core)
 
 describe('a suppressed person', () => {
   it('cannot submit a form or be captured as a lead on any core until the entry is removed, but can chat', async () => {

@@ -4,6 +4,7 @@ import { signAssertion } from '../../test/support/assertion.ts'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import { claimDue } from '../test/claims.ts'
 import { codeOf, hasFailed, type TestCores, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { site } from '../test/visitor-credentials.ts'
@@ -180,16 +181,7 @@ describe('a deletion', () => {
   itLong('of a subscription records the result of a running attempt and sends no other delivery', async () => {
     const shop = await newShop()
     const { core } = cores
-    const claim = () =>
-      core.waitingClaims.claim({
-        workerId: 'worker',
-        limit: 1,
-        perDestination: 10,
-        underWay: new Map(),
-        waitMs: 0,
-        onlyNew: false,
-        signal: new AbortController().signal,
-      })
+    const claim = () => claimDue(core, { limit: 1 })
     // Other destinations of this database are not part of the test.
     await core.database.collections.deliveries.deleteMany({ workspaceId: { $ne: shop.workspaceId } })
     const [under] = await claim()

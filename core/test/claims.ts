@@ -56,7 +56,7 @@ export async function claimDue(
 }
 
 /** Records results as a worker. Returns for each whether the worker still had the delivery. */
-export function recordResults(
+export async function recordResults(
   core: CoreContext,
   results: MessageInitShape<typeof AttemptResultSchema>[],
 ): Promise<boolean[]> {

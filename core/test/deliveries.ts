@@ -12,6 +12,7 @@ import { type CoreContext, createCoreContext } from '../context.ts'
 import type { Collections } from '../database/collections.ts'
 import type { Database } from '../database/database.ts'
 import { parseSecretKeys } from '../keys/keyring.ts'
+import { claimDue, recordResults } from './claims.ts'
 import { openStream } from './delivery-stream.ts'
 import { openTestDatabase } from './open-test-database.ts'
 import { transportTo } from './transports.ts'
@@ -131,23 +132,8 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     },
 
     async worker(core = cores[0]!, workerId = 'worker') {
-      const calls = await client(core, ['deliveries:work'])
-      const claim = async (
-        more: {
-          limit?: number
-          perDestination?: number
-          underWay?: Record<string, number>
-          waitMs?: number
-          onlyNew?: boolean
-        } = {},
-        signal?: AbortSignal,
-      ) =>
-        (
-          await calls.claimDeliveries(
-            { workerId, limit: 100, perDestination: 100, ...more },
-            signal ? { signal } : undefined,
-          )
-        ).deliveries
+      const claim = (more: Parameters<typeof claimDue>[1] = {}) => claimDue(core, { workerId, ...more })
+      const record = (results: Parameters<typeof recordResults>[1]) => recordResults(core, results)
       const answer = async (
         { deliveryId, attemptId, claimId }: ClaimedDelivery,
         status: number,
@@ -155,28 +141,24 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       ) => {
         const value = { status, ...(retryAfterMs === undefined ? {} : { retryAfterMs: BigInt(retryAfterMs) }) }
         const outcome = { case: 'response' as const, value }
-        const { recorded } = await calls.recordAttempts({
-          results: [{ deliveryId, attemptId, claimId, durationMs: 12, outcome }],
-        })
-        return recorded[0]?.counted
+        return (await record([{ deliveryId, attemptId, claimId, durationMs: 12, outcome }]))[0]
       }
       return {
-        calls,
         claim,
+        record,
+        renew: core.deliveryClaims.renew,
         answer,
         /**
          * Records a result with this HTTP status for each delivery, in one call. Returns how many
          * results were recorded.
          */
         async answerAll(claimed: ClaimedDelivery[], status: number) {
+          const outcome = { case: 'response' as const, value: { status } }
           const results = claimed.map(({ deliveryId, attemptId, claimId }) => ({
-            deliveryId,
-            attemptId,
-            claimId,
-            outcome: { case: 'response' as const, value: { status } },
+            ...{ deliveryId, attemptId, claimId },
+            outcome,
           }))
-          const { recorded } = await calls.recordAttempts({ results })
-          return recorded.filter(({ counted }) => counted).length
+          return (await record(results)).filter(Boolean).length
         },
         /**
          * Claims all due deliveries and records a result with this HTTP status for each. Returns

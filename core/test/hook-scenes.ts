@@ -6,6 +6,7 @@ import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import { claimDue, recordResults } from './claims.ts'
 import type { TestCores, TestVisitor } from './cores.ts'
 import { transportTo } from './transports.ts'
 import { placesOfTexts } from './visitor-marks.ts'
@@ -32,7 +33,6 @@ export async function newHookScene(cores: TestCores) {
   const hooks = createClient(HookService, operator)
   const leads = createClient(LeadService, operator)
   const { hookId } = await hooks.createHook({ destinationUrl, eventTypes: ['message.visitor'] })
-  const worker = await workerOn(cores.core)
   const secret = `slip${++scenes}ofthetongue`
   const scene = {
     workspaceId,
@@ -45,13 +45,11 @@ export async function newHookScene(cores: TestCores) {
     claim: (destination = hookId) =>
       until('a delivery', async () => {
         await Promise.all(cores.cores.map((core) => core.flushFeed()))
-        const { deliveries } = await worker.claimDeliveries({ workerId: 'w', limit: 100, perDestination: 100 })
-        return deliveries.find((each) => each.destination === destination)
+        return (await claimDue(cores.core)).find((each) => each.destination === destination)
       }),
     async finish({ deliveryId, attemptId, claimId }: ClaimedDelivery, status: number, text?: string) {
       const outcome = { case: 'response' as const, value: { status, ...(text !== undefined && { text }) } }
-      const results = [{ deliveryId, attemptId, claimId, outcome }]
-      expect((await worker.recordAttempts({ results })).recorded[0]?.counted).toBe(true)
+      expect(await recordResults(cores.core, [{ deliveryId, attemptId, claimId, outcome }])).toEqual([true])
     },
     say: async (core: CoreContext = cores.core) => {
       const { credentials } = scene.visitor

@@ -1,3 +1,4 @@
+import { claimDue } from './claims.ts'
 import type { TestCores } from './cores.ts'
 import type { Clients } from './operator-clients.ts'
 import { site } from './visitor-credentials.ts'
@@ -80,15 +81,7 @@ export async function failedScene(cores: TestCores): Promise<Scene> {
   const idempotencyKey = name.replace(' ', '-')
   const { attempt } = await core.deliveries.createAttempt({ leadId, subscriptionId, idempotencyKey }, desk)
   const { attemptId, deliveryId } = attempt
-  const claimed = await core.waitingClaims.claim({
-    workerId: 'worker',
-    limit: 1000,
-    perDestination: 100,
-    underWay: new Map(),
-    waitMs: 0,
-    onlyNew: false,
-    signal: new AbortController().signal,
-  })
+  const claimed = await claimDue(core, { limit: 1000 })
   const result = { durationMs: 1, facts: { status: 400 } }
   await core.deliveryResults.record(
     claimed.map(({ deliveryId, attemptId, claimId }) => ({ deliveryId, attemptId, claimId, ...result })),

@@ -3,6 +3,7 @@ import { Code, ConnectError, createClient, type Transport } from '@connectrpc/co
 import { createConnectTransport } from '@connectrpc/connect-node'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { scope } from '#proto/access/v1/access_pb.js'
+import { EventsService } from '#proto/events/v1/events_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { connectCores } from '../../core-client/connect-cores.ts'
@@ -78,7 +79,7 @@ describe('a unary call', () => {
   const origin = 'https://a.example'
   let headers: { authorization: string }
   beforeAll(async () => {
-    headers = { authorization: await bearer('visitors:act', 'deliveries:work') }
+    headers = { authorization: await bearer('visitors:act', 'leads:write', 'events:read') }
   })
 
   /** A TCP proxy in front of the core, and a client that calls through it. */
@@ -159,19 +160,19 @@ describe('a unary call', () => {
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['ok']))
   })
 
-  /** A core whose claims wait until their signal aborts. */
+  /** A core whose feed is read until the signal of the call aborts. */
   async function startWaiting() {
     const called = Promise.withResolvers<AbortSignal>()
-    const waitingClaims = {
-      ...cores.core.waitingClaims,
-      async claim({ signal }: { signal: AbortSignal }) {
+    const feedReader = {
+      ...cores.core.feedReader,
+      async read(_query: unknown, { signal }: { signal: AbortSignal }) {
         called.resolve(signal)
         await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
-        return []
+        return { events: [], cursor: 'end' }
       },
-    } as unknown as CoreContext['waitingClaims']
-    const { url, close } = await serve({ ...cores.core, waitingClaims })
-    return { client: createClient(LeadService, connect(url)), called: called.promise, close }
+    } as unknown as CoreContext['feedReader']
+    const { url, close } = await serve({ ...cores.core, feedReader })
+    return { client: createClient(EventsService, connect(url)), called: called.promise, close }
   }
 
   const reasonOf = async (called: Promise<AbortSignal>) => {
@@ -183,16 +184,16 @@ describe('a unary call', () => {
   it('is cancelled in the core when the caller cancels it', async () => {
     const { client, called } = await startWaiting()
     const stop = new AbortController()
-    const claimed = codeOf(client.claimDeliveries({ workerId: 'w' }, { headers, signal: stop.signal }))
+    const answered = codeOf(client.listEvents({ workspaceId: cores.workspaceId }, { headers, signal: stop.signal }))
     await called
     stop.abort()
-    expect([await claimed, await reasonOf(called)]).toEqual(['Canceled', 'Canceled'])
+    expect([await answered, await reasonOf(called)]).toEqual(['Canceled', 'Canceled'])
   })
 
   it('is cancelled in the core at its deadline', async () => {
     const { client, called } = await startWaiting()
-    const claimed = codeOf(client.claimDeliveries({ workerId: 'w' }, { headers, timeoutMs: 100 }))
-    expect([await claimed, await reasonOf(called)]).toEqual([
+    const answered = codeOf(client.listEvents({ workspaceId: cores.workspaceId }, { headers, timeoutMs: 100 }))
+    expect([await answered, await reasonOf(called)]).toEqual([
       'DeadlineExceeded',
       expect.stringMatching(/^(Canceled|DeadlineExceeded)$/),
     ])
@@ -200,10 +201,10 @@ describe('a unary call', () => {
 
   it('that waits for work is answered when the core stops', async () => {
     const { client, called, close } = await startWaiting()
-    const claimed = client.claimDeliveries({ workerId: 'w' }, { headers })
+    const answered = client.listEvents({ workspaceId: cores.workspaceId }, { headers })
     await called
     await close()
-    expect((await claimed).deliveries).toEqual([])
+    expect(await answered).toMatchObject({ cursor: 'end' })
   })
 
   itLong('is never lost when its core stops, even if it must not be repeated', async () => {
@@ -216,11 +217,8 @@ describe('a unary call', () => {
     const outcomes: string[] = []
     const callers = Array.from({ length: 16 }, async (_, index) => {
       while (!isOver) {
-        outcomes.push(
-          await codeOf(
-            client.claimDeliveries({ workerId: `w${index}`, limit: 1, perDestination: 1, waitMs: 0 }, { headers }),
-          ),
-        )
+        const lead = { workspaceId: cores.workspaceId, source: 'test', fields: {} }
+        outcomes.push(await codeOf(client.captureLead(lead, { headers })))
         await new Promise((resolve) => setTimeout(resolve, index))
       }
     })

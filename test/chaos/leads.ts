@@ -86,8 +86,23 @@ export async function reportTooLate({ service, recorder, random, draining }: Cli
     recorder.add({ kind: 'claim lost', deliveryId, claimId })
     const outcome = { case: 'response' as const, value: { status: 200 } }
     const result = { deliveryId, attemptId, claimId, durationMs: 1, outcome }
-    const { recorded } = await random.pick(workers).recordAttempts({ results: [result] }, options)
-    recorder.add({ kind: 'late result', claimId, counted: recorded[0]?.counted ?? false })
+    const late = new AbortController()
+    async function* report() {
+      yield { workerId: 'late', room: { limit: 0, perDestination: 1 }, results: [result] }
+      await once(late.signal, 'abort')
+    }
+    try {
+      for await (const { recorded } of random
+        .pick(workers)
+        .workDeliveries(report(), { ...options, signal: late.signal })) {
+        const [state] = recorded
+        if (!state) continue
+        recorder.add({ kind: 'late result', claimId, counted: state.held })
+        return
+      }
+    } finally {
+      late.abort()
+    }
   }
 
   async function isClaimLost(deliveryId: string, attemptId: string, claimId: string): Promise<boolean> {

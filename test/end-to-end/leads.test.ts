@@ -9,10 +9,12 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { createKeyring, parseSecretKeys } from '../../core/keys/keyring.ts'
+import { openStream } from '../../core/test/delivery-stream.ts'
 import { createAccess } from '../../core/workspaces/access.ts'
 import { operatorScopes } from '../../core/workspaces/workspace-sessions.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { testDatabase } from '../support/test-database.ts'
+import { until } from '../support/until.ts'
 
 const database = testDatabase()
 // With an IP address, the core does not look up the host. Nothing is sent to this address, because
@@ -126,16 +128,11 @@ describe('a delivery attempt', () => {
   })
 })
 
-/** Claims due deliveries like a worker and reports a 422 for this attempt. */
+/** Takes due deliveries like a worker and reports a 422 for this attempt. */
 async function failAtWorker(attemptId: string) {
-  for (let round = 0; round < 20; round += 1) {
-    const { deliveries } = await worker.claimDeliveries({ workerId: 'w', limit: 100, perDestination: 100, waitMs: 500 })
-    const found = deliveries.find((delivery) => delivery.attemptId === attemptId)
-    if (!found) continue
-    const { deliveryId, claimId } = found
-    const outcome = { case: 'response' as const, value: { status: 422 } }
-    await worker.recordAttempts({ results: [{ deliveryId, attemptId, claimId, durationMs: 5, outcome }] })
-    return
-  }
-  throw new Error('the delivery did not become due')
+  const stream = await openStream(worker)
+  const found = await until('the delivery', () => stream.received().find((each) => each.attemptId === attemptId))
+  stream.answer([found], 422)
+  await until('the record', () => stream.recorded().some(({ held }) => held))
+  stream.leave()
 }

@@ -79,8 +79,6 @@ export async function newFixtures(stack: RunningStack): Promise<Fixtures> {
     state: ['read', 'started', 1, 2],
     locale: ['en', 'de-AT'],
     limit: [1, 50],
-    // ClaimDeliveries calls must return immediately instead of waiting for deliveries.
-    waitMs: [0],
   }
   return { origin, accessGrant, known, serviceTokens, workspaceSession, picture: imageOf('image/png', 500) }
 }

@@ -37,7 +37,7 @@ export async function* workDeliveries(
   signal: AbortSignal,
 ): AsyncGenerator<WorkDeliveriesResponse> {
   const gone = new AbortController()
-  const room = createWorkerRoom({ limit: 0, perDestination: 1, ofStream: true })
+  const room = createWorkerRoom({ limit: 0, perDestination: 1 })
   /** Destinations of the deliveries on this stream that have no result yet. */
   const sent = new Map<string, string>()
   let unsent: ClaimedDelivery[] = []

@@ -785,84 +785,6 @@ export declare type ClaimState = Message<"service.lead.v1.ClaimState"> & {
 export declare const ClaimStateSchema: GenMessage<ClaimState>;
 
 /**
- * @generated from message service.lead.v1.ClaimDeliveriesRequest
- */
-export declare type ClaimDeliveriesRequest = Message<"service.lead.v1.ClaimDeliveriesRequest"> & {
-  /**
-   * Identifies the worker in its claims: 1 to 64 characters.
-   *
-   * @generated from field: string worker_id = 1;
-   */
-  workerId: string;
-
-  /**
-   * Maximum number of deliveries: 1 to 1,000.
-   *
-   * @generated from field: uint32 limit = 2;
-   */
-  limit: number;
-
-  /**
-   * Maximum number of deliveries per destination, including deliveries in progress.
-   *
-   * @generated from field: uint32 per_destination = 3;
-   */
-  perDestination: number;
-
-  /**
-   * Number of the worker's deliveries in progress, by `destination`.
-   *
-   * @generated from field: map<string, uint32> under_way = 4;
-   */
-  underWay: { [key: string]: number };
-
-  /**
-   * How long the call waits if nothing is due: 0 to 30,000 ms.
-   *
-   * @generated from field: uint32 wait_ms = 5;
-   */
-  waitMs: number;
-
-  /**
-   * If true, the call waits and returns nothing. Workers of the previous release keep one call of this
-   * kind open per core.
-   *
-   * @generated from field: bool only_new = 6;
-   */
-  onlyNew: boolean;
-
-  /**
-   * Number of deliveries that the worker claims in advance, by `destination`. It is added to
-   * `per_destination`, for destinations that answer quickly. At most 1,000 each.
-   *
-   * @generated from field: map<string, uint32> ahead = 7;
-   */
-  ahead: { [key: string]: number };
-};
-
-/**
- * Describes the message service.lead.v1.ClaimDeliveriesRequest.
- * Use `create(ClaimDeliveriesRequestSchema)` to create a new message.
- */
-export declare const ClaimDeliveriesRequestSchema: GenMessage<ClaimDeliveriesRequest>;
-
-/**
- * @generated from message service.lead.v1.ClaimDeliveriesResponse
- */
-export declare type ClaimDeliveriesResponse = Message<"service.lead.v1.ClaimDeliveriesResponse"> & {
-  /**
-   * @generated from field: repeated service.lead.v1.ClaimedDelivery deliveries = 1;
-   */
-  deliveries: ClaimedDelivery[];
-};
-
-/**
- * Describes the message service.lead.v1.ClaimDeliveriesResponse.
- * Use `create(ClaimDeliveriesResponseSchema)` to create a new message.
- */
-export declare const ClaimDeliveriesResponseSchema: GenMessage<ClaimDeliveriesResponse>;
-
-/**
  * A signed request. Before the worker sends it, the worker must check that the destination's
  * address is allowed.
  *
@@ -953,24 +875,6 @@ export declare type ClaimedDelivery = Message<"service.lead.v1.ClaimedDelivery">
 export declare const ClaimedDeliverySchema: GenMessage<ClaimedDelivery>;
 
 /**
- * @generated from message service.lead.v1.RenewClaimsRequest
- */
-export declare type RenewClaimsRequest = Message<"service.lead.v1.RenewClaimsRequest"> & {
-  /**
-   * Claims to renew: at most 1,000.
-   *
-   * @generated from field: repeated service.lead.v1.HeldClaim claims = 1;
-   */
-  claims: HeldClaim[];
-};
-
-/**
- * Describes the message service.lead.v1.RenewClaimsRequest.
- * Use `create(RenewClaimsRequestSchema)` to create a new message.
- */
-export declare const RenewClaimsRequestSchema: GenMessage<RenewClaimsRequest>;
-
-/**
  * @generated from message service.lead.v1.HeldClaim
  */
 export declare type HeldClaim = Message<"service.lead.v1.HeldClaim"> & {
@@ -990,61 +894,6 @@ export declare type HeldClaim = Message<"service.lead.v1.HeldClaim"> & {
  * Use `create(HeldClaimSchema)` to create a new message.
  */
 export declare const HeldClaimSchema: GenMessage<HeldClaim>;
-
-/**
- * @generated from message service.lead.v1.RenewClaimsResponse
- */
-export declare type RenewClaimsResponse = Message<"service.lead.v1.RenewClaimsResponse"> & {
-  /**
-   * One entry per claim, in the order of the claims.
-   *
-   * @generated from field: repeated service.lead.v1.RenewedClaim renewed = 1;
-   */
-  renewed: RenewedClaim[];
-};
-
-/**
- * Describes the message service.lead.v1.RenewClaimsResponse.
- * Use `create(RenewClaimsResponseSchema)` to create a new message.
- */
-export declare const RenewClaimsResponseSchema: GenMessage<RenewClaimsResponse>;
-
-/**
- * @generated from message service.lead.v1.RenewedClaim
- */
-export declare type RenewedClaim = Message<"service.lead.v1.RenewedClaim"> & {
-  /**
-   * False if another worker has taken over the delivery, or if the claim is too old to renew. The
-   * worker may still report its result.
-   *
-   * @generated from field: bool held = 1;
-   */
-  held: boolean;
-};
-
-/**
- * Describes the message service.lead.v1.RenewedClaim.
- * Use `create(RenewedClaimSchema)` to create a new message.
- */
-export declare const RenewedClaimSchema: GenMessage<RenewedClaim>;
-
-/**
- * @generated from message service.lead.v1.RecordAttemptsRequest
- */
-export declare type RecordAttemptsRequest = Message<"service.lead.v1.RecordAttemptsRequest"> & {
-  /**
-   * Results to record: at most 1,000.
-   *
-   * @generated from field: repeated service.lead.v1.AttemptResult results = 1;
-   */
-  results: AttemptResult[];
-};
-
-/**
- * Describes the message service.lead.v1.RecordAttemptsRequest.
- * Use `create(RecordAttemptsRequestSchema)` to create a new message.
- */
-export declare const RecordAttemptsRequestSchema: GenMessage<RecordAttemptsRequest>;
 
 /**
  * @generated from message service.lead.v1.AttemptResult
@@ -1183,42 +1032,6 @@ export declare type AttemptReleased = Message<"service.lead.v1.AttemptReleased">
  * Use `create(AttemptReleasedSchema)` to create a new message.
  */
 export declare const AttemptReleasedSchema: GenMessage<AttemptReleased>;
-
-/**
- * @generated from message service.lead.v1.RecordAttemptsResponse
- */
-export declare type RecordAttemptsResponse = Message<"service.lead.v1.RecordAttemptsResponse"> & {
-  /**
-   * One entry per result, in the order of the results.
-   *
-   * @generated from field: repeated service.lead.v1.RecordedAttempt recorded = 1;
-   */
-  recorded: RecordedAttempt[];
-};
-
-/**
- * Describes the message service.lead.v1.RecordAttemptsResponse.
- * Use `create(RecordAttemptsResponseSchema)` to create a new message.
- */
-export declare const RecordAttemptsResponseSchema: GenMessage<RecordAttemptsResponse>;
-
-/**
- * @generated from message service.lead.v1.RecordedAttempt
- */
-export declare type RecordedAttempt = Message<"service.lead.v1.RecordedAttempt"> & {
-  /**
-   * False if the result was ignored because another worker has claimed the delivery.
-   *
-   * @generated from field: bool counted = 1;
-   */
-  counted: boolean;
-};
-
-/**
- * Describes the message service.lead.v1.RecordedAttempt.
- * Use `create(RecordedAttemptSchema)` to create a new message.
- */
-export declare const RecordedAttemptSchema: GenMessage<RecordedAttempt>;
 
 /**
  * Status of a delivery and of its latest attempt. The public name is the lower-case value name:

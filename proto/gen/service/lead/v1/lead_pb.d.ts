@@ -8,7 +8,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { VisitorCredentials } from "../../session/v1/visitor_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { ClaimDeliveriesRequestSchema, ClaimDeliveriesResponseSchema, CreateDeliveryAttemptRequestSchema, CreateDeliveryAttemptResponseSchema, ListDeliveriesRequestSchema, ListDeliveriesResponseSchema, ListDeliveryAttemptsRequestSchema, ListDeliveryAttemptsResponseSchema, RecordAttemptsRequestSchema, RecordAttemptsResponseSchema, RecoverDeliveriesRequestSchema, RecoverDeliveriesResponseSchema, RenewClaimsRequestSchema, RenewClaimsResponseSchema, RetryDeliveryAttemptRequestSchema, RetryDeliveryAttemptResponseSchema, SendTestDeliveryRequestSchema, SendTestDeliveryResponseSchema, WorkDeliveriesRequestSchema, WorkDeliveriesResponseSchema } from "./delivery_pb.js";
+import type { CreateDeliveryAttemptRequestSchema, CreateDeliveryAttemptResponseSchema, ListDeliveriesRequestSchema, ListDeliveriesResponseSchema, ListDeliveryAttemptsRequestSchema, ListDeliveryAttemptsResponseSchema, RecoverDeliveriesRequestSchema, RecoverDeliveriesResponseSchema, RetryDeliveryAttemptRequestSchema, RetryDeliveryAttemptResponseSchema, SendTestDeliveryRequestSchema, SendTestDeliveryResponseSchema, WorkDeliveriesRequestSchema, WorkDeliveriesResponseSchema } from "./delivery_pb.js";
 import type { ActivateSubscriptionSecretRequestSchema, ActivateSubscriptionSecretResponseSchema, CreateSubscriptionRequestSchema, CreateSubscriptionResponseSchema, DeleteSubscriptionRequestSchema, DeleteSubscriptionResponseSchema, GetSubscriptionRequestSchema, GetSubscriptionResponseSchema, ListSubscriptionsRequestSchema, ListSubscriptionsResponseSchema, RotateSubscriptionSecretRequestSchema, RotateSubscriptionSecretResponseSchema, UpdateSubscriptionRequestSchema, UpdateSubscriptionResponseSchema } from "./subscription_pb.js";
 
 /**
@@ -437,41 +437,6 @@ export declare const LeadService: GenService<{
     methodKind: "bidi_streaming";
     input: typeof WorkDeliveriesRequestSchema;
     output: typeof WorkDeliveriesResponseSchema;
-  },
-  /**
-   * For delivery workers of the previous release, which claim due deliveries call by call. New
-   * workers use WorkDeliveries.
-   * Errors: ValidationFailed.
-   *
-   * @generated from rpc service.lead.v1.LeadService.ClaimDeliveries
-   */
-  claimDeliveries: {
-    methodKind: "unary";
-    input: typeof ClaimDeliveriesRequestSchema;
-    output: typeof ClaimDeliveriesResponseSchema;
-  },
-  /**
-   * For delivery workers: renews the leases of claimed deliveries. The response says which claims
-   * were not renewed. A claim can be renewed for a limited time only, see ClaimedDelivery. Errors:
-   * ValidationFailed.
-   *
-   * @generated from rpc service.lead.v1.LeadService.RenewClaims
-   */
-  renewClaims: {
-    methodKind: "unary";
-    input: typeof RenewClaimsRequestSchema;
-    output: typeof RenewClaimsResponseSchema;
-  },
-  /**
-   * For delivery workers: records the results of claimed deliveries in a batch. Errors:
-   * ValidationFailed.
-   *
-   * @generated from rpc service.lead.v1.LeadService.RecordAttempts
-   */
-  recordAttempts: {
-    methodKind: "unary";
-    input: typeof RecordAttemptsRequestSchema;
-    output: typeof RecordAttemptsResponseSchema;
   },
   /**
    * Creates a lead subscription. One that maps fields or sends leads by itself needs the scope

@@ -1,0 +1,68 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parseSync, Visitor } from 'vite'
+
+const root = join(import.meta.dirname, '../..')
+
+/**
+ * The most that each side may weigh: lines of all product files, and tokens of its TypeScript. To raise a
+ * limit, write a line in docs/decisions.md that says what the product gets for it. To lower one is always
+ * right. The aims are 43,500 lines for the server and 26,000 for the browser.
+ */
+const sides = {
+  server: {
+    folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'dev', 'admin'],
+    limits: { lines: 0, tokens: 0 },
+  },
+  browser: {
+    folders: ['widget', 'console', 'browser', 'webhooks'],
+    limits: { lines: 0, tokens: 0 },
+  },
+}
+
+const isProduct = (path: string) =>
+  !/\.test\.tsx?$|(^|\/)(test|gen|dist|released|node_modules)\/|^(contract\/event-list|webhooks\/src\/event-kinds)\.ts$/.test(
+    path,
+  )
+
+/** A word, a number or one operator. Other tokens are taken from the syntax tree. */
+const word = /[\p{ID_Start}\p{N}$_#@][\p{ID_Continue}$]*|[=!]==?|=>|\?\?=?|\?\.|&&=?|\|\|=?|\*\*=?|\.{3}|[-+*/%<>&|^]=?|\S/gu
+
+/** Counts the tokens of a file without its comments and imports. A literal is one token. */
+function tokensIn(path: string, source: string): number {
+  const { program, comments, errors } = parseSync(path, source)
+  if (errors[0]) throw new Error(`${path}: ${errors[0].message}`)
+  const literals: { start: number; end: number }[] = []
+  const literal = (node: { start: number; end: number }) => void literals.push(node)
+  new Visitor({ Literal: literal, TemplateElement: literal, JSXText: literal }).visit(program)
+  const imports = program.body.filter(({ type }) => type === 'ImportDeclaration')
+  const left = [...source]
+  for (const { start, end } of [...literals, ...comments, ...imports]) left.fill(' ', start, end)
+  const inImports = literals.filter(({ start }) => imports.some((each) => each.start <= start && start < each.end))
+  return (left.join('').match(word)?.length ?? 0) + literals.length - inImports.length
+}
+
+function weightOf(folders: string[]) {
+  const paths = globSync(`{${folders.join(',')}}/**/*.{ts,tsx,js,mjs,css,proto,html}`, { cwd: root }).filter(isProduct)
+  const files = paths.map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
+  return {
+    lines: files.reduce((sum, { text }) => sum + text.split('\n').length - 1, 0),
+    tokens: files
+      .filter(({ path }) => /\.tsx?$/.test(path))
+      .reduce((sum, { path, text }) => sum + tokensIn(path, text), 0),
+  }
+}
+
+describe('the product', () => {
+  it.each(Object.entries(sides))('on the side of the %s is not heavier than its limits', (_, { folders, limits }) => {
+    const { lines, tokens } = weightOf(folders)
+    expect(lines, 'lines; raise the limit only with a line in docs/decisions.md').toBeLessThanOrEqual(limits.lines)
+    expect(tokens, 'tokens; raise the limit only with a line in docs/decisions.md').toBeLessThanOrEqual(limits.tokens)
+  })
+
+  it('is counted without comments and imports, and with each literal once', () => {
+    const source = "import a from 'a'\n// no\nconst b = `x ${a.c} y` /* no */ + 'a b' + /a b/u\n"
+    expect(tokensIn('a.ts', source)).toBe('const b = ` "x " ${ a . c } " y" ` + "a b" + /a b/u'.split(' ').length - 2)
+  })
+})
