@@ -122,20 +122,6 @@ describe('the internal services', () => {
     },
   )
 
-  it('tell a gateway of v0.2.0 that they have no link, so that it sends its calls over HTTP/2', async () => {
-    const session = connect(baseUrl)
-    const call = session.request({
-      ':method': 'POST',
-      ':path': '/service.link.v1.LinkService/Link',
-      'content-type': 'application/connect+proto',
-      authorization: `Bearer ${await token('visitors:act')}`,
-    })
-    // Connect's client reads 404 as `unimplemented`.
-    const [headers] = await once(call, 'response')
-    expect(headers[':status']).toBe(404)
-    session.destroy()
-  })
-
   it('respond to liveness and readiness probes', async () => {
     expect((await fetch(`${baseUrl}/livez`)).status).toBe(200)
     expect((await fetch(`${baseUrl}/readyz`)).status).toBe(200)

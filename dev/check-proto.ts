@@ -1,7 +1,8 @@
 /**
  * Checks the internal contract: `npm run verify -- proto`.
  * The generated code must be current, the protos must pass the linter, and no change may break callers
- * of the last release, which a release stores in proto/released.binpb.
+ * of the last release, which a release stores in proto/released.binpb. Before the first release, this file has the
+ * protos of the baseline.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -67,9 +68,9 @@ const releasedIsRecorded = (root: string): Outcome => {
   const digest = createHash('sha256')
     .update(readFileSync(join(root, released)))
     .digest('hex')
-  const { version, sha256 } = releases.at(-1) ?? { version: 'no release', sha256: {} as Release['sha256'] }
-  const output = `${released} is not that of ${version} in releases.json.`
-  return { ok: sha256['protos.binpb'] === digest, output }
+  const last = releases.at(-1)
+  const output = `${released} is not that of ${last?.version} in releases.json.`
+  return { ok: last === undefined || last.sha256['protos.binpb'] === digest, output }
 }
 
 const filesIn = (folder: string): Map<string, string> => {

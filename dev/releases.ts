@@ -40,7 +40,7 @@ export async function upgradableReleases(root: string, version: string): Promise
 }
 
 /**
- * Returns the commit of a release, named `0.2.0` or `v0.2.0`, or of any other name that Git knows.
+ * Returns the commit of a release, named `1.0.0` or `v1.0.0`, or of any other name that Git knows.
  *
  * @throws Error if this clone does not have the commit
  */

@@ -1,6 +1,6 @@
-// `npm run make -- release 0.2.0`: makes a release from a clean worktree. Sets the version, dates the
+// `npm run make -- release 1.0.0-rc`: makes a release from a clean worktree. Sets the version, dates the
 // changelog, keeps the protos and the widget's files as released, and commits. Writes the tarballs, the
-// bill of materials and their checksums into `dist/release/0.2.0`. Records the release in
+// bill of materials and their checksums into `dist/release/1.0.0-rc`. Records the release in
 // `releases.json`; a second commit adds the hash of the first one.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -25,7 +25,11 @@ async function edit(path: string, change: (text: string) => string) {
 }
 
 const today = new Date().toISOString().slice(0, 10)
-const numbersOf = (version: string) => version.split('.').map(Number)
+/** A release candidate comes before its release. */
+const numbersOf = (version: string) => [
+  ...version.replace('-rc', '').split('.').map(Number),
+  version.endsWith('-rc') ? 0 : 1,
+]
 
 function isLater(next: string, current: string): boolean {
   const [one, other] = [numbersOf(next), numbersOf(current)]
@@ -34,7 +38,8 @@ function isLater(next: string, current: string): boolean {
 }
 
 async function requireReleasable(version: string, current: string) {
-  if (!/^\d+\.\d+\.\d+$/.test(version)) throw new Error('npm run make -- release VERSION, for example 0.2.0')
+  if (!/^\d+\.\d+\.\d+(-rc)?$/.test(version))
+    throw new Error('npm run make -- release VERSION, for example 1.0.0 or 1.0.0-rc')
   if (!isLater(version, current)) throw new Error(`${version} is not later than ${current}`)
   if ((await run('git', 'status', '--porcelain')) !== '') throw new Error('Commit or stash your changes first.')
   const [, unreleased = ''] =

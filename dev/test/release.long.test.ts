@@ -43,6 +43,7 @@ test('a release needs a later version, a changelog and a clean worktree', async 
   const refusal = (version: string) => release(version).catch(({ stderr }) => stderr)
   expect(await refusal('0.0.9')).toContain('is not later than')
   expect(await refusal('next')).toContain('npm run make -- release VERSION')
+  expect(await refusal('0.2.0-rc')).toContain('is not later than')
   await appendFile(join(copy, 'README.md'), 'a change\n')
   expect(await refusal('9.0.0')).toContain('Commit or stash')
   await git('checkout', '--quiet', '.')

@@ -12,7 +12,7 @@ const releases = await readReleases(root)
 
 it('each version of the changelog is a recorded release', () => {
   const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8')
-  const described = [...changelog.matchAll(/^## (\d+\.\d+\.\d+) - (\S+)$/gm)].map(([, version, date]) => ({
+  const described = [...changelog.matchAll(/^## (\d+\.\d+\.\d+(?:-rc)?) - (\S+)$/gm)].map(([, version, date]) => ({
     version,
     date,
   }))

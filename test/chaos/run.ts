@@ -32,8 +32,6 @@ export interface RunOptions {
   say: (line: string) => void
   /** Folder of the source that the service starts with. Default: this checkout. */
   root?: string
-  /** False for a source without an event feed. */
-  hasFeed?: boolean
   /** Database to use instead of an engine of this run. */
   database?: TestDatabase
   /** The replica set of `database`, if it is simulated. */
@@ -94,7 +92,7 @@ export async function runChaos({
  * Runs clients until `disturb` has ended and the service has recovered. Then checks the guarantees.
  */
 export async function runWith(
-  { seed, arrivalSeconds, visitors: visitorCount, say, root, hasFeed = true, database, replicaSet }: RunOptions,
+  { seed, arrivalSeconds, visitors: visitorCount, say, root, database, replicaSet }: RunOptions,
   disturb: (service: Service, random: Random, recorder: Recorder) => Promise<void>,
 ): Promise<Report> {
   const random = createRandom(seed)
@@ -136,9 +134,8 @@ export async function runWith(
       answerVisitors(context, 'ada', () => visitors),
       answerVisitors(context, 'bob', () => visitors),
       captureLeads(context, workspaceId),
-      ...(hasFeed
-        ? [readFeed(context, 'conversations', service.demo.workspaceId), readFeed(context, 'leads', workspaceId)]
-        : []),
+      readFeed(context, 'conversations', service.demo.workspaceId),
+      readFeed(context, 'leads', workspaceId),
       revokeSessions(context, 'leaver'),
       deleteSites(context, 'site'),
       reportTooLate(context, db),

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Report, runWith } from '../chaos/run.ts'
 import type { Part, Service } from '../chaos/service.ts'
@@ -40,9 +38,7 @@ export async function rehearse(options: {
     }
   }
 
-  // A release without an event feed leaves events out of it.
-  const hasFeed = existsSync(join(oldRoot, 'core/feed'))
-  const run = { seed, arrivalSeconds: 20, visitors, say, root: oldRoot, hasFeed }
+  const run = { seed, arrivalSeconds: 20, visitors, say, root: oldRoot }
   const report = await runWith(run, async (service) => {
     const { cores, gateways, workers } = service
     await delay(besideMs)

@@ -9,20 +9,27 @@ import { rehearsalFrom } from './config.ts'
 const run = promisify(execFile)
 export const presentRoot = join(import.meta.dirname, '../..')
 
+/** The commit from which upgrades are rehearsed until the first release. */
+const baseline = '6b87d089'
+
 /**
- * Returns the version of the last release, or undefined if there is none. The environment variable
- * `REHEARSAL_FROM` can name another version.
+ * Returns the version of the last release, or the baseline. The environment variable `REHEARSAL_FROM` can
+ * name another version.
  */
-export async function lastVersion(): Promise<string | undefined> {
-  return rehearsalFrom() ?? (await lastRelease(presentRoot))?.version
+export async function lastVersion(): Promise<string> {
+  return rehearsalFrom() ?? (await lastRelease(presentRoot))?.version ?? baseline
 }
 
-/** Returns the versions that can be upgraded to this source, oldest first; or the one of `REHEARSAL_FROM`. */
+/**
+ * Returns the versions that can be upgraded to this source, oldest first, or the baseline; or the one of
+ * `REHEARSAL_FROM`.
+ */
 export async function upgradableVersions(): Promise<string[]> {
   const named = rehearsalFrom()
   if (named !== undefined) return [named]
   const { version } = JSON.parse(await readFile(join(presentRoot, 'package.json'), 'utf8'))
-  return (await upgradableReleases(presentRoot, version)).map((release) => release.version)
+  const releases = await upgradableReleases(presentRoot, version)
+  return releases.length === 0 ? [baseline] : releases.map((release) => release.version)
 }
 
 /**
