@@ -8,6 +8,8 @@ export type EventCategory = 'informational' | 'security' | 'command'
 export const eventCategories = {
   'message.accepted': 'informational',
   'message.received': 'informational',
+  'message.grew': 'informational',
+  'message.completed': 'informational',
   'message.state.changed': 'informational',
   'message.redacted': 'informational',
   'typing.started': 'informational',

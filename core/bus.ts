@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import type { LogEnd, LogEvent } from './log-event.ts'
+import type { GrowingText, GrownPart, LogEnd, LogEvent } from './log-event.ts'
 
 /**
  * Passes events between the modules of one core process. Handlers run synchronously, in the order
@@ -13,6 +13,12 @@ export type Bus = EventEmitter<{
    * `event` is the event at `end`, if the other process sent it along.
    */
   advanced: [conversationId: string, end: LogEnd, event?: LogEvent]
+  /** This process accepted text of a message that grows. */
+  grew: [part: GrownPart]
+  /** Another process accepted text of a message that grows. */
+  grewElsewhere: [part: GrownPart]
+  /** Readers may now have more text of these messages. */
+  growing: [texts: GrowingText[]]
   /** This process or another process changed the stored state of the objects with these ids. */
   changed: [ids: string[]]
   /** Conversations or leads of a workspace were hidden, because they are erased or removed. */

@@ -110,6 +110,12 @@ export const coreSettings = defineSettings({
   REPLAY_WINDOW_EVENTS: integer(1_000, 1, 100_000, 'Maximum number of events that a stream replays.'),
   REPLAY_WINDOW_SECONDS: integer(86_400, 1, yearSeconds, 'Maximum age of events that a stream replays.'),
   TYPING_SECONDS: integer(8, 1, 60, 'Time after which typing ends without another event.'),
+  ANSWER_PAUSE_SECONDS: integer(
+    30,
+    1,
+    600,
+    'Time without an append after which a growing message of a bot is interrupted.',
+  ),
   INBOX_QUEUE_MAX: integer(
     1_000,
     1,

@@ -20,7 +20,7 @@ export interface Author extends ProtoFields<AuthorOfProto> {
 export interface Message
   extends Omit<
     ProtoFields<MessageOfProto>,
-    'author' | 'conversationId' | 'sequence' | 'createdAt' | 'redactedAt' | 'quickReplies'
+    'author' | 'conversationId' | 'sequence' | 'createdAt' | 'redactedAt' | 'quickReplies' | 'growing'
   > {
   author: Author
   /** Absent if the message has none. */
@@ -66,7 +66,7 @@ const operatorEventTypes = [
 export type OperatorEventType = (typeof operatorEventTypes)[number]
 
 /** Types of events that a stream sends and no log stores. */
-const unloggedTypes = ['availability.changed', 'replay.reset.required'] as const satisfies EventName[]
+const unloggedTypes = ['availability.changed', 'message.grew', 'replay.reset.required'] as const satisfies EventName[]
 
 /** Types of events that a visitor's stream may send. */
 export type VisibleType = Exclude<EventName, (typeof unloggedTypes)[number]>
@@ -124,10 +124,55 @@ export interface LogEvent {
   removableAt?: Date
   /** Subject of the operator's session or token that sent the message. Never shown. */
   sentBy?: string
-  /** Only in `message.state.changed` and `message.redacted`: sequence of the changed message. */
+  /** Present if the message grew or grows. Its body is the text so far. */
+  growth?: Growth
+  /** Only in `message.completed`: time of the message. */
+  begunAt?: Date
+  /**
+   * Only in `message.state.changed`, `message.redacted` and `message.completed`: sequence of the
+   * message.
+   */
   messageSequence?: number
   /** True until the change is applied to its message. A crash can delay this step. */
   unapplied?: true
+}
+
+export type GrowthState = 'growing' | 'completed' | 'stopped' | 'interrupted'
+
+/** State of a message of a bot that gains text call by call. */
+export interface Growth {
+  state: GrowthState
+  /** Number of code points of the text so far. */
+  length: number
+  /**
+   * Time from which any core completes the message. Unset when the log has its event
+   * `message.completed`.
+   */
+  until?: Date
+  /** Sequence of the event `message.completed`. */
+  end?: number
+}
+
+/** Text that a growing message has gained. */
+export interface GrownPart {
+  conversationId: string
+  messageId: string
+  /** Sequence of the message. */
+  sequence: number
+  /** Number of code points before the text. */
+  offset: number
+  text: string
+}
+
+/** The text so far of a message that grows. */
+export interface GrowingText {
+  conversationId: string
+  messageId: string
+  /** Sequence of the message. */
+  sequence: number
+  text: string
+  /** Number of code points of the text. */
+  length: number
 }
 
 export interface Agent {
@@ -163,6 +208,12 @@ const sessionEnds: ReadonlySet<EventType> = new Set(sessionEndTypes)
 
 const ofOperators: ReadonlySet<EventType> = new Set(operatorEventTypes)
 
+/**
+ * Whether the event announces the whole text of a message that grew. The log stores it without the
+ * message. Readers get the message from the event that it completes.
+ */
+export const isCompletion = ({ type }: Pick<LogEvent, 'type'>) => type === 'message.completed'
+
 export const isVisible = (type: EventType): type is VisibleType => !ofOperators.has(type)
 
 /** Whether an event of this type ends the streams of its session. */
@@ -171,11 +222,11 @@ export function endsSession(type: EventType): type is SessionEndType {
 }
 
 /**
- * Whether the event is a message or a visitor's form. Such an event opens a closed conversation and
+ * Whether the event is a new message or a visitor's form. Such an event opens a closed conversation and
  * moves it up in the operators' list.
  */
 export const isEntry = ({ message, type }: Pick<LogEvent, 'message' | 'type'>) =>
-  message !== undefined || type === 'form.submitted'
+  (message !== undefined && type !== 'message.completed') || type === 'form.submitted'
 
 /** The oldest event that is stored. */
 export type LogStart = Pick<LogEvent, 'sequence' | 'occurredAt' | 'transient'>
@@ -216,6 +267,7 @@ export const operationKeys = {
   /** Key of a visitor's rating. */
   rating: (sessionId: string, idempotencyKey: string) => keyOf('rating', sessionId, idempotencyKey),
   redaction: (messageId: string) => keyOf('redaction', messageId),
+  completion: (messageId: string) => keyOf('completion', messageId),
   assignment: (version: number) => keyOf('assignment', String(version)),
   tagChange: (version: number) => keyOf('tags', String(version)),
   /** Key of the event by which an operator undoes the closing at this sequence. */

@@ -1,8 +1,9 @@
 import type { EventDraft } from '../log/event-draft.ts'
 import type { EventLog } from '../log/event-log.ts'
+import type { LogEvent } from '../log-event.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { ConversationStore } from './conversation-store.ts'
-import { type Announced, type AnnouncedField, type Conversation, queuePlaceOf } from './model.ts'
+import type { Announced, AnnouncedField, Conversation } from './model.ts'
 
 type Scope = string | undefined
 type State<Field extends AnnouncedField> = NonNullable<Conversation[Field]>
@@ -39,17 +40,19 @@ const reconcileBatch = 200
 export function createAnnouncedChanges<Field extends AnnouncedField>(dependencies: {
   field: Field
   eventOf: (state: State<Field>) => Omit<EventDraft, 'conversationId'>
-  store: Pick<ConversationStore, 'change' | 'markAnnounced' | 'unannounced' | 'recordStatus'>
+  /** Follows each event. Runs again if the process dies before its end. */
+  applied?: (event: LogEvent) => Promise<void>
+  store: Pick<ConversationStore, 'change' | 'markAnnounced' | 'unannounced'>
   log: Pick<EventLog, 'append'>
   conversationAccess: Pick<ConversationAccess, 'find'>
 }): AnnouncedChanges<Field> {
-  const { field, eventOf, store, log, conversationAccess } = dependencies
+  const { field, eventOf, applied, store, log, conversationAccess } = dependencies
   const stateOf = (conversation: Conversation) => conversation[field] as State<Field> | undefined
 
   async function announce(conversationId: string, state: State<Field>) {
     if (state.announced) return
     const { event } = await log.append({ conversationId, ...eventOf(state) })
-    if (event.type === 'human.requested') await store.recordStatus([{ conversationId, queue: queuePlaceOf(event) }])
+    await applied?.(event)
     await store.markAnnounced(conversationId, field, state.version)
   }
 

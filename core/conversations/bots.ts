@@ -6,14 +6,15 @@ import { newId } from '../ids.ts'
 import type { EventDraft } from '../log/event-draft.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { type Agent, operationKeys } from '../log-event.ts'
-import { agentIssues, field, line, messageBody, operationId, validate } from '../rules.ts'
+import { agentIssues, field, line, messageBody, operationId, text as plainText, validate } from '../rules.ts'
 import { createAnnouncedChanges } from './announced-changes.ts'
 import type { Assignments } from './assignments.ts'
 import type { ConversationAccess } from './conversation-access.ts'
 import type { ConversationStore } from './conversation-store.ts'
+import type { GrowingMessages, Grown, GrowthPart } from './growing-messages.ts'
 import type { GuardedAppends, Operation } from './guarded-appends.ts'
 import type { Sent } from './messages.ts'
-import type { Conversation } from './model.ts'
+import { type Conversation, queuePlaceOf } from './model.ts'
 import type { Notes } from './notes.ts'
 
 type Scope = string | undefined
@@ -41,6 +42,11 @@ export interface Bots {
    */
   send(send: BotSend, scope: Scope): Promise<Sent>
   /**
+   * Adds text to a message that visitors see while it grows. Errors: those of `send`; BotStopped only
+   * for a new message.
+   */
+  append(part: GrowthPart & { bot: Agent }, scope: Scope): Promise<Grown>
+  /**
    * Hands a conversation over to the operators and stops the bot. Returns false for duplicate
    * operations. Errors: those of `send`.
    */
@@ -55,6 +61,8 @@ export interface Bots {
 
 const maxQuickReplies = 5
 const maxQuickReplyLength = 80
+/** Input of each message that grows, because its calls are compared by their texts. */
+const growingHash = 'growing'
 
 /**
  * Messages of bots, and whether bots are stopped in a conversation.
@@ -67,16 +75,18 @@ export function createBots(dependencies: {
   log: Pick<EventLog, 'append' | 'endOf'>
   guardedAppends: GuardedAppends
   store: Pick<ConversationStore, 'change' | 'markAnnounced' | 'unannounced' | 'recordStatus'>
-  conversationAccess: Pick<ConversationAccess, 'find'>
+  conversationAccess: Pick<ConversationAccess, 'find' | 'require'>
+  growing: Pick<GrowingMessages, 'append' | 'interruptIn'>
   assignments: Pick<Assignments, 'reopen' | 'unassign'>
   notes: Pick<Notes, 'addOfBot'>
   /** Called with each message of a bot. */
   follow: (sent: Sent) => void
   bodyMaxLength: number
+  growthPauseMs: number
   now: () => number
 }): Bots {
-  const { log, guardedAppends, store, conversationAccess, assignments, notes, follow, bodyMaxLength, now } =
-    dependencies
+  const { log, guardedAppends, store, conversationAccess, growing, assignments, notes, follow, now } = dependencies
+  const { bodyMaxLength, growthPauseMs } = dependencies
 
   const changes = createAnnouncedChanges({
     field: 'bots',
@@ -87,6 +97,11 @@ export function createBots(dependencies: {
       }
       const { operationId: id, inputHash, bot } = request
       return { type: 'human.requested', operationKey: operationKeys.humanRequest(id), inputHash, data: { agent: bot } }
+    },
+    async applied(event) {
+      const { conversationId, type } = event
+      if (type !== 'bot.resumed') await growing.interruptIn(conversationId)
+      if (type === 'human.requested') await store.recordStatus([{ conversationId, queue: queuePlaceOf(event) }])
     },
     store,
     log,
@@ -128,6 +143,39 @@ export function createBots(dependencies: {
       const sent = await appendUnlessStopped(draft, scope)
       follow(sent)
       return sent
+    },
+
+    async append({ bot, ...part }, scope) {
+      const { conversationId, clientOperationId, offset, text, done, quickReplies } = part
+      await conversationAccess.require(conversationId, scope)
+      validate(
+        field('/clientOperationId', clientOperationId, operationId),
+        field('/text', text, plainText(0, bodyMaxLength)),
+        ...(offset === 0 ? agentIssues(bot, '/bot') : []),
+        ...quickReplyIssues(quickReplies, done ? maxQuickReplies : 0),
+      )
+      const begin = async () => {
+        const sent = await appendUnlessStopped(
+          {
+            conversationId,
+            type: 'message.received',
+            operationKey: operationKeys.botMessage(clientOperationId),
+            inputHash: growingHash,
+            message: {
+              messageId: newId('msg'),
+              author: { kind: 'bot', ...bot },
+              body: text,
+              contentType: 'text',
+              state: 'sent',
+            },
+            growth: { state: 'growing', length: [...text].length, until: new Date(now() + growthPauseMs) },
+          },
+          scope,
+        )
+        follow(sent)
+        return sent
+      }
+      return growing.append(part, begin)
     },
 
     async requestHuman({ conversationId, clientOperationId, bot, summary }, scope) {
@@ -177,10 +225,10 @@ export function createBots(dependencies: {
   }
 }
 
-function quickReplyIssues(texts: string[]): (FieldIssue | undefined)[] {
+function quickReplyIssues(texts: string[], max = maxQuickReplies): (FieldIssue | undefined)[] {
   const isBlank = (text: string) => text.trim() === ''
   return [
-    texts.length > maxQuickReplies ? { path: '/quickReplies', rule: 'maxItems' } : undefined,
+    texts.length > max ? { path: '/quickReplies', rule: 'maxItems' } : undefined,
     new Set(texts).size < texts.length ? { path: '/quickReplies', rule: 'uniqueItems' } : undefined,
     ...texts.map((text, index) =>
       field(

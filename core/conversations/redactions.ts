@@ -5,6 +5,7 @@ import type { EventStore } from '../log/event-store.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
 import type { SearchIndex } from '../search/search-index.ts'
 import type { ConversationAccess } from './conversation-access.ts'
+import type { GrowingMessages } from './growing-messages.ts'
 import type { MessageStateStore } from './message-state-store.ts'
 import { isRedaction, withoutText } from './model.ts'
 
@@ -35,9 +36,10 @@ export function createRedactions(dependencies: {
   store: Pick<MessageStateStore, 'redact' | 'markApplied'>
   searchIndex: Pick<SearchIndex, 'remove'>
   withdrawFromDeliveries: (redactions: LogEvent[]) => Promise<void>
+  growing: Pick<GrowingMessages, 'interrupt'>
   conversationAccess: ConversationAccess
 }): Redactions {
-  const { log, events, store, searchIndex, withdrawFromDeliveries, conversationAccess } = dependencies
+  const { log, events, store, searchIndex, withdrawFromDeliveries, growing, conversationAccess } = dependencies
 
   async function apply(redactions: LogEvent[]) {
     await store.redact(redactions)
@@ -53,6 +55,7 @@ export function createRedactions(dependencies: {
       if (!found?.message) throw new ServiceError(ErrorCode.NOT_FOUND)
       const { messageId } = found.message
       if (found.sentBy !== subject && !anyAuthor) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      if (found.growth) await growing.interrupt(found)
       const { event } = await log.append({
         conversationId,
         type: 'message.redacted',

@@ -16,6 +16,8 @@ import { createBots } from './bots.ts'
 import { createConversationAccess, createConversationSummaries } from './conversation-access.ts'
 import { createConversationEvents } from './conversation-events.ts'
 import type { ConversationStore } from './conversation-store.ts'
+import { createGrowingMessages } from './growing-messages.ts'
+import type { GrowthStore } from './growth-store.ts'
 import { createGuardedAppends } from './guarded-appends.ts'
 import { createInbox } from './inbox.ts'
 import { createInboxWatch } from './inbox-watch.ts'
@@ -38,6 +40,7 @@ interface ConversationStores {
   conversations: ConversationStore
   messageStates: MessageStateStore
   tags: TagStore
+  growth: GrowthStore
   typing: TypingStore
   sessions: SessionStore
   events: EventStore
@@ -45,6 +48,7 @@ interface ConversationStores {
 }
 
 const typingEveryMs = 500
+const growthEveryMs = 1_000
 const reconcileEveryMs = 10_000
 const missedMessagesEveryMs = 3000
 const presenceEveryMs = 200
@@ -59,7 +63,7 @@ const waitingWithinMs = 12 * 3_600_000
 const historyPageDefault = 50
 
 export function createConversationService(
-  { config, bus, metrics, logger, now }: CoreKit,
+  { config, bus, idempotency, metrics, logger, now }: CoreKit,
   stores: ConversationStores,
   { log, logHeads, wakeups }: LogService & WakeupService,
   { siteDirectory: { installations } }: WorkspaceService,
@@ -145,12 +149,29 @@ export function createConversationService(
     now,
   })
 
+  const growthPauseMs = config.ANSWER_PAUSE_SECONDS * 1000
+  const growing = createGrowingMessages({
+    log,
+    events,
+    store: stores.growth,
+    access,
+    idempotency,
+    bus,
+    now,
+    settings: {
+      bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
+      pauseMs: growthPauseMs,
+      idempotencyRetention: config.IDEMPOTENCY_RETENTION_SECONDS,
+    },
+  })
+
   const redactions = createRedactions({
     log,
     events,
     store: stores.messageStates,
     searchIndex,
     withdrawFromDeliveries,
+    growing,
     conversationAccess,
   })
   const bots = createBots({
@@ -158,10 +179,12 @@ export function createConversationService(
     guardedAppends,
     store: conversations,
     conversationAccess,
+    growing,
     assignments,
     notes,
     follow: messages.follow,
     bodyMaxLength: config.MESSAGE_BODY_MAX_LENGTH,
+    growthPauseMs,
     now,
   })
 
@@ -202,6 +225,7 @@ export function createConversationService(
     states,
     assignments,
     bots,
+    growing,
     tags,
     notes,
     redactions,
@@ -216,6 +240,7 @@ export function createConversationService(
     unseenMessages,
     jobs: [
       createJob({ name: 'tell about unseen messages', everyMs: unseenEveryMs, run: unseenMessages.tell, logger }),
+      createJob({ name: 'end of growing messages', everyMs: growthEveryMs, run: growing.endOverdue, logger }),
       createJob({ name: 'expire typing', everyMs: typingEveryMs, run: typing.endOverdue, logger }),
       createJob({
         name: 'reconcile conversations',

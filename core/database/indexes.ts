@@ -25,6 +25,12 @@ export const indexes: IndexPlan[] = [
     { unapplied: 1, conversationId: 1 },
     { name: 'unapplied_by_conversation', partialFilterExpression: { unapplied: true } },
   ],
+  // Finds the messages that grow, and those that have ended without their event.
+  [
+    'events',
+    { 'growth.until': 1 },
+    { name: 'growing', partialFilterExpression: { 'growth.until': { $exists: true } } },
+  ],
   ['conversations', { workspaceId: 1, lastMessageAt: -1, _id: -1 }, { name: 'by_activity' }],
   // The operators' queues. The queries name their index, see below.
   [

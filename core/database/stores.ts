@@ -5,6 +5,7 @@ import { createCommandStore } from '../commands/command-store.ts'
 import { createScreenshotStore } from '../commands/screenshot-store.ts'
 import { createConsentStore } from '../consents/consent-store.ts'
 import { createConversationStore } from '../conversations/conversation-store.ts'
+import { createGrowthStore } from '../conversations/growth-store.ts'
 import { createMessageStateStore } from '../conversations/message-state-store.ts'
 import { createTagStore } from '../conversations/tag-store.ts'
 import { createTypingStore } from '../conversations/typing-store.ts'
@@ -71,6 +72,7 @@ export function createStores({ collections, screenshots, history }: Database, nu
     feed: createFeedStore(collections),
     feedSources: createFeedSourceStore(collections),
     followers: createFollowerStore(collections),
+    growth: createGrowthStore(collections),
     idempotency: createIdempotencyStore(collections),
     keys: createKeyStore(collections),
     leads: createLeadStore(collections),

@@ -1,6 +1,6 @@
 import type { EventData, FeedEventType } from '../../contract/event-kinds.ts'
 import type { DisabledReason, LeadSubscription } from '../destinations/model.ts'
-import { type EventType, endsSession, type LogEvent, type SessionEndType } from '../log-event.ts'
+import { type EventType, endsSession, isCompletion, type LogEvent, type SessionEndType } from '../log-event.ts'
 
 /**
  * One event of a workspace's feed. It refers to its source and has no text of visitors or operators.
@@ -39,6 +39,7 @@ export type AddToFeed = (workspaceId: string, entries: NewFeedEntry[]) => Promis
 const types: Partial<Record<EventType, FeedEventType>> = {
   'message.accepted': 'message.visitor',
   'message.received': 'message.agent',
+  'message.completed': 'message.bot',
   'message.redacted': 'message.redacted',
   'agent.assigned': 'conversation.assigned',
   'agent.unassigned': 'conversation.unassigned',
@@ -62,11 +63,14 @@ const types: Partial<Record<EventType, FeedEventType>> = {
 /** Types of events of a log that have an entry. */
 export const loggedTypes = Object.keys(types) as EventType[]
 
-export const isInFeed = ({ type }: LogEvent) => types[type] !== undefined
+/** A message that grows has its entry when it ends. */
+export const isInFeed = ({ type, growth }: LogEvent) => types[type] !== undefined && !growth
 
 /** Returns the entry of an event; undefined for an event without one. */
 export function entryOf(event: LogEvent): NewFeedEntry | undefined {
-  const { conversationId, sequence, type, occurredAt, message, data } = event
+  if (!isInFeed(event)) return undefined
+  const { conversationId, type, occurredAt, message, data } = event
+  const sequence = isCompletion(event) ? event.messageSequence! : event.sequence
   const feedType = message?.author.kind === 'bot' ? 'message.bot' : types[type]
   return (
     feedType && {

@@ -1,4 +1,4 @@
-import { isEntry, type LogEnd, type LogEvent } from '../log-event.ts'
+import { isCompletion, isEntry, type LogEnd, type LogEvent } from '../log-event.ts'
 
 /** An event to append. The log adds the sequence, the time, the state after it and `removableAt`. */
 export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'waitingSince' | 'removableAt'>
@@ -7,7 +7,9 @@ export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | '
 const opens = (draft: EventDraft) => isEntry(draft) || draft.type === 'conversation.reopened'
 
 /** A visitor waits from the first message or form after an answer, or from a bot's request for a person. */
-function waitingAfter({ type, message }: EventDraft, end: LogEnd, occurredAt: Date): Date | undefined {
+function waitingAfter(draft: EventDraft, end: LogEnd, occurredAt: Date): Date | undefined {
+  const { type, message } = draft
+  if (isCompletion(draft)) return end.waitingSince
   const begins = message ? message.author.kind === 'visitor' : type === 'human.requested' || type === 'form.submitted'
   if (begins) return end.waitingSince ?? occurredAt
   return message ? undefined : end.waitingSince

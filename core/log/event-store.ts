@@ -1,6 +1,13 @@
 import { type BulkWriteResult, type Collection, MongoBulkWriteError, type MongoServerError, ObjectId } from 'mongodb'
 import { byKey } from '../../platform/concurrency/batcher.ts'
-import type { EventType, LogEnd, LogEvent, LogStart, OperationKey } from '../log-event.ts'
+import {
+  type EventType,
+  isCompletion,
+  type LogEnd,
+  type LogEvent,
+  type LogStart,
+  type OperationKey,
+} from '../log-event.ts'
 import { duplicateIndex, isDuplicateKey } from '../mongodb/faults.ts'
 import { createHistoryPages, type HistoryPage, type HistoryPageQuery, toEvent } from './history-page-store.ts'
 
@@ -107,7 +114,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     async insert(batch) {
       const outcomes: InsertOutcome[] = batch.map(() => 'inserted')
       try {
-        const documents = batch.map((event) => ({ ...event }))
+        const documents = batch.map((event) => ({ ...event, message: isCompletion(event) ? undefined : event.message }))
         // For one document, `insertOne` costs the driver and the database less than `insertMany`.
         if (documents.length === 1) await events.insertOne(documents[0]!)
         else await events.insertMany(documents, { ordered: false })
@@ -125,7 +132,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
 
     async readAfter({ conversationId, after }, limit, { transient = false } = {}) {
       const found = events.find({ conversationId, sequence: { $gt: after }, ...(transient ? {} : lasting) }, committed)
-      return (await found.sort({ sequence: 1 }).limit(limit).toArray()).map(toEvent)
+      return withTexts(events, (await found.sort({ sequence: 1 }).limit(limit).toArray()).map(toEvent))
     },
 
     async readManyAfter(ranges, limit, { transient = false } = {}) {
@@ -137,7 +144,10 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
         sequence: { $gt: after },
       }))
       const found = events.find({ $or: alternatives, ...(transient ? {} : lasting) }, committed)
-      return (await found.sort({ conversationId: 1, sequence: 1 }).limit(limit).toArray()).map(toEvent)
+      return withTexts(
+        events,
+        (await found.sort({ conversationId: 1, sequence: 1 }).limit(limit).toArray()).map(toEvent),
+      )
     },
 
     async at(places) {
@@ -236,6 +246,22 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       for await (const document of events.find({ _id: { $gte: from }, ...activity })) yield toEvent(document)
     },
   }
+}
+
+/** Adds to each event `message.completed` the message that it completes, with its present text. */
+export async function withTexts(events: Collection<EventDocument>, found: LogEvent[]): Promise<LogEvent[]> {
+  const completions = found.filter(isCompletion)
+  if (completions.length === 0) return found
+  const places = completions.map(({ conversationId, messageSequence = 0 }) => ({
+    conversationId,
+    sequence: messageSequence,
+  }))
+  const begun = await events.find({ $or: places }, committed).toArray()
+  const messages = new Map(begun.map((each) => [`${each.conversationId} ${each.sequence}`, each.message]))
+  return found.map((event) => {
+    const message = isCompletion(event) && messages.get(`${event.conversationId} ${event.messageSequence}`)
+    return message ? { ...event, message } : event
+  })
 }
 
 /**

@@ -1,6 +1,7 @@
 import { type Collection, ObjectId } from 'mongodb'
 import type { LogEvent } from '../log-event.ts'
-import type { EventDocument } from './event-store.ts'
+import { type EventDocument, withTexts } from './event-store.ts'
+import { toEvent } from './history-page-store.ts'
 
 /** Position up to which a follower has read the logs. */
 export interface FollowerDocument {
@@ -57,7 +58,7 @@ export function createFollowerStore({
         .sort({ _id: 1 })
         .limit(limit)
         .toArray()
-      return { events: found.map(({ _id, ...event }) => event), end: found.at(-1)?._id.toHexString() }
+      return { events: await withTexts(events, found.map(toEvent)), end: found.at(-1)?._id.toHexString() }
     },
   }
 }

@@ -7,7 +7,7 @@ import type { LogEvent, Message, MessageState } from '../log-event.ts'
  * (contract, section 3). Every field of the proto is listed.
  */
 export function publicMessage(
-  { conversationId, sequence, occurredAt }: LogEvent,
+  { conversationId, sequence, occurredAt, messageSequence, begunAt, growth }: LogEvent,
   message: Message,
   state: MessageState,
 ) {
@@ -18,15 +18,16 @@ export function publicMessage(
     clientOperationId,
     sessionId,
     conversationId,
-    sequence,
+    sequence: messageSequence ?? sequence,
     author,
     body,
     contentType,
     locale,
     state,
-    createdAt: occurredAt,
+    createdAt: begunAt ?? occurredAt,
     redactedAt,
     quickReplies,
+    growing: growth?.state === 'growing' || undefined,
   } satisfies Record<keyof Omit<ProtoFields<MessageOfProto>, 'correlationId'>, unknown>
 }
 

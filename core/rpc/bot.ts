@@ -21,6 +21,10 @@ export function botService(router: ConnectRouter, core: CoreContext): void {
       return { message: toMessage(event), replayed }
     },
 
+    async appendBotMessage({ bot, ...part }, context) {
+      return bots.append({ ...part, bot: fromAgent(bot) ?? unnamed }, callerOf(context).workspaceId)
+    },
+
     async setBotTyping({ conversationId, state, bot }, context) {
       const request = { conversationId, state: fromTypingState(state), bot: fromAgent(bot) ?? unnamed }
       await typing.setByBot(request, callerOf(context).workspaceId)

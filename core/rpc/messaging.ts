@@ -63,6 +63,8 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
       return { sequence, score: data?.score ?? 0, ratedAt: timestampFromDate(occurredAt), replayed }
     },
 
+    stopAnswer: ({ credentials, ...stop }) => core.growing.stop({ credentials: fromCredentials(credentials), ...stop }),
+
     async sendAgentMessage({ conversationId, clientOperationId, body, agent }, context) {
       const named = fromAgent(agent)
       const correlationId = correlationIdOf(context.requestHeader)

@@ -178,10 +178,12 @@ export function createSearchIndex(dependencies: {
   }
 }
 
-const isSearched = ({ message, type }: LogEvent) => message !== undefined || type === 'session.identified'
+/** A message that grows is found when it has ended. */
+const isSearched = ({ message, type, growth }: LogEvent) =>
+  (message !== undefined && !growth) || type === 'session.identified'
 
-const sourceOf = ({ conversationId, sequence, message }: LogEvent): MessageSource[] =>
-  message ? [{ kind: 'message', conversationId, sequence }] : []
+const sourceOf = ({ conversationId, sequence, messageSequence, message }: LogEvent): MessageSource[] =>
+  message ? [{ kind: 'message', conversationId, sequence: messageSequence ?? sequence }] : []
 
 const placeOf = ({ conversationId, sequence }: MessageSource) => `${conversationId} ${sequence}`
 

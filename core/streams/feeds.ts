@@ -28,6 +28,8 @@ export interface Feeds<M> {
    */
   join(conversationId: string, member: M): Promise<Feed<M>>
   leave(feed: Feed<M>, member: M): void
+  /** Returns the members of a conversation's feed. */
+  membersOf(conversationId: string): Iterable<M>
   /**
    * Must be called after this or another process has written events up to this sequence. `event` is
    * the event at this sequence, if it is known.
@@ -163,6 +165,8 @@ export function createFeeds<M>(dependencies: {
       feed.members.delete(member)
       if (feed.members.size === 0 && feeds.get(feed.conversationId) === feed) feeds.delete(feed.conversationId)
     },
+
+    membersOf: (conversationId) => feeds.get(conversationId)?.members ?? [],
 
     advanced(conversationId, sequence, event) {
       const feed = feeds.get(conversationId)

@@ -1,7 +1,7 @@
 /** Events as streams send them (specification, section 6; contract, section 4). */
 import { eventCategories } from '../../contract/event-categories.ts'
 import { publicMessage } from '../log/message-model.ts'
-import { type EventType, isVisible, type LogEvent, type VisibleType } from '../log-event.ts'
+import { type EventType, type GrowingText, isVisible, type LogEvent, type VisibleType } from '../log-event.ts'
 
 /**
  * Encodes an event for streams as one line of JSON. Every stream and every replay sends the same
@@ -38,6 +38,15 @@ export interface StreamEvent {
   sessionId?: string
   /** The event's JSON. Undefined if no stream sends the event. */
   json?: string
+  /** The message of the event, if it grows, with its text as it is in the JSON. */
+  growing?: SentText
+}
+
+/** How much of a growing message a stream has sent, in code points and in characters. */
+export interface SentText {
+  messageId: string
+  length: number
+  chars: number
 }
 
 const streamEvents = new WeakMap<LogEvent, StreamEvent>()
@@ -46,7 +55,7 @@ const streamEvents = new WeakMap<LogEvent, StreamEvent>()
 export function toStreamEvent(event: LogEvent): StreamEvent {
   const known = streamEvents.get(event)
   if (known) return known
-  const { sequence, type, occurredAt, sessionId, transient, data } = event
+  const { sequence, type, occurredAt, sessionId, transient, data, message, growth } = event
   // No stream sends typing events of visitors, or events for operators.
   const isTyping = transient && data?.author?.kind === 'visitor'
   const encoded = {
@@ -55,6 +64,10 @@ export function toStreamEvent(event: LogEvent): StreamEvent {
     at: occurredAt.getTime(),
     sessionId,
     json: isTyping || !isVisible(type) ? undefined : encodeEvent({ ...event, type }),
+    ...(growth?.state === 'growing' &&
+      message && {
+        growing: { messageId: message.messageId, length: growth.length, chars: message.body.length },
+      }),
   }
   streamEvents.set(event, encoded)
   return encoded
@@ -70,6 +83,14 @@ export interface EncodedEvent {
 
 export function encodeFor({ sequence, type, json = '' }: StreamEvent, epoch: string): EncodedEvent {
   return { id: `${epoch}-${sequence}`, sequence, type, json }
+}
+
+/** Encodes what a message has gained since `sent`. The event has no id and is never replayed. */
+export function encodeGrowth({ messageId, text }: GrowingText, sent: SentText | undefined, at: Date): EncodedEvent {
+  const type = 'message.grew'
+  const data = { messageId, offset: sent?.length ?? 0, text: text.slice(sent?.chars ?? 0) }
+  const json = JSON.stringify({ type, category: eventCategories[type], occurredAt: at.toISOString(), data })
+  return { id: '', sequence: 0, type, json }
 }
 
 /**

@@ -48,10 +48,12 @@ export function createRecentEvents(bus: Bus, now: () => number): RecentEvents {
     const encoded = toStreamEvent(event)
     const { at } = encoded
     const known = tails.peek(conversationId)
-    // An earlier event may have the text of a message that this event withdraws.
-    const continues = known?.last === sequence - 1 && event.type !== 'message.redacted'
-    const before = continues ? known : { first: sequence, events: [], bytes: 0 }
-    const events = event.transient ? before.events : [...before.events, encoded]
+    // An earlier event may have the text of a message that this event withdraws, or has only the
+    // beginning of a message that grew.
+    const isOutdated = event.type === 'message.redacted' || event.type === 'message.completed' || encoded.growing
+    const continues = known?.last === sequence - 1 && !isOutdated
+    const before = continues ? known : { first: encoded.growing ? sequence + 1 : sequence, events: [], bytes: 0 }
+    const events = event.transient || encoded.growing ? before.events : [...before.events, encoded]
     let from = Math.max(0, events.length - maxEvents)
     while (events[from] && events[from]!.at < at - keptMs) from += 1
     const first = from > 0 ? events[from - 1]!.sequence + 1 : before.first

@@ -2,7 +2,7 @@ import { endsSession } from '../log-event.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { type EncodedEvent, encodeFor, isSentTo, type StreamEvent } from './model.ts'
 import { maxReplayChars, pageSizeFor, type ReadPage, type ReplayWindow } from './replay-window.ts'
-import type { StreamSubscription } from './session-streams.ts'
+import { noteText, type StreamSubscription } from './session-streams.ts'
 
 /**
  * Returns a function that sends a subscription the events that it missed, until it is live, paused
@@ -13,11 +13,14 @@ export function createReplays({
   metrics,
   maySend,
   end,
+  onLive,
 }: {
   replayWindow: ReplayWindow
   metrics: CoreMetrics
   maySend: () => boolean
   end: (subscription: StreamSubscription, error?: unknown) => void
+  /** Called when a subscription has got every event so far. */
+  onLive: (subscription: StreamSubscription) => void
 }) {
   async function read({ feed, position, pageSize: limit }: StreamSubscription): Promise<ReadPage> {
     const { through } = feed
@@ -37,6 +40,7 @@ export function createReplays({
     for (const event of page) {
       subscription.position = event.sequence
       if (!isSentTo(event, session)) continue
+      noteText(subscription, event)
       const encoded = encodeFor(event, epoch)
       chars += encoded.json.length
       if (endsSession(event.type)) {
@@ -61,6 +65,7 @@ export function createReplays({
           subscription.mode = 'live'
           metrics.replaySize.observe(subscription.replayed)
           subscription.replayed = 0
+          onLive(subscription)
           return
         }
         const { page, through, limit } = next ?? (await read(subscription))

@@ -4,6 +4,7 @@ import type { EventStore } from '../log/event-store.ts'
 import type { LogService } from '../log/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { EpochStore } from './epoch-store.ts'
+import { createGrowingTexts } from './growing-texts.ts'
 import { createRecentEvents } from './recent-events.ts'
 import { createReplayWindow } from './replay-window.ts'
 import { createStreamSubscriptions } from './stream-subscriptions.ts'
@@ -26,6 +27,7 @@ export function createStreamService(
   // Must subscribe to the bus before the streams, so that a new event is in memory before a stream
   // replays it.
   const recentEvents = createRecentEvents(bus, now)
+  const growingTexts = createGrowingTexts({ bus, events, logger })
   const replayWindow = createReplayWindow(events, recentEvents, window, now)
   const streamSubscriptions = createStreamSubscriptions({
     // An end that was read for streams is cached for the writer too, so that an append needs no
@@ -33,6 +35,7 @@ export function createStreamService(
     events: { ...events, ends: (ids, options) => logHeads.learn(ids, (each) => events.ends(each, options)) },
     bus,
     replayWindow,
+    growingTexts,
     metrics,
     logger,
     isKnownEpoch: epochs.isKnown,

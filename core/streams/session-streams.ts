@@ -1,6 +1,6 @@
 import type { LogEvent, SessionEndType } from '../log-event.ts'
 import type { Feed, Feeds } from './feeds.ts'
-import type { EncodedEvent, StreamSession } from './model.ts'
+import type { EncodedEvent, SentText, StreamEvent, StreamSession } from './model.ts'
 
 /** Pauses and ends all streams of a session on this core. */
 export interface SessionStreams {
@@ -103,6 +103,11 @@ export function createSessionStreams(dependencies: {
   }
 }
 
+/** Remembers how much of a growing message an event sends. */
+export function noteText(subscription: StreamSubscription, { growing }: StreamEvent): void {
+  if (growing) subscription.sentTexts = new Map(subscription.sentTexts).set(growing.messageId, growing)
+}
+
 /** Receives the events and the states of all subscriptions of one gateway. */
 export interface SubscriptionSink {
   opened(subscriptionId: number, session: StreamSession, position: { epoch: string; sequence: number }): void
@@ -140,6 +145,8 @@ export interface StreamSubscription {
   isOpen: boolean
   /** The availability that was last sent to the reader, as JSON. */
   toldAvailability?: string | undefined
+  /** How much was sent of messages that grow, by their ids. */
+  sentTexts?: Map<string, SentText>
   /** True while nothing may be sent, because the state of the session is not known yet. */
   isHeld: boolean
   /**

@@ -2,14 +2,16 @@ import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
 import { storedEpochOf } from '../ids.ts'
 import type { EventStore } from '../log/event-store.ts'
-import { endsSession, type LogEvent } from '../log-event.ts'
+import { endsSession, type GrowingText, type LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { createFeeds, type Feed } from './feeds.ts'
-import { encodeFor, isSentTo, resetRequired, type StreamSession, toStreamEvent } from './model.ts'
+import type { GrowingTexts } from './growing-texts.ts'
+import { encodeFor, encodeGrowth, isSentTo, resetRequired, type StreamSession, toStreamEvent } from './model.ts'
 import { firstPage, parseEventId, type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
 import { createReplays } from './replays.ts'
 import {
   createSessionStreams,
+  noteText,
   type SessionStreams,
   type StreamSubscription,
   type SubscriptionSink,
@@ -48,6 +50,7 @@ interface StreamSubscriptionsDependencies {
   events: Pick<EventStore, 'ends' | 'readManyAfter'>
   bus: Bus
   replayWindow: ReplayWindow
+  growingTexts?: GrowingTexts
   metrics?: CoreMetrics
   logger: Logger
   /** Whether a log with this stored epoch exists, or an erasure has removed it. */
@@ -66,6 +69,7 @@ export function createStreamSubscriptions({
   events,
   bus,
   replayWindow,
+  growingTexts = { in: () => [] },
   metrics = createCoreMetrics(),
   logger,
   isKnownEpoch = async () => false,
@@ -82,7 +86,15 @@ export function createStreamSubscriptions({
     end,
     now,
   })
-  const replay = createReplays({ replayWindow, metrics, maySend, end })
+  const replay = createReplays({
+    replayWindow,
+    metrics,
+    maySend,
+    end,
+    onLive(subscription) {
+      for (const growing of growingTexts.in(subscription.feed.conversationId)) sendGrowth(growing, [subscription])
+    },
+  })
   const observers: SubscriptionObserver[] = []
 
   function close(subscription: StreamSubscription): boolean {
@@ -119,6 +131,7 @@ export function createStreamSubscriptions({
       if (!isSentTo(event, subscription.session)) group.skipping.push(subscription.id)
       else {
         group.receiving.push(subscription.id)
+        noteText(subscription, event)
         if (endsSession(event.type)) ended.push(subscription)
       }
     }
@@ -128,6 +141,34 @@ export function createStreamSubscriptions({
       if (skipping.length > 0) sink.advanced(skipping, event.sequence)
     }
     for (const subscription of ended) end(subscription)
+  }
+
+  /**
+   * Sends what a message has gained to the subscriptions that have its event. Each gets what it has not
+   * got, without a gap. A subscription that resumed gets the whole text.
+   */
+  function sendGrowth(growing: GrowingText, subscriptions: Iterable<StreamSubscription>) {
+    const { messageId, sequence, length, text } = growing
+    if (!maySend()) return
+    const groups = new Map<SubscriptionSink, Map<number, StreamSubscription[]>>()
+    for (const subscription of subscriptions) {
+      const { mode, isHeld, position, sink, sentTexts } = subscription
+      const sent = sentTexts?.get(messageId)?.length ?? 0
+      if (mode !== 'live' || isHeld || position < sequence || sent >= length) continue
+      const bySent = groups.get(sink) ?? new Map<number, StreamSubscription[]>()
+      groups.set(sink, bySent.set(sent, [...(bySent.get(sent) ?? []), subscription]))
+    }
+    const at = new Date(now())
+    for (const [sink, bySent] of groups)
+      for (const readers of bySent.values()) {
+        const encoded = encodeGrowth(growing, readers[0]!.sentTexts?.get(messageId), at)
+        for (const reader of readers)
+          reader.sentTexts = new Map(reader.sentTexts).set(messageId, { messageId, length, chars: text.length })
+        sink.event(
+          readers.map(({ id }) => id),
+          encoded,
+        )
+      }
   }
 
   /**
@@ -143,6 +184,9 @@ export function createStreamSubscriptions({
 
   bus.on('appended', (event) => feeds.advanced(event.conversationId, event.sequence, event))
   bus.on('advanced', (conversationId, { sequence }, event) => feeds.advanced(conversationId, sequence, event))
+  bus.on('growing', (texts) => {
+    for (const growing of texts) sendGrowth(growing, feeds.membersOf(growing.conversationId))
+  })
   bus.on('current', sessionStreams.releaseAll)
   bus.on('gap', () => {
     feeds.check().catch((error: Error) => logger.warn({ reason: error.name }, 'check of event logs failed; will retry'))

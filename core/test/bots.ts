@@ -1,8 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { createClient } from '@connectrpc/connect'
 import { BotService } from '#proto/bot/v1/bot_pb.js'
 import { EventsService } from '#proto/events/v1/events_pb.js'
 import type { CoreContext } from '../context.ts'
-import type { SessionContent } from '../sessions/model.ts'
+import type { SessionContent, VisitorCredentials } from '../sessions/model.ts'
 import { transportTo } from './transports.ts'
 
 export const bot = { displayName: 'Robo', avatarUrl: 'https://shop.example/robo.png' }
@@ -13,6 +14,28 @@ export const say = (core: CoreContext, { conversationId }: SessionContent, clien
     { conversationId, clientOperationId, body: clientOperationId, bot, quickReplies: [], ...more },
     undefined,
   )
+
+/** Adds text to a message of a bot. */
+export const append = (
+  core: CoreContext,
+  { conversationId }: Pick<SessionContent, 'conversationId'>,
+  clientOperationId: string,
+  offset: number,
+  text: string,
+  more: { done?: boolean; quickReplies?: string[] } = {},
+) =>
+  core.bots.append(
+    { conversationId, clientOperationId, offset, text, done: false, quickReplies: [], bot, ...more },
+    undefined,
+  )
+
+/** Stops a growing message for its visitor. */
+export const stopAnswer = (
+  core: CoreContext,
+  { credentials }: { credentials: VisitorCredentials },
+  messageId: string,
+  idempotencyKey: string = randomUUID(),
+) => core.growing.stop({ credentials, messageId, idempotencyKey })
 
 /** Asks for a person. */
 export const request = (

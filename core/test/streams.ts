@@ -57,11 +57,12 @@ export async function openStreamAt(
       stream.from = sequence
       stream.position = sequence
     },
-    event(_, { type, json, sequence }) {
+    event(_, { id, type, json, sequence }) {
       if (hasLeft) return
-      stream.sequences.push(sequence)
       stream.types.push(type)
       stream.json.push(json)
+      if (id === '') return
+      stream.sequences.push(sequence)
       stream.position = sequence
     },
     replayed(id, events) {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Collection, ObjectId } from 'mongodb'
-import type { LogEvent } from '../log-event.ts'
+import type { GrownPart, LogEvent } from '../log-event.ts'
 import { createCursorProof } from './cursor-proof-store.ts'
 
 export interface WakeupDocument {
@@ -18,6 +18,8 @@ export interface WakeupDocument {
     event?: AnnouncedEvent | null,
     waitingSince?: Date,
   ][]
+  /** Parts of messages that grow. */
+  grown?: GrownPart[]
   /** Ids of sessions, connections and installations whose state changed. */
   changed: string[]
   /** Changes that the process is about to write, each with the ids whose state changes. */
@@ -40,8 +42,8 @@ export interface WakeupDocument {
 /** An event without the fields that only the log needs. */
 export type AnnouncedEvent = Omit<LogEvent, 'operationKey' | 'inputHash'>
 
-/** New ends of logs. */
-export type PassedEnds = Pick<WakeupDocument, 'heads'>
+/** New ends of logs, and new parts of messages. */
+export type PassedEnds = Pick<WakeupDocument, 'heads' | 'grown'>
 
 /**
  * Nudges: messages between the processes of one machine, whose embedded engine does not hold

@@ -1,12 +1,13 @@
 import type { Logger } from 'pino'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { LogEvent } from '../log-event.ts'
+import type { GrownPart, LogEvent } from '../log-event.ts'
 import type { AnnouncedEvent, WakeupDocument, WakeupStore } from './wakeup-store.ts'
 
 /** Collects what the next wake-up of this process announces, and writes it. */
 export interface WakeupWriter {
   /** Adds an event that is the new end of its log. */
   addEnd(event: LogEvent): void
+  addPart(part: GrownPart): void
   addChanged(ids: string[]): void
   addAnnounced(announced: { change: string; ids: string[] }): void
   addEnded(change: string): void
@@ -47,15 +48,16 @@ export function createWakeupWriter(dependencies: {
 
   /** Writes wake-ups. Each has everything that was added since the previous wake-up. */
   const publishing = createSingleFlight(
-    () => next.ends.size > 0 || hasChanges() || next.confirmed.size > 0,
+    () => next.ends.size > 0 || next.grown.length > 0 || hasChanges() || next.confirmed.size > 0,
     async () => {
-      const { ends, changed, announced, ended, isAwaited, confirmed, published } = next
+      const { ends, grown, changed, announced, ended, isAwaited, confirmed, published } = next
       if (hasChanges()) changesWritten += 1
       const number = changesWritten
       next = newContent()
       const wakeup: WakeupDocument = {
         from: processId,
         heads: headsOf([...ends.values()]),
+        ...(grown.length > 0 && { grown }),
         changed: [...changed],
         ...(announced.length > 0 && { announced }),
         ...(ended.length > 0 && { ended }),
@@ -82,6 +84,8 @@ export function createWakeupWriter(dependencies: {
       const { conversationId, sequence } = event
       if ((next.ends.get(conversationId)?.sequence ?? 0) < sequence) next.ends.set(conversationId, event)
     },
+
+    addPart: (part) => void next.grown.push(part),
 
     addChanged(ids) {
       for (const id of ids) next.changed.add(id)
@@ -123,6 +127,7 @@ function newContent() {
   return {
     /** The newest event of each conversation. */
     ends: new Map<string, LogEvent>(),
+    grown: [] as GrownPart[],
     changed: new Set<string>(),
     announced: [] as { change: string; ids: string[] }[],
     ended: [] as string[],

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import type { Bus } from '../bus.ts'
 import type { Keyring } from '../keys/keyring.ts'
-import type { LogEvent } from '../log-event.ts'
+import type { GrownPart, LogEvent } from '../log-event.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { createAnnouncedChanges, unknownForMs } from './announced-changes.ts'
 import { createChangeConfirmations } from './change-confirmations.ts'
@@ -108,7 +108,7 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   const settlers: (() => Promise<void>)[] = []
   let isFollowing = false
   let later: NodeJS.Timeout | undefined
-  let passing: LogEvent[] = []
+  let passing: { events: LogEvent[]; grown: GrownPart[] } = { events: [], grown: [] }
   const stopping = new AbortController()
   const caughtUpOnce = Promise.withResolvers<void>()
 
@@ -150,13 +150,14 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   const isCurrent = () => monotonic() - currentAsOf < currentForMs
   const maySend = () => !isFollowing || isCurrent()
 
-  function announceEnds({ heads }: PassedEnds) {
+  function announceEnds({ heads, grown = [] }: PassedEnds) {
     for (const [conversationId, sequence, closed, event, waitingSince = event?.waitingSince] of heads)
       bus.emit('advanced', conversationId, { sequence, closed, waitingSince }, event ?? undefined)
+    for (const part of grown) bus.emit('grewElsewhere', part)
   }
 
-  function announce({ heads, changed, announced: begun = [], ended = [], at }: WakeupDocument) {
-    announceEnds({ heads })
+  function announce({ heads, grown, changed, announced: begun = [], ended = [], at }: WakeupDocument) {
+    announceEnds({ heads, ...(grown && { grown }) })
     if (changed.length > 0) bus.emit('changed', changed)
     for (const change of ended) announced.remove(change)
     // The cursor also reads old wake-ups, for example after the start of this process.
@@ -225,12 +226,15 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     }, unawaitedPaceMs)
   }
 
-  /** Passes an event together with the other events of its batch. */
-  function pass(event: LogEvent) {
-    if (passing.push(event) > 1) return
+  /** Passes an event or a part together with the others of its batch. */
+  function pass(add: (to: typeof passing) => void) {
+    const isFirst = passing.events.length + passing.grown.length === 0
+    add(passing)
+    if (!isFirst) return
     queueMicrotask(() => {
-      store.nudge?.pass({ heads: headsOf(passing) })
-      passing = []
+      const { events, grown } = passing
+      passing = { events: [], grown: [] }
+      store.nudge?.pass({ heads: headsOf(events), grown })
     })
   }
 
@@ -243,9 +247,16 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
 
   bus.on('appended', (event) => {
     writer.addEnd(event)
-    if (store.nudge) pass(event)
+    if (store.nudge) pass(({ events }) => events.push(event))
     if (store.nudge || confirmations.others() === 0) publishLater()
     else publish()
+  })
+  bus.on('grew', (part) => {
+    if (store.nudge) pass(({ grown }) => grown.push(part))
+    else if (confirmations.others() > 0) {
+      writer.addPart(part)
+      publish()
+    }
   })
   store.nudge?.onPassed(announceEnds)
 

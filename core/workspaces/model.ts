@@ -163,6 +163,7 @@ export const defaultCapabilities: Capabilities = {
   presence: true,
   receipts: true,
   rating: true,
+  stopAnswer: true,
 }
 
 /** A setting that a change has set. The value is cut to 256 characters. */

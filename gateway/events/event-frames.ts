@@ -58,7 +58,8 @@ export function createFrameReader<Reader>({
     const bytes = text && Buffer.from(text)
     const ending = ENDING_EVENTS.has(event.type)
     for (const entry of present(entries, event.subscriptionIds)) {
-      if (!ending && event.sequence <= entry.position) continue
+      const isLogged = event.id !== ''
+      if (isLogged && !ending && event.sequence <= entry.position) continue
       entry.position = Math.max(entry.position, event.sequence)
       if (ending) entry.endedBy = event.type
       if (bytes) entry.sink.write(entry.reader, bytes)

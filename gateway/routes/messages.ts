@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { type AcceptedMessage, type Message, TypingState } from '#proto/messaging/v1/messaging_pb.js'
+import { idempotencyKeyOf } from '../checks/request-checks.ts'
 import { timeOf, toAdvisory, toUint32 } from '../core-calls/proto-values.ts'
 import { GatewayError } from '../errors.ts'
 import { callOptions, type RouteDeps, visitorOf } from '../route-deps.ts'
@@ -12,13 +13,18 @@ import {
   RetryParams,
   SendMessageAnswer,
   SendMessageBody,
+  StopAnswer,
+  StopParams,
   TypingBody,
 } from '../schemas/messages.ts'
 import { markReplayed } from './sessions.ts'
 
 const typingStates = { started: TypingState.STARTED, stopped: TypingState.STOPPED }
 
-/** POST and GET /messages, POST /messages/{clientOperationId}/retry, /messages/receipts, /typing */
+/**
+ * POST and GET /messages, POST /messages/{clientOperationId}/retry, /messages/{messageId}/stop,
+ * /messages/receipts, /typing
+ */
 export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, batcher }) => {
   app.post(
     '/messages',
@@ -114,6 +120,38 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
         callOptions(request),
       )
       return { ...page, messages: page.messages.map(toAnswer) }
+    },
+  )
+
+  app.post(
+    '/messages/:messageId/stop',
+    {
+      schema: {
+        operationId: 'stopAnswer',
+        summary: 'Stop an answer that grows',
+        description:
+          'Needs the capability `stopAnswer`. No text that the bot adds later is shown. An answer that has ended before keeps its state.',
+        tags: ['Messages'],
+        params: StopParams,
+        response: { 202: StopAnswer },
+      },
+      config: {
+        scoped: true,
+        advertisedBy: 'stopAnswer',
+        idempotent: true,
+        rate: 'calls',
+        described: { errors: ['RouteNotAdvertised', 'NotFound'] },
+      },
+    },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      const idempotencyKey = idempotencyKeyOf(request)
+      const { replayed, messageId, state, sequence } = await core.messaging.stopAnswer(
+        { credentials, idempotencyKey, ...request.params },
+        callOptions(request),
+      )
+      markReplayed(reply, replayed)
+      return reply.code(202).send({ messageId, state, sequence })
     },
   )
 

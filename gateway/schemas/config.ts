@@ -72,6 +72,7 @@ export const WidgetConfigAnswer = Strict(
       presence: Capability,
       receipts: Capability,
       rating: Capability,
+      stopAnswer: Capability,
     } satisfies SchemasOf<Capabilities>),
     forms: Strict({ preChat: Type.Optional(Form), offline: Type.Optional(Form) } satisfies SchemasOf<Forms>),
     consent: Strict({
@@ -131,6 +132,7 @@ export const WidgetConfigAnswer = Strict(
           presence: true,
           receipts: true,
           rating: true,
+          stopAnswer: true,
         },
         forms: {
           preChat: {

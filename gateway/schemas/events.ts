@@ -42,6 +42,15 @@ const sessionEnd = { audience: 'session', terminal: 'always' } as const
 export const eventDefinitions = {
   'message.accepted': event(Strict({ message: MessageAnswer }), 'The visitor’s own message is in the conversation.'),
   'message.received': event(Strict({ message: MessageAnswer }), 'A message from the other side.'),
+  'message.grew': event(
+    Strict({ messageId: Line, offset: Type.Integer({ minimum: 0 }), text: Line }),
+    'A message that grows has gained text. `offset` counts the code points before it. A client whose text is shorter has missed a part and reads the message again. A stream that resumes begins with the whole text so far. At most ten a second for a message.',
+    { replayed: false, sequenced: false },
+  ),
+  'message.completed': event(
+    Strict({ message: MessageAnswer }),
+    'A message that grew has ended, with its whole text. It keeps its `sequence`.',
+  ),
   'message.state.changed': event(
     Strict({
       messageId: Line,

@@ -4,6 +4,7 @@ import type {
   Author,
   ListVisitorMessagesResponse,
   Message,
+  StopAnswerResponse,
   VisitorMessage,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
@@ -100,6 +101,9 @@ export const MessageAnswer = Strict({
   quickReplies: Type.Optional(
     Type.Array(Type.String(), { description: 'Answers of a bot’s message that the visitor can send with a tap.' }),
   ),
+  growing: Type.Optional(
+    Type.Boolean({ description: 'Whether a bot still writes the message. `body` is the text so far.' }),
+  ),
 } satisfies SchemasOf<Message, 'correlationId'>)
 export type MessageAnswer = Static<typeof MessageAnswer>
 
@@ -137,6 +141,21 @@ export const HistoryAnswer = Strict(
     ],
   },
 )
+
+export const StopParams = Strict({ messageId: Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$' }) })
+
+export const StopAnswer = Strict(
+  {
+    messageId: Type.String(),
+    state: { ...Named('stopped', 'completed', 'interrupted'), description: 'How the answer ended.' },
+    sequence: Sequence,
+  } satisfies SchemasOf<StopAnswerResponse, 'replayed'>,
+  {
+    description: 'The answer has ended. `sequence` is that of its `message.completed`.',
+    examples: [{ messageId: 'msg_2k5h8r', state: 'stopped', sequence: 44 }],
+  },
+)
+export type StopAnswer = Static<typeof StopAnswer>
 
 export const EventsQuery = Strict({ afterSequence: Type.Optional(Sequence) })
 

@@ -39,6 +39,7 @@ export const routeRequests: Record<string, (resources: VisitorResources) => Rout
     const body = operation()
     return { path: `/messages/${body.clientOperationId}/retry`, body }
   },
+  'POST /messages/{messageId}/stop': () => ({ path: '/messages/msg_0/stop' }),
   'GET /events': () => ({ path: '/events' }),
   'POST /ratings': () => ({ path: '/ratings', body: { score: 5 } }),
   'POST /messages/receipts': () => ({ path: '/messages/receipts', body: { upToSequence: 1, state: 'read' } }),

@@ -34,6 +34,8 @@ export const structures: Record<string, Record<string, string>> = {
   },
   'gateway/routes/rpc.ts': { open: 'open connections' },
   'core/streams/recent-events.ts': { tails: 'LRU by bytes' },
+  'core/streams/growing-texts.ts': { known: 'LRU by characters', changed: 'messages that gained text in 110 ms' },
+  'core/conversations/growing-messages.ts': { seen: 'LRU by characters' },
   'core/wakeups/announced-changes.ts': { announced: 'changes of this cluster in 10 s' },
   'core/streams/feeds.ts': { feeds: 'conversations with a subscription', behind: 'conversations with a subscription' },
   'core/feed/appended-events.ts': {
@@ -47,7 +49,7 @@ export const structures: Record<string, Record<string, string>> = {
   'core/streams/stream-subscriptions.ts': { observers: 'modules' },
   'core/log/history-page-store.ts': { found: 'one page' },
   'core/wakeups/live-cache.ts': { entries: 'LRU of maxEntries' },
-  'core/wakeups/wakeups.ts': { settlers: 'modules', passing: 'events of one turn' },
+  'core/wakeups/wakeups.ts': { settlers: 'modules' },
   'core/log/log-heads.ts': { heads: 'LRU of maxEntries' },
   'core/wakeups/change-confirmations.ts': {
     waiting: 'running calls',

@@ -21,7 +21,7 @@ export function routeRules(suite: () => Suite): void {
     )
     expect(body).toMatchObject({ contract: 'service.widget.public-api', contractVersion: '1.0' })
     expect(Object.keys(body.capabilities).sort()).toEqual(
-      'identity messageRetryRoute navigation offlineForm pageContext preChatForm presence rating receipts screenshots typing'.split(
+      'identity messageRetryRoute navigation offlineForm pageContext preChatForm presence rating receipts screenshots stopAnswer typing'.split(
         ' ',
       ),
     )

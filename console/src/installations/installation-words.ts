@@ -15,6 +15,7 @@ export const capabilities: Record<CapabilityName, { label: string; hint: string 
   presence: { label: 'Presence', hint: 'You see whether the visitor has the chat open.' },
   receipts: { label: 'Read receipts', hint: 'You see whether the visitor has received and read your messages.' },
   rating: { label: 'Rating', hint: 'You can ask visitors for a rating when you close a conversation.' },
+  stopAnswer: { label: 'Stop answers', hint: 'Visitors can stop an answer of a bot while it is written.' },
   messageRetryRoute: { label: 'Retry route', hint: 'For custom clients; the widget does not need it.' },
 }
 

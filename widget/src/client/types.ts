@@ -40,6 +40,8 @@ export interface WidgetMessage {
   createdAt: string
   /** Time at which an operator withdrew the message, in RFC 3339 format. The body is then empty. */
   redactedAt?: string
+  /** True while a bot writes the message. The body is the text so far. */
+  growing?: boolean
   /** Failure of the last attempt to send the message. */
   error?: WidgetErrorDetail
   /** Number of times that the message has failed. Undefined if it has never failed. */

@@ -92,6 +92,104 @@ export declare type SendBotMessageResponse = Message<"service.bot.v1.SendBotMess
 export declare const SendBotMessageResponseSchema: GenMessage<SendBotMessageResponse>;
 
 /**
+ * @generated from message service.bot.v1.AppendBotMessageRequest
+ */
+export declare type AppendBotMessageRequest = Message<"service.bot.v1.AppendBotMessageRequest"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * Id of the message: 1 to 128 characters of A-Z a-z 0-9 . _ : -, the same in each call for this
+   * message. Unique among bots' messages of the conversation.
+   *
+   * @generated from field: string client_operation_id = 2;
+   */
+  clientOperationId: string;
+
+  /**
+   * Number of code points that the message had before this text: the `length` of the last answer.
+   *
+   * @generated from field: uint32 offset = 3;
+   */
+  offset: number;
+
+  /**
+   * Text that the message gains. It may be empty, to keep the message growing or to complete it. The
+   * rules of VisitorMessage.body apply to the whole text.
+   *
+   * @generated from field: string text = 4;
+   */
+  text: string;
+
+  /**
+   * True in the last call.
+   *
+   * @generated from field: bool done = 5;
+   */
+  done: boolean;
+
+  /**
+   * Answers that the visitor can send with a tap, as in SendBotMessageRequest. Only with `done`.
+   *
+   * @generated from field: repeated string quick_replies = 6;
+   */
+  quickReplies: string[];
+
+  /**
+   * Name and picture that visitors and operators see. Required at offset 0, else ignored.
+   *
+   * @generated from field: service.messaging.v1.Agent bot = 7;
+   */
+  bot?: Agent | undefined;
+};
+
+/**
+ * Describes the message service.bot.v1.AppendBotMessageRequest.
+ * Use `create(AppendBotMessageRequestSchema)` to create a new message.
+ */
+export declare const AppendBotMessageRequestSchema: GenMessage<AppendBotMessageRequest>;
+
+/**
+ * @generated from message service.bot.v1.AppendBotMessageResponse
+ */
+export declare type AppendBotMessageResponse = Message<"service.bot.v1.AppendBotMessageResponse"> & {
+  /**
+   * @generated from field: string message_id = 1;
+   */
+  messageId: string;
+
+  /**
+   * Number of code points that were accepted so far: the next offset.
+   *
+   * @generated from field: uint32 length = 2;
+   */
+  length: number;
+
+  /**
+   * State of the message: "growing", "completed", "stopped" by the visitor, or "interrupted" by a pause, a
+   * person or a withdrawal. A message that has ended gains no text.
+   *
+   * @generated from field: string state = 3;
+   */
+  state: string;
+
+  /**
+   * True if the text was accepted before.
+   *
+   * @generated from field: bool replayed = 4;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message service.bot.v1.AppendBotMessageResponse.
+ * Use `create(AppendBotMessageResponseSchema)` to create a new message.
+ */
+export declare const AppendBotMessageResponseSchema: GenMessage<AppendBotMessageResponse>;
+
+/**
  * @generated from message service.bot.v1.SetBotTypingRequest
  */
 export declare type SetBotTypingRequest = Message<"service.bot.v1.SetBotTypingRequest"> & {
@@ -198,6 +296,20 @@ export declare const BotService: GenService<{
     methodKind: "unary";
     input: typeof SendBotMessageRequestSchema;
     output: typeof SendBotMessageResponseSchema;
+  },
+  /**
+   * Adds text to a message that visitors see while it grows. The first call (offset 0) creates the
+   * message; `done` completes it. A call is answered when its text is durable. The same offset and
+   * text again is a repeat. A message that gets no call for 30 seconds is completed as `interrupted`.
+   * Errors: NotFound for an unknown conversation, ValidationFailed, also for an offset beyond the length,
+   * IdempotencyConflict for another text at an accepted offset, BotStopped.
+   *
+   * @generated from rpc service.bot.v1.BotService.AppendBotMessage
+   */
+  appendBotMessage: {
+    methodKind: "unary";
+    input: typeof AppendBotMessageRequestSchema;
+    output: typeof AppendBotMessageResponseSchema;
   },
   /**
    * Sets whether the bot is typing. Typing ends 8 seconds after the last call that reported it, or

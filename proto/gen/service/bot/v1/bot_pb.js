@@ -21,7 +21,7 @@ import { file_service_messaging_v1_messaging } from "../../messaging/v1/messagin
  * Describes the file service/bot/v1/bot.proto.
  */
 export const file_service_bot_v1_bot = /*@__PURE__*/
-  fileDesc("ChhzZXJ2aWNlL2JvdC92MS9ib3QucHJvdG8SDnNlcnZpY2UuYm90LnYxIpwBChVTZW5kQm90TWVzc2FnZVJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhsKE2NsaWVudF9vcGVyYXRpb25faWQYAiABKAkSDAoEYm9keRgDIAEoCRIoCgNib3QYBCABKAsyGy5zZXJ2aWNlLm1lc3NhZ2luZy52MS5BZ2VudBIVCg1xdWlja19yZXBsaWVzGAUgAygJIloKFlNlbmRCb3RNZXNzYWdlUmVzcG9uc2USLgoHbWVzc2FnZRgBIAEoCzIdLnNlcnZpY2UubWVzc2FnaW5nLnYxLk1lc3NhZ2USEAoIcmVwbGF5ZWQYAiABKAgiigEKE1NldEJvdFR5cGluZ1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEjAKBXN0YXRlGAIgASgOMiEuc2VydmljZS5tZXNzYWdpbmcudjEuVHlwaW5nU3RhdGUSKAoDYm90GAMgASgLMhsuc2VydmljZS5tZXNzYWdpbmcudjEuQWdlbnQiFgoUU2V0Qm90VHlwaW5nUmVzcG9uc2UihgEKE1JlcXVlc3RIdW1hblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhsKE2NsaWVudF9vcGVyYXRpb25faWQYAiABKAkSKAoDYm90GAMgASgLMhsuc2VydmljZS5tZXNzYWdpbmcudjEuQWdlbnQSDwoHc3VtbWFyeRgEIAEoCSIoChRSZXF1ZXN0SHVtYW5SZXNwb25zZRIQCghyZXBsYXllZBgBIAEoCDLWAgoKQm90U2VydmljZRJwCg5TZW5kQm90TWVzc2FnZRIlLnNlcnZpY2UuYm90LnYxLlNlbmRCb3RNZXNzYWdlUmVxdWVzdBomLnNlcnZpY2UuYm90LnYxLlNlbmRCb3RNZXNzYWdlUmVzcG9uc2UiD5ACApK1GAhib3RzOmFjdBJqCgxTZXRCb3RUeXBpbmcSIy5zZXJ2aWNlLmJvdC52MS5TZXRCb3RUeXBpbmdSZXF1ZXN0GiQuc2VydmljZS5ib3QudjEuU2V0Qm90VHlwaW5nUmVzcG9uc2UiD5ACApK1GAhib3RzOmFjdBJqCgxSZXF1ZXN0SHVtYW4SIy5zZXJ2aWNlLmJvdC52MS5SZXF1ZXN0SHVtYW5SZXF1ZXN0GiQuc2VydmljZS5ib3QudjEuUmVxdWVzdEh1bWFuUmVzcG9uc2UiD5ACApK1GAhib3RzOmFjdGIGcHJvdG8z", [file_service_access_v1_access, file_service_messaging_v1_messaging]);
+  fileDesc("ChhzZXJ2aWNlL2JvdC92MS9ib3QucHJvdG8SDnNlcnZpY2UuYm90LnYxIpwBChVTZW5kQm90TWVzc2FnZVJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhsKE2NsaWVudF9vcGVyYXRpb25faWQYAiABKAkSDAoEYm9keRgDIAEoCRIoCgNib3QYBCABKAsyGy5zZXJ2aWNlLm1lc3NhZ2luZy52MS5BZ2VudBIVCg1xdWlja19yZXBsaWVzGAUgAygJIloKFlNlbmRCb3RNZXNzYWdlUmVzcG9uc2USLgoHbWVzc2FnZRgBIAEoCzIdLnNlcnZpY2UubWVzc2FnaW5nLnYxLk1lc3NhZ2USEAoIcmVwbGF5ZWQYAiABKAgivAEKF0FwcGVuZEJvdE1lc3NhZ2VSZXF1ZXN0EhcKD2NvbnZlcnNhdGlvbl9pZBgBIAEoCRIbChNjbGllbnRfb3BlcmF0aW9uX2lkGAIgASgJEg4KBm9mZnNldBgDIAEoDRIMCgR0ZXh0GAQgASgJEgwKBGRvbmUYBSABKAgSFQoNcXVpY2tfcmVwbGllcxgGIAMoCRIoCgNib3QYByABKAsyGy5zZXJ2aWNlLm1lc3NhZ2luZy52MS5BZ2VudCJfChhBcHBlbmRCb3RNZXNzYWdlUmVzcG9uc2USEgoKbWVzc2FnZV9pZBgBIAEoCRIOCgZsZW5ndGgYAiABKA0SDQoFc3RhdGUYAyABKAkSEAoIcmVwbGF5ZWQYBCABKAgiigEKE1NldEJvdFR5cGluZ1JlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEjAKBXN0YXRlGAIgASgOMiEuc2VydmljZS5tZXNzYWdpbmcudjEuVHlwaW5nU3RhdGUSKAoDYm90GAMgASgLMhsuc2VydmljZS5tZXNzYWdpbmcudjEuQWdlbnQiFgoUU2V0Qm90VHlwaW5nUmVzcG9uc2UihgEKE1JlcXVlc3RIdW1hblJlcXVlc3QSFwoPY29udmVyc2F0aW9uX2lkGAEgASgJEhsKE2NsaWVudF9vcGVyYXRpb25faWQYAiABKAkSKAoDYm90GAMgASgLMhsuc2VydmljZS5tZXNzYWdpbmcudjEuQWdlbnQSDwoHc3VtbWFyeRgEIAEoCSIoChRSZXF1ZXN0SHVtYW5SZXNwb25zZRIQCghyZXBsYXllZBgBIAEoCDLOAwoKQm90U2VydmljZRJwCg5TZW5kQm90TWVzc2FnZRIlLnNlcnZpY2UuYm90LnYxLlNlbmRCb3RNZXNzYWdlUmVxdWVzdBomLnNlcnZpY2UuYm90LnYxLlNlbmRCb3RNZXNzYWdlUmVzcG9uc2UiD5ACApK1GAhib3RzOmFjdBJ2ChBBcHBlbmRCb3RNZXNzYWdlEicuc2VydmljZS5ib3QudjEuQXBwZW5kQm90TWVzc2FnZVJlcXVlc3QaKC5zZXJ2aWNlLmJvdC52MS5BcHBlbmRCb3RNZXNzYWdlUmVzcG9uc2UiD5ACApK1GAhib3RzOmFjdBJqCgxTZXRCb3RUeXBpbmcSIy5zZXJ2aWNlLmJvdC52MS5TZXRCb3RUeXBpbmdSZXF1ZXN0GiQuc2VydmljZS5ib3QudjEuU2V0Qm90VHlwaW5nUmVzcG9uc2UiD5ACApK1GAhib3RzOmFjdBJqCgxSZXF1ZXN0SHVtYW4SIy5zZXJ2aWNlLmJvdC52MS5SZXF1ZXN0SHVtYW5SZXF1ZXN0GiQuc2VydmljZS5ib3QudjEuUmVxdWVzdEh1bWFuUmVzcG9uc2UiD5ACApK1GAhib3RzOmFjdGIGcHJvdG8z", [file_service_access_v1_access, file_service_messaging_v1_messaging]);
 
 /**
  * Describes the message service.bot.v1.SendBotMessageRequest.
@@ -38,32 +38,46 @@ export const SendBotMessageResponseSchema = /*@__PURE__*/
   messageDesc(file_service_bot_v1_bot, 1);
 
 /**
+ * Describes the message service.bot.v1.AppendBotMessageRequest.
+ * Use `create(AppendBotMessageRequestSchema)` to create a new message.
+ */
+export const AppendBotMessageRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_bot_v1_bot, 2);
+
+/**
+ * Describes the message service.bot.v1.AppendBotMessageResponse.
+ * Use `create(AppendBotMessageResponseSchema)` to create a new message.
+ */
+export const AppendBotMessageResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_bot_v1_bot, 3);
+
+/**
  * Describes the message service.bot.v1.SetBotTypingRequest.
  * Use `create(SetBotTypingRequestSchema)` to create a new message.
  */
 export const SetBotTypingRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_bot_v1_bot, 2);
+  messageDesc(file_service_bot_v1_bot, 4);
 
 /**
  * Describes the message service.bot.v1.SetBotTypingResponse.
  * Use `create(SetBotTypingResponseSchema)` to create a new message.
  */
 export const SetBotTypingResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_bot_v1_bot, 3);
+  messageDesc(file_service_bot_v1_bot, 5);
 
 /**
  * Describes the message service.bot.v1.RequestHumanRequest.
  * Use `create(RequestHumanRequestSchema)` to create a new message.
  */
 export const RequestHumanRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_bot_v1_bot, 4);
+  messageDesc(file_service_bot_v1_bot, 6);
 
 /**
  * Describes the message service.bot.v1.RequestHumanResponse.
  * Use `create(RequestHumanResponseSchema)` to create a new message.
  */
 export const RequestHumanResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_bot_v1_bot, 5);
+  messageDesc(file_service_bot_v1_bot, 7);
 
 /**
  * @generated from service service.bot.v1.BotService

@@ -376,6 +376,71 @@ export declare type Rating = Message$1<"service.messaging.v1.Rating"> & {
 export declare const RatingSchema: GenMessage<Rating>;
 
 /**
+ * @generated from message service.messaging.v1.StopAnswerRequest
+ */
+export declare type StopAnswerRequest = Message$1<"service.messaging.v1.StopAnswerRequest"> & {
+  /**
+   * @generated from field: service.session.v1.VisitorCredentials credentials = 1;
+   */
+  credentials?: VisitorCredentials | undefined;
+
+  /**
+   * @generated from field: string message_id = 2;
+   */
+  messageId: string;
+
+  /**
+   * Identifies the operation in the session.
+   *
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.StopAnswerRequest.
+ * Use `create(StopAnswerRequestSchema)` to create a new message.
+ */
+export declare const StopAnswerRequestSchema: GenMessage<StopAnswerRequest>;
+
+/**
+ * @generated from message service.messaging.v1.StopAnswerResponse
+ */
+export declare type StopAnswerResponse = Message$1<"service.messaging.v1.StopAnswerResponse"> & {
+  /**
+   * @generated from field: string message_id = 1;
+   */
+  messageId: string;
+
+  /**
+   * "stopped", or "completed" or "interrupted" if the message had ended before.
+   *
+   * @generated from field: string state = 2;
+   */
+  state: string;
+
+  /**
+   * Sequence of the event `message.completed`.
+   *
+   * @generated from field: uint32 sequence = 3;
+   */
+  sequence: number;
+
+  /**
+   * True if the operation was accepted before. The other fields are its stored result.
+   *
+   * @generated from field: bool replayed = 4;
+   */
+  replayed: boolean;
+};
+
+/**
+ * Describes the message service.messaging.v1.StopAnswerResponse.
+ * Use `create(StopAnswerResponseSchema)` to create a new message.
+ */
+export declare const StopAnswerResponseSchema: GenMessage<StopAnswerResponse>;
+
+/**
  * @generated from message service.messaging.v1.ListMessagesRequest
  */
 export declare type ListMessagesRequest = Message$1<"service.messaging.v1.ListMessagesRequest"> & {
@@ -546,6 +611,13 @@ export declare type Message = Message$1<"service.messaging.v1.Message"> & {
    * @generated from field: optional string correlation_id = 14;
    */
   correlationId?: string | undefined;
+
+  /**
+   * True while a bot writes the message. The body is the text so far.
+   *
+   * @generated from field: optional bool growing = 15;
+   */
+  growing?: boolean | undefined;
 };
 
 /**
@@ -2462,6 +2534,12 @@ export declare type WatchConversationsResponse = Message$1<"service.messaging.v1
      */
     value: ConversationsRemoved;
     case: "removed";
+  } | {
+    /**
+     * @generated from field: service.messaging.v1.MessagesGrew grew = 7;
+     */
+    value: MessagesGrew;
+    case: "grew";
   } | { case: undefined; value?: undefined };
 };
 
@@ -2536,6 +2614,65 @@ export declare type NotesChanged = Message$1<"service.messaging.v1.NotesChanged"
  * Use `create(NotesChangedSchema)` to create a new message.
  */
 export declare const NotesChangedSchema: GenMessage<NotesChanged>;
+
+/**
+ * Messages of bots that grow have gained text. A client whose text is shorter than an offset has missed
+ * a part and reads the message again. At most about nine such frames come in a second.
+ *
+ * @generated from message service.messaging.v1.MessagesGrew
+ */
+export declare type MessagesGrew = Message$1<"service.messaging.v1.MessagesGrew"> & {
+  /**
+   * @generated from field: repeated service.messaging.v1.GrownMessage messages = 1;
+   */
+  messages: GrownMessage[];
+};
+
+/**
+ * Describes the message service.messaging.v1.MessagesGrew.
+ * Use `create(MessagesGrewSchema)` to create a new message.
+ */
+export declare const MessagesGrewSchema: GenMessage<MessagesGrew>;
+
+/**
+ * @generated from message service.messaging.v1.GrownMessage
+ */
+export declare type GrownMessage = Message$1<"service.messaging.v1.GrownMessage"> & {
+  /**
+   * @generated from field: string conversation_id = 1;
+   */
+  conversationId: string;
+
+  /**
+   * @generated from field: string message_id = 2;
+   */
+  messageId: string;
+
+  /**
+   * Sequence of the message.
+   *
+   * @generated from field: uint32 sequence = 3;
+   */
+  sequence: number;
+
+  /**
+   * Number of code points before the text.
+   *
+   * @generated from field: uint32 offset = 4;
+   */
+  offset: number;
+
+  /**
+   * @generated from field: string text = 5;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.GrownMessage.
+ * Use `create(GrownMessageSchema)` to create a new message.
+ */
+export declare const GrownMessageSchema: GenMessage<GrownMessage>;
 
 /**
  * Visitors arrived, left, or became away.
@@ -3197,7 +3334,7 @@ export declare type Event = Message$1<"service.messaging.v1.Event"> & {
   subscriptionIds: number[];
 
   /**
-   * Event id: `<epoch>-<sequence>`.
+   * Event id: `<epoch>-<sequence>`. Empty for an event that is not in the log and has no sequence.
    *
    * @generated from field: string id = 2;
    */
@@ -3472,6 +3609,19 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof RateConversationRequestSchema;
     output: typeof RateConversationResponseSchema;
+  },
+  /**
+   * Stops a bot's message that grows (POST /messages/{messageId}/stop). No text that is accepted later is shown.
+   * Returns the state in which the message has ended, also if it had ended before. Errors: as
+   * SessionService.AuthorizeGrant, RouteNotAdvertised, NotFound for a message that never grew,
+   * IdempotencyConflict.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.StopAnswer
+   */
+  stopAnswer: {
+    methodKind: "unary";
+    input: typeof StopAnswerRequestSchema;
+    output: typeof StopAnswerResponseSchema;
   },
   /**
    * Sends an agent's message to a conversation. Calls with the same client operation id send one

@@ -435,6 +435,13 @@ export declare type Capabilities = Message<"service.session.v1.Capabilities"> & 
    * @generated from field: optional bool rating = 11;
    */
   rating?: boolean | undefined;
+
+  /**
+   * Whether visitors can stop a bot's answer while it grows.
+   *
+   * @generated from field: optional bool stop_answer = 12;
+   */
+  stopAnswer?: boolean | undefined;
 };
 
 /**

@@ -1,0 +1,82 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { isLong } from '../../test/support/is-long.ts'
+import { append, stopAnswer } from '../test/bots.ts'
+import { codeOf, testCores } from '../test/cores.ts'
+
+const cores = testCores({ count: 2, started: false })
+
+const texts = fc.constantFrom('', 'a', 'b', 'ab', ' ', '😀', '\n', 'a😀b')
+const step = fc.record({
+  core: fc.integer({ min: 0, max: 1 }),
+  /** Where the text is appended: at the end, or that many code points from there. */
+  from: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: -4, max: 2 })),
+  text: texts,
+  done: fc.boolean(),
+  kind: fc.oneof(
+    { weight: 8, arbitrary: fc.constant('append' as const) },
+    fc.constantFrom('stop' as const, 'repeat' as const),
+  ),
+})
+
+/** A message as the contract describes it. */
+class Model {
+  text = ''
+  state: string | undefined
+
+  append(offset: number, text: string, done: boolean): string {
+    const points = [...this.text]
+    if (offset > points.length) return 'VALIDATION_FAILED'
+    const end = offset + [...text].length
+    const isKnown = points.slice(offset, end).join('') === text
+    const isNew = offset === points.length && (text !== '' || !done || this.state === undefined)
+    if (!isNew && !isKnown) return 'IDEMPOTENCY_CONFLICT'
+    if (!isNew && done && end !== points.length) return 'IDEMPOTENCY_CONFLICT'
+    const grows = this.state === undefined || this.state === 'growing'
+    if (!isNew && !(done && grows)) return this.answer(this.state === 'completed' || !done)
+    if (!grows) return this.answer(false)
+    const whole = isNew ? this.text + text : this.text
+    if (done && whole.trim() === '') return 'VALIDATION_FAILED'
+    this.text = whole
+    this.state = done ? 'completed' : 'growing'
+    return this.answer(false)
+  }
+
+  answer = (replayed: boolean) => JSON.stringify([[...this.text].length, this.state, replayed])
+}
+
+it('any sequence of appends, repeats, conflicts, gaps and stops on two cores has the results of the model', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {
+      const visitor = await cores.newVisitor()
+      const model = new Model()
+      let messageId: string | undefined
+      let last: [offset: number, text: string, done: boolean] = [0, '', false]
+      for (const { core: index, from, text, done, kind } of steps) {
+        const core = cores.cores[index]!
+        if (kind === 'stop') {
+          if (messageId === undefined) continue
+          if (model.state === 'growing') model.state = 'stopped'
+          expect(await stopAnswer(core, visitor, messageId)).toMatchObject({ messageId, state: model.state })
+          continue
+        }
+        const call =
+          kind === 'repeat' ? last : ([Math.max(0, [...model.text].length + from), text, done] as typeof last)
+        last = call
+        const expected = model.append(...call)
+        const calling = append(core, visitor, 'a', call[0], call[1], { done: call[2] }).then((answer) => {
+          messageId ??= answer.messageId
+          expect(answer.messageId).toBe(messageId)
+          throw new Error(JSON.stringify([answer.length, answer.state, answer.replayed]))
+        })
+        expect(await codeOf(calling), JSON.stringify({ call, text: model.text })).toBe(expected)
+      }
+      const log = await cores.log(visitor.conversationId)
+      const ended = model.state !== undefined && model.state !== 'growing'
+      const types = model.state === undefined ? [] : ['message.received', ...(ended ? ['message.completed'] : [])]
+      expect(log.map(({ type }) => type)).toEqual(types)
+      for (const { message } of log) expect(message?.body).toBe(model.text)
+    }),
+    { numRuns: isLong ? 300 : 10 },
+  )
+})

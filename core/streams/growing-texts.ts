@@ -1,0 +1,111 @@
+import type { Logger } from 'pino'
+import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
+import { createLruCache } from '../../platform/lru-cache.ts'
+import type { Bus } from '../bus.ts'
+import { createSingleFlight } from '../concurrency/single-flight.ts'
+import type { EventStore } from '../log/event-store.ts'
+import type { GrowingText, GrownPart, LogEvent } from '../log-event.ts'
+
+export interface GrowingTexts {
+  /** Returns the messages that grow in a conversation, as far as this process knows. */
+  in(conversationId: string): GrowingText[]
+}
+
+/** Minimum time in milliseconds between two parts of a message for a reader: at most ten a second. */
+const paceMs = 110
+/** Memory for texts, in characters. */
+const maxChars = 8_000_000
+
+/**
+ * Keeps the texts of messages that grow, from the parts that any process has accepted, and reports
+ * them with `growing`. If a part is missing, reads the message again.
+ */
+export function createGrowingTexts({
+  bus,
+  events,
+  logger,
+}: {
+  bus: Bus
+  events: Pick<EventStore, 'at'>
+  logger: Logger
+}): GrowingTexts {
+  /** The messages that grow in each conversation. */
+  const known = createLruCache<{ texts: Map<string, GrowingText> }>(maxChars, ({ texts }) =>
+    [...texts.values()].reduce((sum, { text }) => sum + text.length, 200),
+  )
+  let changed = new Map<string, GrowingText>()
+
+  const load = createBatchLoader(async (places) =>
+    byKey(
+      await events.at(
+        places.map((place) => {
+          const [conversationId = '', sequence] = place.split(' ')
+          return { conversationId, sequence: Number(sequence) }
+        }),
+      ),
+      ({ conversationId, sequence }) => `${conversationId} ${sequence}`,
+    ),
+  )
+
+  const sending = createSingleFlight(
+    () => changed.size > 0,
+    async () => {
+      const texts = [...changed.values()]
+      changed = new Map()
+      bus.emit('growing', texts)
+    },
+    { paceMs },
+  )
+
+  const textsOf = (conversationId: string) => known.get(conversationId)?.texts ?? new Map<string, GrowingText>()
+
+  function keep(growing: GrowingText) {
+    const texts = new Map(textsOf(growing.conversationId)).set(growing.messageId, growing)
+    known.set(growing.conversationId, { texts })
+  }
+
+  function changeTo(growing: GrowingText) {
+    keep(growing)
+    changed.set(growing.messageId, growing)
+    void sending.run()
+  }
+
+  function follow(event: LogEvent) {
+    const { conversationId, sequence, type, message, growth } = event
+    if (!message) return
+    const { messageId, body } = message
+    if (growth?.state === 'growing') keep({ conversationId, messageId, sequence, text: body, length: growth.length })
+    if (type !== 'message.completed') return
+    changed.delete(messageId)
+    const texts = new Map(textsOf(conversationId))
+    if (!texts.delete(messageId)) return
+    if (texts.size > 0) known.set(conversationId, { texts })
+    else known.delete(conversationId)
+  }
+
+  async function readAgain({ conversationId, sequence }: GrownPart) {
+    const event = await load(`${conversationId} ${sequence}`)
+    if (event?.growth?.state !== 'growing' || !event.message) return
+    const { growth, message } = event
+    const { messageId, body: text } = message
+    if ((textsOf(conversationId).get(messageId)?.length ?? 0) < growth.length)
+      changeTo({ conversationId, messageId, sequence, text, length: growth.length })
+  }
+
+  function add(part: GrownPart) {
+    const { conversationId, messageId, offset, text } = part
+    const growing = textsOf(conversationId).get(messageId)
+    if (growing?.length === offset)
+      return changeTo({ ...growing, text: growing.text + text, length: offset + [...text].length })
+    readAgain(part).catch((error: Error) =>
+      logger.warn({ reason: error.name }, 'read of a growing message failed; its next part will repeat it'),
+    )
+  }
+
+  bus.on('appended', follow)
+  bus.on('advanced', (_conversationId, _end, event) => event && follow(event))
+  bus.on('grew', add)
+  bus.on('grewElsewhere', add)
+
+  return { in: (conversationId) => [...(known.peek(conversationId)?.texts.values() ?? [])] }
+}
