@@ -9,12 +9,15 @@ import type { GrowingText, GrownPart, LogEvent } from '../log-event.ts'
 export interface GrowingTexts {
   /** Returns the messages that grow in a conversation, as far as this process knows. */
   in(conversationId: string): GrowingText[]
+  /** Must be called with each event that readers get, because its wake-up may have been lost. */
+  follow(event: LogEvent): void
 }
 
 /** Minimum time in milliseconds between two parts of a message for a reader: at most ten a second. */
 const paceMs = 110
 /** Memory for texts, in characters. */
 const maxChars = 8_000_000
+const maxEnded = 10_000
 
 /**
  * Keeps the texts of messages that grow, from the parts that any process has accepted, and reports
@@ -33,6 +36,8 @@ export function createGrowingTexts({
   const known = createLruCache<{ texts: Map<string, GrowingText> }>(maxChars, ({ texts }) =>
     [...texts.values()].reduce((sum, { text }) => sum + text.length, 200),
   )
+  /** Messages that have ended. A read that began before may still find them growing. */
+  const ended = createLruCache<true>(maxEnded)
   let changed = new Map<string, GrowingText>()
 
   const load = createBatchLoader(async (places) =>
@@ -60,7 +65,9 @@ export function createGrowingTexts({
   const textsOf = (conversationId: string) => known.get(conversationId)?.texts ?? new Map<string, GrowingText>()
 
   function keep(growing: GrowingText) {
-    const texts = new Map(textsOf(growing.conversationId)).set(growing.messageId, growing)
+    const texts = new Map(textsOf(growing.conversationId))
+    if ((texts.get(growing.messageId)?.length ?? -1) >= growing.length) return
+    texts.set(growing.messageId, growing)
     known.set(growing.conversationId, { texts })
   }
 
@@ -74,8 +81,10 @@ export function createGrowingTexts({
     const { conversationId, sequence, type, message, growth } = event
     if (!message) return
     const { messageId, body } = message
-    if (growth?.state === 'growing') keep({ conversationId, messageId, sequence, text: body, length: growth.length })
+    if (growth?.state === 'growing' && !ended.has(messageId))
+      keep({ conversationId, messageId, sequence, text: body, length: growth.length })
     if (type !== 'message.completed') return
+    ended.set(messageId, true)
     changed.delete(messageId)
     const texts = new Map(textsOf(conversationId))
     if (!texts.delete(messageId)) return
@@ -85,7 +94,7 @@ export function createGrowingTexts({
 
   async function readAgain({ conversationId, sequence }: GrownPart) {
     const event = await load(`${conversationId} ${sequence}`)
-    if (event?.growth?.state !== 'growing' || !event.message) return
+    if (event?.growth?.state !== 'growing' || !event.message || ended.has(event.message.messageId)) return
     const { growth, message } = event
     const { messageId, body: text } = message
     if ((textsOf(conversationId).get(messageId)?.length ?? 0) < growth.length)
@@ -95,17 +104,26 @@ export function createGrowingTexts({
   function add(part: GrownPart) {
     const { conversationId, messageId, offset, text } = part
     const growing = textsOf(conversationId).get(messageId)
-    if (growing?.length === offset)
-      return changeTo({ ...growing, text: growing.text + text, length: offset + [...text].length })
+    const length = offset + [...text].length
+    if (ended.has(messageId) || (growing && growing.length >= length)) return
+    if (growing?.length === offset) return changeTo({ ...growing, text: growing.text + text, length })
     readAgain(part).catch((error: Error) =>
       logger.warn({ reason: error.name }, 'read of a growing message failed; its next part will repeat it'),
     )
   }
 
   bus.on('appended', follow)
-  bus.on('advanced', (_conversationId, _end, event) => event && follow(event))
+  bus.on('advanced', (conversationId, _end, event) => {
+    if (event) follow(event)
+    // The event may be the end of a message.
+    else known.delete(conversationId)
+  })
+  bus.on('gap', () => known.clear())
   bus.on('grew', add)
   bus.on('grewElsewhere', add)
 
-  return { in: (conversationId) => [...(known.peek(conversationId)?.texts.values() ?? [])] }
+  return {
+    follow,
+    in: (conversationId) => [...(known.peek(conversationId)?.texts.values() ?? [])],
+  }
 }

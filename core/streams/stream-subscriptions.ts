@@ -69,7 +69,7 @@ export function createStreamSubscriptions({
   events,
   bus,
   replayWindow,
-  growingTexts = { in: () => [] },
+  growingTexts = { in: () => [], follow: () => {} },
   metrics = createCoreMetrics(),
   logger,
   isKnownEpoch = async () => false,
@@ -112,6 +112,7 @@ export function createStreamSubscriptions({
   }
 
   function deliver(feed: Feed<StreamSubscription>, appended: LogEvent) {
+    growingTexts.follow(appended)
     if (feed.members.size === 0 || !maySend()) return
     const event = toStreamEvent(appended)
     const readers = new Map<SubscriptionSink, { receiving: number[]; skipping: number[] }>()

@@ -34,7 +34,11 @@ export const structures: Record<string, Record<string, string>> = {
   },
   'gateway/routes/rpc.ts': { open: 'open connections' },
   'core/streams/recent-events.ts': { tails: 'LRU by bytes' },
-  'core/streams/growing-texts.ts': { known: 'LRU by characters', changed: 'messages that gained text in 110 ms' },
+  'core/streams/growing-texts.ts': {
+    known: 'LRU by characters',
+    ended: 'LRU of maxEnded',
+    changed: 'messages that gained text in 110 ms',
+  },
   'core/conversations/growing-messages.ts': { seen: 'LRU by characters' },
   'core/wakeups/announced-changes.ts': { announced: 'changes of this cluster in 10 s' },
   'core/streams/feeds.ts': { feeds: 'conversations with a subscription', behind: 'conversations with a subscription' },
