@@ -32,7 +32,8 @@ it('an inbox list shows the last message of each conversation if a client reads 
       const { workspaceId } = cores
       const { stores, log } = cores.core
       const operators = cores.scheduledCore(scheduler)
-      if (isWatchedBefore) operators.inboxWatch.add({ workspaceId, ready() {}, changed() {}, noted() {}, removed() {} })
+      if (isWatchedBefore)
+        operators.inboxWatch.add({ workspaceId, ready() {}, changed() {}, grew() {}, noted() {}, removed() {} })
       const documents: Promise<void>[] = []
       let seen = 0
       const see = (sequence = 0) => {
@@ -68,6 +69,7 @@ it('an inbox list shows the last message of each conversation if a client reads 
           workspaceId,
           ready() {},
           noted() {},
+          grew() {},
           removed() {},
           changed: ({ conversation }) =>
             conversation.conversationId === conversationId && see(conversation.lastSequence),

@@ -51,6 +51,7 @@ describe('a watched inbox', () => {
         workspaceId: visitor.workspaceId,
         ready: () => {},
         noted: () => {},
+        grew: () => {},
         removed: () => {},
         changed: ({ events }) => seen.push(...events.map(({ message }) => `${name} ${message?.body}`)),
       })
@@ -82,6 +83,7 @@ describe('a watched inbox', () => {
       workspaceId: visitor.workspaceId,
       ready() {},
       noted() {},
+      grew() {},
       removed() {},
       changed: ({ conversation }) => void changed.push(conversation.conversationId),
     })

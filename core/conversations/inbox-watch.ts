@@ -4,7 +4,7 @@ import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { EventStore } from '../log/event-store.ts'
-import { isEntry, type LogEvent } from '../log-event.ts'
+import { type GrowingText, type GrownPart, isEntry, type LogEvent } from '../log-event.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import { botAuthorOf, type Conversation, isRating, queuePlaceOf, ratingOf } from './model.ts'
 
@@ -18,6 +18,8 @@ interface InboxWatcher {
   /** Limits the watch to one workspace. Absent for all workspaces. */
   readonly workspaceId?: string
   changed(change: ConversationChange): void
+  /** Called when messages that grow have gained text, at most about nine times a second. */
+  grew(parts: GrownPart[]): void
   /** Called when a conversation may have a new note. */
   noted(conversationId: string): void
   /** Called when conversations were erased or hidden for their removal. */
@@ -68,6 +70,10 @@ export function createInboxWatch(dependencies: {
   /** Last reported sequence of each conversation. */
   const reported = createLruCache<number>(maxRemembered)
   const behind = new Map<string, number>()
+  /** Workspaces of conversations with messages that grow. */
+  const workspaces = createLruCache<string>(maxRemembered)
+  /** How much of a growing message the watchers have got, in code points and in characters. */
+  const told = createLruCache<{ length: number; chars: number }>(maxRemembered)
   /** Reports of the last `lateMs` milliseconds, oldest first. */
   let recent: { change: ConversationChange; at: number }[] = []
   let since = 0
@@ -159,6 +165,27 @@ export function createInboxWatch(dependencies: {
       for (const watcher of watchers) if (isWatching(watcher, workspaceId)) watcher.noted(conversationId)
   }
 
+  async function reportGrowth(texts: GrowingText[]) {
+    const unknown = texts.flatMap(({ conversationId }) => (workspaces.has(conversationId) ? [] : conversationId))
+    for (const { conversationId, workspaceId } of unknown.length > 0 ? await conversations.find(unknown) : [])
+      workspaces.set(conversationId, workspaceId)
+    const byWorkspace = Map.groupBy(texts, ({ conversationId }) => workspaces.get(conversationId))
+    for (const [workspaceId, theirs] of byWorkspace) {
+      const parts = theirs.map(({ conversationId, messageId, sequence, text, length }) => {
+        const { length: offset, chars } = told.get(messageId) ?? { length: 0, chars: 0 }
+        told.set(messageId, { length, chars: text.length })
+        return { conversationId, messageId, sequence, offset, text: text.slice(chars) }
+      })
+      for (const watcher of watchers) if (workspaceId && isWatching(watcher, workspaceId)) watcher.grew(parts)
+    }
+  }
+
+  bus.on('growing', (texts) => {
+    if (watchers.size === 0) return
+    reportGrowth(texts).catch((error: Error) =>
+      logger.warn({ reason: error.name }, 'growth not reported; the console reads the message with its next part'),
+    )
+  })
   bus.on('changed', (ids) => {
     const conversationIds = ids.filter((id) => id.startsWith('cnv_'))
     if (watchers.size === 0 || conversationIds.length === 0) return
@@ -188,6 +215,8 @@ export function createInboxWatch(dependencies: {
         recent = []
         since = now() - lateMs
       }
+      // The new watcher gets the whole texts.
+      told.clear()
       watchers.add(watcher)
       watcher.ready()
       reportRecentAgain(watcher)

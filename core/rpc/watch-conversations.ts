@@ -64,6 +64,10 @@ export async function* watchConversations(
       push(() => ({ case: 'changed', value: build() }), shown)
     },
     removed: (conversationIds) => push(() => ({ case: 'removed', value: { conversationIds } })),
+    grew: (messages) => {
+      const bytes = messages.reduce((sum, { text }) => sum + partBytes + text.length, 0)
+      push(() => ({ case: 'grew', value: { messages } }), [], bytes)
+    },
     noted: (conversationId) => push(() => ({ case: 'notes', value: { conversationId } })),
   })
   const leavePresence = operatorPresence.enter(workspaceId)

@@ -12,13 +12,13 @@ it('a bot has its name; a tap on a quick reply sends it as a message, and the re
   const bots = await botOf(features.shop().stack)
   const bot = { displayName: robo.displayName }
   await bots.setBotTyping({ conversationId, state: 1, bot })
-  await page.getByText('Robo is typing').waitFor()
+  await page.getByText('Robo · Assistant is typing').waitFor()
   const quickReplies = ['Prices', 'A person, please']
   const body = 'What is it about?'
   await bots.sendBotMessage({ conversationId, clientOperationId: 'one', body, bot, quickReplies })
   const reply = page.getByRole('button', { name: 'A person, please' })
   await reply.waitFor()
-  expect(await page.getByText('Robo is typing').count()).toBe(0)
+  expect(await page.getByText('Robo · Assistant is typing').count()).toBe(0)
   expect(await page.locator('.name', { hasText: 'Robo' }).isVisible()).toBe(true)
   await expectAccessible(page)
   await reply.focus()
@@ -44,5 +44,59 @@ it('a bot has its name; a tap on a quick reply sends it as a message, and the re
   await page.getByRole('button', { name: 'No', exact: true }).waitFor()
   await page.reload()
   await page.getByRole('button', { name: 'No', exact: true }).waitFor()
+  expect(complaints).toEqual([])
+})
+
+it('an answer grows in place, is announced when it ends, and is stopped with the button in the place of Send', async () => {
+  const { page, conversationId, complaints } = await features.visit()
+  await online(page)
+  await write(page, 'Hello')
+  const bots = await botOf(features.shop().stack)
+  const bot = { displayName: robo.displayName }
+  let offset = 0
+  const append = async (clientOperationId: string, text: string, done = false) => {
+    const { length, state } = await bots.appendBotMessage({
+      conversationId,
+      clientOperationId,
+      offset,
+      text,
+      done,
+      bot,
+    })
+    offset = length
+    return state
+  }
+  await append('a', 'One ')
+  const row = page.locator('.row', { hasText: 'One' })
+  await row.getByText('One').waitFor()
+  expect(await row.getAttribute('aria-live')).toBe('off')
+  await page.getByText('Robo · Assistant is typing').waitFor()
+  await page.locator('.name', { hasText: 'Robo · Assistant' }).waitFor()
+  await expectAccessible(page)
+  const lines = Array.from({ length: 30 }, (_, index) => `line ${index}\n`).join('')
+  await append('a', lines)
+  await row.getByText('line 29').waitFor()
+  const scroller = page.locator('.scroller')
+  // A reader who has scrolled up stays where they are.
+  await scroller.evaluate((one) => one.scrollTo(0, one.scrollHeight / 3))
+  await until('the place', async () => page.locator('.jump').isVisible())
+  const top = await scroller.evaluate((one) => one.scrollTop)
+  await append('a', 'the last line')
+  await row.getByText('the last line').waitFor()
+  expect(await scroller.evaluate((one) => one.scrollTop)).toBe(top)
+  expect(await page.getByRole('button', { name: 'Send message' }).isVisible()).toBe(false)
+  const stop = page.getByRole('button', { name: 'Stop', exact: true })
+  await stop.focus()
+  await page.keyboard.press('Enter')
+  await stop.waitFor({ state: 'hidden' })
+  await page.getByRole('button', { name: 'Send message' }).waitFor()
+  expect(await page.locator('.field').evaluate((one) => one.matches(':focus'))).toBe(true)
+  expect(await row.getAttribute('aria-live')).toBeNull()
+  expect(await page.getByText('is typing').count()).toBe(0)
+  expect(await append('a', ' and more')).toBe('stopped')
+  offset = 0
+  await append('b', 'Whole', true)
+  await page.getByText('Whole').waitFor()
+  expect(await page.getByText('and more').count()).toBe(0)
   expect(complaints).toEqual([])
 })

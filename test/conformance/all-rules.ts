@@ -13,6 +13,7 @@ import { loadDocument } from './document-check.ts'
 import { eventFeedRules } from './event-feed.ts'
 import { eventHookRules } from './event-hooks.ts'
 import { failureRules } from './failures.ts'
+import { growingAnswerRules } from './growing-answers.ts'
 import { idempotencyRules } from './idempotency.ts'
 import { identityRules } from './identity.ts'
 import { interleavingRules } from './interleavings.ts'
@@ -84,6 +85,7 @@ export function quickRules(suite: () => Suite, database: TestDatabase, restarted
     pageContextRules(suite)
     conversationRules(suite)
     ratingRules(suite)
+    growingAnswerRules(suite)
   })
   describe('rate limits', () => rateRules(suite))
   describe('origins of own pages, and costs', () => costRules(suite))

@@ -271,6 +271,19 @@ export const rules: Rule[] = [
       'a page of history ends at its limit or at 256 KiB, and concurrent reads of a session or address are bounded',
     ],
   ]),
+  ...from('C8 fourth edition', [
+    [
+      'C8.35',
+      'AppendBotMessage creates one message and adds text at its length; a repeat gets the first answer, another text and a gap are refused',
+    ],
+    [
+      'C8.36',
+      'an answer grows on streams with its parts in order, and history, replay and resume bring it once with its whole text',
+    ],
+    ['C8.37', 'a visitor stops an answer once, and nothing that the bot adds later is shown'],
+    ['C8.38', 'a stop of bots, a request for a person and a withdrawal end an answer that grows at once'],
+    ['C8.39', 'the feed has an answer once, with its whole text, when it has ended'],
+  ]),
   ...from('S whole', [
     ['S1.1', 'POST responses, history and stream merge into one list under any interleaving of calls'],
     ['S7.2', 'no answer contains a stack trace, a driver message, an internal address or a secret'],

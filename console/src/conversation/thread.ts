@@ -1,8 +1,9 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import { signal } from '@preact/signals'
 import type { Command } from '#proto/command/v1/command_pb.js'
-import type { Conversation, InboxEvent, Message, Note } from '#proto/messaging/v1/messaging_pb.js'
+import type { Conversation, GrownMessage, InboxEvent, Message, Note } from '#proto/messaging/v1/messaging_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
+import { withPart } from '../../../browser/growing-text.ts'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
 import { summaryOf } from '../inbox/conversation-record.ts'
@@ -63,6 +64,7 @@ export function createThread(deps: ThreadDeps) {
   /** Number of closings after a reply of this view. */
   const closings = signal(0)
   let stopped = false
+  let isReading = false
   let typingTimer: ReturnType<typeof setTimeout> | undefined
 
   const outgoing = outbox.open(
@@ -147,6 +149,23 @@ export function createThread(deps: ThreadDeps) {
       void reloadConversation()
   }
 
+  function onGrew({ messageId, offset, text }: GrownMessage) {
+    const known = messages.value.find((one) => one.messageId === messageId)
+    if (!known?.growing) return
+    const body = withPart(known.body, offset, text)
+    if (body !== undefined) messages.value = messages.value.map((one) => (one === known ? { ...one, body } : one))
+    else if (!isReading) void readAgain(known.sequence)
+  }
+
+  async function readAgain(sequence: number) {
+    isReading = true
+    const page = await messaging
+      .listMessages({ conversationId, afterSequence: sequence - 1, limit: 1, peek: true })
+      .catch(() => undefined)
+    isReading = false
+    if (page && !stopped) add(page.messages)
+  }
+
   async function reloadConversation() {
     const found = await messaging.getConversation({ conversationId }).catch(() => undefined)
     if (found?.conversation) conversation.value = found.conversation
@@ -215,6 +234,7 @@ export function createThread(deps: ThreadDeps) {
   const unfollow = inbox.follow(conversationId, {
     onGap: () => void reload(),
     onChange,
+    onGrew,
     onNotes: () => void (conversation.value ? loadNotes() : reload()),
     onRemoved: () => drop(describeFailure(new ConnectError('erased', Code.NotFound))),
   })

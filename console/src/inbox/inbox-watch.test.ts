@@ -29,6 +29,7 @@ function watching(scripts: (() => AsyncGenerator<WatchConversationsResponse>)[])
       readies += 1
     },
     onChanged: () => {},
+    onGrew: () => {},
     onNotes: () => {},
     onPresence: () => {},
     onRemoved: () => {},

@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect'
-import type { ConversationChanged, PresenceChanged } from '#proto/messaging/v1/messaging_pb.js'
+import type { ConversationChanged, GrownMessage, PresenceChanged } from '#proto/messaging/v1/messaging_pb.js'
 import { createPause } from '../../../browser/pause.ts'
 import { systemClock } from '../../../browser/platform.ts'
 import type { Api } from '../api.ts'
@@ -17,6 +17,7 @@ export interface WatchOptions {
   /** Called when the stream is live. A list that is requested afterwards misses no change. */
   onReady(): void
   onChanged(change: ConversationChanged): void
+  onGrew(messages: GrownMessage[]): void
   /** Called when a conversation may have a new note. */
   onNotes(conversationId: string): void
   onPresence(change: PresenceChanged): void
@@ -42,7 +43,7 @@ const maxPauseMs = 20_000
  * watching.
  */
 export function watchInbox(options: WatchOptions): () => void {
-  const { messaging, onReady, onChanged, onNotes, onPresence, onRemoved, onState, now, random, browserEvents } = options
+  const { messaging, onReady, onChanged, onGrew, onNotes, onPresence, onRemoved, onState, now, random, browserEvents } = options
   const pause = createPause(systemClock)
   const stopped = new AbortController()
   let failures = 0
@@ -62,6 +63,7 @@ export function watchInbox(options: WatchOptions): () => void {
           onState({ name: 'live' })
           onReady()
         } else if (frame.case === 'changed') onChanged(frame.value)
+        else if (frame.case === 'grew') onGrew(frame.value.messages)
         else if (frame.case === 'notes') onNotes(frame.value.conversationId)
         else if (frame.case === 'presence') onPresence(frame.value)
         else if (frame.case === 'removed') onRemoved(frame.value.conversationIds)

@@ -2,6 +2,7 @@ import { computed, effect, type ReadonlySignal, signal } from '@preact/signals'
 import {
   type Conversation,
   type ConversationChanged,
+  type GrownMessage,
   type InboxEvent,
   Presence,
   type QueueCounts,
@@ -24,6 +25,8 @@ interface ConversationFollower {
   /** Called if changes may have been missed. */
   onGap(): void
   onChange(conversation: Conversation, events: InboxEvent[]): void
+  /** Called with new text of a message that grows. */
+  onGrew(part: GrownMessage): void
   /** Called if the conversation may have a new note, or is listed again after a removal. */
   onNotes(): void
   /** Called if the conversation was erased or removed. */
@@ -224,6 +227,9 @@ export function createInbox({ api, me, filter, setFilter, platform, now, random,
       onReady: ready,
       onChanged: changed,
       onRemoved: removed,
+      onGrew(parts) {
+        for (const part of parts) for (const follower of followers.get(part.conversationId) ?? []) follower.onGrew(part)
+      },
       onNotes(conversationId) {
         if (!conversations.peek().has(conversationId)) invalidate()
         for (const follower of followers.get(conversationId) ?? []) follower.onNotes()

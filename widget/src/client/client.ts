@@ -161,6 +161,9 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
     /** Returns the number of unread messages from agents and the system. */
     unread: (): number => visit?.conversation.unread() ?? 0,
 
+    /** Stops the answers of bots that grow. */
+    stopAnswer: (): void => visit?.stopAnswer(),
+
     /** Marks the messages up to this sequence as read; all messages if it is missing. */
     markRead: (upToSequence?: number): void => visit?.markRead(upToSequence),
 

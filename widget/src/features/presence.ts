@@ -24,6 +24,8 @@ export type PresenceKeeper = ReturnType<typeof createPresence>
  */
 export function createPresence({ clock, emitter, records }: PresenceDeps) {
   const typing = new Map<string, { author: MessageAuthor; timer: TimerId }>()
+  /** Authors of messages that grow. They write, without events of typing. */
+  let growing: MessageAuthor[] = []
   let lastSequence = 0
 
   emitter.on('message.received', ({ message }) => {
@@ -33,6 +35,10 @@ export function createPresence({ clock, emitter, records }: PresenceDeps) {
   emitter.on('message.accepted', ({ message }) => note(message.sequence))
   emitter.on('messages.changed', ({ messages }) => {
     for (const { sequence } of messages) note(sequence)
+    const now = messages.filter(({ growing }) => growing).map(({ author }) => author)
+    if (JSON.stringify(now) === JSON.stringify(growing)) return
+    growing = now
+    emitChanged()
   })
 
   return {
@@ -86,7 +92,7 @@ export function createPresence({ clock, emitter, records }: PresenceDeps) {
 
   function presence(): Presence {
     const { agent, isClosed, rating } = records.current()
-    return { agent, isClosed, rating, typing: [...typing.values()].map(({ author }) => author) }
+    return { agent, isClosed, rating, typing: [...[...typing.values()].map(({ author }) => author), ...growing] }
   }
 
   function setRating(rating: RatingState | undefined) {

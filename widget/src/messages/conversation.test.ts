@@ -104,6 +104,53 @@ describe('the conversation', () => {
   })
 })
 
+describe('a message that grows', () => {
+  const grow = (length: number, more: object = {}) => ({
+    ...serverMessage(2, 'sent'),
+    author: { kind: 'bot' as const, displayName: 'Robo' },
+    body: 'abcdefghij'.slice(0, length),
+    ...more,
+  })
+  function growing() {
+    const received: string[] = []
+    const gaps: number[] = []
+    const conversation = createConversation({
+      emit(name, payload) {
+        if (name === 'message.received') received.push((payload as WidgetEventMap['message.received']).message.body)
+      },
+    })
+    const handle = (type: string, data: object) =>
+      conversation.handleEvent(
+        { id: '', sequence: 2, type, occurredAt: createdAt, data: data as never },
+        () => {},
+        (sequence) => gaps.push(sequence),
+      )
+    const part = (offset: number, text: string) => handle('message.grew', { messageId: 'msg_2', offset, text })
+    const shown = () => conversation.messages.all().map(({ body }) => body)
+    return { conversation, received, gaps, handle, part, shown }
+  }
+
+  it('shows each part once, never a gap, and is announced once, when it ends', () => {
+    const { conversation, received, gaps, handle, part, shown } = growing()
+    handle('message.received', { message: grow(2, { growing: true }) })
+    part(2, 'cd')
+    part(0, 'abcde')
+    part(1, 'bc')
+    expect(shown()).toEqual(['abcde'])
+    part(7, 'hi')
+    expect([shown(), gaps]).toEqual([['abcde'], [2]])
+    conversation.merge(grow(9, { growing: true }), true)
+    // A page that was read earlier arrives late.
+    conversation.merge(grow(4, { growing: true }), true)
+    expect([shown(), received]).toEqual([['abcdefghi'], []])
+    handle('message.completed', { message: grow(10) })
+    conversation.merge(grow(6, { growing: true }), true)
+    part(4, 'efg')
+    expect([shown(), received]).toEqual([['abcdefghij'], ['abcdefghij']])
+    expect(conversation.messages.all()[0]?.growing).toBeUndefined()
+  })
+})
+
 function take(conversation: Omit<ReturnType<typeof createConversation>, 'messages'>, one: Update) {
   if (one.source === 'answer') {
     const { clientOperationId, messageId, sessionId, conversationId, state } = serverMessage(one.sequence, 'queued')
@@ -116,6 +163,7 @@ function take(conversation: Omit<ReturnType<typeof createConversation>, 'message
     conversation.handleEvent(
       { id: `e1-${one.sequence}`, sequence: one.sequence, type, occurredAt: createdAt, data },
       () => {},
+      () => {},
     )
   } else if (one.source === 'page') {
     const page = sequences.filter((each) => each >= one.from && each <= one.to)
@@ -123,7 +171,11 @@ function take(conversation: Omit<ReturnType<typeof createConversation>, 'message
   } else if (one.source === 'state') {
     const data = { messageId: `msg_${one.sequence}`, state: one.state }
     const type = 'message.state.changed'
-    conversation.handleEvent({ id: 'e1-9', sequence: 9, type, occurredAt: createdAt, data }, () => {})
+    conversation.handleEvent(
+      { id: 'e1-9', sequence: 9, type, occurredAt: createdAt, data },
+      () => {},
+      () => {},
+    )
   } else {
     const input = { clientOperationId: `op_${one.sequence}`, body: '', contentType: 'text' as const }
     conversation.setOwnStatus({ input, createdAt }, one.state, { code: 'network_error', recoverable: true })

@@ -80,15 +80,20 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
       if (isNew) announce(merged)
     },
 
-    handleEvent(event: StreamEvent, onOwn: (clientOperationId: string) => void) {
+    /** `onGap` is called with the sequence of a message that must be read again. */
+    handleEvent(event: StreamEvent, onOwn: (clientOperationId: string) => void, onGap: (sequence: number) => void) {
       const { type, data } = event
-      if (type === 'message.accepted' || type === 'message.received') {
+      if (type === 'message.accepted' || type === 'message.received' || type === 'message.completed') {
         const message = data.message as ServiceMessage | undefined
         if (typeof message?.messageId !== 'string') return
         const merged = messages.merge(message)
         if (message.clientOperationId) onOwn(message.clientOperationId)
         announce(merged)
         emitChanged()
+      } else if (type === 'message.grew') {
+        const messageId = String(data.messageId)
+        if (messages.grow(messageId, Number(data.offset), String(data.text))) emitChanged()
+        else onGap(messages.byMessageId(messageId)!.sequence!)
       } else if (type === 'message.state.changed') {
         const message = messages.setStatus(String(data.messageId), data.state as DeliveryStatus)
         if (message) emit(type, { message })
@@ -113,7 +118,8 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
   }
 
   function announce(message: StoredMessage | undefined) {
-    if (!message || announced.has(message.messageId)) return
+    // A message that grows is announced when it ends.
+    if (!message || message.growing || announced.has(message.messageId)) return
     announced.add(message.messageId)
     emit(message.author.kind === 'visitor' ? 'message.accepted' : 'message.received', { message })
   }

@@ -1,3 +1,4 @@
+import { isEarlier, withPart } from '../../../browser/growing-text.ts'
 import type { DeliveryStatus, StoredMessage, WidgetMessage } from '../client/types.ts'
 import type { ServiceMessage } from '../transport/wire.ts'
 
@@ -60,10 +61,19 @@ export function createMessageList() {
       const canonical = this.byMessageId(known.messageId)
       const unsent = messages.find((one) => !one.messageId && one.clientOperationId === known.clientOperationId)
       if (canonical && unsent) messages = messages.filter((one) => one !== canonical)
+      // This message was read before the one that is shown.
+      if (canonical && isEarlier(known, canonical)) return canonical as StoredMessage
       const current = unsent ?? canonical
       const deliveryStatus = laterStatus(current?.deliveryStatus, state)
       if (current) {
-        return replace(current, { ...canonical, ...current, ...known, error: undefined, deliveryStatus })
+        return replace(current, {
+          ...canonical,
+          ...current,
+          ...known,
+          growing: known.growing,
+          error: undefined,
+          deliveryStatus,
+        })
       }
       // A response to POST /messages does not contain enough fields to add a message.
       if (known.body === undefined || !known.author || !known.createdAt) return undefined
@@ -75,6 +85,19 @@ export function createMessageList() {
     setStatus(messageId: string, status: DeliveryStatus): StoredMessage | undefined {
       const current = this.byMessageId(messageId) as StoredMessage | undefined
       return current && replace(current, { ...current, deliveryStatus: laterStatus(current.deliveryStatus, status) })
+    },
+
+    /**
+     * Adds a part to a message that grows. `offset` counts code points. Returns false if an earlier part
+     * is missing.
+     */
+    grow(messageId: string, offset: number, text: string): boolean {
+      const current = this.byMessageId(messageId)
+      if (!current?.growing) return true
+      const body = withPart(current.body, offset, text)
+      if (body === undefined) return false
+      replace(current, { ...current, body })
+      return true
     },
 
     /** Removes the text of a message that an operator has withdrawn. */

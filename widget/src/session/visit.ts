@@ -72,6 +72,7 @@ export function createVisit(deps: VisitDeps) {
   let opened = false
   let stream: ReturnType<typeof createTabStream> | undefined
   let loaded: Promise<void> | undefined
+  let isReading = false
   const emit: VisitDeps['emit'] = (name, payload) => {
     if (closed) return
     deps.emit(name, payload)
@@ -208,6 +209,13 @@ export function createVisit(deps: VisitDeps) {
       return outbox.retry(clientOperationId, failureVersion)
     },
 
+    /** Stops the answers that grow. A failed request leaves them growing, and the visitor may try again. */
+    stopAnswer() {
+      session.act()
+      for (const { growing, messageId } of conversation.messages.all())
+        if (growing) withGrant((grant) => api.stopAnswer(messageId!, platform.newId(), grant)).catch(() => {})
+    },
+
     markRead(upTo = conversation.lastSequence()) {
       session.act()
       const readTo = Math.max(upTo, session.notes().readTo ?? 0)
@@ -251,6 +259,18 @@ export function createVisit(deps: VisitDeps) {
     stream.start()
   }
 
+  /** Reads a message of which a part is missing. A part that is missing after that reads it once more. */
+  function readAgain(sequence: number) {
+    if (isReading) return
+    isReading = true
+    history
+      .fillFrom(sequence - 1)
+      .catch(() => false)
+      .finally(() => {
+        isReading = false
+      })
+  }
+
   function openStream(sessionId: string, start: StreamPosition) {
     const stream = createEventStream({
       platform,
@@ -260,7 +280,7 @@ export function createVisit(deps: VisitDeps) {
       connect: (position, signal) => withGrant((grant) => api.events(position, grant, signal)),
       onEvent(event) {
         surfaceUnknown(event, { emit, hold: outbox.hold })
-        conversation.handleEvent(event, outbox.confirm)
+        conversation.handleEvent(event, outbox.confirm, readAgain)
         if (!closed) deps.onEvent(event)
       },
       onPosition: (position) => session.remember({ position }),

@@ -114,6 +114,9 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     sendMessage: (input: MessageInput, grant: string) =>
       post<AcceptedMessage>('/messages', 'messageId', input, input.clientOperationId, grant),
 
+    stopAnswer: (messageId: string, idempotencyKey: string, grant: string) =>
+      call<void>({ method: 'POST', path: `/messages/${messageId}/stop`, field: 'state', idempotencyKey, grant }),
+
     reportReceipt: (upToSequence: number, state: 'delivered' | 'read', grant: string) =>
       call<void>({ method: 'POST', path: '/messages/receipts', body: { upToSequence, state }, grant }),
 

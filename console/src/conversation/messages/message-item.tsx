@@ -45,7 +45,7 @@ export function MessageItem({ message, before, after, name, me, thread, isFound 
       {message.redactedAt ? (
         <div class="bubble withdrawn">Message withdrawn</div>
       ) : (
-        <div class="bubble" dir="auto" lang={message.locale}>
+        <div class="bubble" dir="auto" lang={message.locale} aria-busy={message.growing || undefined}>
           <MessageText text={message.body} />
         </div>
       )}
@@ -63,7 +63,7 @@ export function MessageItem({ message, before, after, name, me, thread, isFound 
         {showsFoot && (
           <>
             <When at={message.createdAt} timeOnly />
-            <span class="message-state">{stateText(message)}</span>
+            <span class="message-state">{message.growing ? 'Writing…' : stateText(message)}</span>
           </>
         )}
       </div>

@@ -1,5 +1,6 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
+import { isEarlier } from '../../../../browser/growing-text.ts'
 import { isTeam } from '../../../../browser/team.ts'
 
 const order = ['queued', 'sent', 'delivered', 'read']
@@ -18,7 +19,11 @@ export function mergeMessages(known: readonly Message[], more: readonly Message[
   const byId = new Map(known.map((message) => [message.messageId, message]))
   for (const message of more) {
     const earlier = byId.get(message.messageId)
-    if (earlier?.redactedAt) continue
+    if (earlier?.redactedAt || (earlier && isEarlier(message, earlier))) continue
+    if (earlier?.growing && stateRank(message.state) < stateRank(earlier.state)) {
+      byId.set(message.messageId, { ...message, state: earlier.state })
+      continue
+    }
     if (!earlier || message.redactedAt || stateRank(message.state) >= stateRank(earlier.state))
       byId.set(message.messageId, message)
   }

@@ -6,6 +6,7 @@ export const soundIcon = 'M6.5 16.5V11a5.5 5.5 0 0 1 11 0v5.5L19 18H5Z M10.3 20.
 export const soundOffIcon = `${soundIcon} M4.5 4.5l15 15`
 export const closeIcon = 'M6.5 6.5l11 11 M17.5 6.5l-11 11'
 export const sendIcon = 'M12 19V5.5 M6 11.2l6-6 6 6'
+export const stopIcon = 'M7.5 7.5h9v9h-9Z'
 export const downIcon = 'M12 5v13.5 M6 12.8l6 6 6-6'
 export const alertIcon = 'M12 8v5 M12 16.2v.1 M12 3.5a8.5 8.5 0 1 0 0 17 8.5 8.5 0 0 0 0-17Z'
 export const tickIcon = 'M5.5 12.5l4.5 4.5 8.5-9.5'

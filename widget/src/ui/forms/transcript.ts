@@ -1,5 +1,6 @@
 import type { ServiceClient } from '../../client/client.ts'
 import type { WidgetMessage } from '../../client/types.ts'
+import { authorName } from '../languages/author-name.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 
@@ -20,9 +21,8 @@ export async function transcriptOf(client: HistoryClient, texts: WidgetTexts, da
   return `${lines.join('\n')}\n`
 }
 
-function said({ author: { kind, displayName }, body, redactedAt }: WidgetMessage, texts: WidgetTexts): string {
-  const name = kind === 'visitor' ? texts.you : displayName || texts.agent
-  return `${name}: ${redactedAt ? texts.withdrawn : body.replaceAll('\n', '\n    ')}`
+function said({ author, body, redactedAt }: WidgetMessage, texts: WidgetTexts): string {
+  return `${authorName(author, texts)}: ${redactedAt ? texts.withdrawn : body.replaceAll('\n', '\n    ')}`
 }
 
 /** Saves a text as a file. The byte order mark at the start makes editors read it as UTF-8. */

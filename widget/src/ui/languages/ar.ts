@@ -27,6 +27,7 @@ export const texts: WidgetTexts = {
   ended: 'انتهت المحادثة',
   you: 'أنت',
   agent: 'الدعم',
+  assistant: 'مساعد آلي',
   sending: 'جارٍ الإرسال…',
   retrying: 'لم تُرسَل بعد. جارٍ إعادة المحاولة…',
   sent: 'أُرسلت',

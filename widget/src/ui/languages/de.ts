@@ -19,6 +19,7 @@ export const texts: WidgetTexts = {
   ended: 'Chat beendet',
   you: 'Sie',
   agent: 'Kundenservice',
+  assistant: 'Assistent',
   sending: 'Wird gesendet …',
   retrying: 'Noch nicht gesendet. Neuer Versuch …',
   sent: 'Gesendet',

@@ -27,6 +27,8 @@ export const englishTexts = {
   ended: 'Chat ended',
   you: 'You',
   agent: 'Support',
+  /** Follows the name of a bot. */
+  assistant: 'Assistant',
   sending: 'Sending…',
   retrying: 'Not sent yet. Trying again…',
   sent: 'Sent',

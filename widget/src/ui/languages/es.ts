@@ -18,6 +18,7 @@ export const texts: WidgetTexts = {
   ended: 'Chat finalizado',
   you: 'Usted',
   agent: 'Atención al cliente',
+  assistant: 'Asistente',
   sending: 'Enviando…',
   retrying: 'Aún no se ha enviado. Reintentando…',
   sent: 'Enviado',

@@ -18,6 +18,7 @@ export const texts: WidgetTexts = {
   ended: 'Chat terminé',
   you: 'Vous',
   agent: 'Service client',
+  assistant: 'Assistant',
   sending: 'Envoi…',
   retrying: 'Pas encore envoyé. Nouvel essai…',
   sent: 'Envoyé',

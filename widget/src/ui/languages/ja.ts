@@ -18,6 +18,7 @@ export const texts: WidgetTexts = {
   ended: 'チャットは終了しました',
   you: 'あなた',
   agent: 'サポート',
+  assistant: 'アシスタント',
   sending: '送信中…',
   retrying: '未送信です。再送信しています…',
   sent: '送信済み',

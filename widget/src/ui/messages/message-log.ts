@@ -155,9 +155,7 @@ export function createMessageLog(deps: MessageLogDeps) {
       newCount = 0
     }
     for (const placed of layOut(messages, firstNewKey)) {
-      // The text of a row never changes, so a withdrawn message gets another row.
-      const { redactedAt } = placed.message
-      const key = redactedAt ? `${placed.message.key} ${redactedAt}` : placed.message.key
+      const key = rowKey(placed.message)
       const row = rows.get(key) ?? createMessageRow(deps, placed)
       row.update(placed)
       rows.set(key, row)
@@ -252,8 +250,8 @@ export function createMessageLog(deps: MessageLogDeps) {
     if (last && firstUnseen !== 0) deps.onSeen(last.sequence!)
   }
 
-  function rowOf({ key, redactedAt }: WidgetMessage): Element | undefined {
-    return rows.get(redactedAt ? `${key} ${redactedAt}` : key)?.element.querySelector('.bubble') ?? undefined
+  function rowOf(message: WidgetMessage): Element | undefined {
+    return rows.get(rowKey(message))?.element.querySelector('.bubble') ?? undefined
   }
 
   function isAtEnd(): boolean {
@@ -293,3 +291,6 @@ export function createMessageLog(deps: MessageLogDeps) {
     jump.setAttribute('aria-label', newLabel.hidden ? texts.toLatest : texts.newMessages)
   }
 }
+
+/** A message that has ended or was withdrawn gets another row, which screen readers announce as a new one. */
+const rowKey = ({ key, redactedAt, growing }: WidgetMessage) => `${key} ${redactedAt ?? (growing ? 'growing' : '')}`

@@ -5,6 +5,7 @@ import type { MessageAuthor, WidgetMessage } from '../../client/types.ts'
 import { element, icon } from '../elements/elements.ts'
 import { alertIcon, tickIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
+import { authorName } from '../languages/author-name.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import { cardType } from './activity-lines.ts'
@@ -31,15 +32,15 @@ export interface MessageRow {
 }
 
 /**
- * Creates the row of a message. Updates never change the text of the message, so that screen
- * readers announce it only once.
+ * Creates the row of a message. Updates change the text only of a message that grows. Screen readers
+ * announce each row once; the row of a growing message is replaced when it ends.
  */
 export function createMessageRow(
   context: RowContext,
-  { message: { key, author, body, contentType, redactedAt, quickReplies = [] } }: PlacedMessage,
+  { message: { key, author, body, contentType, redactedAt, growing, quickReplies = [] } }: PlacedMessage,
 ): MessageRow {
   const { texts } = context
-  const name = author.displayName || (author.kind === 'visitor' ? texts.you : texts.agent)
+  const name = authorName(author, texts)
   const bubbleId = `message-${key}`
   const day = element('div', { class: 'day', 'aria-live': 'off' })
   const label = element('div', { class: 'name', 'aria-hidden': 'true' })
@@ -55,18 +56,19 @@ export function createMessageRow(
     {
       class: 'bubble',
       id: bubbleId,
-      'data-emoji': emojiOnly.test(body),
+      'data-emoji': !growing && emojiOnly.test(body),
       'data-card': isCard,
       'data-withdrawn': redactedAt,
     },
     ...said,
   )
   const meta = element('div', { class: 'meta', 'aria-live': 'off' })
-  const avatar = isTeam(author) ? avatarOf(author, name) : undefined
+  const avatar = isTeam(author) ? avatarOf(author, texts) : undefined
   const replies = element('div', { class: 'replies' }, ...quickReplies.map(replyButton))
   const column = element('div', { class: 'column' }, label, bubble, meta, replies)
   const line = element('div', { class: 'line' }, ...(avatar ? [avatar] : []), column)
-  const row = element('div', { class: 'row', 'data-author': isTeam(author) ? 'agent' : author.kind }, day, line)
+  const kind = isTeam(author) ? 'agent' : author.kind
+  const row = element('div', { class: 'row', 'data-author': kind, 'aria-live': growing && 'off' }, day, line)
   let shown: Partial<PlacedMessage> = {}
 
   return { element: row, update }
@@ -80,6 +82,7 @@ export function createMessageRow(
       !startsDay &&
       Object.entries(placed).every(([name, value]) => shown[name as keyof PlacedMessage] === value)
     if (isSame) return
+    if (growing && shown.message?.body !== message.body) written.replaceChildren(...bodyNodes(message.body, texts))
     shown = placed
     row.toggleAttribute('data-starts-group', startsGroup)
     row.toggleAttribute('data-ends-group', endsGroup)
@@ -133,8 +136,10 @@ function bodyNodes(body: string, texts: WidgetTexts): Node[] {
   })
 }
 
-function avatarOf({ avatarUrl }: MessageAuthor, name: string): HTMLElement {
-  return element('span', { class: 'avatar', 'aria-hidden': 'true' }, initialsOf(name), ...picture(avatarUrl))
+function avatarOf({ kind, displayName = '', avatarUrl }: MessageAuthor, texts: WidgetTexts): HTMLElement {
+  const initials = initialsOf(displayName || texts.agent)
+  const attributes = { class: 'avatar', 'aria-hidden': 'true', 'data-bot': kind === 'bot' }
+  return element('span', attributes, initials, ...picture(avatarUrl))
 }
 
 /**

@@ -4,6 +4,7 @@ import type { StoredMessage } from '../../client/types.ts'
 import { element, icon } from '../elements/elements.ts'
 import { closeIcon, soundIcon, soundOffIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
+import { authorName } from '../languages/author-name.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import answerCss from './answer.css?inline'
 import { createAnswerSound } from './answer-sound.ts'
@@ -40,8 +41,14 @@ export function createAnswerCard({ frame, button, storage, siteKey, onOpen }: An
     show({ messageId, author, body }: StoredMessage, count: number, texts: WidgetTexts) {
       clear()
       shown = messageId
-      const name = author.displayName || texts.agent
-      const avatar = element('span', { class: 'avatar' }, initialsOf(name), ...picture(author.avatarUrl))
+      const name = authorName(author, texts)
+      const initials = initialsOf(author.displayName || texts.agent)
+      const avatar = element(
+        'span',
+        { class: 'avatar', 'data-bot': author.kind === 'bot' },
+        initials,
+        ...picture(author.avatarUrl),
+      )
       const said = element('span', { class: 'answer-text', dir: 'auto' }, body)
       const open = element(
         'button',

@@ -1,6 +1,7 @@
 import type { KeyValueStorage } from '../../../../browser/storage.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import type { StoredMessage } from '../../client/types.ts'
+import { authorName } from '../languages/author-name.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import type { AnswerCard } from '../outside/answer-card.ts'
 import type { LoadPart } from '../parts.ts'
@@ -25,7 +26,7 @@ export function followAnswers({ client, loadPart, texts, isOpen, mounted, ...dep
   client.on('message.received', ({ message }) => {
     const { author, body } = message
     if (isOpen()) return
-    mounted()?.announcer.announce(`${author.displayName || texts().agent}: ${body}`)
+    mounted()?.announcer.announce(`${authorName(author, texts())}: ${body}`)
     void show(message)
   })
   client.on('message.redacted', ({ message }) => card?.clear(message.messageId))

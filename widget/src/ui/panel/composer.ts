@@ -1,6 +1,6 @@
 import { isComposing } from '../../../../browser/composing.ts'
 import { element, icon } from '../elements/elements.ts'
-import { sendIcon } from '../elements/icons.ts'
+import { sendIcon, stopIcon } from '../elements/icons.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 
 export type Composer = ReturnType<typeof createComposer>
@@ -12,11 +12,13 @@ export type Composer = ReturnType<typeof createComposer>
  * @param onSend sends the text. If the text cannot be sent, returns the reason; the field then keeps
  * its content.
  * @param onDraft called on each edit
+ * @param onStop stops the answer that grows; the button then stands in the place of *Send*
  */
 export function createComposer(
   texts: WidgetTexts,
   onSend: (body: string) => string | undefined,
   onDraft: (text: string) => void,
+  onStop: () => void,
 ) {
   const field = element('textarea', {
     class: 'field',
@@ -27,8 +29,14 @@ export function createComposer(
     autocomplete: 'off',
   })
   const send = element('button', { class: 'send', type: 'submit', 'aria-label': texts.send }, icon(sendIcon))
+  const stop = element(
+    'button',
+    { class: 'send', type: 'button', 'aria-label': texts.stop, hidden: true },
+    icon(stopIcon),
+  )
+  stop.addEventListener('click', onStop)
   const problem = element('p', { class: 'problem', role: 'alert', hidden: true })
-  const form = element('form', { class: 'composer' }, problem, element('div', { class: 'entry' }, field, send))
+  const form = element('form', { class: 'composer' }, problem, element('div', { class: 'entry' }, field, send, stop))
 
   form.addEventListener('submit', (event) => {
     event.preventDefault()
@@ -54,6 +62,14 @@ export function createComposer(
       field.focus({ preventScroll: true })
     },
     draft: () => field.value,
+    setStoppable(isStoppable: boolean) {
+      if (stop.hidden !== isStoppable) return
+      const focused = (form.getRootNode() as ShadowRoot).activeElement
+      const hadFocus = focused === stop || focused === send
+      stop.hidden = !isStoppable
+      send.hidden = isStoppable
+      if (hadFocus) (isStoppable ? stop : field).focus({ preventScroll: true })
+    },
     setDraft(text: string) {
       field.value = text
       refresh()

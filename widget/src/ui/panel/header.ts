@@ -1,17 +1,15 @@
 import { initialOf, initialsOf } from '../../../../browser/initials.ts'
-import type { ConnectionState, WidgetConfig } from '../../client/types.ts'
-import { element, icon } from '../elements/elements.ts'
+import type { ConnectionState, MessageAuthor, WidgetConfig } from '../../client/types.ts'
+import { element, icon, setAttributes } from '../elements/elements.ts'
 import { closeIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
+import { authorName } from '../languages/author-name.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 
 export type Header = ReturnType<typeof createHeader>
 
-interface ShownAgent {
-  displayName?: string
-  avatarUrl?: string
-}
+type ShownAgent = Partial<MessageAuthor>
 
 /** Creates the panel's header: title, connection state and the close button. */
 export function createHeader(texts: WidgetTexts, dates: Dates, titleId: string, onClose: () => void) {
@@ -37,7 +35,7 @@ export function createHeader(texts: WidgetTexts, dates: Dates, titleId: string, 
      * installation.
      */
     setAgent(next: ShownAgent | undefined) {
-      if (next?.displayName === agent?.displayName && next?.avatarUrl === agent?.avatarUrl) return
+      if (JSON.stringify(next) === JSON.stringify(agent)) return
       agent = next
       configure(shownConfig, shownTitle)
     },
@@ -56,6 +54,7 @@ export function createHeader(texts: WidgetTexts, dates: Dates, titleId: string, 
       name ? initialsOf(name) : initialOf(shown),
       ...picture(name ? agent?.avatarUrl : config?.appearance.logoUrl),
     )
+    setAttributes(mark, { 'data-bot': agent?.kind === 'bot' })
     showStatus()
   }
 
@@ -63,7 +62,7 @@ export function createHeader(texts: WidgetTexts, dates: Dates, titleId: string, 
     const { availability, usualAnswerMinutes } = shownConfig ?? {}
     const isAvailable = availability?.online ?? true
     const nobodyYet = usualAnswerMinutes ? texts.usualAnswer(dates.duration(usualAnswerMinutes)) : texts.online
-    const live = agent?.displayName ? texts.chattingWith(agent.displayName) : nobodyYet
+    const live = agent?.displayName ? texts.chattingWith(authorName({ kind: 'agent', ...agent }, texts)) : nobodyYet
     const stateTexts = {
       idle: '',
       connecting: texts.connecting,

@@ -2,6 +2,7 @@ import { isTeam } from '../../../../browser/team.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import type { MessageAuthor, WidgetMessage } from '../../client/types.ts'
 import { element } from '../elements/elements.ts'
+import { authorName } from '../languages/author-name.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import { withActivity } from '../messages/activity-lines.ts'
@@ -130,7 +131,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     const { agent, typing } = client.presence()
     header.setAgent(agent ?? lastAgent())
     const writer = typing.at(-1)
-    const name = writer && (writer.displayName || texts.agent)
+    const name = writer && authorName(writer, texts)
     if (name !== typingName) {
       typingName = name
       log.setTyping(name)

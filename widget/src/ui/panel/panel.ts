@@ -46,7 +46,7 @@ interface PanelDeps {
  */
 export function createPanel({ client, texts, locale, panelId, onClose, ...deps }: PanelDeps) {
   const titleId = `${panelId}-title`
-  const composer = createComposer(texts, send, client.setDraft)
+  const composer = createComposer(texts, send, client.setDraft, client.stopAnswer)
   const dates = createDates(regionalLocale(locale), texts)
   const header = createHeader(texts, dates, titleId, onClose)
   const log = createMessageLog({
@@ -124,6 +124,9 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
       }
       const quiet = !isLoaded && messages.length > 0 && messages.every((message) => message.messageId)
       isLoaded = messages.length > 0
+      composer.setStoppable(
+        client.config()?.capabilities.stopAnswer !== false && messages.some(({ growing }) => growing),
+      )
       log.show(features.withLines(messages), quiet)
     }),
     pageLifecycle.subscribe((signal) => {

@@ -1,0 +1,17 @@
+/**
+ * Adds a part to the text of a message that grows. `offset` counts the code points before the part.
+ * Returns undefined if an earlier part is missing. Text that is known already changes nothing.
+ */
+export function withPart(known: string, offset: number, part: string): string | undefined {
+  const points = [...known]
+  return offset > points.length ? undefined : known + [...part].slice(points.length - offset).join('')
+}
+
+interface GrowingText {
+  body: string
+  growing?: boolean | undefined
+}
+
+/** Returns true if a growing message was read before the one that is known. */
+export const isEarlier = (read: Partial<GrowingText>, known: GrowingText): boolean =>
+  read.growing === true && !(known.growing && known.body.length <= (read.body ?? '').length)
