@@ -83,6 +83,11 @@ export const coreSettings = defineSettings({
   OIDC_ROLES: text(
     'Scopes of each role, as `agent=messages:read messages:write;admin=*`; empty if the claim has scopes.',
   ),
+  SMTP_URL: text(
+    'Mail server for invitations, sign-in links and notifications of operators: `smtps://user:password@host`, or `smtp://host:port`; empty for none. Needs SMTP_FROM and PUBLIC_URL.',
+    { pattern: '^$|^smtps?://\\S+$' },
+  ),
+  SMTP_FROM: text('Sender of mails: an address, or `Name <address>`.', { maxLength: 320 }),
   ...processSettings,
   GRANT_LIFETIME_SECONDS: integer(900, 2, 86_400, 'Lifetime of an access grant.'),
   SESSION_LIFETIME_SECONDS: integer(86_400, 2, 10 * yearSeconds, 'Maximum lifetime of a session, including renewals.'),
@@ -184,6 +189,14 @@ export function requireSettings(config: CoreConfig, ...names: ('MONGODB_URI' | '
     const { description } = coreSettings.properties[name] as SettingSchema
     if (config[name] === '') throw new SettingError(`${name} is missing: ${description}`)
   }
+}
+
+/**
+ * Throws `SettingError` if mails would have no sender or no links. The origin of a request could come
+ * from an attacker, so links never begin with it.
+ */
+export function requireMailSettings({ SMTP_URL, SMTP_FROM, PUBLIC_URL }: CoreConfig): void {
+  if (SMTP_URL && !(SMTP_FROM && PUBLIC_URL)) throw new SettingError('SMTP_URL needs SMTP_FROM and PUBLIC_URL')
 }
 
 /**

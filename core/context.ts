@@ -22,6 +22,7 @@ import type { CoreKit } from './kit.ts'
 import { createContactsOf } from './leads/conversation-contacts.ts'
 import { createLeadService, createSuppressionService } from './leads/service.ts'
 import { createLogService } from './log/service.ts'
+import { createMailer } from './mail/mailer.ts'
 import { createCoreMetrics, observeJobs } from './metrics.ts'
 import { createOperatorService } from './operators/service.ts'
 import { createPictures } from './pictures/pictures.ts'
@@ -110,7 +111,8 @@ export function createCoreContext({
   const log = { ...wakeups, ...events, ...streams }
   const workspaces = createWorkspaceService(kit, stores, log, workspaceSessionSecrets)
   const availability = createAvailabilityService(kit, stores, log, workspaces)
-  const operators = createOperatorService(kit, stores, log, workspaces)
+  const mailer = createMailer({ url: config.SMTP_URL, from: config.SMTP_FROM, logger })
+  const operators = createOperatorService(kit, stores, log, workspaces, mailer)
   const visitors = createVisitorService(kit, stores, log, workspaces)
   const search = createSearchService(kit, stores)
   const deliverySources = createDeliverySources({
@@ -238,6 +240,7 @@ export function createCoreContext({
       await log.log.drain()
       await conversations.inbox.drain()
       await log.wakeups.stop()
+      mailer.close()
       await database.close()
     },
   }

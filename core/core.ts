@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { type CoreConfig, requireSessionSigner, requireSettings } from './config.ts'
+import { type CoreConfig, requireMailSettings, requireSessionSigner, requireSettings } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
 import { openDatabase } from './database/database.ts'
 import { requireMatchingClock } from './database/database-check.ts'
@@ -28,6 +28,7 @@ const longestWaitMs = 5_000
 export async function startCore(config: CoreConfig, { logger, signal, nudge }: CoreStartOptions): Promise<CoreContext> {
   requireSettings(config, 'MONGODB_URI', 'SECRET_KEYS')
   requireSessionSigner(config)
+  requireMailSettings(config)
   const secretKeys = parseSecretKeys(config.SECRET_KEYS)
   const workspaceSessionSecrets = parseWorkspaceSessionSecrets(config.WORKSPACE_SESSION_SECRET)
   const metrics = createCoreMetrics()

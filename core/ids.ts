@@ -24,6 +24,7 @@ export type IdPrefix =
   | 'att'
   | 'ers'
   | 'rmv'
+  | 'op'
 
 const bytesPerId = 26
 /**

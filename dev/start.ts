@@ -8,7 +8,6 @@ import closeWithGrace from 'close-with-grace'
 import { isConsoleStale } from '../console/build.ts'
 import { readCoreConfig } from '../core/config.ts'
 import type { CoreContext } from '../core/context.ts'
-import { operatorScopes } from '../core/workspaces/workspace-sessions.ts'
 import { loadDeliveryConfig } from '../delivery/config.ts'
 import { loadConfig } from '../gateway/config.ts'
 import { boundServer } from '../platform/http/bounded-server.ts'
@@ -17,10 +16,12 @@ import { startTracing } from '../platform/observability/tracing.ts'
 import { warnOfMisspeltNames } from '../platform/settings/config.ts'
 import { SettingError } from '../platform/settings/settings.ts'
 import { failStart, listenOn } from '../platform/settings/start-faults.ts'
+import { dataFolderSecrets } from '../serve/data-folder.ts'
 import { type Closers, closeAll, startParts } from '../serve/parts.ts'
 import { isWidgetStale } from '../widget/build.ts'
 import { createDemoSite } from '../widget/demo/server.ts'
 import { readDevConfig } from './config.ts'
+
 import { demoIds, seedDemo } from './demo-seed.ts'
 import { startLocalCore } from './local-core.ts'
 
@@ -44,9 +45,12 @@ async function startAll() {
   ])
   // Prevents an unhandled rejection. The await below reports a build error.
   built.catch(() => {})
-  const { core, config: coreConfig } = await startLocalCore(given, dev, { logger })
-  closers.push(core.stop)
+  await dataFolderSecrets(dev.DATA_DIR)
   const gatewayConfig = loadConfig()
+  // Links in mails need the address of the gateway, which is known here.
+  const PUBLIC_URL = given.PUBLIC_URL || (given.SMTP_URL && `http://localhost:${gatewayConfig.GATEWAY_PORT}`)
+  const { core, config: coreConfig } = await startLocalCore({ ...given, PUBLIC_URL }, dev, { logger })
+  closers.push(core.stop)
   const addresses = {
     gatewayUrl: `http://localhost:${gatewayConfig.GATEWAY_PORT}`,
     coreUrl: `http://localhost:${coreConfig.CORE_PORT}`,
@@ -84,8 +88,7 @@ function replyCommand(coreUrl: string, dataDir: string): string {
 }
 
 async function newSignInLink({ consoleSessions }: CoreContext, gatewayUrl: string): Promise<string> {
-  const creator = { tokenId: '', subject: 'operator_demo', scopes: operatorScopes, expiresAt: Number.POSITIVE_INFINITY }
-  const { secret } = await consoleSessions.createLink(creator, { workspaceId: demoIds.workspaceId, scopes: [] })
+  const { secret } = await consoleSessions.createOwnerLink(demoIds.workspaceId, 'operator_demo')
   return `${gatewayUrl}/console/#sign-in=${secret}`
 }
 
@@ -113,7 +116,8 @@ Service is ready.
   Core        ${coreUrl}    the internal services
   Data        ${dataDir}    the database, the secrets and demo.json
 
-Sign in to the console with this link. It works once, within ten minutes; npm run admin -- console-link creates another.
+Sign in to the console with this link as the owner of the demo. It works once, within ten minutes;
+npm run admin -- console-link --owner creates another.
 
   ${signInLink}
 

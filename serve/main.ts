@@ -69,8 +69,7 @@ async function startAll(): Promise<void> {
 async function firstOwnerLink({ workspaces, consoleSessions }: CoreContext, gatewayUrl: string) {
   if ((await workspaces.listWorkspaces('', 1)).length > 0) return undefined
   const { workspaceId } = await workspaces.createWorkspace(new URL(gatewayUrl).hostname, 'first workspace')
-  const creator = { subject: 'owner', tokenId: '', scopes: operatorScopes, expiresAt: Number.POSITIVE_INFINITY }
-  const { secret } = await consoleSessions.createLink(creator, { workspaceId, scopes: [] })
+  const { secret } = await consoleSessions.createOwnerLink(workspaceId, 'owner')
   return `${gatewayUrl}/console/#sign-in=${secret}`
 }
 

@@ -11,15 +11,17 @@ export const consoleLink = command({
       description: 'the workspace’s id; default: from the token, or of the service on this machine',
     },
     operator: { type: 'string', description: 'id of the operator in records; default: the subject of the token' },
+    owner: { type: 'boolean', description: 'for the first owner of the workspace, who then invites the others' },
     scope: { type: 'string', multiple: true, description: 'a scope, repeatable; default: all of the token’s' },
   },
-  async run({ console }, { gateway, workspace, operator = '', scope = [] }, demo) {
+  async run({ console }, { gateway, workspace, operator = '', owner = false, scope = [] }, demo) {
     const url = gateway ?? demo.gatewayUrl
     if (url === undefined) throw new UsageError('missing: --gateway')
     const answer = await console.createSignInLink({
       workspaceId: workspace ?? demo.workspaceId,
       operator,
       scopes: scope,
+      owner,
     })
     return { link: signInLink(url, answer.secret), expiresAt: timestampDate(answer.expiresAt!).toISOString() }
   },

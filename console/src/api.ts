@@ -3,6 +3,7 @@ import { CommandService } from '#proto/command/v1/command_pb.js'
 import { HookService } from '#proto/hook/v1/hook_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { OperatorService } from '#proto/operator/v1/operator_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
@@ -20,6 +21,7 @@ export function createApi(transport: Transport) {
     leads: createClient(LeadService, transport),
     hooks: createClient(HookService, transport),
     workspaces: createClient(WorkspaceService, transport),
+    operators: createClient(OperatorService, transport),
   }
 }
 

@@ -11,6 +11,7 @@ type AreaView =
   | 'suppressions'
   | 'installations'
   | 'people'
+  | 'team'
   | 'workspace'
 
 /** `view` is the first view of an area; `views` are its other views, such as one conversation. */
@@ -58,6 +59,7 @@ export const groups: { title: string; areas: Area[] }[] = [
         views: ['installation', 'changes'],
       },
       { name: 'Personal data', view: 'people', icon: 'shield', key: 'g p', views: [] },
+      { name: 'Team', view: 'team', icon: 'team', key: 'g t', views: [] },
       { name: 'Workspace', view: 'workspace', icon: 'settings', key: 'g w', views: [] },
     ],
   },

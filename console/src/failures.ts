@@ -27,6 +27,7 @@ const texts: Record<string, string> = {
   VisitorBanned: 'The visitor is banned. Requests cannot be shown.',
   ConnectionDisabled: 'The connection is disabled. Enable it under Websites.',
   RouteNotAdvertised: 'This capability is turned off. Turn it on under Websites.',
+  LastOwner: 'This is the only owner. Make another account an owner first.',
   PayloadTooLarge: 'The lead is too large for one delivery. Map fewer fields.',
 }
 
@@ -46,6 +47,7 @@ const rules: Record<string, string> = {
   date: 'is not a date of the calendar',
   endsBeforeBegins: 'must be later than the beginning',
   overlap: 'overlaps with other hours of the day',
+  unique: 'is in use already',
   locale: 'contains an invalid language tag',
 }
 

@@ -31,6 +31,7 @@ const patterns = {
   workspace: pattern('workspace'),
   replies: pattern('replies'),
   people: pattern('people'),
+  team: pattern('team'),
   report: pattern('report'),
 }
 

@@ -9,11 +9,27 @@ export interface WorkspaceSession {
   /** URL of the agent's picture that visitors see. */
   avatarUrl?: string
   scopes: string[]
+  /** Whether it is the session of an account of the team. */
+  account?: boolean
   /** Expiry in milliseconds since the epoch. */
   expiresAt: number
 }
 
 export type Credential = { link: string } | { token: string }
+
+export interface SignInNames {
+  displayName: string
+  /** New name of the workspace, from its first owner. */
+  workspaceName?: string
+}
+
+export interface LinkDescription {
+  workspaceName: string
+  /** Name of the account. Absent if the sign-in needs a name. */
+  name?: string
+  firstOwner: boolean
+  invitation: boolean
+}
 
 /** `unreachable`: the outcome is unknown. */
 export type CallFailure = 'refused' | 'invalid' | 'unreachable'
@@ -21,10 +37,17 @@ export type CallResult<T> = { value: T } | CallFailure
 
 export interface SessionCalls {
   current(): Promise<CallResult<WorkspaceSession>>
-  signIn(credential: Credential, displayName: string): Promise<CallResult<WorkspaceSession>>
+  signIn(credential: Credential, names: SignInNames): Promise<CallResult<WorkspaceSession>>
+  /** Returns what a link is for. Does not use it. */
+  describeLink(link: string): Promise<CallResult<LinkDescription>>
+  /** Asks for a mailed link. The answer does not tell whether there is an account. */
+  mailLink(mail: string): Promise<CallResult<undefined>>
+  /** Begins a sign-in with a passkey. Returns the options for the browser. */
+  beginPasskey(): Promise<CallResult<object>>
+  signInWithPasskey(response: object): Promise<CallResult<WorkspaceSession>>
   signOut(): Promise<CallResult<undefined>>
-  /** Whether operators can sign in at an identity provider. */
-  hasProvider(): Promise<CallResult<boolean>>
+  /** Whether operators can sign in at an identity provider, and by mail. */
+  options(): Promise<CallResult<{ provider: boolean; mail: boolean }>>
   /** Begins a sign-in at the provider. Returns the address of its page. */
   beginAtProvider(): Promise<CallResult<string>>
 }
@@ -61,8 +84,13 @@ export function createSessionCalls(request: typeof fetch): SessionCalls {
 
   return {
     current: () => call('current', undefined, readSession),
-    signIn: (credential, displayName) => call('sign-in', { ...credential, displayName }, readSession),
-    hasProvider: () => call('options', undefined, async (answer) => ({ value: (await answer.json()).provider })),
+    signIn: (credential, names) => call('sign-in', { ...credential, ...names }, readSession),
+    describeLink: (link) => call('link', { link }, async (answer) => ({ value: await answer.json() })),
+    mailLink: (mail) => call('mail', { mail }, async () => ({ value: undefined })),
+    beginPasskey: () =>
+      call('passkey/begin', undefined, async (answer) => ({ value: JSON.parse((await answer.json()).options) })),
+    signInWithPasskey: (response) => call('passkey', { response: JSON.stringify(response) }, readSession),
+    options: () => call('options', undefined, async (answer) => ({ value: await answer.json() })),
     beginAtProvider: () => call('provider', undefined, async (answer) => ({ value: (await answer.json()).url })),
     signOut: () => call('sign-out', undefined, async () => ({ value: undefined })),
   }

@@ -32,14 +32,18 @@ function newBrowser() {
       now: Date.now,
       calls: {
         current: () => answer(signedIn),
-        async signIn(credential, displayName) {
+        async signIn(credential, { displayName }) {
           if ('link' in credential && credential.link !== 'good') return 'refused'
           made += 1
           const times = { expiresAt: Date.now() + 30 * 86_400_000 }
           signedIn = { id: `s${made}`, workspaceId: 'ws_1', operator: 'ada', displayName, scopes: [], ...times }
           return { value: signedIn }
         },
-        hasProvider: () => answer(false),
+        options: () => answer({ provider: false, mail: false }),
+        describeLink: () => answer({ workspaceName: 'Shop', firstOwner: false, invitation: false }),
+        mailLink: () => answer(undefined),
+        beginPasskey: () => answer({}),
+        signInWithPasskey: async () => 'refused',
         beginAtProvider: () => answer<string>(undefined),
         async signOut() {
           if (!state.isReachable) return 'unreachable'
@@ -67,7 +71,7 @@ describe('the session of a browser', () => {
     const [one, two] = [browser.newTab(), browser.newTab()]
     await two.load()
     expect([two.current.value, two.loading.value, two.ended.value]).toEqual([undefined, undefined, undefined])
-    expect(await one.signIn({ link: 'good' }, 'Ada')).toBeUndefined()
+    expect(await one.signIn({ link: 'good' }, { displayName: 'Ada' })).toBeUndefined()
     await settle()
     expect(two.current.value?.displayName).toBe('Ada')
     await two.signOut()
@@ -77,8 +81,8 @@ describe('the session of a browser', () => {
   it('stays if a link is refused, and if a sign-out does not reach the service', async () => {
     const browser = newBrowser()
     const tab = browser.newTab()
-    await tab.signIn({ link: 'good' }, 'Ada')
-    expect(await tab.signIn({ link: 'used' }, 'Ada')).toBe('refused')
+    await tab.signIn({ link: 'good' }, { displayName: 'Ada' })
+    expect(await tab.signIn({ link: 'used' }, { displayName: 'Ada' })).toBe('refused')
     browser.state.isReachable = false
     expect(await tab.signOut()).toBe(false)
     expect(tab.current.value?.id).toBe('s1')
@@ -87,7 +91,7 @@ describe('the session of a browser', () => {
   it('is not restored by a late answer after a sign-out', async () => {
     const browser = newBrowser()
     const tab = browser.newTab()
-    await tab.signIn({ link: 'good' }, 'Ada')
+    await tab.signIn({ link: 'good' }, { displayName: 'Ada' })
     let release = () => {}
     browser.state.held = new Promise((resolve) => (release = resolve))
     const loading = tab.load()
@@ -100,8 +104,8 @@ describe('the session of a browser', () => {
   it('ends only if the service refuses the current session, not an earlier one', async () => {
     const browser = newBrowser()
     const tab = browser.newTab()
-    await tab.signIn({ link: 'good' }, 'Ada')
-    await tab.signIn({ link: 'good' }, 'Bea')
+    await tab.signIn({ link: 'good' }, { displayName: 'Ada' })
+    await tab.signIn({ link: 'good' }, { displayName: 'Bea' })
     browser.endSession()
     await tab.refused('s1')
     expect(tab.current.value?.id).toBe('s2')
@@ -111,7 +115,7 @@ describe('the session of a browser', () => {
 
   it('expires on time, even if its lifetime exceeds the maximum delay of setTimeout', async () => {
     const tab = newBrowser().newTab()
-    await tab.signIn({ link: 'good' }, 'Ada')
+    await tab.signIn({ link: 'good' }, { displayName: 'Ada' })
     await vi.advanceTimersByTimeAsync(30 * 86_400_000 - 1000)
     expect(tab.current.value).toBeDefined()
     await vi.advanceTimersByTimeAsync(1000)
@@ -120,7 +124,7 @@ describe('the session of a browser', () => {
 
   it('is loaded after the service answers again', async () => {
     const browser = newBrowser()
-    await browser.newTab().signIn({ link: 'good' }, 'Ada')
+    await browser.newTab().signIn({ link: 'good' }, { displayName: 'Ada' })
     browser.state.isReachable = false
     const tab = browser.newTab()
     await tab.load()

@@ -1,5 +1,12 @@
 import { signal } from '@preact/signals'
-import type { CallFailure, Credential, SessionCalls, WorkspaceSession } from './session-calls.ts'
+import type {
+  CallFailure,
+  CallResult,
+  Credential,
+  SessionCalls,
+  SignInNames,
+  WorkspaceSession,
+} from './session-calls.ts'
 
 export type { WorkspaceSession } from './session-calls.ts'
 
@@ -74,8 +81,9 @@ export function createSessionHolder({
     changes += 1
     ended.value = undefined
     face.value = session.avatarUrl
-    // If the id is the same, keep the object. A new object would create all views again.
-    if (current.value?.id !== session.id) current.value = session
+    // If nothing has changed, keep the object. A new object would create all views again.
+    const { id, displayName } = current.value ?? {}
+    if (id !== session.id || displayName !== session.displayName) current.value = session
     watchExpiry()
   }
 
@@ -103,8 +111,11 @@ export function createSessionHolder({
   }
 
   /** Signs in. Returns the reason of a failure, or undefined. */
-  async function signIn(credential: Credential, displayName: string): Promise<CallFailure | undefined> {
-    const result = await calls.signIn(credential, displayName)
+  async function signIn(credential: Credential, names: SignInNames): Promise<CallFailure | undefined> {
+    return accept(await calls.signIn(credential, names))
+  }
+
+  function accept(result: CallResult<WorkspaceSession>): CallFailure | undefined {
     if (typeof result !== 'object') return result
     link.value = undefined
     begin(result.value)
@@ -162,6 +173,8 @@ export function createSessionHolder({
     },
     load,
     signIn,
+    /** Signs in with the browser's answer. Returns the reason of a failure, or undefined. */
+    signInWithPasskey: async (response: object) => accept(await calls.signInWithPasskey(response)),
     signOut,
     draftsOfAllTabs,
     /** Returns the name and picture of the signed-in operator, as visitors see them. */

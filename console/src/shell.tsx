@@ -25,6 +25,7 @@ import { SubscriptionView } from './subscriptions/subscription-view.tsx'
 import { SubscriptionsView } from './subscriptions/subscriptions-view.tsx'
 import { SuppressionImportView } from './suppressions/import-view.tsx'
 import { SuppressionsView } from './suppressions/suppressions-view.tsx'
+import { TeamView } from './team/team-view.tsx'
 import { formatDistance, formatFull } from './time.ts'
 import { IconButton } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
@@ -172,6 +173,7 @@ const views: { [Name in View]: (route: Extract<KnownRoute, { view: Name }>) => J
   workspace: () => <WorkspaceView />,
   replies: () => <SavedRepliesView />,
   people: () => <PeopleView />,
+  team: () => <TeamView />,
   report: () => <ReportView />,
 }
 

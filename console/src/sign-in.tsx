@@ -1,5 +1,7 @@
+import { browserSupportsWebAuthn, startAuthentication } from '@simplewebauthn/browser'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ProviderProblem, SessionEnd, SessionHolder } from './session.ts'
+import type { LinkDescription } from './session-calls.ts'
 import { localStore } from './storages.ts'
 import { Button } from './ui/button.tsx'
 import { Field } from './ui/field.tsx'
@@ -16,7 +18,7 @@ const nameKey = 'service.console.name'
 
 interface Problem {
   /** Field with the problem. Undefined for a problem of the link. */
-  field?: 'token' | 'name'
+  field?: 'token' | 'name' | 'mail'
   text: string
 }
 
@@ -30,9 +32,10 @@ const refusedToken: Problem = {
   field: 'token',
   text: 'This token is not accepted. Copy the whole token. If it has expired, request a new one.',
 }
-const refusedLink: Problem = { text: 'This link was used or has expired. Create a new one.' }
+const refusedLink: Problem = { text: 'This link was used or has expired. Ask your administrator for a link.' }
+const unreachable: Problem = { text: 'The service cannot be reached. Check the connection and try again.' }
 
-/** Signs in with the link that was opened, or else with a pasted token. */
+/** Signs in with the link that was opened, or else in one of the other ways. */
 export function SignIn({ holder }: { holder: SessionHolder }) {
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)
@@ -41,31 +44,44 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
   const link = holder.link.value
   const signedIn = holder.current.value
   const ended = holder.ended.value
-  const [hasProvider, setHasProvider] = useState(false)
+  const workspace = useRef<HTMLInputElement>(null)
+  const mail = useRef<HTMLInputElement>(null)
+  const [ways, setWays] = useState({ provider: false, mail: false })
+  const [opened, setOpened] = useState<LinkDescription>()
+  const [mailed, setMailed] = useState(false)
   const providerProblem = holder.providerProblem.value
   useEffect(() => {
-    void holder.calls.hasProvider().then((found) => setHasProvider(typeof found === 'object' && found.value))
+    void holder.calls.options().then((found) => typeof found === 'object' && setWays(found.value))
   }, [])
   useEffect(() => {
     document.title = 'Sign in · Console'
     setProblem(undefined)
-    ;(token.current ?? name.current)?.focus()
+    setOpened(undefined)
+    name.current?.focus()
+    if (link === undefined) return
+    void holder.calls.describeLink(link).then((found) => {
+      if (holder.link.peek() !== link) return
+      if (typeof found === 'object') setOpened(found.value)
+      else if (found === 'refused') setProblem(refusedLink)
+    })
   }, [link])
 
   async function submit(event: Event) {
     event.preventDefault()
-    const displayName = name.current!.value.trim()
+    const displayName = name.current?.value.trim() ?? ''
+    const workspaceName = workspace.current?.value.trim()
     const pasted = token.current?.value.trim() ?? ''
     if (link === undefined && pasted === '')
-      return refuse({ field: 'token', text: 'Paste your token, or open a sign-in link.' })
-    if (displayName === '') return refuse({ field: 'name', text: 'Enter the name that visitors will see.' })
-    localStore.setItem(nameKey, displayName)
+      return refuse({ field: 'token', text: 'Paste your token, or choose another way to sign in.' })
+    if (name.current && displayName === '')
+      return refuse({ field: 'name', text: 'Enter the name that visitors will see.' })
+    if (name.current) localStore.setItem(nameKey, displayName)
     setBusy(true)
-    const wrong = await holder.signIn(link === undefined ? { token: pasted } : { link }, displayName)
+    const names = { displayName, ...(workspaceName && { workspaceName }) }
+    const wrong = await holder.signIn(link === undefined ? { token: pasted } : { link }, names)
     setBusy(false)
     if (wrong === 'invalid') refuse({ field: 'name', text: 'Use one line of up to 128 characters.' })
-    else if (wrong === 'unreachable')
-      refuse({ text: 'The service cannot be reached. Check the connection and try again.' })
+    else if (wrong === 'unreachable') refuse(unreachable)
     else if (wrong === 'refused') refuse(link === undefined ? refusedToken : refusedLink)
   }
 
@@ -77,19 +93,51 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
     refuse({ text: providerProblems.unavailable })
   }
 
-  function refuse(found: Problem) {
-    setProblem(found)
-    if (found.field) (found.field === 'token' ? token.current : name.current)?.focus()
+  async function signInWithPasskey() {
+    setBusy(true)
+    setProblem(undefined)
+    const begun = await holder.calls.beginPasskey()
+    const response =
+      typeof begun === 'object'
+        ? await startAuthentication({ optionsJSON: begun.value as never }).catch(() => undefined)
+        : undefined
+    const wrong = response && (await holder.signInWithPasskey(response))
+    setBusy(false)
+    if (typeof begun !== 'object' || wrong === 'unreachable') refuse(unreachable)
+    else if (!response) refuse({ text: 'No passkey was used. Try again, or choose another way.' })
+    else if (wrong) refuse({ text: 'This passkey is not accepted. Ask your administrator for a link.' })
   }
 
-  const errorOf = (field: 'token' | 'name') => (problem?.field === field ? problem.text : undefined)
+  async function mailLink() {
+    const address = mail.current!.value.trim()
+    if (!address.includes('@')) return refuse({ field: 'mail', text: 'Enter your mail address.' })
+    setBusy(true)
+    const result = await holder.calls.mailLink(address)
+    setBusy(false)
+    if (typeof result === 'object') setMailed(true)
+    else refuse(unreachable)
+  }
+
+  function refuse(found: Problem) {
+    setProblem(found)
+    const fields = { token, name, mail }
+    if (found.field) fields[found.field].current?.focus()
+  }
+
+  const needsName = link === undefined || opened?.name === undefined
+  const errorOf = (field: 'token' | 'name' | 'mail') => (problem?.field === field ? problem.text : undefined)
   return (
     <main class="sign-in">
       <form class="card sign-in-card" onSubmit={submit} noValidate autocomplete="off">
         <div class="brand">
           <Icon name="inbox" />
         </div>
-        <h1>Sign in to the console</h1>
+        <h1>{opened?.invitation ? `Welcome to ${opened.workspaceName}` : 'Sign in to the console'}</h1>
+        {opened?.name !== undefined && (
+          <p>
+            This link signs you in as <strong dir="auto">{opened.name}</strong> to {opened.workspaceName}.
+          </p>
+        )}
         {ended && !problem && link === undefined && <Notice tone={reasons[ended].tone}>{reasons[ended].text}</Notice>}
         {providerProblem && !problem && link === undefined && (
           <Notice tone="danger">{providerProblems[providerProblem] ?? providerProblems.refused}</Notice>
@@ -102,16 +150,45 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
         )}
         {link === undefined && (
           <>
-            {hasProvider && (
-              <Button kind="primary wide" disabled={isBusy} onClick={signInAtProvider}>
+            {browserSupportsWebAuthn() && (
+              <Button kind="primary wide" disabled={isBusy} onClick={signInWithPasskey}>
+                Use a passkey
+              </Button>
+            )}
+            {ways.provider && (
+              <Button kind="wide" disabled={isBusy} onClick={signInAtProvider}>
                 Sign in with single sign-on
               </Button>
             )}
-            <p class="hint">
-              {hasProvider ? 'Or open' : 'Open'} the link that <code>npm start</code> printed.{' '}
-              <code>npm run admin -- console-link</code> creates a new one.
-            </p>
-            <Field label="Or paste a token" hint="A workspace session token." error={errorOf('token')}>
+            {ways.mail &&
+              (mailed ? (
+                <Notice tone="success">If an account has this address, a link is on its way. It works once.</Notice>
+              ) : (
+                <Field label="Mail address" error={errorOf('mail')}>
+                  {(attributes) => (
+                    <div class="copy-row">
+                      <input
+                        {...attributes}
+                        ref={mail}
+                        class="input"
+                        type="email"
+                        autocomplete="email"
+                        maxLength={254}
+                        onKeyDown={(event) => {
+                          if (event.key !== 'Enter') return
+                          event.preventDefault()
+                          void mailLink()
+                        }}
+                      />
+                      <Button disabled={isBusy} onClick={mailLink}>
+                        Mail me a link
+                      </Button>
+                    </div>
+                  )}
+                </Field>
+              ))}
+            <p class="hint">No way to sign in? Ask your administrator for a link.</p>
+            <Field label="Or paste a token" hint="For programs and administrators." error={errorOf('token')}>
               {(attributes) => (
                 <textarea
                   {...attributes}
@@ -128,20 +205,35 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
             </Field>
           </>
         )}
-        <Field label="Your name" hint="Visitors see this name with your replies." error={errorOf('name')}>
-          {(attributes) => (
-            <input
-              {...attributes}
-              ref={name}
-              class="input"
-              required
-              maxLength={128}
-              autocomplete="off"
-              defaultValue={localStore.getItem(nameKey) ?? ''}
-            />
-          )}
-        </Field>
-        <Button kind={hasProvider && link === undefined ? 'wide' : 'primary wide'} type="submit" disabled={isBusy}>
+        {opened?.firstOwner && (
+          <Field label="Name of your workspace" hint="For example the name of your shop.">
+            {(attributes) => (
+              <input
+                {...attributes}
+                ref={workspace}
+                class="input"
+                maxLength={128}
+                defaultValue={opened.workspaceName}
+              />
+            )}
+          </Field>
+        )}
+        {needsName && (
+          <Field label="Your name" hint="Visitors see this name with your replies." error={errorOf('name')}>
+            {(attributes) => (
+              <input
+                {...attributes}
+                ref={name}
+                class="input"
+                required
+                maxLength={128}
+                autocomplete="off"
+                defaultValue={localStore.getItem(nameKey) ?? ''}
+              />
+            )}
+          </Field>
+        )}
+        <Button kind={link === undefined ? 'wide' : 'primary wide'} type="submit" disabled={isBusy}>
           Sign in
         </Button>
         {signedIn && link !== undefined && (

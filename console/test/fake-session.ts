@@ -36,7 +36,9 @@ export function fakeSession(isRejecting: () => boolean) {
       const session = token && sessionOf(token)
       return session ? send(200, session) : send(204)
     }
-    if (request.url === '/console/session/options') return send(200, { provider: false })
+    if (request.url === '/console/session/options') return send(200, { provider: false, mail: false })
+    if (request.url === '/console/session/link')
+      return isLinkUsed ? send(401, {}) : send(200, { workspaceName: 'Shop', firstOwner: false, invitation: false })
     const { link, token: pasted, displayName } = (await json(request)) as Record<string, string>
     const isRefused = isRejecting() || (link === undefined ? !/^\S+\.\S+\.\S+$/.test(pasted ?? '') : isLinkUsed)
     if (isRefused) return send(401, {})

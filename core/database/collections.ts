@@ -43,6 +43,8 @@ export function collectionsOf(db: Db): Collections {
     consoleSessions: db.collection('consoleSessions'),
     signInLinks: db.collection('signInLinks'),
     signInAttempts: db.collection('signInAttempts'),
+    teams: db.collection('teams'),
+    passkeys: db.collection('passkeys'),
     networkBans: db.collection('networkBans'),
     suppressions: db.collection('suppressions'),
     searchEntries: db.collection('searchEntries'),

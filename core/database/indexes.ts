@@ -198,6 +198,8 @@ export const indexes: IndexPlan[] = [
   ['signInAttempts', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['signInLinks', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['signInLinks', { workspaceId: 1 }, { name: 'by_workspace' }],
+  ['teams', { 'members.mail': 1 }, { name: 'by_mail' }],
+  ['passkeys', { workspaceId: 1, operator: 1 }, { name: 'by_operator' }],
   ['nonces', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['installations', { origins: 1 }, { name: 'by_origin' }],
   ['installations', { workspaceId: 1 }, { name: 'by_workspace' }],

@@ -28,6 +28,7 @@ import { createSuppressionStore } from '../leads/suppression-store.ts'
 import { createEventStore } from '../log/event-store.ts'
 import { createFollowerStore } from '../log/follower-store.ts'
 import { createConsoleSessionStore } from '../operators/console-session-store.ts'
+import { createTeamStore } from '../operators/team-store.ts'
 import { createPictureStore } from '../pictures/picture-store.ts'
 import { createConversationFactsStore } from '../privacy/conversation-facts-store.ts'
 import { createDataStore } from '../privacy/data-store.ts'
@@ -97,6 +98,7 @@ export function createStores({ collections, screenshots, history }: Database, nu
     sessions: createSessionStore(collections),
     subjects: createSubjectStore(collections),
     tags: createTagStore(collections),
+    teams: createTeamStore(collections),
     typing: createTypingStore(collections),
     visitorData: createVisitorDataStore(collections),
     visitorTraces: createVisitorTraceStore(collections),

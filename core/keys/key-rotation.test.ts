@@ -56,6 +56,7 @@ describe('the secret keys', () => {
     const { consoleSessions, signInAttempts } = first.database.collections
     await consoleSessions.insertOne({
       _id: 'session',
+      method: 'provider',
       workspaceId,
       operator: 'ada',
       displayName: 'Ada',
@@ -116,7 +117,7 @@ describe('the secret keys', () => {
     const [operator] = await first.database.collections.consoleSessions.find().toArray()
     expect(box.open(operator!.provider!.sealed)).toBe('refresh token')
     const [attempt] = await first.database.collections.signInAttempts.find().toArray()
-    expect(box.open(attempt!.sealed)).toBe('begun sign-in')
+    expect(box.open(attempt!.sealed!)).toBe('begun sign-in')
   })
 
   it('every stored secret stays readable when one core rotates a secret while another core re-encrypts all secrets (rekey)', async () => {

@@ -68,9 +68,9 @@ function providerAt(issuer: string, asked: string[] = []): IdentityProvider {
 }
 
 const signInAt = (provider: IdentityProvider) => {
-  const { consoleSessions, secretBox, wakeups, logger, now, stores } = test.cores[0]!
+  const { consoleSessions, teams, secretBox, wakeups, logger, now, stores } = test.cores[0]!
   const store = stores.consoleSessions
-  return createProviderSignIn({ provider, store, consoleSessions, secretBox, wakeups, logger, now })
+  return createProviderSignIn({ provider, store, teams, consoleSessions, secretBox, wakeups, logger, now })
 }
 const origin = 'https://gateway.example'
 

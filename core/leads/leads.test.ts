@@ -158,6 +158,7 @@ describe('a conversation with a form and no message', () => {
       changed: ({ events }) => seen.push(...events.map(({ type }) => type)),
       noted() {},
       removed() {},
+      grew() {},
       ready() {},
     })
     await Promise.all([...cores.cores, ...cores.cores].map((core) => core.leads.submitForm(submission)))

@@ -7,8 +7,17 @@ export type SignInLinkDocument = { _id: string } & Omit<SignInLink, 'id'>
 
 export type SignInAttemptDocument = { _id: string } & Omit<SignInAttempt, 'id'>
 
+const maxListed = 1_000
+
 export interface ConsoleSessionStore {
   insertLink(link: SignInLink): Promise<void>
+  /** Returns the link, unless it is used or expired. */
+  findLink(id: string, now: Date): Promise<SignInLink | undefined>
+  /** Returns the links of a workspace that sign in accounts, newest first. */
+  accountLinks(workspaceId: string, now: Date): Promise<(SignInLink & Required<Pick<SignInLink, 'account'>>)[]>
+  removeLinks(workspaceId: string, ids: string[]): Promise<void>
+  /** Removes the links of an account, and those that its operator has made. */
+  removeLinksOf(workspaceId: string, operator: string): Promise<void>
   /**
    * Removes the link and returns it. Of several concurrent calls, only one gets the link. Returns
    * undefined for an unknown, used or expired link.
@@ -16,9 +25,11 @@ export interface ConsoleSessionStore {
   takeLink(id: string, now: Date): Promise<SignInLink | undefined>
   insertSession(session: ConsoleSession): Promise<void>
   findSessions(ids: string[]): Promise<ConsoleSession[]>
+  /** Returns the newest sessions of a workspace that have not expired. */
+  sessionsIn(workspaceId: string, now: Date, operator?: string): Promise<ConsoleSession[]>
   /** Returns the operators in the sessions of a workspace that have not expired, each name once. */
   operatorsIn(workspaceId: string, now: Date): Promise<SignedInOperator[]>
-  removeSession(id: string): Promise<void>
+  removeSessions(ids: string[]): Promise<void>
   /** Leases a session whose claims must be read again, so that only one core reads them. */
   claimRecheck(now: Date, until: Date): Promise<{ lease: Lease; session: ConsoleSession } | undefined>
   /** Changes a session. Throws `LeaseLost` if another core reads its claims. */
@@ -49,6 +60,25 @@ export function createConsoleSessionStore({
       await signInLinks.insertOne({ _id: id, ...link })
     },
 
+    async findLink(id, now) {
+      const found = await signInLinks.findOne({ _id: id, expiresAt: { $gt: now } })
+      return found ? withId(found) : undefined
+    },
+
+    async accountLinks(workspaceId, now) {
+      const open = { workspaceId, account: { $exists: true }, expiresAt: { $gt: now } } as const
+      const found = await signInLinks.find(open).sort({ 'account.createdAt': -1 }).limit(maxListed).toArray()
+      return found.map(withId) as (SignInLink & Required<Pick<SignInLink, 'account'>>)[]
+    },
+
+    async removeLinks(workspaceId, ids) {
+      await signInLinks.deleteMany({ workspaceId, _id: { $in: ids } })
+    },
+
+    async removeLinksOf(workspaceId, operator) {
+      await signInLinks.deleteMany({ workspaceId, $or: [{ operator }, { 'account.invitedBy': operator }] })
+    },
+
     async takeLink(id, now) {
       const found = await signInLinks.findOneAndDelete({ _id: id, expiresAt: { $gt: now } })
       return found ? withId(found) : undefined
@@ -70,8 +100,13 @@ export function createConsoleSessionStore({
       return (await found.toArray()).map(({ _id: displayName, operator }) => ({ displayName, operator }))
     },
 
-    async removeSession(id) {
-      await consoleSessions.deleteOne({ _id: id })
+    async sessionsIn(workspaceId, now, operator) {
+      const open = { workspaceId, expiresAt: { $gt: now }, ...(operator !== undefined && { operator }) }
+      return (await consoleSessions.find(open).sort({ createdAt: -1 }).limit(maxListed).toArray()).map(withId)
+    },
+
+    async removeSessions(ids) {
+      await consoleSessions.deleteMany({ _id: { $in: ids } })
     },
 
     async claimRecheck(now, until) {

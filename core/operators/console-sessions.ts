@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { byKey } from '../../platform/concurrency/batcher.ts'
 import type { Bus } from '../bus.ts'
@@ -9,7 +8,18 @@ import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { Caller, ConsoleCallers } from '../workspaces/access.ts'
 import { operatorScopes, type WorkspaceSessions } from '../workspaces/workspace-sessions.ts'
 import type { ConsoleSessionStore } from './console-session-store.ts'
-import { type ConsoleSession, linkLifetimeMs, type SignedInOperator, secretId, sessionLifetimeMs } from './model.ts'
+import {
+  accountSessionLifetimeMs,
+  type ConsoleSession,
+  linkLifetimeMs,
+  newSecret,
+  type SignedInOperator,
+  type SignInLink,
+  scopesOfRole,
+  secretId,
+  sessionLifetimeMs,
+} from './model.ts'
+import { activeOwners, isActive, type Teams } from './teams.ts'
 
 export type SignInCredential = { linkSecret: string } | { workspaceSession: string }
 
@@ -30,10 +40,22 @@ export interface ConsoleSessions extends ConsoleCallers {
     link: { workspaceId: string; operator?: string | undefined; scopes: string[] },
   ): Promise<{ secret: string; expiresAt: Date }>
   /**
+   * Creates a link that signs in the first owner. It creates the account if there is no owner. Errors:
+   * `NotFound` for an unknown workspace.
+   */
+  createOwnerLink(workspaceId: string, newOperator: string): Promise<{ secret: string; expiresAt: Date }>
+  /** Returns a link that is neither used nor expired. Errors: `Unauthenticated`. */
+  findLink(secret: string): Promise<SignInLink>
+  /**
    * Creates a session with a new secret, and ends the replaced session. Errors: `Unauthenticated`
    * for an invalid credential, `ValidationFailed`.
    */
   signIn(credential: SignInCredential, displayName: string, replacedSecret: string): Promise<SignedIn>
+  /** Creates a session of an active account. Errors: `Unauthenticated`. */
+  beginOf(
+    account: { workspaceId: string; operator: string; method: ConsoleSession['method'] },
+    replacedSecret: string,
+  ): Promise<SignedIn>
   /**
    * Creates a session with a new secret, and ends the replaced session. Errors: `Unauthenticated` if
    * the workspace does not exist.
@@ -41,26 +63,26 @@ export interface ConsoleSessions extends ConsoleCallers {
   begin(session: NewSession, replacedId: string | undefined): Promise<SignedIn>
   /** Returns the session of a secret. Errors: `Unauthenticated` if it has ended. */
   find(secret: string): Promise<ConsoleSession>
-  /** Returns the operators of a workspace who are signed in, in alphabetical order of their names. */
+  /** Returns the operators of a workspace who have an account or are signed in, in alphabetical order of their names. */
   operatorsIn(workspaceId: string): Promise<SignedInOperator[]>
   /** Ends a session on all cores. */
   signOut(secret: string): Promise<void>
 }
 
-const secretBytes = 32
 const secretForm = /^[\w-]{43}$/
 const maxCached = 10_000
 const maxOperators = 200
 
 export function createConsoleSessions(dependencies: {
   store: ConsoleSessionStore
+  teams: Teams
   hasWorkspace: (workspaceId: string) => Promise<boolean>
   workspaceSessions: WorkspaceSessions
   wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
   bus: Bus
   now: () => number
 }): ConsoleSessions {
-  const { store, hasWorkspace, workspaceSessions, wakeups, bus, now } = dependencies
+  const { store, teams, hasWorkspace, workspaceSessions, wakeups, bus, now } = dependencies
   const sessions = createLiveCache({
     bus,
     isCurrent: wakeups.isCurrent,
@@ -71,7 +93,14 @@ export function createConsoleSessions(dependencies: {
   async function activeSession(id: string): Promise<ConsoleSession> {
     const session = await sessions.get(id)
     if (!session || session.expiresAt.getTime() <= now()) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-    return session
+    return session.account ? ofAccount(session) : session
+  }
+
+  /** Returns the session with the present name and scopes of its account. */
+  async function ofAccount(session: ConsoleSession): Promise<ConsoleSession> {
+    const member = await teams.find(session.workspaceId, session.operator)
+    if (!member) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    return { ...session, displayName: member.name, scopes: member.role ? scopesOfRole[member.role] : session.scopes }
   }
 
   async function find(secret: string): Promise<ConsoleSession> {
@@ -79,19 +108,44 @@ export function createConsoleSessions(dependencies: {
     return activeSession(secretId(secret))
   }
 
-  async function ownerOf(credential: SignInCredential) {
-    if ('linkSecret' in credential) {
-      const link = await store.takeLink(secretId(credential.linkSecret), new Date(now()))
-      if (!link) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-      const { workspaceId, operator, scopes, sessionEndsBy } = link
-      return { workspaceId, operator, scopes, endsBy: sessionEndsBy?.getTime() }
-    }
-    const { workspaceId, subject, scopes, expiresAt } = await workspaceSessions.verify(credential.workspaceSession)
-    return { workspaceId, operator: subject, scopes: [...scopes], endsBy: expiresAt }
+  async function findLink(secret: string): Promise<SignInLink> {
+    const link = await store.findLink(secretId(secret), new Date(now()))
+    if (!link) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    return link
+  }
+
+  async function takeLink(secret: string): Promise<SignInLink> {
+    const link = await store.takeLink(secretId(secret), new Date(now()))
+    if (!link) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    return link
+  }
+
+  const lifetime = (ms: number, endsBy = Number.POSITIVE_INFINITY) => new Date(Math.min(now() + ms, endsBy))
+
+  /** Signs in the account of a link. The name is checked before the link is used. */
+  async function enterAccount(secret: string, { workspaceId, operator }: SignInLink, displayName: string) {
+    if (!(await teams.find(workspaceId, operator))) requireName(displayName)
+    const link = await takeLink(secret)
+    if (!(await hasWorkspace(workspaceId))) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    await teams.enter(link, displayName)
+    const { invitedBy, isFirst } = link.account!
+    return { workspaceId, operator, method: isFirst ? 'link' : invitedBy ? 'invitation' : 'mail' } as const
+  }
+
+  async function beginOf(
+    { workspaceId, operator, method }: Parameters<ConsoleSessions['beginOf']>[0],
+    replacedSecret: string,
+  ): Promise<SignedIn> {
+    const member = await teams.find(workspaceId, operator)
+    if (!member?.role) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    const { name: displayName, role } = member
+    const expiresAt = lifetime(accountSessionLifetimeMs)
+    const session = { workspaceId, operator, displayName, scopes: scopesOfRole[role], method, expiresAt }
+    return begin({ ...session, account: true }, replacedIdOf(replacedSecret))
   }
 
   async function end(id: string): Promise<void> {
-    await store.removeSession(id)
+    await store.removeSessions([id])
     await wakeups.stateChanged(id)
   }
 
@@ -126,33 +180,66 @@ export function createConsoleSessions(dependencies: {
     },
 
     async signIn(credential, displayName, replacedSecret) {
-      // Check the name before the link is used, because a link works only once.
-      validate(field('/displayName', displayName.trim(), line(1, 128)))
-      const { workspaceId, operator, scopes, endsBy = Number.POSITIVE_INFINITY } = await ownerOf(credential)
-      const expiresAt = new Date(Math.min(now() + sessionLifetimeMs, endsBy))
-      return begin(
-        { workspaceId, operator, displayName: displayName.trim(), scopes, expiresAt },
-        replacedSecret ? secretId(replacedSecret) : undefined,
-      )
+      const name = displayName.trim()
+      const replacedId = replacedIdOf(replacedSecret)
+      if ('workspaceSession' in credential) {
+        requireName(name)
+        const session = await workspaceSessions.verify(credential.workspaceSession)
+        const { workspaceId, subject: operator, scopes } = session
+        const expiresAt = lifetime(sessionLifetimeMs, session.expiresAt)
+        const given = { workspaceId, operator, displayName: name, scopes: [...scopes], expiresAt }
+        return begin({ ...given, method: 'token' }, replacedId)
+      }
+      const found = await findLink(credential.linkSecret)
+      if (found.account) return beginOf(await enterAccount(credential.linkSecret, found, name), replacedSecret)
+      requireName(name)
+      const { workspaceId, operator, scopes, sessionEndsBy } = await takeLink(credential.linkSecret)
+      const expiresAt = lifetime(sessionLifetimeMs, sessionEndsBy?.getTime())
+      return begin({ workspaceId, operator, displayName: name, scopes, expiresAt, method: 'link' }, replacedId)
     },
 
+    findLink,
+
     begin,
+
+    beginOf,
+
+    async createOwnerLink(workspaceId, newOperator) {
+      if (!(await hasWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
+      const [owner] = activeOwners(await teams.list(workspaceId))
+      const secret = newSecret()
+      const expiresAt = lifetime(linkLifetimeMs)
+      const account = { createdAt: new Date(now()), isFirst: true, role: 'owner' as const }
+      await store.insertLink({
+        id: secretId(secret),
+        workspaceId,
+        operator: owner?.id ?? newOperator,
+        scopes: [],
+        expiresAt,
+        account,
+      })
+      return { secret, expiresAt }
+    },
 
     find,
 
     async operatorsIn(workspaceId) {
-      const operators = await store.operatorsIn(workspaceId, new Date(now()))
+      const members = await teams.list(workspaceId)
+      const accounts = members.filter(isActive).map(({ id, name }) => ({ displayName: name, operator: id }))
+      const signedIn = await store.operatorsIn(workspaceId, new Date(now()))
+      const operators = [...accounts, ...signedIn.filter(({ operator }) => members.every(({ id }) => id !== operator))]
       return operators.sort((one, other) => one.displayName.localeCompare(other.displayName)).slice(0, maxOperators)
     },
 
     signOut: (secret) => end(secretId(secret)),
 
     async callerOf(secret) {
-      const { id, operator, workspaceId, scopes, expiresAt } = await find(secret)
+      const { id, operator, workspaceId, scopes, expiresAt, account = false } = await find(secret)
       return {
         tokenId: id,
         subject: operator,
         workspaceId,
+        consoleSession: { id, account },
         scopes: new Set(scopes),
         expiresAt: expiresAt.getTime(),
         async requireActive() {
@@ -165,4 +252,6 @@ export function createConsoleSessions(dependencies: {
   }
 }
 
-const newSecret = () => randomBytes(secretBytes).toString('base64url')
+const requireName = (name: string) => validate(field('/displayName', name, line(1, 128)))
+
+const replacedIdOf = (secret: string) => (secret === '' ? undefined : secretId(secret))

@@ -9,6 +9,8 @@ import type { ProviderSettings } from './provider-settings.ts'
 export interface ProviderIdentity {
   operator: string
   displayName: string
+  /** Verified address. */
+  mail?: string | undefined
   workspaceId: string
   scopes: string[]
   /**
@@ -171,10 +173,11 @@ export function readClaims(
   const displayName = names.find(
     (name): name is string => typeof name === 'string' && line(1, 128)(name.trim()) === undefined,
   )
-  const { sub } = claims
+  const { sub, email, email_verified: isVerified } = claims
+  const mail = typeof email === 'string' && isVerified === true ? email.toLowerCase() : undefined
   const isComplete =
     typeof sub === 'string' && typeof workspaceId === 'string' && scopes.length > 0 && displayName !== undefined
-  return isComplete ? { operator: sub, displayName: displayName.trim(), workspaceId, scopes } : undefined
+  return isComplete ? { operator: sub, displayName: displayName.trim(), mail, workspaceId, scopes } : undefined
 }
 
 /** Reads a claim with several values: a list, or a text with spaces (RFC 8693, `scope`). */

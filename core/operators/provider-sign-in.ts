@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
@@ -8,7 +7,8 @@ import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { ConsoleSessionStore } from './console-session-store.ts'
 import type { ConsoleSessions, SignedIn } from './console-sessions.ts'
 import type { IdentityProvider, SignInRequest } from './identity-provider.ts'
-import { linkLifetimeMs, secretId, sessionLifetimeMs } from './model.ts'
+import { linkLifetimeMs, newSecret, secretId, sessionLifetimeMs } from './model.ts'
+import type { Teams } from './teams.ts'
 
 export interface ProviderSignIn {
   readonly isEnabled: boolean
@@ -45,13 +45,14 @@ const uncheckedLifetimeMs = 3_600_000
 export function createProviderSignIn(dependencies: {
   provider: IdentityProvider | undefined
   store: ConsoleSessionStore
+  teams: Pick<Teams, 'keepProvided'>
   consoleSessions: ConsoleSessions
   secretBox: SecretBox
   wakeups: Pick<Wakeups, 'stateChanged'>
   logger: Logger
   now: () => number
 }): ProviderSignIn {
-  const { provider, store, consoleSessions, secretBox, wakeups, logger, now } = dependencies
+  const { provider, store, teams, consoleSessions, secretBox, wakeups, logger, now } = dependencies
 
   function requireProvider(): IdentityProvider {
     if (!provider) throw new ServiceError(ErrorCode.NOT_FOUND)
@@ -89,13 +90,17 @@ export function createProviderSignIn(dependencies: {
       const state = new URLSearchParams(parameters).get('state') ?? ''
       const attempt = await store.takeAttempt(secretId(state), secretId(browserSecret), new Date(now()))
       // The code and its verifier belong to the issuer at which the sign-in began.
-      if (!attempt || attempt.issuer !== found.issuer) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+      if (!attempt || attempt.issuer !== found.issuer || attempt.sealed === undefined)
+        throw new ServiceError(ErrorCode.UNAUTHENTICATED)
       const request: SignInRequest = JSON.parse(secretBox.open(attempt.sealed))
       if (new URL(request.redirectUri).origin !== origin) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-      const { refreshToken, ...identity } = await found.finish(request, parameters)
+      const { refreshToken, mail, ...identity } = await found.finish(request, parameters)
+      await teams.keepProvided(identity.workspaceId, { id: identity.operator, name: identity.displayName, mail })
       return consoleSessions.begin(
         {
           ...identity,
+          method: 'provider',
+          account: true,
           expiresAt: new Date(now() + (refreshToken === undefined ? uncheckedLifetimeMs : sessionLifetimeMs)),
           ...(refreshToken !== undefined && {
             provider: checkOf(found, refreshToken),
@@ -115,12 +120,13 @@ export function createProviderSignIn(dependencies: {
         const { sealed, issuer } = claimed.session.provider
         try {
           if (issuer !== provider.issuer) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-          const { refreshToken, ...identity } = await provider.refresh(operator, secretBox.open(sealed))
+          const { refreshToken, mail, ...identity } = await provider.refresh(operator, secretBox.open(sealed))
           const isSame = identity.workspaceId === workspaceId && refreshToken !== undefined
           if (!isSame) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
           const { displayName, scopes } = identity
           const next = checkOf(provider, refreshToken)
           await store.updateSession(lease, { displayName, scopes, provider: next })
+          await teams.keepProvided(workspaceId, { id: operator, name: displayName, mail })
         } catch (error) {
           const isOutage = !(error instanceof ServiceError) || error.code === ErrorCode.SERVICE_UNAVAILABLE
           if (isOutage) {
@@ -134,5 +140,3 @@ export function createProviderSignIn(dependencies: {
     },
   }
 }
-
-const newSecret = () => randomBytes(32).toString('base64url')

@@ -25,7 +25,7 @@ export function createDeletionStore(
 ) {
   const { workspaces, connections, installations, leadSubscriptions, suppressions, policyChanges } = collections
   const { sessions, conversations, erasures, visitors, consoleSessions, signInLinks, feedEntries } = collections
-  const { pictures, data } = collections
+  const { pictures, teams, passkeys, data } = collections
 
   /**
    * Returns the objects that the deletion marks and removes, by collection, and the fields that the mark
@@ -78,7 +78,8 @@ export function createDeletionStore(
 
   /** Returns the parts of a workspace other than its conversations and objects. */
   function partsOfWorkspace(workspaceId: string): Part[] {
-    const rest = [suppressions, policyChanges, erasures, visitors, consoleSessions, signInLinks, feedEntries, pictures]
+    const signIns = [consoleSessions, signInLinks, teams, passkeys]
+    const rest = [suppressions, policyChanges, erasures, visitors, ...signIns, feedEntries, pictures]
     return [
       data.deliveryPart({ workspaceId }),
       data.leadPart({ workspaceId }),

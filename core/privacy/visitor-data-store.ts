@@ -13,6 +13,7 @@ import type { LeadDocument } from '../leads/lead-store.ts'
 import type { SuppressionDocument } from '../leads/suppression-store.ts'
 import type { EventDocument } from '../log/event-store.ts'
 import type { ConsoleSessionDocument, SignInLinkDocument } from '../operators/console-session-store.ts'
+import type { PasskeyDocument, TeamDocument } from '../operators/team-store.ts'
 import type { PictureDocument } from '../pictures/picture-store.ts'
 import type { SearchEntryDocument } from '../search/search-entry-store.ts'
 import type { SessionDocument } from '../sessions/session-store.ts'
@@ -45,6 +46,8 @@ export interface PrivacyCollections {
   suppressions: Collection<SuppressionDocument>
   consoleSessions: Collection<ConsoleSessionDocument>
   signInLinks: Collection<SignInLinkDocument>
+  teams: Collection<TeamDocument>
+  passkeys: Collection<PasskeyDocument>
   erasures: Collection<ErasureDocument>
   removals: Collection<RemovalDocument>
 }

@@ -16,6 +16,7 @@ import { eventsService } from './events.ts'
 import { hookService } from './leads/hooks.ts'
 import { leadService } from './leads/lead.ts'
 import { messagingService } from './messaging.ts'
+import { operatorService } from './operators.ts'
 import { privacyService } from './privacy.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
@@ -41,6 +42,7 @@ export function createCoreServices(core: CoreContext) {
     workspaceService(router, core)
     commandService(router, core)
     consoleService(router, core)
+    operatorService(router, core)
     leadService(router, core)
     hookService(router, core)
     privacyService(router, core)

@@ -25,6 +25,7 @@ export interface Things {
   hookSecretId: string
   attemptId: string
   erasureId: string
+  operatorId: string
 }
 
 const bySession = ({ sessionId }: Things) => ({ visitor: { by: { case: 'sessionId', value: sessionId } } })
@@ -135,6 +136,19 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'WorkspaceService.ListPolicyChanges': ({ workspaceId }) => ({ workspaceId }),
   'WorkspaceService.ListSuppressions': ({ workspaceId }) => ({ workspaceId }),
   'ConsoleService.CreateSignInLink': ({ workspaceId }) => ({ workspaceId }),
+  'OperatorService.ListOperators': ({ workspaceId }) => ({ workspaceId }),
+  'OperatorService.InviteOperator': ({ workspaceId }) => ({ workspaceId, role: 3 }),
+  'OperatorService.ListInvitations': ({ workspaceId }) => ({ workspaceId }),
+  'OperatorService.RevokeInvitation': ({ workspaceId }) => ({ workspaceId, invitationId: 'x' }),
+  'OperatorService.SetOperatorRole': ({ workspaceId, operatorId }) => ({ workspaceId, operatorId, role: 2 }),
+  'OperatorService.RemoveOperator': ({ workspaceId, operatorId }) => ({ workspaceId, operatorId }),
+  'OperatorService.ListSessions': ({ workspaceId }) => ({ workspaceId }),
+  'OperatorService.EndSession': ({ workspaceId }) => ({ workspaceId, consoleSessionId: 'x' }),
+  'OperatorService.GetOwnAccount': () => ({}),
+  'OperatorService.UpdateOwnAccount': () => ({ name: 'Ada' }),
+  'OperatorService.BeginPasskey': () => ({ origin: site }),
+  'OperatorService.AddPasskey': () => ({ responseJson: '{}', name: 'Key' }),
+  'OperatorService.RemovePasskey': () => ({ passkeyId: 'x' }),
   'PrivacyService.ExportVisitor': bySession,
   'PrivacyService.EraseVisitor': bySession,
   'PrivacyService.GetErasure': ({ erasureId }) => ({ erasureId }),
@@ -173,8 +187,10 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
   )
   const { attemptId } = attempt
   const { erasureId } = await finishedErasure(cores, workspaceId)
+  const operatorId = 'op_viewer'
+  await core.teams.add(workspaceId, { id: operatorId, name: 'Vera', role: 'viewer' })
   const hookIds = { hookId: hook.subscription.subscriptionId, hookSecretId: hook.secretId }
-  return { ...seen, ...hookIds, commandId, leadId, subscriptionId, secretId, attemptId, erasureId }
+  return { ...seen, ...hookIds, commandId, leadId, subscriptionId, secretId, attemptId, erasureId, operatorId }
 }
 
 /** Creates a finished erasure, so that no job changes it during a test. */

@@ -96,6 +96,8 @@ const rules: Record<string, IsOverdue> = {
   operatorPresence: () => false,
   // These documents have no period. They are kept until they are removed explicitly.
   visitors: () => false,
+  teams: () => false,
+  passkeys: () => false,
   suppressions: () => false,
   workspaces: () => false,
   connections: () => false,

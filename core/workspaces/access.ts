@@ -27,6 +27,8 @@ export interface Caller {
    * console session.
    */
   requireActive?(): Promise<void>
+  /** The console session of the caller, and whether it is of an account. */
+  consoleSession?: { id: string; account: boolean }
 }
 
 /** Finds callers by the secret of their console session. */

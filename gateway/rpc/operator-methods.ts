@@ -5,6 +5,7 @@ import { CommandService } from '#proto/command/v1/command_pb.js'
 import { HookService } from '#proto/hook/v1/hook_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { OperatorService } from '#proto/operator/v1/operator_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
@@ -28,6 +29,7 @@ const SERVICES: DescService[] = [
   PrivacyService,
   HookService,
   WorkspaceService,
+  OperatorService,
 ]
 
 /** Returns the methods whose scope a workspace session can have, by path. */

@@ -53,6 +53,7 @@ const coreLayers = [
   /^core\/workspaces\//,
   /^core\/availability\//,
   /^core\/pictures\//,
+  /^core\/mail\//,
   /^core\/operators\//,
   /^core\/sessions\//,
   /^core\/bans\//,

@@ -176,14 +176,17 @@ function shownCredentials(): string[] {
 
 it('only methods that create, renew or sign in answer with a credential', () => {
   expect(shownCredentials()).toEqual([
+    'ConsoleService.BeginPasskeySignIn browserSecret',
     'ConsoleService.BeginProviderSignIn browserSecret',
     'ConsoleService.CreateSignInLink secret',
+    'ConsoleService.FinishPasskeySignIn sessionSecret',
     'ConsoleService.FinishProviderSignIn sessionSecret',
     'ConsoleService.SignIn sessionSecret',
     'HookService.CreateHook secret',
     'HookService.RotateHookSecret secret',
     'LeadService.CreateSubscription secret',
     'LeadService.RotateSubscriptionSecret secret',
+    'OperatorService.InviteOperator secret',
     'SessionService.ClearIdentity accessGrant',
     'SessionService.ClearIdentity renewalToken',
     'SessionService.CreateSession accessGrant',

@@ -49,7 +49,7 @@ const contract: [
   ['MethodNotAllowed', 405, false, false, 'Unimplemented'],
   ['IdempotencyConflict', 409, false, false, 'AlreadyExists'],
   [
-    'CommandAlreadyResolved SubscriptionDisabled AttemptNotRetryable BotStopped RatingNotRequested RatingAlreadyGiven',
+    'CommandAlreadyResolved SubscriptionDisabled AttemptNotRetryable BotStopped RatingNotRequested RatingAlreadyGiven LastOwner',
     409,
     false,
     false,

@@ -89,7 +89,7 @@ async function signedInSession() {
 describe('signing in at an OpenID Connect provider', () => {
   it('creates a session with the scopes of the operator’s roles; the authorization request has PKCE, state and nonce', async () => {
     const browser = newBrowser()
-    expect(await (await browser.post('/console/session/options')).json()).toEqual({ provider: true })
+    expect(await (await browser.post('/console/session/options')).json()).toEqual({ provider: true, mail: false })
     const { searchParams } = new URL(await browser.begin())
     expect(Object.fromEntries(searchParams)).toMatchObject({
       client_id: 'console',

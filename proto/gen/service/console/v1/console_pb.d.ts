@@ -1,4 +1,4 @@
-// Signs operators in to the console.
+// Signs operators in to the console. `service.operator.v1` manages their accounts.
 //
 // A console session is a workspace session that the service stores. The operator's browser has
 // the session's secret in a cookie. The gateway sends this secret as `Authorization: Console
@@ -44,6 +44,14 @@ export declare type CreateSignInLinkRequest = Message<"service.console.v1.Create
    * @generated from field: repeated string scopes = 3;
    */
   scopes: string[];
+
+  /**
+   * Whether the link signs in the first owner of the workspace, and creates this account if there is
+   * no owner. Only for tokens of all workspaces. `scopes` must be empty.
+   *
+   * @generated from field: bool owner = 4;
+   */
+  owner: boolean;
 };
 
 /**
@@ -99,7 +107,7 @@ export declare type SignInRequest = Message<"service.console.v1.SignInRequest"> 
   } | { case: undefined; value?: undefined };
 
   /**
-   * Name that visitors see: 1 to 128 characters, in one line.
+   * Name that visitors see: 1 to 128 characters, in one line. Ignored if the link's account exists.
    *
    * @generated from field: string display_name = 3;
    */
@@ -111,6 +119,13 @@ export declare type SignInRequest = Message<"service.console.v1.SignInRequest"> 
    * @generated from field: string replaced_secret = 4;
    */
   replacedSecret: string;
+
+  /**
+   * New name of the workspace. Used only for the account of the first owner.
+   *
+   * @generated from field: string workspace_name = 5;
+   */
+  workspaceName: string;
 };
 
 /**
@@ -139,6 +154,158 @@ export declare type SignInResponse = Message<"service.console.v1.SignInResponse"
  * Use `create(SignInResponseSchema)` to create a new message.
  */
 export declare const SignInResponseSchema: GenMessage<SignInResponse>;
+
+/**
+ * @generated from message service.console.v1.GetSignInLinkRequest
+ */
+export declare type GetSignInLinkRequest = Message<"service.console.v1.GetSignInLinkRequest"> & {
+  /**
+   * @generated from field: string link_secret = 1;
+   */
+  linkSecret: string;
+};
+
+/**
+ * Describes the message service.console.v1.GetSignInLinkRequest.
+ * Use `create(GetSignInLinkRequestSchema)` to create a new message.
+ */
+export declare const GetSignInLinkRequestSchema: GenMessage<GetSignInLinkRequest>;
+
+/**
+ * @generated from message service.console.v1.GetSignInLinkResponse
+ */
+export declare type GetSignInLinkResponse = Message<"service.console.v1.GetSignInLinkResponse"> & {
+  /**
+   * @generated from field: string workspace_name = 1;
+   */
+  workspaceName: string;
+
+  /**
+   * Name of the account that the link signs in. Unset if the sign-in needs a name.
+   *
+   * @generated from field: optional string name = 2;
+   */
+  name?: string | undefined;
+
+  /**
+   * Whether it creates the account of the first owner, who also names the workspace.
+   *
+   * @generated from field: bool first_owner = 3;
+   */
+  firstOwner: boolean;
+
+  /**
+   * Whether it creates an account.
+   *
+   * @generated from field: bool invitation = 4;
+   */
+  invitation: boolean;
+};
+
+/**
+ * Describes the message service.console.v1.GetSignInLinkResponse.
+ * Use `create(GetSignInLinkResponseSchema)` to create a new message.
+ */
+export declare const GetSignInLinkResponseSchema: GenMessage<GetSignInLinkResponse>;
+
+/**
+ * @generated from message service.console.v1.MailSignInLinkRequest
+ */
+export declare type MailSignInLinkRequest = Message<"service.console.v1.MailSignInLinkRequest"> & {
+  /**
+   * @generated from field: string mail = 1;
+   */
+  mail: string;
+};
+
+/**
+ * Describes the message service.console.v1.MailSignInLinkRequest.
+ * Use `create(MailSignInLinkRequestSchema)` to create a new message.
+ */
+export declare const MailSignInLinkRequestSchema: GenMessage<MailSignInLinkRequest>;
+
+/**
+ * @generated from message service.console.v1.MailSignInLinkResponse
+ */
+export declare type MailSignInLinkResponse = Message<"service.console.v1.MailSignInLinkResponse"> & {
+};
+
+/**
+ * Describes the message service.console.v1.MailSignInLinkResponse.
+ * Use `create(MailSignInLinkResponseSchema)` to create a new message.
+ */
+export declare const MailSignInLinkResponseSchema: GenMessage<MailSignInLinkResponse>;
+
+/**
+ * @generated from message service.console.v1.BeginPasskeySignInRequest
+ */
+export declare type BeginPasskeySignInRequest = Message<"service.console.v1.BeginPasskeySignInRequest"> & {
+  /**
+   * Origin of the console.
+   *
+   * @generated from field: string origin = 1;
+   */
+  origin: string;
+};
+
+/**
+ * Describes the message service.console.v1.BeginPasskeySignInRequest.
+ * Use `create(BeginPasskeySignInRequestSchema)` to create a new message.
+ */
+export declare const BeginPasskeySignInRequestSchema: GenMessage<BeginPasskeySignInRequest>;
+
+/**
+ * @generated from message service.console.v1.BeginPasskeySignInResponse
+ */
+export declare type BeginPasskeySignInResponse = Message<"service.console.v1.BeginPasskeySignInResponse"> & {
+  /**
+   * JSON for `navigator.credentials.get` (WebAuthn, PublicKeyCredentialRequestOptionsJSON).
+   *
+   * @generated from field: string options_json = 1;
+   */
+  optionsJson: string;
+
+  /**
+   * Secret that identifies the browser when the sign-in finishes.
+   *
+   * @generated from field: string browser_secret = 2;
+   */
+  browserSecret: string;
+};
+
+/**
+ * Describes the message service.console.v1.BeginPasskeySignInResponse.
+ * Use `create(BeginPasskeySignInResponseSchema)` to create a new message.
+ */
+export declare const BeginPasskeySignInResponseSchema: GenMessage<BeginPasskeySignInResponse>;
+
+/**
+ * @generated from message service.console.v1.FinishPasskeySignInRequest
+ */
+export declare type FinishPasskeySignInRequest = Message<"service.console.v1.FinishPasskeySignInRequest"> & {
+  /**
+   * The browser's answer (AuthenticationResponseJSON).
+   *
+   * @generated from field: string response_json = 1;
+   */
+  responseJson: string;
+
+  /**
+   * @generated from field: string browser_secret = 2;
+   */
+  browserSecret: string;
+
+  /**
+   * @generated from field: string replaced_secret = 3;
+   */
+  replacedSecret: string;
+};
+
+/**
+ * Describes the message service.console.v1.FinishPasskeySignInRequest.
+ * Use `create(FinishPasskeySignInRequestSchema)` to create a new message.
+ */
+export declare const FinishPasskeySignInRequestSchema: GenMessage<FinishPasskeySignInRequest>;
 
 /**
  * @generated from message service.console.v1.BeginProviderSignInRequest
@@ -263,6 +430,13 @@ export declare type GetSignInOptionsResponse = Message<"service.console.v1.GetSi
    * @generated from field: bool provider = 1;
    */
   provider: boolean;
+
+  /**
+   * Whether links can be mailed.
+   *
+   * @generated from field: bool mail = 2;
+   */
+  mail: boolean;
 };
 
 /**
@@ -319,6 +493,13 @@ export declare type ConsoleSession = Message<"service.console.v1.ConsoleSession"
    * @generated from field: optional string avatar_url = 7;
    */
   avatarUrl?: string | undefined;
+
+  /**
+   * Whether the session is of an account of the team (`service.operator.v1`).
+   *
+   * @generated from field: bool account = 8;
+   */
+  account: boolean;
 };
 
 /**
@@ -413,6 +594,49 @@ export declare const ConsoleService: GenService<{
   signIn: {
     methodKind: "unary";
     input: typeof SignInRequestSchema;
+    output: typeof SignInResponseSchema;
+  },
+  /**
+   * Returns what a link is for, and does not use it. Errors: Unauthenticated if it is used or expired.
+   *
+   * @generated from rpc service.console.v1.ConsoleService.GetSignInLink
+   */
+  getSignInLink: {
+    methodKind: "unary";
+    input: typeof GetSignInLinkRequestSchema;
+    output: typeof GetSignInLinkResponseSchema;
+  },
+  /**
+   * Mails a link of ten minutes to each account with this address. The answer and its time do not
+   * depend on whether there is one. Errors: NotFound if no mail is configured.
+   *
+   * @generated from rpc service.console.v1.ConsoleService.MailSignInLink
+   */
+  mailSignInLink: {
+    methodKind: "unary";
+    input: typeof MailSignInLinkRequestSchema;
+    output: typeof MailSignInLinkResponseSchema;
+  },
+  /**
+   * Begins a sign-in with a passkey.
+   *
+   * @generated from rpc service.console.v1.ConsoleService.BeginPasskeySignIn
+   */
+  beginPasskeySignIn: {
+    methodKind: "unary";
+    input: typeof BeginPasskeySignInRequestSchema;
+    output: typeof BeginPasskeySignInResponseSchema;
+  },
+  /**
+   * Finishes it, once, and only in the browser that began it. Ends the session named by
+   * `replaced_secret`. Errors: Unauthenticated if the response fails a check, or the passkey's account
+   * is removed.
+   *
+   * @generated from rpc service.console.v1.ConsoleService.FinishPasskeySignIn
+   */
+  finishPasskeySignIn: {
+    methodKind: "unary";
+    input: typeof FinishPasskeySignInRequestSchema;
     output: typeof SignInResponseSchema;
   },
   /**

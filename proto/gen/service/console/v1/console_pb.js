@@ -1,4 +1,4 @@
-// Signs operators in to the console.
+// Signs operators in to the console. `service.operator.v1` manages their accounts.
 //
 // A console session is a workspace session that the service stores. The operator's browser has
 // the session's secret in a cookie. The gateway sends this secret as `Authorization: Console
@@ -19,7 +19,7 @@ import { file_service_access_v1_access } from "../../access/v1/access_pb.js";
  * Describes the file service/console/v1/console.proto.
  */
 export const file_service_console_v1_console = /*@__PURE__*/
-  fileDesc("CiBzZXJ2aWNlL2NvbnNvbGUvdjEvY29uc29sZS5wcm90bxISc2VydmljZS5jb25zb2xlLnYxImcKF0NyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0EhkKDHdvcmtzcGFjZV9pZBgBIAEoCUgAiAEBEhAKCG9wZXJhdG9yGAIgASgJEg4KBnNjb3BlcxgDIAMoCUIPCg1fd29ya3NwYWNlX2lkIloKGENyZWF0ZVNpZ25JbkxpbmtSZXNwb25zZRIOCgZzZWNyZXQYASABKAkSLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAigAEKDVNpZ25JblJlcXVlc3QSFQoLbGlua19zZWNyZXQYASABKAlIABIbChF3b3Jrc3BhY2Vfc2Vzc2lvbhgCIAEoCUgAEhQKDGRpc3BsYXlfbmFtZRgDIAEoCRIXCg9yZXBsYWNlZF9zZWNyZXQYBCABKAlCDAoKY3JlZGVudGlhbCJdCg5TaWduSW5SZXNwb25zZRIWCg5zZXNzaW9uX3NlY3JldBgBIAEoCRIzCgdzZXNzaW9uGAIgASgLMiIuc2VydmljZS5jb25zb2xlLnYxLkNvbnNvbGVTZXNzaW9uIkUKGkJlZ2luUHJvdmlkZXJTaWduSW5SZXF1ZXN0Eg4KBm9yaWdpbhgBIAEoCRIXCg9yZXBsYWNlZF9zZWNyZXQYAiABKAkiQgobQmVnaW5Qcm92aWRlclNpZ25JblJlc3BvbnNlEgsKA3VybBgBIAEoCRIWCg5icm93c2VyX3NlY3JldBgCIAEoCSJZChtGaW5pc2hQcm92aWRlclNpZ25JblJlcXVlc3QSEgoKcGFyYW1ldGVycxgBIAEoCRIWCg5icm93c2VyX3NlY3JldBgCIAEoCRIOCgZvcmlnaW4YAyABKAkiawocRmluaXNoUHJvdmlkZXJTaWduSW5SZXNwb25zZRIWCg5zZXNzaW9uX3NlY3JldBgBIAEoCRIzCgdzZXNzaW9uGAIgASgLMiIuc2VydmljZS5jb25zb2xlLnYxLkNvbnNvbGVTZXNzaW9uIhkKF0dldFNpZ25Jbk9wdGlvbnNSZXF1ZXN0IiwKGEdldFNpZ25Jbk9wdGlvbnNSZXNwb25zZRIQCghwcm92aWRlchgBIAEoCCLSAQoOQ29uc29sZVNlc3Npb24SGgoSY29uc29sZV9zZXNzaW9uX2lkGAEgASgJEhQKDHdvcmtzcGFjZV9pZBgCIAEoCRIQCghvcGVyYXRvchgDIAEoCRIUCgxkaXNwbGF5X25hbWUYBCABKAkSDgoGc2NvcGVzGAUgAygJEi4KCmV4cGlyZXNfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCmF2YXRhcl91cmwYByABKAlIAIgBAUINCgtfYXZhdGFyX3VybCIyChhHZXRDb25zb2xlU2Vzc2lvblJlcXVlc3QSFgoOc2Vzc2lvbl9zZWNyZXQYASABKAkiUAoZR2V0Q29uc29sZVNlc3Npb25SZXNwb25zZRIzCgdzZXNzaW9uGAEgASgLMiIuc2VydmljZS5jb25zb2xlLnYxLkNvbnNvbGVTZXNzaW9uIigKDlNpZ25PdXRSZXF1ZXN0EhYKDnNlc3Npb25fc2VjcmV0GAEgASgJIhEKD1NpZ25PdXRSZXNwb25zZTKIBwoOQ29uc29sZVNlcnZpY2USgwEKEENyZWF0ZVNpZ25JbkxpbmsSKy5zZXJ2aWNlLmNvbnNvbGUudjEuQ3JlYXRlU2lnbkluTGlua1JlcXVlc3QaLC5zZXJ2aWNlLmNvbnNvbGUudjEuQ3JlYXRlU2lnbkluTGlua1Jlc3BvbnNlIhSStRgQd29ya3NwYWNlczp3cml0ZRJhCgZTaWduSW4SIS5zZXJ2aWNlLmNvbnNvbGUudjEuU2lnbkluUmVxdWVzdBoiLnNlcnZpY2UuY29uc29sZS52MS5TaWduSW5SZXNwb25zZSIQkrUYDHZpc2l0b3JzOmFjdBKIAQoTQmVnaW5Qcm92aWRlclNpZ25JbhIuLnNlcnZpY2UuY29uc29sZS52MS5CZWdpblByb3ZpZGVyU2lnbkluUmVxdWVzdBovLnNlcnZpY2UuY29uc29sZS52MS5CZWdpblByb3ZpZGVyU2lnbkluUmVzcG9uc2UiEJK1GAx2aXNpdG9yczphY3QSiwEKFEZpbmlzaFByb3ZpZGVyU2lnbkluEi8uc2VydmljZS5jb25zb2xlLnYxLkZpbmlzaFByb3ZpZGVyU2lnbkluUmVxdWVzdBowLnNlcnZpY2UuY29uc29sZS52MS5GaW5pc2hQcm92aWRlclNpZ25JblJlc3BvbnNlIhCStRgMdmlzaXRvcnM6YWN0EoIBChBHZXRTaWduSW5PcHRpb25zEisuc2VydmljZS5jb25zb2xlLnYxLkdldFNpZ25Jbk9wdGlvbnNSZXF1ZXN0Giwuc2VydmljZS5jb25zb2xlLnYxLkdldFNpZ25Jbk9wdGlvbnNSZXNwb25zZSITkAIBkrUYDHZpc2l0b3JzOmFjdBKFAQoRR2V0Q29uc29sZVNlc3Npb24SLC5zZXJ2aWNlLmNvbnNvbGUudjEuR2V0Q29uc29sZVNlc3Npb25SZXF1ZXN0Gi0uc2VydmljZS5jb25zb2xlLnYxLkdldENvbnNvbGVTZXNzaW9uUmVzcG9uc2UiE5ACAZK1GAx2aXNpdG9yczphY3QSZwoHU2lnbk91dBIiLnNlcnZpY2UuY29uc29sZS52MS5TaWduT3V0UmVxdWVzdBojLnNlcnZpY2UuY29uc29sZS52MS5TaWduT3V0UmVzcG9uc2UiE5ACApK1GAx2aXNpdG9yczphY3RiBnByb3RvMw", [file_google_protobuf_timestamp, file_service_access_v1_access]);
+  fileDesc("CiBzZXJ2aWNlL2NvbnNvbGUvdjEvY29uc29sZS5wcm90bxISc2VydmljZS5jb25zb2xlLnYxInYKF0NyZWF0ZVNpZ25JbkxpbmtSZXF1ZXN0EhkKDHdvcmtzcGFjZV9pZBgBIAEoCUgAiAEBEhAKCG9wZXJhdG9yGAIgASgJEg4KBnNjb3BlcxgDIAMoCRINCgVvd25lchgEIAEoCEIPCg1fd29ya3NwYWNlX2lkIloKGENyZWF0ZVNpZ25JbkxpbmtSZXNwb25zZRIOCgZzZWNyZXQYASABKAkSLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAimAEKDVNpZ25JblJlcXVlc3QSFQoLbGlua19zZWNyZXQYASABKAlIABIbChF3b3Jrc3BhY2Vfc2Vzc2lvbhgCIAEoCUgAEhQKDGRpc3BsYXlfbmFtZRgDIAEoCRIXCg9yZXBsYWNlZF9zZWNyZXQYBCABKAkSFgoOd29ya3NwYWNlX25hbWUYBSABKAlCDAoKY3JlZGVudGlhbCJdCg5TaWduSW5SZXNwb25zZRIWCg5zZXNzaW9uX3NlY3JldBgBIAEoCRIzCgdzZXNzaW9uGAIgASgLMiIuc2VydmljZS5jb25zb2xlLnYxLkNvbnNvbGVTZXNzaW9uIisKFEdldFNpZ25JbkxpbmtSZXF1ZXN0EhMKC2xpbmtfc2VjcmV0GAEgASgJInQKFUdldFNpZ25JbkxpbmtSZXNwb25zZRIWCg53b3Jrc3BhY2VfbmFtZRgBIAEoCRIRCgRuYW1lGAIgASgJSACIAQESEwoLZmlyc3Rfb3duZXIYAyABKAgSEgoKaW52aXRhdGlvbhgEIAEoCEIHCgVfbmFtZSIlChVNYWlsU2lnbkluTGlua1JlcXVlc3QSDAoEbWFpbBgBIAEoCSIYChZNYWlsU2lnbkluTGlua1Jlc3BvbnNlIisKGUJlZ2luUGFzc2tleVNpZ25JblJlcXVlc3QSDgoGb3JpZ2luGAEgASgJIkoKGkJlZ2luUGFzc2tleVNpZ25JblJlc3BvbnNlEhQKDG9wdGlvbnNfanNvbhgBIAEoCRIWCg5icm93c2VyX3NlY3JldBgCIAEoCSJkChpGaW5pc2hQYXNza2V5U2lnbkluUmVxdWVzdBIVCg1yZXNwb25zZV9qc29uGAEgASgJEhYKDmJyb3dzZXJfc2VjcmV0GAIgASgJEhcKD3JlcGxhY2VkX3NlY3JldBgDIAEoCSJFChpCZWdpblByb3ZpZGVyU2lnbkluUmVxdWVzdBIOCgZvcmlnaW4YASABKAkSFwoPcmVwbGFjZWRfc2VjcmV0GAIgASgJIkIKG0JlZ2luUHJvdmlkZXJTaWduSW5SZXNwb25zZRILCgN1cmwYASABKAkSFgoOYnJvd3Nlcl9zZWNyZXQYAiABKAkiWQobRmluaXNoUHJvdmlkZXJTaWduSW5SZXF1ZXN0EhIKCnBhcmFtZXRlcnMYASABKAkSFgoOYnJvd3Nlcl9zZWNyZXQYAiABKAkSDgoGb3JpZ2luGAMgASgJImsKHEZpbmlzaFByb3ZpZGVyU2lnbkluUmVzcG9uc2USFgoOc2Vzc2lvbl9zZWNyZXQYASABKAkSMwoHc2Vzc2lvbhgCIAEoCzIiLnNlcnZpY2UuY29uc29sZS52MS5Db25zb2xlU2Vzc2lvbiIZChdHZXRTaWduSW5PcHRpb25zUmVxdWVzdCI6ChhHZXRTaWduSW5PcHRpb25zUmVzcG9uc2USEAoIcHJvdmlkZXIYASABKAgSDAoEbWFpbBgCIAEoCCLjAQoOQ29uc29sZVNlc3Npb24SGgoSY29uc29sZV9zZXNzaW9uX2lkGAEgASgJEhQKDHdvcmtzcGFjZV9pZBgCIAEoCRIQCghvcGVyYXRvchgDIAEoCRIUCgxkaXNwbGF5X25hbWUYBCABKAkSDgoGc2NvcGVzGAUgAygJEi4KCmV4cGlyZXNfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCmF2YXRhcl91cmwYByABKAlIAIgBARIPCgdhY2NvdW50GAggASgIQg0KC19hdmF0YXJfdXJsIjIKGEdldENvbnNvbGVTZXNzaW9uUmVxdWVzdBIWCg5zZXNzaW9uX3NlY3JldBgBIAEoCSJQChlHZXRDb25zb2xlU2Vzc2lvblJlc3BvbnNlEjMKB3Nlc3Npb24YASABKAsyIi5zZXJ2aWNlLmNvbnNvbGUudjEuQ29uc29sZVNlc3Npb24iKAoOU2lnbk91dFJlcXVlc3QSFgoOc2Vzc2lvbl9zZWNyZXQYASABKAkiEQoPU2lnbk91dFJlc3BvbnNlMoMLCg5Db25zb2xlU2VydmljZRKDAQoQQ3JlYXRlU2lnbkluTGluaxIrLnNlcnZpY2UuY29uc29sZS52MS5DcmVhdGVTaWduSW5MaW5rUmVxdWVzdBosLnNlcnZpY2UuY29uc29sZS52MS5DcmVhdGVTaWduSW5MaW5rUmVzcG9uc2UiFJK1GBB3b3Jrc3BhY2VzOndyaXRlEmEKBlNpZ25JbhIhLnNlcnZpY2UuY29uc29sZS52MS5TaWduSW5SZXF1ZXN0GiIuc2VydmljZS5jb25zb2xlLnYxLlNpZ25JblJlc3BvbnNlIhCStRgMdmlzaXRvcnM6YWN0EnkKDUdldFNpZ25JbkxpbmsSKC5zZXJ2aWNlLmNvbnNvbGUudjEuR2V0U2lnbkluTGlua1JlcXVlc3QaKS5zZXJ2aWNlLmNvbnNvbGUudjEuR2V0U2lnbkluTGlua1Jlc3BvbnNlIhOQAgGStRgMdmlzaXRvcnM6YWN0EnkKDk1haWxTaWduSW5MaW5rEikuc2VydmljZS5jb25zb2xlLnYxLk1haWxTaWduSW5MaW5rUmVxdWVzdBoqLnNlcnZpY2UuY29uc29sZS52MS5NYWlsU2lnbkluTGlua1Jlc3BvbnNlIhCStRgMdmlzaXRvcnM6YWN0EoUBChJCZWdpblBhc3NrZXlTaWduSW4SLS5zZXJ2aWNlLmNvbnNvbGUudjEuQmVnaW5QYXNza2V5U2lnbkluUmVxdWVzdBouLnNlcnZpY2UuY29uc29sZS52MS5CZWdpblBhc3NrZXlTaWduSW5SZXNwb25zZSIQkrUYDHZpc2l0b3JzOmFjdBJ7ChNGaW5pc2hQYXNza2V5U2lnbkluEi4uc2VydmljZS5jb25zb2xlLnYxLkZpbmlzaFBhc3NrZXlTaWduSW5SZXF1ZXN0GiIuc2VydmljZS5jb25zb2xlLnYxLlNpZ25JblJlc3BvbnNlIhCStRgMdmlzaXRvcnM6YWN0EogBChNCZWdpblByb3ZpZGVyU2lnbkluEi4uc2VydmljZS5jb25zb2xlLnYxLkJlZ2luUHJvdmlkZXJTaWduSW5SZXF1ZXN0Gi8uc2VydmljZS5jb25zb2xlLnYxLkJlZ2luUHJvdmlkZXJTaWduSW5SZXNwb25zZSIQkrUYDHZpc2l0b3JzOmFjdBKLAQoURmluaXNoUHJvdmlkZXJTaWduSW4SLy5zZXJ2aWNlLmNvbnNvbGUudjEuRmluaXNoUHJvdmlkZXJTaWduSW5SZXF1ZXN0GjAuc2VydmljZS5jb25zb2xlLnYxLkZpbmlzaFByb3ZpZGVyU2lnbkluUmVzcG9uc2UiEJK1GAx2aXNpdG9yczphY3QSggEKEEdldFNpZ25Jbk9wdGlvbnMSKy5zZXJ2aWNlLmNvbnNvbGUudjEuR2V0U2lnbkluT3B0aW9uc1JlcXVlc3QaLC5zZXJ2aWNlLmNvbnNvbGUudjEuR2V0U2lnbkluT3B0aW9uc1Jlc3BvbnNlIhOQAgGStRgMdmlzaXRvcnM6YWN0EoUBChFHZXRDb25zb2xlU2Vzc2lvbhIsLnNlcnZpY2UuY29uc29sZS52MS5HZXRDb25zb2xlU2Vzc2lvblJlcXVlc3QaLS5zZXJ2aWNlLmNvbnNvbGUudjEuR2V0Q29uc29sZVNlc3Npb25SZXNwb25zZSITkAIBkrUYDHZpc2l0b3JzOmFjdBJnCgdTaWduT3V0EiIuc2VydmljZS5jb25zb2xlLnYxLlNpZ25PdXRSZXF1ZXN0GiMuc2VydmljZS5jb25zb2xlLnYxLlNpZ25PdXRSZXNwb25zZSITkAICkrUYDHZpc2l0b3JzOmFjdGIGcHJvdG8z", [file_google_protobuf_timestamp, file_service_access_v1_access]);
 
 /**
  * Describes the message service.console.v1.CreateSignInLinkRequest.
@@ -50,81 +50,130 @@ export const SignInResponseSchema = /*@__PURE__*/
   messageDesc(file_service_console_v1_console, 3);
 
 /**
+ * Describes the message service.console.v1.GetSignInLinkRequest.
+ * Use `create(GetSignInLinkRequestSchema)` to create a new message.
+ */
+export const GetSignInLinkRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_console_v1_console, 4);
+
+/**
+ * Describes the message service.console.v1.GetSignInLinkResponse.
+ * Use `create(GetSignInLinkResponseSchema)` to create a new message.
+ */
+export const GetSignInLinkResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_console_v1_console, 5);
+
+/**
+ * Describes the message service.console.v1.MailSignInLinkRequest.
+ * Use `create(MailSignInLinkRequestSchema)` to create a new message.
+ */
+export const MailSignInLinkRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_console_v1_console, 6);
+
+/**
+ * Describes the message service.console.v1.MailSignInLinkResponse.
+ * Use `create(MailSignInLinkResponseSchema)` to create a new message.
+ */
+export const MailSignInLinkResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_console_v1_console, 7);
+
+/**
+ * Describes the message service.console.v1.BeginPasskeySignInRequest.
+ * Use `create(BeginPasskeySignInRequestSchema)` to create a new message.
+ */
+export const BeginPasskeySignInRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_console_v1_console, 8);
+
+/**
+ * Describes the message service.console.v1.BeginPasskeySignInResponse.
+ * Use `create(BeginPasskeySignInResponseSchema)` to create a new message.
+ */
+export const BeginPasskeySignInResponseSchema = /*@__PURE__*/
+  messageDesc(file_service_console_v1_console, 9);
+
+/**
+ * Describes the message service.console.v1.FinishPasskeySignInRequest.
+ * Use `create(FinishPasskeySignInRequestSchema)` to create a new message.
+ */
+export const FinishPasskeySignInRequestSchema = /*@__PURE__*/
+  messageDesc(file_service_console_v1_console, 10);
+
+/**
  * Describes the message service.console.v1.BeginProviderSignInRequest.
  * Use `create(BeginProviderSignInRequestSchema)` to create a new message.
  */
 export const BeginProviderSignInRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 4);
+  messageDesc(file_service_console_v1_console, 11);
 
 /**
  * Describes the message service.console.v1.BeginProviderSignInResponse.
  * Use `create(BeginProviderSignInResponseSchema)` to create a new message.
  */
 export const BeginProviderSignInResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 5);
+  messageDesc(file_service_console_v1_console, 12);
 
 /**
  * Describes the message service.console.v1.FinishProviderSignInRequest.
  * Use `create(FinishProviderSignInRequestSchema)` to create a new message.
  */
 export const FinishProviderSignInRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 6);
+  messageDesc(file_service_console_v1_console, 13);
 
 /**
  * Describes the message service.console.v1.FinishProviderSignInResponse.
  * Use `create(FinishProviderSignInResponseSchema)` to create a new message.
  */
 export const FinishProviderSignInResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 7);
+  messageDesc(file_service_console_v1_console, 14);
 
 /**
  * Describes the message service.console.v1.GetSignInOptionsRequest.
  * Use `create(GetSignInOptionsRequestSchema)` to create a new message.
  */
 export const GetSignInOptionsRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 8);
+  messageDesc(file_service_console_v1_console, 15);
 
 /**
  * Describes the message service.console.v1.GetSignInOptionsResponse.
  * Use `create(GetSignInOptionsResponseSchema)` to create a new message.
  */
 export const GetSignInOptionsResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 9);
+  messageDesc(file_service_console_v1_console, 16);
 
 /**
  * Describes the message service.console.v1.ConsoleSession.
  * Use `create(ConsoleSessionSchema)` to create a new message.
  */
 export const ConsoleSessionSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 10);
+  messageDesc(file_service_console_v1_console, 17);
 
 /**
  * Describes the message service.console.v1.GetConsoleSessionRequest.
  * Use `create(GetConsoleSessionRequestSchema)` to create a new message.
  */
 export const GetConsoleSessionRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 11);
+  messageDesc(file_service_console_v1_console, 18);
 
 /**
  * Describes the message service.console.v1.GetConsoleSessionResponse.
  * Use `create(GetConsoleSessionResponseSchema)` to create a new message.
  */
 export const GetConsoleSessionResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 12);
+  messageDesc(file_service_console_v1_console, 19);
 
 /**
  * Describes the message service.console.v1.SignOutRequest.
  * Use `create(SignOutRequestSchema)` to create a new message.
  */
 export const SignOutRequestSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 13);
+  messageDesc(file_service_console_v1_console, 20);
 
 /**
  * Describes the message service.console.v1.SignOutResponse.
  * Use `create(SignOutResponseSchema)` to create a new message.
  */
 export const SignOutResponseSchema = /*@__PURE__*/
-  messageDesc(file_service_console_v1_console, 14);
+  messageDesc(file_service_console_v1_console, 21);
 
 /**
  * @generated from service service.console.v1.ConsoleService

@@ -344,6 +344,11 @@ export enum ErrorCode {
   RATING_ALREADY_GIVEN = 44,
 
   /**
+   * @generated from enum value: ERROR_CODE_LAST_OWNER = 50;
+   */
+  LAST_OWNER = 50,
+
+  /**
    * @generated from enum value: ERROR_CODE_COMMAND_EXPIRED = 34;
    */
   COMMAND_EXPIRED = 34,

@@ -1,0 +1,143 @@
+import { startRegistration } from '@simplewebauthn/browser'
+import { useState } from 'preact/hooks'
+import { useConsole } from '../console-context.ts'
+import { useAction } from '../ui/action.ts'
+import { Button } from '../ui/button.tsx'
+import { TextField } from '../ui/field.tsx'
+import { useLoad } from '../ui/load.ts'
+import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
+import { Card } from '../ui/page.tsx'
+import { When } from '../ui/when.tsx'
+
+/** The operator's own name, address and passkeys. */
+export function OwnAccount({ onChange }: { onChange: () => void }) {
+  const { api } = useConsole()
+  const loaded = useLoad(() => api.operators.getOwnAccount({}), [])
+  return (
+    <WhenLoaded loaded={loaded} name="your account">
+      {({ operator, passkeys }) => (
+        <>
+          <NameAndMail
+            name={operator?.name ?? ''}
+            mail={operator?.mail ?? ''}
+            onSaved={() => {
+              void loaded.reload()
+              onChange()
+            }}
+          />
+          <Passkeys passkeys={passkeys} onChange={loaded.reload} />
+        </>
+      )}
+    </WhenLoaded>
+  )
+}
+
+function NameAndMail({ onSaved, ...stored }: { name: string; mail: string; onSaved: () => void }) {
+  const { api, announcer, holder } = useConsole()
+  const { busy, failure, run } = useAction()
+  const [name, setName] = useState(stored.name)
+  const [mail, setMail] = useState(stored.mail)
+  const save = (event: Event) => {
+    event.preventDefault()
+    void run(async () => {
+      await api.operators.updateOwnAccount({ name, mail })
+      announcer.say('Your account is saved.')
+      await holder.loadNew()
+      onSaved()
+    })
+  }
+  return (
+    <Card title="Your account">
+      <form class="stack" onSubmit={save}>
+        <TextField label="Name" hint="Visitors see it." value={name} maxLength={128} onChange={setName} />
+        <TextField
+          label="Mail address"
+          hint="For sign-in links and notifications. Only your team sees it."
+          autocapitalize="off"
+          spellcheck={false}
+          value={mail}
+          maxLength={254}
+          onChange={setMail}
+        />
+        <FailureNotice failure={failure} />
+        <div class="line">
+          <Button type="submit" kind="primary" disabled={busy || (name === stored.name && mail === stored.mail)}>
+            Save account
+          </Button>
+        </div>
+      </form>
+    </Card>
+  )
+}
+
+type OwnPasskeys = Awaited<ReturnType<ReturnType<typeof useConsole>['api']['operators']['getOwnAccount']>>['passkeys']
+
+function Passkeys({ passkeys, onChange }: { passkeys: OwnPasskeys; onChange: () => Promise<void> }) {
+  const { api, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const [refusal, setRefusal] = useState<string>()
+  const add = () =>
+    run(async () => {
+      setRefusal(undefined)
+      const { optionsJson } = await api.operators.beginPasskey({ origin: location.origin })
+      const response = await startRegistration({ optionsJSON: JSON.parse(optionsJson) }).catch((error: Error) => {
+        setRefusal(
+          error.name === 'InvalidStateError'
+            ? 'This device has a passkey of yours already.'
+            : 'No passkey was made. Your browser needs https, and a screen lock or a security key.',
+        )
+      })
+      if (!response) return
+      await api.operators.addPasskey({ responseJson: JSON.stringify(response), name: deviceName() })
+      announcer.say('Passkey added.')
+      await onChange()
+    })
+  const remove = (passkeyId: string) =>
+    run(async () => {
+      await api.operators.removePasskey({ passkeyId })
+      announcer.say('Passkey removed.')
+      await onChange()
+    })
+  return (
+    <Card
+      title="Your passkeys"
+      actions={
+        <Button kind="small" disabled={busy} onClick={add}>
+          Add a passkey
+        </Button>
+      }
+    >
+      {passkeys.length === 0 && <p class="hint">Sign in with your fingerprint, your face or a key, without a link.</p>}
+      {passkeys.length > 0 && (
+        <ul class="table">
+          {passkeys.map(({ passkeyId, name, createdAt, usedAt }) => (
+            <li key={passkeyId} class="table-row">
+              <span class="table-main">
+                <span class="table-title ellipsis">{name}</span>
+                <span class="table-sub">
+                  Added <When at={createdAt} />
+                  {usedAt && (
+                    <>
+                      , last used <When at={usedAt} />
+                    </>
+                  )}
+                </span>
+              </span>
+              <Button kind="small" disabled={busy} aria-label={`Remove ${name}`} onClick={() => remove(passkeyId)}>
+                Remove
+              </Button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {refusal && <Notice tone="warning">{refusal}</Notice>}
+      <FailureNotice failure={failure} />
+    </Card>
+  )
+}
+
+/** The device of this browser, in words, for example `iPhone`. */
+function deviceName(): string {
+  const [device = 'This device'] = /iPhone|iPad|Android|Windows|Mac|Linux/.exec(navigator.userAgent) ?? []
+  return device
+}

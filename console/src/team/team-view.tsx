@@ -1,0 +1,319 @@
+import { useState } from 'preact/hooks'
+import { type Invitation, type Operator, OperatorRole, type Session } from '#proto/operator/v1/operator_pb.js'
+import { initialsOf } from '../../../browser/initials.ts'
+import { useConsole } from '../console-context.ts'
+import { useAction } from '../ui/action.ts'
+import { Picture } from '../ui/avatar.tsx'
+import { Button } from '../ui/button.tsx'
+import { ActionDialog } from '../ui/dialog.tsx'
+import { Field, SelectField, TextField } from '../ui/field.tsx'
+import { type Loaded, useLoad } from '../ui/load.ts'
+import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
+import { Card, Page } from '../ui/page.tsx'
+import { CopyButton } from '../ui/secrets.tsx'
+import { When } from '../ui/when.tsx'
+import { OwnAccount } from './own-account.tsx'
+
+const roleNames: Record<OperatorRole, string> = {
+  [OperatorRole.UNSPECIFIED]: 'Single sign-on',
+  [OperatorRole.OWNER]: 'Owner',
+  [OperatorRole.OPERATOR]: 'Operator',
+  [OperatorRole.VIEWER]: 'Viewer',
+}
+const choices = [OperatorRole.OWNER, OperatorRole.OPERATOR, OperatorRole.VIEWER].map(
+  (role) => [String(role), roleNames[role]] as const,
+)
+const roleHint = 'Owners may change everything. Operators answer. Viewers only read.'
+const methods: Record<string, string> = {
+  link: 'with a link',
+  invitation: 'with an invitation',
+  mail: 'with a mailed link',
+  passkey: 'with a passkey',
+  provider: 'with single sign-on',
+  token: 'with a token',
+}
+
+/** Who may sign in, and how the operator does. */
+export function TeamView() {
+  const { api, session } = useConsole()
+  const mayManage = session.scopes.includes('workspaces:write')
+  const maySee = session.scopes.includes('workspaces:read')
+  const members = useLoad(async () => (maySee ? (await api.operators.listOperators({})).operators : []), [])
+  const invitations = useLoad(async () => (maySee ? (await api.operators.listInvitations({})).invitations : []), [])
+  const sessions = useLoad(async () => (await api.operators.listSessions({})).sessions, [])
+  const reload = () => void Promise.all([members.reload(), invitations.reload(), sessions.reload()])
+  return (
+    <Page title="Team" lead="Everyone who signs in to this console.">
+      {maySee && <Members {...{ members, mayManage }} onChange={reload} />}
+      {mayManage && <Invite onChange={reload} />}
+      {maySee && <Invitations {...{ invitations, mayManage }} />}
+      {session.account ? (
+        <OwnAccount onChange={reload} />
+      ) : (
+        <Notice tone="info">
+          You are signed in without an account. Invite yourself, and open the link, to have a passkey and notifications.
+        </Notice>
+      )}
+      <Sessions sessions={sessions} />
+    </Page>
+  )
+}
+
+interface MembersProps {
+  members: Loaded<Operator[]>
+  mayManage: boolean
+  onChange: () => void
+}
+
+function Members({ members, mayManage, onChange }: MembersProps) {
+  const { api, session, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const [leaving, setLeaving] = useState<Operator>()
+  const [link, setLink] = useState<{ name: string; secret: string }>()
+  const setRole = ({ operatorId, name }: Operator, role: OperatorRole) =>
+    run(async () => {
+      await api.operators.setOperatorRole({ operatorId, role }).finally(onChange)
+      announcer.say(`${name} is now ${roleNames[role].toLowerCase()}.`)
+    })
+  const createLink = ({ operatorId, name }: Operator) =>
+    run(async () => setLink({ name, secret: (await api.operators.inviteOperator({ operatorId })).secret }))
+  return (
+    <Card title="Members">
+      <WhenLoaded loaded={members} name="members">
+        {(list) =>
+          list.length === 0 ? (
+            <p class="hint">Nobody has an account yet.</p>
+          ) : (
+            <ul class="table team">
+              {list.map((member) => (
+                <li key={member.operatorId} class="table-row">
+                  <span class="avatar tint-0" aria-hidden="true">
+                    {initialsOf(member.name)}
+                    <Picture url={member.avatarUrl} />
+                  </span>
+                  <span class="table-main">
+                    <span class="table-title ellipsis" dir="auto">
+                      {member.name}
+                      {member.operatorId === session.operator && ' (you)'}
+                    </span>
+                    <span class="table-sub ellipsis">{member.mail || 'No mail address'}</span>
+                  </span>
+                  {mayManage && member.role !== OperatorRole.UNSPECIFIED ? (
+                    <select
+                      class="input role"
+                      aria-label={`Role of ${member.name}`}
+                      value={String(member.role)}
+                      disabled={busy}
+                      onChange={({ currentTarget: select }) => {
+                        const role = Number(select.value)
+                        // Shows the stored role until the change is accepted.
+                        select.value = String(member.role)
+                        void setRole(member, role)
+                      }}
+                    >
+                      {choices.map(([value, name]) => (
+                        <option key={value} value={value}>
+                          {name}
+                        </option>
+                      ))}
+                    </select>
+                  ) : (
+                    <span class="tag">{roleNames[member.role]}</span>
+                  )}
+                  {mayManage && (
+                    <>
+                      {member.role !== OperatorRole.UNSPECIFIED && (
+                        <Button
+                          kind="small"
+                          disabled={busy}
+                          aria-label={`Sign-in link for ${member.name}`}
+                          onClick={() => createLink(member)}
+                        >
+                          Link
+                        </Button>
+                      )}
+                      <Button
+                        kind="small"
+                        disabled={busy}
+                        aria-label={`Remove ${member.name}`}
+                        onClick={() => setLeaving(member)}
+                      >
+                        Remove
+                      </Button>
+                    </>
+                  )}
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </WhenLoaded>
+      <FailureNotice failure={failure} />
+      {link && <LinkToCopy secret={link.secret} text={`It signs in ${link.name}, for example after a lost passkey.`} />}
+      {leaving && (
+        <ActionDialog
+          title={`Remove ${leaving.name}?`}
+          action="Remove"
+          danger
+          onClose={() => setLeaving(undefined)}
+          onConfirm={async () => {
+            await api.operators.removeOperator({ operatorId: leaving.operatorId })
+            announcer.say(`${leaving.name} is removed.`)
+            onChange()
+          }}
+        >
+          <p>{leaving.name} is signed out everywhere at once, and cannot sign in again. Conversations keep the name.</p>
+        </ActionDialog>
+      )}
+    </Card>
+  )
+}
+
+function LinkToCopy({ secret, text }: { secret: string; text: string }) {
+  const link = `${location.origin}/console/#sign-in=${secret}`
+  return (
+    <Field label="Link to copy" hint={`${text} It works once, within seven days. It is shown only now.`}>
+      {(attributes) => (
+        <div class="copy-row">
+          <input
+            {...attributes}
+            class="input mono"
+            readOnly
+            value={link}
+            onFocus={(event) => event.currentTarget.select()}
+          />
+          <CopyButton text={link} />
+        </div>
+      )}
+    </Field>
+  )
+}
+
+function Invite({ onChange }: { onChange: () => void }) {
+  const { api, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const [mail, setMail] = useState('')
+  const [role, setRole] = useState(String(OperatorRole.OPERATOR))
+  const [made, setMade] = useState<{ secret: string; text: string }>()
+  const invite = (event: Event) => {
+    event.preventDefault()
+    void run(async () => {
+      const { secret, mailed } = await api.operators.inviteOperator({ mail: mail.trim(), role: Number(role) })
+      setMade({ secret, text: mailed ? `It was mailed to ${mail.trim()} too.` : 'Send it to your colleague.' })
+      announcer.say('Invitation created.')
+      setMail('')
+      onChange()
+    })
+  }
+  return (
+    <Card title="Invite a colleague">
+      <form class="stack" onSubmit={invite}>
+        <TextField
+          label="Mail address"
+          hint="Optional. You can also send the link yourself."
+          autocapitalize="off"
+          spellcheck={false}
+          value={mail}
+          maxLength={254}
+          onChange={setMail}
+        />
+        <SelectField label="Role" hint={roleHint} value={role} options={choices} onChange={setRole} />
+        <FailureNotice failure={failure} />
+        <div class="line">
+          <Button type="submit" kind="primary" disabled={busy}>
+            Create invitation
+          </Button>
+        </div>
+      </form>
+      {made && <LinkToCopy key={made.secret} {...made} />}
+    </Card>
+  )
+}
+
+function Invitations({ invitations, mayManage }: { invitations: Loaded<Invitation[]>; mayManage: boolean }) {
+  const { api, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const revoke = (invitationId: string) =>
+    run(async () => {
+      await api.operators.revokeInvitation({ invitationId })
+      announcer.say('Invitation revoked.')
+      await invitations.reload()
+    })
+  if (invitations.value?.length === 0) return null
+  return (
+    <Card title="Open invitations">
+      <WhenLoaded loaded={invitations} name="invitations">
+        {(list) => (
+          <ul class="table">
+            {list.map(({ invitationId, mail, role, operatorId, expiresAt }) => (
+              <li key={invitationId} class="table-row">
+                <span class="table-main">
+                  <span class="table-title ellipsis">{mail || 'Link to copy'}</span>
+                  <span class="table-sub">
+                    {operatorId ? 'Sign-in link' : roleNames[role]}, until <When at={expiresAt} />
+                  </span>
+                </span>
+                {mayManage && (
+                  <Button
+                    kind="small"
+                    disabled={busy}
+                    aria-label={`Revoke ${mail || 'the link'}`}
+                    onClick={() => revoke(invitationId)}
+                  >
+                    Revoke
+                  </Button>
+                )}
+              </li>
+            ))}
+          </ul>
+        )}
+      </WhenLoaded>
+      <FailureNotice failure={failure} />
+    </Card>
+  )
+}
+
+function Sessions({ sessions }: { sessions: Loaded<Session[]> }) {
+  const { api, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const end = ({ consoleSessionId }: Session) =>
+    run(async () => {
+      await api.operators.endSession({ consoleSessionId })
+      announcer.say('Session ended.')
+      await sessions.reload()
+    })
+  return (
+    <Card title="Sessions">
+      <WhenLoaded loaded={sessions} name="sessions">
+        {(list) => (
+          <ul class="table">
+            {list.map((each) => (
+              <li key={each.consoleSessionId} class="table-row">
+                <span class="table-main">
+                  <span class="table-title ellipsis" dir="auto">
+                    {each.name}
+                    {each.current && ' (this browser)'}
+                  </span>
+                  <span class="table-sub">
+                    Since <When at={each.beganAt} /> {methods[each.method]}
+                  </span>
+                </span>
+                {!each.current && (
+                  <Button
+                    kind="small"
+                    disabled={busy}
+                    aria-label={`End the session of ${each.name}`}
+                    onClick={() => end(each)}
+                  >
+                    End
+                  </Button>
+                )}
+              </li>
+            ))}
+          </ul>
+        )}
+      </WhenLoaded>
+      <FailureNotice failure={failure} />
+    </Card>
+  )
+}

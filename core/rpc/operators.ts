@@ -1,0 +1,168 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { OperatorRole, OperatorService, OperatorState } from '#proto/operator/v1/operator_pb.js'
+import type { CoreContext } from '../context.ts'
+import { invalid, ServiceError } from '../errors.ts'
+import { type Member, type Passkey, publicIdOf, type Role, type SignInLink } from '../operators/model.ts'
+import { isActive } from '../operators/teams.ts'
+import { callerOf, requiredWorkspace } from '../transport/caller.ts'
+import { enumValue, nameOf } from './enum-names.ts'
+
+export function operatorService(router: ConnectRouter, core: CoreContext): void {
+  const { accounts, passkeys, pictures, teams } = core
+
+  async function toOperators(workspaceId: string, members: Member[]) {
+    const ids = members.map(({ id }) => id)
+    const [faces, keys] = await Promise.all([pictures.facesOf(workspaceId, ids), passkeys.of(workspaceId)])
+    return members.map(({ id, name, mail, role, state, joinedAt }) => ({
+      operatorId: id,
+      name,
+      mail,
+      avatarUrl: faces.get(id),
+      role: toRole(role),
+      joinedAt: timestampFromDate(joinedAt),
+      passkeys: keys.filter(({ operator }) => operator === id).length,
+      state: isActive({ state } as Member) ? OperatorState.ACTIVE : OperatorState.REMOVED,
+    }))
+  }
+
+  const toOperator = async (workspaceId: string, member: Member) => (await toOperators(workspaceId, [member]))[0]
+
+  /** Returns the account of the caller's console session. Errors: `PermissionDenied` if it has none. */
+  async function own(context: HandlerContext) {
+    const { workspaceId = '', subject, consoleSession } = callerOf(context)
+    const member = consoleSession?.account ? await teams.find(workspaceId, subject) : undefined
+    if (!member) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+    return { workspaceId, member, sessionId: consoleSession!.id }
+  }
+
+  /** Like `own`. Accounts of the provider have no passkeys, because the provider decides about their sign-ins. */
+  async function ownWithPasskeys(context: HandlerContext) {
+    const found = await own(context)
+    if (!found.member.role) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+    return found
+  }
+
+  /** Returns the operator whose sessions the caller sees; undefined for those of all. */
+  const seenOperator = (context: HandlerContext) => {
+    const { scopes, subject } = callerOf(context)
+    return scopes.has('workspaces:write') ? undefined : subject
+  }
+
+  router.service(OperatorService, {
+    async listOperators({ workspaceId: named, includeRemoved }, context) {
+      const workspaceId = requiredWorkspace(context, named)
+      const members = (await teams.list(workspaceId)).filter((member) => includeRemoved || isActive(member))
+      const sorted = members.toSorted((one, other) => one.name.localeCompare(other.name))
+      return { operators: await toOperators(workspaceId, sorted) }
+    },
+
+    async inviteOperator({ workspaceId: named, role, mail, operatorId }, context) {
+      const { workspaceId } = await core.workspaces.findWorkspace(requiredWorkspace(context, named))
+      const given = operatorId === '' ? { role: fromRole(role), mail } : { operator: operatorId }
+      const { secret, link, mailed } = await accounts.invite(callerOf(context), { workspaceId, ...given })
+      return { secret, invitation: toInvitation(link), mailed }
+    },
+
+    async listInvitations({ workspaceId }, context) {
+      const open = await accounts.invitations(requiredWorkspace(context, workspaceId))
+      return { invitations: open.map(toInvitation) }
+    },
+
+    async revokeInvitation({ workspaceId, invitationId }, context) {
+      await accounts.revokeInvitation(requiredWorkspace(context, workspaceId), invitationId)
+      return {}
+    },
+
+    async setOperatorRole({ workspaceId: named, operatorId, role }, context) {
+      const workspaceId = requiredWorkspace(context, named)
+      const changed = fromRole(role)
+      if (!changed) throw invalid('/role', 'required')
+      const member = await accounts.setRole(callerOf(context), workspaceId, operatorId, changed)
+      return { operator: await toOperator(workspaceId, member) }
+    },
+
+    async removeOperator({ workspaceId, operatorId }, context) {
+      await accounts.remove(callerOf(context), requiredWorkspace(context, workspaceId), operatorId)
+      return {}
+    },
+
+    async listSessions({ workspaceId: named }, context) {
+      const workspaceId = requiredWorkspace(context, named)
+      const current = callerOf(context).consoleSession?.id
+      const names = new Map((await teams.list(workspaceId)).map(({ id, name }) => [id, name]))
+      const sessions = await accounts.sessions(workspaceId, seenOperator(context))
+      return {
+        sessions: sessions.map((session) => ({
+          consoleSessionId: publicIdOf(session),
+          operatorId: session.operator,
+          name: names.get(session.operator) ?? session.displayName,
+          method: session.method,
+          beganAt: timestampFromDate(session.createdAt),
+          expiresAt: timestampFromDate(session.expiresAt),
+          current: session.id === current,
+        })),
+      }
+    },
+
+    async endSession({ workspaceId: named, consoleSessionId }, context) {
+      const workspaceId = requiredWorkspace(context, named)
+      await accounts.endSession(callerOf(context), workspaceId, consoleSessionId, seenOperator(context))
+      return {}
+    },
+
+    async getOwnAccount(_, context) {
+      const { workspaceId, member } = await own(context)
+      const keys = await passkeys.of(workspaceId, member.id)
+      return { operator: await toOperator(workspaceId, member), passkeys: keys.map(toPasskey) }
+    },
+
+    async updateOwnAccount({ name, mail }, context) {
+      const { workspaceId, member } = await own(context)
+      const changed = await accounts.updateOwn(workspaceId, member.id, { name, mail })
+      return { operator: await toOperator(workspaceId, changed) }
+    },
+
+    async beginPasskey({ origin }, context) {
+      const { workspaceId, member, sessionId } = await ownWithPasskeys(context)
+      return { optionsJson: await passkeys.begin(workspaceId, member, sessionId, origin) }
+    },
+
+    async addPasskey({ responseJson, name }, context) {
+      const { workspaceId, member, sessionId } = await ownWithPasskeys(context)
+      const owner = { workspaceId, operator: member.id, sessionId }
+      return { passkey: toPasskey(await passkeys.add(owner, { name, responseJson })) }
+    },
+
+    async removePasskey({ passkeyId }, context) {
+      const { workspaceId, member } = await own(context)
+      await passkeys.remove(workspaceId, member.id, passkeyId)
+      return {}
+    },
+  })
+}
+
+const fromRole = (role: OperatorRole): Role | undefined => nameOf(OperatorRole, role)
+
+const toRole = (role: Role | undefined) => (role ? enumValue(OperatorRole, role) : OperatorRole.UNSPECIFIED)
+
+function toInvitation({ account, operator, expiresAt, ...link }: SignInLink) {
+  const { role, mail, invitedBy, createdAt } = account!
+  return {
+    invitationId: publicIdOf(link),
+    mail,
+    role: toRole(role),
+    operatorId: role ? '' : operator,
+    invitedBy,
+    createdAt: timestampFromDate(createdAt),
+    expiresAt: timestampFromDate(expiresAt),
+  }
+}
+
+const toPasskey = ({ id, name, createdAt, usedAt }: Passkey) => ({
+  passkeyId: id,
+  name,
+  createdAt: timestampFromDate(createdAt),
+  usedAt: usedAt && timestampFromDate(usedAt),
+})
