@@ -157,6 +157,7 @@ describe('a conversation with a form and no message', () => {
       workspaceId,
       changed: ({ events }) => seen.push(...events.map(({ type }) => type)),
       noted() {},
+      grew() {},
       removed() {},
       grew() {},
       ready() {},

@@ -132,9 +132,13 @@ export function growingAnswerRules(suite: () => Suite): void {
   })
 
   rule('C8.39', async () => {
-    const { operator, append, conversationId } = await begin()
+    const { operator, append, conversationId, stack } = await begin()
     const listed = async () => {
-      const { events } = await operator.events.listEvents({ types: ['message.bot'], limit: 100 })
+      const { events } = await operator.events.listEvents({
+        workspaceId: stack.demo.workspaceId,
+        types: ['message.bot'],
+        limit: 100,
+      })
       return events
         .filter((event) => event.conversationId === conversationId)
         .map(({ message }) => message?.message?.body)
