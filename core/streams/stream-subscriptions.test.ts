@@ -34,12 +34,21 @@ const epoch = 'e1'
 const windowEvents = 20
 
 /** Creates the streams of one core, and a second writer whose wake-ups may get lost. */
-function createStreams({ now = Date.now, maxEvents = windowEvents }: { now?: () => number; maxEvents?: number } = {}) {
+function createStreams({
+  now = Date.now,
+  maxEvents = windowEvents,
+  isKnownEpoch = async () => false,
+}: {
+  now?: () => number
+  maxEvents?: number
+  isKnownEpoch?: (epoch: string) => Promise<boolean>
+} = {}) {
   const bus = createBus()
   const subscriptions = createStreamSubscriptions({
     events: store,
     bus,
     replayWindow: createReplayWindow(store, createRecentEvents(bus, now), { maxEvents, maxAge: 3600 }, now),
+    isKnownEpoch,
     logger,
   })
   const onAppended = (event: LogEvent) => void bus.emit('appended', event)
@@ -139,6 +148,14 @@ describe('a stream', () => {
     expect(reader.events).toHaveLength(1)
     expect(reader.events[0]).toMatchObject({ id: 'e1-1', type: 'replay.reset.required' })
     expect(JSON.parse(reader.events[0]!.json).data).toEqual({ reason, reauthenticationRequired: false })
+  })
+
+  it('at a position of another log that exists gets a reset that requires authentication', async () => {
+    const streams = createStreams({ isKnownEpoch: async (epoch) => epoch === 'other' })
+    const conversationId = newId('cnv')
+    await append(streams.local, conversationId, 'a')
+    const reader = await read(streams, conversationId, { lastEventId: 'other-1' })
+    expect(JSON.parse(reader.events[0]!.json).data).toEqual({ reason: 'epoch_changed', reauthenticationRequired: true })
   })
 
   it('replays as many events as the window allows, and requires a reset if one more was missed', async () => {
