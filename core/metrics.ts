@@ -155,6 +155,11 @@ export function createCoreMetrics() {
       'Size of the disk with the database’s files, and how much of it is `used`. Missing if the database does not tell.',
       ['state'],
     ),
+    backupSuccess: gauge(
+      'service_core_backup_last_success_seconds',
+      'Time of the last success since 1970: `backup`, written and verified; `drill`, restored and started. Missing before the first.',
+      ['kind'],
+    ),
     databaseConnections: gauge(
       'service_core_database_connections',
       'Connections of the database pool, `open` and `in_use`.',

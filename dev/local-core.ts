@@ -18,18 +18,27 @@ export interface LocalSettings {
 export const withLocalSecrets = async (given: CoreConfig, { DATA_DIR, NODE_ENV }: DevConfig): Promise<CoreConfig> =>
   NODE_ENV === 'production' ? given : withDataFolderSecrets(given, DATA_DIR)
 
+interface WaitOptions {
+  logger: Logger
+  signal?: AbortSignal
+}
+
+/** Completes settings with the address of the embedded engine, if they name no database. */
+export async function withDatabase(given: CoreConfig, dev: DevConfig, options: WaitOptions): Promise<LocalSettings> {
+  if (given.MONGODB_URI !== '') return { config: given, stop: async () => {} }
+  const { uri, stop } = await attachEngine({ dataDir: dev.DATA_DIR, ...options })
+  return { config: { ...given, MONGODB_URI: uri }, stop }
+}
+
 /**
  * Completes settings with the secrets of the data folder and the address of the embedded engine.
  */
 export async function completeSettings(
   given: CoreConfig,
   dev: DevConfig,
-  { logger, signal }: { logger: Logger; signal?: AbortSignal },
+  options: WaitOptions,
 ): Promise<LocalSettings> {
-  const config = await withLocalSecrets(given, dev)
-  if (config.MONGODB_URI !== '') return { config, stop: async () => {} }
-  const { uri, stop } = await attachEngine({ dataDir: dev.DATA_DIR, logger, signal })
-  return { config: { ...config, MONGODB_URI: uri }, stop }
+  return withDatabase(await withLocalSecrets(given, dev), dev, options)
 }
 
 export interface LocalCore {

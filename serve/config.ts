@@ -1,8 +1,11 @@
-import { defineSettings, filledText, text } from '../platform/settings/settings.ts'
+import { defineSettings, filledText, integer, text } from '../platform/settings/settings.ts'
 
 /** Settings of the service in one process, besides those of its parts. */
 export const serveSettings = defineSettings({
-  DATA_DIR: filledText('.data', 'Folder of the generated secrets.'),
+  DATA_DIR: filledText('.data', 'Folder of the generated secrets and of the backups.'),
+  BACKUP_DIR: text('Folder of the backups; default: `backups` in DATA_DIR.'),
+  BACKUP_KEEP: integer(7, 1, 1_000, 'How many backups in that folder are kept.'),
+  BACKUP_PASSPHRASE: text('Encrypts the backups; empty for none. A restore needs it too.', { pattern: '^$|^.{12,}$' }),
   DOMAIN: text(
     'Name at which visitors and operators reach the service, such as `chat.example.com`. A proxy serves it over https.',
     {

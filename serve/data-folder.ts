@@ -18,7 +18,7 @@ export interface DataFolderSecrets {
   gatewayToken: string
 }
 
-const secretsFile = 'secrets.json'
+export const secretsFile = 'secrets.json'
 
 /** Fills in missing secrets of the settings from the data folder. */
 export async function withDataFolderSecrets(config: CoreConfig, dataDir: string): Promise<CoreConfig> {

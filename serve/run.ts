@@ -1,11 +1,14 @@
 // Runs one role of the image: `node serve/run.ts serve`. All further arguments are those of the role.
 
+import type { CoreConfig } from '../core/config.ts'
 import { SettingError } from '../platform/settings/settings.ts'
 import { failStart } from '../platform/settings/start-faults.ts'
 import { readServeConfig } from './config.ts'
 import { withDataFolderSecrets } from './data-folder.ts'
 
 const { DATA_DIR } = readServeConfig()
+
+const asGiven = async (config: CoreConfig) => ({ config, stop: async () => {} })
 
 const roles: Record<string, () => Promise<unknown>> = {
   serve: () => import('./main.ts'),
@@ -21,6 +24,8 @@ const roles: Record<string, () => Promise<unknown>> = {
     const { runToken } = await import('../core/token.ts')
     runToken((given) => withDataFolderSecrets(given, DATA_DIR))
   },
+  backup: async () => (await import('./backup.ts')).runBackup('backup', asGiven),
+  restore: async () => (await import('./backup.ts')).runBackup('restore', asGiven),
 }
 
 const [role = ''] = process.argv.splice(2, 1)

@@ -3,6 +3,7 @@ import type { Db, MongoClient } from 'mongodb'
 import { Server } from 'mongodb/lib/sdam/server.js'
 import { measureAtScrape } from '../../platform/observability/metrics.ts'
 import type { CoreMetrics } from '../metrics.ts'
+import { lastBackups } from './backup.ts'
 
 type Observed = Pick<CoreMetrics, 'databaseDuration' | 'databaseFailures'>
 
@@ -55,6 +56,15 @@ export function measureSizes(db: Db, metrics: Pick<CoreMetrics, 'collectionBytes
       const { totalSize } = await db.command({ collStats: name })
       metrics.collectionBytes.set({ collection: name }, totalSize)
     }
+  })
+}
+
+const backupsEveryMs = 60_000
+
+/** Shows when a backup and a drill last succeeded. */
+export function showBackups(db: Db, { backupSuccess }: Pick<CoreMetrics, 'backupSuccess'>): void {
+  measureAtScrape(backupSuccess, backupsEveryMs, async () => {
+    for (const [kind, at] of Object.entries(await lastBackups(db))) backupSuccess.set({ kind }, at.getTime() / 1000)
   })
 }
 

@@ -3,7 +3,7 @@ import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { connectFault, createMongoClient } from './client-options.ts'
 import { failOnClosedSockets } from './closed-sockets.ts'
 import { type Collections, collectionsOf } from './collections.ts'
-import { countConnections, measureDatabase, measureSizes } from './database-metrics.ts'
+import { countConnections, measureDatabase, measureSizes, showBackups } from './database-metrics.ts'
 import { durableWriteConcern } from './durability.ts'
 import type { OnWait } from './migration-lock.ts'
 import { isReady, requireNotNewer, schemaStatus } from './schema.ts'
@@ -70,6 +70,7 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
     const db = client.db(settings.name, { writeConcern: await durableWriteConcern(client) })
     if (!migrates) await requireReady(db)
     measureSizes(db, metrics)
+    showBackups(db, metrics)
     return {
       collections: collectionsOf(db),
       screenshots: new GridFSBucket(db, { bucketName: 'screenshots' }),

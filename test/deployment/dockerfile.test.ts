@@ -54,6 +54,18 @@ describe('the Dockerfile', () => {
     expect(overlay).toContain(`app.kubernetes.io/version: ${version} `)
   })
 
+  it('the build context has every folder from which the image copies or whose code its pages contain', async () => {
+    const text = await readDockerfile()
+    const copied = [...text.matchAll(/^COPY (?!--from)((?:[\w./-]+ )+)\S+$/gm)].flatMap(([, names = '']) =>
+      names.trim().split(' '),
+    )
+    const needed = ['browser', ...copied.flatMap((path) => (path === '.' ? [] : path.split('/')[0]!))]
+    const allowed = (await readFile(join(root, '.dockerignore'), 'utf8'))
+      .split('\n')
+      .flatMap((line) => (line.startsWith('!') ? line.slice(1).split('/')[0]! : []))
+    expect(needed.filter((name) => !allowed.includes(name))).toEqual([])
+  })
+
   it('the Dockerfile uses one base image with a pinned major version', async () => {
     const text = await readDockerfile()
     expect(text.match(/^ARG NODE_IMAGE=(.*)$/m)?.[1]).toMatch(/^node:24-slim/)
