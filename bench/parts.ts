@@ -10,6 +10,7 @@ export const parts: Record<string, () => Promise<Part>> = {
   retention: async () => (await import('./retention/part.ts')).retentionPart,
   search: async () => (await import('./search/part.ts')).searchPart,
   start: async () => (await import('./start/part.ts')).startPart,
+  idle: async () => (await import('./idle/part.ts')).idlePart,
   capacity: async () => (await import('./capacity/part.ts')).capacityPart,
   delivery: async () => (await import('./delivery/part.ts')).deliveryPart,
   queue: async () => (await import('./delivery/queue-part.ts')).queuePart,

@@ -25,9 +25,24 @@ export type Bus = EventEmitter<{
   removed: [workspaceId: string, ids: string[]]
   /** Wake-ups of other cores may have been lost, so listeners must read all their state again. */
   gap: []
+  /**
+   * Work of a job is due in this process, now or in this time in milliseconds. Its period finds work
+   * that a crash or another process has left.
+   */
+  due: [job: WokenJob, inMs?: number]
   /** All wake-ups have arrived again, after a time in which some may have been missing. */
   current: []
 }>
+
+/** Names of the jobs that are woken by what makes their work. */
+export type WokenJob =
+  | 'disable subscriptions'
+  | 'expire typing'
+  | 'feed of leads'
+  | 'finish lead fan-out'
+  | 'recover deliveries'
+  | 'removal of data'
+  | 'sweep of old data'
 
 export function createBus(): Bus {
   const bus: Bus = new EventEmitter()

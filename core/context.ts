@@ -23,7 +23,7 @@ import { createContactsOf } from './leads/conversation-contacts.ts'
 import { createLeadService, createSuppressionService } from './leads/service.ts'
 import { createLogService } from './log/service.ts'
 import { createMailer } from './mail/mailer.ts'
-import { createCoreMetrics, observeJobs } from './metrics.ts'
+import { createCoreMetrics, observeJobs, observeLags } from './metrics.ts'
 import { createOperatorService } from './operators/service.ts'
 import { createPictures } from './pictures/pictures.ts'
 import { createPrivacyService } from './privacy/service.ts'
@@ -64,9 +64,11 @@ const inboxesPerTurn = 8
 /** Maximum number of paged reads of operators and services that run at once. */
 const readsMax = 4
 const unreadFramesMaxBytes = 256 * 1024 * 1024
+/** Entries of leads, and of deliveries that end, within this time in milliseconds are added together. */
+const feedOfLeadsMs = 500
 /** How often a core checks whether the data was restored while it runs. */
-const historyCheckEveryMs = 5_000
-const databaseCheckEveryMs = 2_000
+const historyCheckEveryMs = 10_000
+const databaseCheckEveryMs = 5_000
 
 /** Throws outside of any call, so that the process ends and its supervisor starts it again. */
 function endProcess() {
@@ -89,11 +91,12 @@ export function createCoreContext({
   isAllowedDestination = createDestinationCheck({ allowedCidrs: splitList(config.DELIVERY_ALLOWED_CIDRS) }),
   onRestored = endProcess,
 }: CoreDependencies) {
-  const stores = createStores(database, nudge)
+  const bus = createBus()
+  const stores = createStores(database, nudge, () => bus.emit('due', 'feed of leads', feedOfLeadsMs))
   const keyring = createKeyring(secretKeys)
   const kit: CoreKit = {
     config,
-    bus: createBus(),
+    bus,
     history: database.history,
     keyring,
     secretBox: createSecretBox(keyring),
@@ -185,6 +188,8 @@ export function createCoreContext({
   const jobs = [...modules, deliveries, feed, privacy].flatMap((module) => module.jobs)
   jobs.push(historyCheck, databaseCheckJob)
   observeJobs(metrics, jobs)
+  observeLags(metrics, { ...feed.lags, search: search.searchIndex.lagMs })
+  bus.on('due', (name, inMs) => jobs.find((job) => job.name === name)?.wake(inMs))
 
   return {
     ...kit,

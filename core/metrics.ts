@@ -53,7 +53,10 @@ export function createCoreMetrics() {
       'Time from the write of another core to the arrival of its wake-up, by the clocks of both cores.',
       durationBuckets,
     ),
-    peers: gauge('service_core_peers', 'Other cores whose beats this core has read within the last second.'),
+    peers: gauge(
+      'service_core_peers',
+      'Other cores that live: this core has read a beat of theirs within the last 45 seconds.',
+    ),
     missedWakeups: counter(
       'service_core_missed_wakeups_total',
       'Conversations that the periodic check found behind the end of their log.',
@@ -115,6 +118,11 @@ export function createCoreMetrics() {
       'service_core_job_last_success_seconds',
       'Time since 1970 at which a periodic job last ended without a failure; before that, the start of the core.',
       ['task'],
+    ),
+    followerLag: gauge(
+      'service_core_follower_lag_seconds',
+      'How long the oldest event waits to be followed: by the `feed`, by the `fan_out` to event hooks, and by the `search`.',
+      ['follower'],
     ),
     jobPeriod: gauge('service_core_job_period_seconds', 'Time between two runs of a periodic job.', ['task']),
     removed: counter(
@@ -195,6 +203,18 @@ const attemptEnds = [
 function withZeros<Labels extends string>(counter: Counter<Labels>, series: Record<Labels, string>[]): Counter<Labels> {
   for (const labels of series) counter.inc(labels, 0)
   return counter
+}
+
+/** Reports how far each follower is behind. */
+export function observeLags(
+  { followerLag }: Pick<CoreMetrics, 'followerLag'>,
+  lags: Record<string, () => number>,
+): void {
+  Object.assign(followerLag, {
+    collect() {
+      for (const [follower, lagMs] of Object.entries(lags)) followerLag.set({ follower }, lagMs() / 1000)
+    },
+  })
 }
 
 /** Reports when each job last succeeded. */

@@ -11,16 +11,29 @@ export interface Job {
    */
   lastSuccessAt(): number
   start(): void
+  /** Makes the next run begin within this time in milliseconds. */
+  wake(inMs?: number): void
   /** Starts no more runs. Resolves when the current run, if any, has ended. */
   stop(): Promise<void>
 }
 
 /** A job that keeps failing is logged again after this time. */
 const logEveryMs = 60_000
+/**
+ * The first run begins within this time, because a crash may have left work. Jobs with longer periods
+ * than a minute keep to them.
+ */
+const firstRunMs = 5_000
+const longPeriodMs = 60_000
+/** Shortest pause before work that `run` says is due. The clocks of cores differ. */
+const minPauseMs = 20
+/** Longest pause in milliseconds after a failure. */
+const retryMs = 5_000
 
 /**
  * Runs work periodically, one run at a time. The pause between runs varies at random by up to 20
- * percent.
+ * percent. What makes work calls `wake`, so the period is only for work that a crash has left. `run`
+ * may return the time in milliseconds after which its next work is due.
  */
 export function createJob(options: {
   name: string
@@ -31,8 +44,10 @@ export function createJob(options: {
 }): Job {
   const { name, everyMs, run, logger, random = Math.random } = options
   let timer: NodeJS.Timeout | undefined
-  let running: Promise<unknown> = Promise.resolve()
-  let stopped = false
+  let running: Promise<unknown> | undefined
+  /** Time of the next run. During a run, of the one after it. */
+  let nextAt = Number.POSITIVE_INFINITY
+  let state: 'created' | 'started' | 'stopped' = 'created'
   let lastSuccessAt = Date.now()
   /** Number of failures since the last success. */
   let failures = 0
@@ -47,30 +62,42 @@ export function createJob(options: {
     logger.warn({ reason: error.name, place, failures }, `${name} failed; the next run repeats it`)
   }
 
-  function schedule() {
-    if (stopped) return
-    timer = setTimeout(
-      () => {
-        running = run()
-          .then(() => {
-            lastSuccessAt = Date.now()
-            failures = 0
-            logged = undefined
-          })
-          .catch(report)
-          .finally(schedule)
-      },
-      everyMs * (0.8 + 0.4 * random()),
-    )
+  function wake(inMs = 0) {
+    nextAt = Math.min(nextAt, performance.now() + inMs)
+    if (state !== 'started' || running) return
+    clearTimeout(timer)
+    timer = setTimeout(begin, Math.max(0, nextAt - performance.now()))
   }
+
+  function begin() {
+    nextAt = Number.POSITIVE_INFINITY
+    running = run()
+      .then((dueInMs) => {
+        lastSuccessAt = Date.now()
+        failures = 0
+        logged = undefined
+        if (typeof dueInMs === 'number') nextAt = Math.min(nextAt, performance.now() + Math.max(dueInMs, minPauseMs))
+      })
+      .catch(report)
+      .finally(() => {
+        running = undefined
+        wake(jittered(failures === 0 ? everyMs : Math.min(everyMs, retryMs)))
+      })
+  }
+
+  const jittered = (ms: number) => ms * (0.8 + 0.4 * random())
 
   return {
     name,
     everyMs,
     lastSuccessAt: () => lastSuccessAt,
-    start: schedule,
+    start() {
+      state = 'started'
+      wake(everyMs > longPeriodMs ? jittered(everyMs) : Math.min(everyMs, firstRunMs) * random())
+    },
+    wake,
     async stop() {
-      stopped = true
+      state = 'stopped'
       clearTimeout(timer)
       await running
     },
@@ -91,17 +118,20 @@ function placeOf(error: Error): string | undefined {
 
 /**
  * Divides work on many keys over several calls. Each call of the returned function returns the next
- * part of the keys. `steps` consecutive calls form a round, which covers all keys. A key that is
- * added during a round may wait for the next round.
+ * part of the keys. `steps` consecutive calls form a round, which covers all keys. Parts have at least
+ * `minPart` keys, so the last calls of a round may return none. A key that is added during a round may
+ * wait for the next round.
  */
-export function createRounds<K>(present: () => Iterable<K>, steps: number): () => K[] {
+export function createRounds<K>(present: () => Iterable<K>, steps: number, minPart = 1): () => K[] {
   let left: K[] = []
   let part = 0
+  let calls = 0
   return () => {
-    if (left.length === 0) {
+    if (calls === 0) {
       left = [...present()]
-      part = Math.ceil(left.length / steps)
+      part = Math.max(minPart, Math.ceil(left.length / steps))
     }
+    calls = (calls + 1) % steps
     return left.splice(0, part)
   }
 }

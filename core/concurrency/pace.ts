@@ -3,6 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 interface PaceOptions {
   /** Maximum share of the time that the work takes. Default: no limit. */
   share?: number
+  /**
+   * Time in milliseconds by which the work is behind. The further behind, the larger the share, up to
+   * the whole time.
+   */
+  lagMs?: () => number
   /** Minimum time in milliseconds between the starts of two pieces of work. */
   everyMs?: number
   /** Longest pause in milliseconds that `share` causes. */
@@ -10,6 +15,9 @@ interface PaceOptions {
   /** Ends all pauses. The work after a pause still runs. */
   signal?: AbortSignal
 }
+
+/** Lag in milliseconds from which the share grows, and over which it grows to the whole time. */
+const grows = { fromMs: 1_000, overMs: 2_000 }
 
 /**
  * Runs a piece of work, after the pause that follows the previous piece. `signal` ends the pause, and
@@ -23,6 +31,7 @@ export type Pace = <T>(work: () => Promise<T>, options?: { signal?: AbortSignal;
  */
 export function createPace({
   share = 1,
+  lagMs = () => 0,
   everyMs = 0,
   maxPauseMs = Number.POSITIVE_INFINITY,
   signal,
@@ -38,7 +47,9 @@ export function createPace({
       return await work()
     } finally {
       const tookMs = performance.now() - began
-      const pauseMs = Math.min(tookMs * (1 / share - 1), maxPauseMs)
+      const behind = Math.min(1, Math.max(0, lagMs() - grows.fromMs) / grows.overMs)
+      const grown = share + (1 - share) * behind
+      const pauseMs = Math.min(tookMs * (1 / grown - 1), maxPauseMs)
       pausedUntil = began + Math.max(everyMs, tookMs + pauseMs)
     }
   }

@@ -23,4 +23,8 @@ describe('createRounds', () => {
     present.delete('a')
     expect([next(), next(), next()]).toEqual([['b'], ['b'], ['c']])
   })
+  it('createRounds returns at least `minPart` keys together, and then none until the next round', () => {
+    const next = createRounds(() => ['a', 'b', 'c'], 4, 2)
+    expect(Array.from({ length: 5 }, next)).toEqual([['a', 'b'], ['c'], [], [], ['a', 'b']])
+  })
 })

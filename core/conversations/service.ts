@@ -1,4 +1,5 @@
 import { contractLimits } from '../../contract/limits.ts'
+import { measureAtScrape } from '../../platform/observability/metrics.ts'
 import { createJob } from '../concurrency/job.ts'
 import type { CoreKit } from '../kit.ts'
 import type { EventStore } from '../log/event-store.ts'
@@ -47,9 +48,9 @@ interface ConversationStores {
   workspaces: Pick<WorkspaceStore, 'listWorkspaces'>
 }
 
-const typingEveryMs = 500
+const typingEveryMs = 60_000
 const growthEveryMs = 1_000
-const reconcileEveryMs = 10_000
+const reconcileEveryMs = 30_000
 const missedMessagesEveryMs = 3000
 const presenceEveryMs = 200
 const measureEveryMs = 10_000
@@ -116,6 +117,7 @@ export function createConversationService(
     observations,
     conversationAccess,
     hasSiteCapability,
+    bus,
     logger,
     now,
     settings: { lastsMs: config.TYPING_SECONDS * 1000 },
@@ -219,6 +221,8 @@ export function createConversationService(
     metrics.longestWait.set(oldest === undefined ? 0 : (now() - oldest.getTime()) / 1000)
   }
 
+  measureAtScrape(metrics.peopleWaiting, measureEveryMs, measureWaiting)
+
   return {
     messages,
     typing,
@@ -254,7 +258,6 @@ export function createConversationService(
         run: inboxWatch.check,
         logger,
       }),
-      createJob({ name: 'measure waiting people', everyMs: measureEveryMs, run: measureWaiting, logger }),
       createJob({ name: 'check of visitors’ presence', everyMs: presenceEveryMs, run: visitorPresence.check, logger }),
     ],
     /** Resolves when every background write has ended. */

@@ -18,6 +18,8 @@ export interface TypingStore {
   remove(turn: TypingTurn): Promise<void>
   /** Returns turns that have expired. */
   overdue(asOf: Date, limit: number): Promise<TypingTurn[]>
+  /** Returns when the next turn expires. */
+  nextEnd(): Promise<Date | undefined>
 }
 
 export function createTypingStore({ typing }: { typing: Collection<TypingDocument> }): TypingStore {
@@ -47,6 +49,16 @@ export function createTypingStore({ typing }: { typing: Collection<TypingDocumen
 
     async remove({ key, turnId }) {
       await typing.deleteOne({ _id: key, turnId })
+    },
+
+    async nextEnd() {
+      return (
+        await typing
+          .find({}, { projection: { endsAt: 1 } })
+          .sort({ endsAt: 1 })
+          .limit(1)
+          .toArray()
+      )[0]?.endsAt
     },
 
     async overdue(asOf, limit) {

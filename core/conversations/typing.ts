@@ -1,11 +1,13 @@
 import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { Observations } from '../consents/observations.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { EventLog } from '../log/event-log.ts'
-import { type Agent, type Author, type LogEvent, operationKeys, type TypingType } from '../log-event.ts'
+import { type Agent, type Author, type EventType, type LogEvent, operationKeys, type TypingType } from '../log-event.ts'
+import { msUntil } from '../mongodb/leases.ts'
 import { agentIssues, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
 import type { ConversationAccess } from './conversation-access.ts'
@@ -42,8 +44,11 @@ export interface Typing {
    * ended expires.
    */
   endAfterMessage(message: LogEvent): void
-  /** Ends every typing turn that has expired, including turns that other processes began. */
-  endOverdue(): Promise<void>
+  /**
+   * Ends every typing turn that has expired, including turns that other processes began. Returns the
+   * time in milliseconds until the next turn expires.
+   */
+  endOverdue(): Promise<number | undefined>
   drain(): Promise<void>
 }
 
@@ -73,11 +78,12 @@ export function createTyping(dependencies: {
   observations: Pick<Observations, 'authorize' | 'panelUsed'>
   conversationAccess: ConversationAccess
   hasSiteCapability: HasSiteCapability
+  bus: Bus
   logger: Logger
   now: () => number
   settings: TypingSettings
 }): Typing {
-  const { store, log, observations, conversationAccess, hasSiteCapability, logger, now, settings } = dependencies
+  const { store, log, observations, conversationAccess, hasSiteCapability, bus, logger, now, settings } = dependencies
   let ended = new Map<string, Date>()
 
   function write({ conversationId, turnId, author }: TypingTurn, type: TypingType, step: string) {
@@ -154,6 +160,13 @@ export function createTyping(dependencies: {
     { paceMs },
   )
 
+  /** Any process may end a turn, because the one that began it may die. */
+  function typed({ type }: { type?: EventType } = {}) {
+    if (type === 'typing.started') bus.emit('due', 'expire typing', settings.lastsMs)
+  }
+  bus.on('appended', typed)
+  bus.on('advanced', (_conversationId, _end, event) => typed(event))
+
   return {
     async setByVisitor(credentials, state) {
       const { session } = await observations.authorize(credentials, 'typing')
@@ -190,7 +203,7 @@ export function createTyping(dependencies: {
         const outcomes = await Promise.allSettled(turns.map((turn) => end(turn, asOf)))
         const failed = outcomes.find((outcome) => outcome.status === 'rejected')
         if (failed) throw failed.reason
-        if (turns.length < overdueBatch) return
+        if (turns.length < overdueBatch) return msUntil(await store.nextEnd(), now)
       }
     },
 

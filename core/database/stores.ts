@@ -47,10 +47,20 @@ import { createSavedReplyStore } from '../workspaces/saved-reply-store.ts'
 import { createWorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { Database } from './database.ts'
 
+/** Calls `done` after each of these writes. */
+function after<S extends object>(done: () => void, store: S, ...writes: (keyof S)[]): S {
+  for (const name of writes) {
+    const write = store[name] as (...args: unknown[]) => Promise<unknown>
+    store[name] = ((...args: unknown[]) => write(...args).finally(done)) as S[keyof S]
+  }
+  return store
+}
+
 /** All stores of a core process. The modules access the database only through them. */
 export type Stores = ReturnType<typeof createStores>
 
-export function createStores({ collections, screenshots, history }: Database, nudge?: Nudge) {
+/** @param onMarked called after writes that mark what lacks an entry in the feed of leads */
+export function createStores({ collections, screenshots, history }: Database, nudge?: Nudge, onMarked = () => {}) {
   const consents = createConsentStore(collections)
   const files = createScreenshotStore(screenshots)
   const retention = createRetentionStore(collections)
@@ -63,12 +73,12 @@ export function createStores({ collections, screenshots, history }: Database, nu
     conversations: createConversationStore({ ...collections, history }),
     data,
     deletions: createDeletionStore({ ...collections, data }),
-    deliveries: createDeliveryStore(collections),
+    deliveries: after(onMarked, createDeliveryStore(collections), 'insertEach'),
     deliveryRecoveries: createDeliveryRecoveryStore(collections),
     deliverySources: createDeliverySourceStore(collections),
-    deliverySuppressions: createDeliverySuppressionStore(collections),
+    deliverySuppressions: after(onMarked, createDeliverySuppressionStore(collections), 'end'),
     deliveryHolds: createDeliveryHoldStore(collections),
-    deliveryQueue: createDeliveryQueue(collections),
+    deliveryQueue: after(onMarked, createDeliveryQueue(collections), 'settle'),
     events: createEventStore(collections),
     feed: createFeedStore(collections),
     feedSources: createFeedSourceStore(collections),
@@ -76,9 +86,9 @@ export function createStores({ collections, screenshots, history }: Database, nu
     growth: createGrowthStore(collections),
     idempotency: createIdempotencyStore(collections),
     keys: createKeyStore(collections),
-    leads: createLeadStore(collections),
+    leads: after(onMarked, createLeadStore(collections), 'insert'),
     leadFeed: createLeadFeedStore(collections),
-    leadSubscriptions: createLeadSubscriptionStore(collections),
+    leadSubscriptions: after(onMarked, createLeadSubscriptionStore(collections), 'disable', 'beginDeadLetters'),
     eventFollowers: createEventFollowerStore(collections),
     messageStates: createMessageStateStore(collections),
     bans: createBanStore(collections),

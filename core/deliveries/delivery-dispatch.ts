@@ -43,11 +43,13 @@ export interface DeliveryDispatch {
   close(): void
 }
 
+/** Interval in milliseconds at which the queue is read while more is due than the workers take. */
+export const pollEveryMs = 1_000
 /**
- * Interval in milliseconds at which the queue is read without an announcement. It limits the delay if
- * an announcement of another core is lost.
+ * Interval in milliseconds at which the queue is read when nothing is due. It limits the delay after
+ * a worker of another core has died, or an announcement is lost.
  */
-export const pollEveryMs = 1000
+const restEveryMs = 2_500
 /**
  * Minimum time between two reads of the queue, in milliseconds. Room that is made in this time is
  * filled by one read.
@@ -96,7 +98,8 @@ export function createDeliveryDispatch(dependencies: {
       })
     }
     isRunning = false
-    if (!isClosed) timer = setTimeout(wake, Math.max(1, Math.min(pollEveryMs, nextDueAt - now())))
+    const everyMs = isMoreDue || isFailing ? pollEveryMs : restEveryMs
+    if (!isClosed) timer = setTimeout(wake, Math.max(1, Math.min(everyMs, nextDueAt - now())))
   }
 
   /** Fills the room of the workers. Returns the time at which the next delivery is due, if it is known. */

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
+import type { Bus } from '../bus.ts'
 import type { DeliveryRecoveryStore, Recovering } from '../delivery-stores/delivery-recovery-store.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
 import { type RecoverableStatus, type RecoveryRange, recoverableStatuses } from '../destinations/recovery-model.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
-import { whileHeld } from '../mongodb/leases.ts'
+import { msUntil, whileHeld } from '../mongodb/leases.ts'
 import { field, oneOf, validate } from '../rules.ts'
 import { maxAttempts } from './deliveries.ts'
 import type { Requester } from './lead-subscriptions.ts'
@@ -34,8 +35,8 @@ export interface DeliveryRecoveries {
    * while another recovery of the subscription is running.
    */
   begin(request: RecoveryRequest, by: Requester, operation?: string): Promise<void>
-  /** Runs the due steps of all recoveries. */
-  proceed(): Promise<void>
+  /** Runs the due steps of all recoveries. Returns the time in milliseconds until the next one is due. */
+  proceed(): Promise<number | undefined>
 }
 
 const allTypes = Object.keys(deliveryEvents) as DeliveryEventType[]
@@ -54,9 +55,10 @@ export function createDeliveryRecoveries(dependencies: {
   subscriptions: Pick<LeadSubscriptionStore, 'find'>
   /** Wakes waiting delivery workers. Called when a delivery may be due. */
   announce: () => void
+  bus: Bus
   now: () => number
 }): DeliveryRecoveries {
-  const { store, subscriptions, announce, now } = dependencies
+  const { store, subscriptions, announce, bus, now } = dependencies
 
   async function find(subscriptionId: string, { workspaceId }: Requester) {
     const [found] = await subscriptions.find([subscriptionId])
@@ -118,13 +120,14 @@ export function createDeliveryRecoveries(dependencies: {
       const entry = { at, actor: by.subject, action: 'recovery_started' as const }
       if (!(await store.begin(subscriptionId, recovery, entry, operation)))
         throw new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 5 })
+      bus.emit('due', 'recover deliveries')
     },
 
     async proceed() {
       for (;;) {
         const at = now()
         const leased = await store.lease(new Date(at), new Date(at + leaseMs))
-        if (!leased) return
+        if (!leased) return msUntil(await store.nextStepAt(), now)
         await whileHeld(step(leased))
       }
     },

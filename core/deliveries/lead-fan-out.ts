@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Bus } from '../bus.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
 import type { LiveSubscriptions } from '../destinations/live-subscriptions.ts'
 import { coversLead, defaultPolicy } from '../destinations/policy-model.ts'
@@ -27,11 +28,12 @@ export function createLeadFanOut(dependencies: {
   intake: DeliveryIntake
   subscriptions: Pick<LeadSubscriptionStore, 'automatic'>
   liveSubscriptions: Pick<LiveSubscriptions, 'find'>
+  bus: Bus
   logger: Logger
   settings: { bodyMaxBytes: number; retentionDays: number }
   now: () => number
 }): LeadFanOut {
-  const { suppressions, leads, intake, subscriptions, liveSubscriptions, logger, settings, now } = dependencies
+  const { suppressions, leads, intake, subscriptions, liveSubscriptions, bus, logger, settings, now } = dependencies
 
   async function createDeliveries(lead: Lead) {
     if (!lead.fanOut) return
@@ -73,9 +75,10 @@ export function createLeadFanOut(dependencies: {
     },
 
     send: (lead) =>
-      createDeliveries(lead).catch((error: Error) =>
-        logger.warn({ reason: error.name }, 'lead fan-out failed; will retry'),
-      ),
+      createDeliveries(lead).catch((error: Error) => {
+        logger.warn({ reason: error.name }, 'lead fan-out failed; will retry')
+        bus.emit('due', 'finish lead fan-out', deadAfterMs)
+      }),
 
     async finish() {
       for (;;) {

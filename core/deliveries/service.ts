@@ -42,8 +42,11 @@ interface DeliveryStores {
 /** Id that a wake-up between cores contains when deliveries may be due. */
 const deliveryWorkHint = 'lead-deliveries'
 
-/** Interval in milliseconds at which deliveries are reconciled with subscriptions and leads. */
-const reconcileEveryMs = 5000
+/** Interval in milliseconds at which a core looks for what a crash has left. */
+const reconcileEveryMs = 60_000
+/** Time in milliseconds after which failed work is tried again. */
+const retryMs = 5_000
+const measureQueueEveryMs = 5_000
 const measureDestinationsEveryMs = 30_000
 
 /** Maximum size in bytes of a webhook body. */
@@ -80,7 +83,7 @@ export function createDeliveryService(
 
   /**
    * Sends a wake-up to all cores, including this one, because deliveries may be due. If the wake-up
-   * is lost, work starts up to a second later.
+   * is lost, work starts some seconds later.
    */
   function announce() {
     wakeups
@@ -88,7 +91,7 @@ export function createDeliveryService(
       .catch((error: Error) =>
         logger.warn(
           { reason: error.name },
-          'sending the wake-up for due deliveries failed; workers poll within a second',
+          'sending the wake-up for due deliveries failed; workers poll within seconds',
         ),
       )
   }
@@ -135,6 +138,7 @@ export function createDeliveryService(
     intake,
     subscriptions: subscriptionStore,
     liveSubscriptions,
+    bus,
     logger,
     settings,
     now,
@@ -144,6 +148,7 @@ export function createDeliveryService(
     store: stores.deliveryRecoveries,
     subscriptions: subscriptionStore,
     announce,
+    bus,
     now,
   })
 
@@ -158,6 +163,7 @@ export function createDeliveryService(
 
   const measureDestinations = createDestinationMeasurement({ subscriptions: subscriptionStore, metrics, now })
   measureAtScrape(metrics.disabledSubscriptions, measureDestinationsEveryMs, measureDestinations)
+  measureAtScrape(metrics.deliveriesDue, measureQueueEveryMs, measureQueue)
 
   // Each task has its own job, so that a failure of one does not stop the others.
   const jobs = [
@@ -165,7 +171,6 @@ export function createDeliveryService(
     { name: 'disable subscriptions', run: subscriptionDisabling.applyPending },
     { name: 'hold and release deliveries', run: holds.reconcile },
     { name: 'recover deliveries', run: deliveryRecoveries.proceed },
-    { name: 'measure the queue of deliveries', run: measureQueue },
   ]
 
   return {
@@ -183,7 +188,12 @@ export function createDeliveryService(
       store: subscriptionStore,
       deliveries: deliveryStore,
       liveSubscriptions,
-      holds,
+      holds: {
+        ...holds,
+        applyStatus: (subscriptionId) =>
+          // A recovery waits while its subscription is disabled.
+          holds.applyStatus(subscriptionId).finally(() => bus.emit('due', 'recover deliveries')),
+      },
     }),
     deliveries: createDeliveries({
       suppressions,
@@ -200,7 +210,14 @@ export function createDeliveryService(
     deliveryResults: createDeliveryResults({
       queue,
       health: createDestinationHealth({ subscriptions: subscriptionStore, liveSubscriptions, subscriptionDisabling }),
-      subscriptionDisabling,
+      subscriptionDisabling: {
+        ...subscriptionDisabling,
+        apply: (faults) =>
+          subscriptionDisabling.apply(faults).catch((error: unknown) => {
+            bus.emit('due', 'disable subscriptions', retryMs)
+            throw error
+          }),
+      },
       announce,
       metrics,
       logger,

@@ -32,6 +32,7 @@ export interface DeliveryRecoveryStore {
   ): Promise<boolean>
   /** Takes the lease of a recovery whose next step is due. */
   lease(now: Date, until: Date): Promise<Recovering | undefined>
+  nextStepAt(): Promise<Date | undefined>
   /** Returns the next deliveries of a recovery, oldest first. */
   next(of: Recovering, status: RecoverableStatus, limit: number): Promise<Recoverable[]>
   /**
@@ -58,6 +59,7 @@ export interface DeliveryRecoveryStore {
 }
 
 const index = 'by_subscription_status'
+const ofEnabled = { status: 'enabled', deleted: { $exists: false } } as const
 
 export function createDeliveryRecoveryStore({
   deliveries,
@@ -103,8 +105,10 @@ export function createDeliveryRecoveryStore({
       return modifiedCount === 1 || (await isRecorded(leadSubscriptions, subscriptionId, operation))
     },
 
+    nextStepAt: () => leases.nextAt(ofEnabled),
+
     async lease(now, until) {
-      const found = await leases.take({ now, until }, { status: 'enabled', deleted: { $exists: false } })
+      const found = await leases.take({ now, until }, ofEnabled)
       const { lease, document } = found ?? {}
       return (
         lease && document?.recovery && { lease, subscription: toSubscription(document), recovery: document.recovery }

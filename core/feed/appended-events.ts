@@ -24,6 +24,10 @@ export interface AppendedEventsMemory {
   /** Adds an event. Returns true if entries are now missing. */
   add(event: LogEvent): boolean
   size(): number
+  /** Time in milliseconds for which the oldest conversation has waited. */
+  lagMs(): number
+  /** Returns the workspace of a conversation, if it is known. */
+  workspaceOf(conversationId: string): string | undefined
   /** Takes conversations with missing entries. The caller must then call `complete` or `putBack`. */
   take(count: number): AppendedEvents[]
   /** Says that a conversation has all entries up to a sequence. */
@@ -81,6 +85,13 @@ export function createAppendedEventsMemory(monotonic: () => number = () => perfo
     },
 
     size: () => waiting.size,
+
+    lagMs() {
+      const [oldest] = waiting.values()
+      return oldest === undefined ? 0 : monotonic() - oldest.since
+    },
+
+    workspaceOf: (conversationId) => known.get(conversationId)?.workspaceId,
 
     take(count) {
       const taken = [...waiting].slice(0, count)

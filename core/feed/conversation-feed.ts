@@ -13,10 +13,15 @@ import type { FeedStore } from './feed-store.ts'
 import { type AddToFeed, creationOf, entryOf, feedKeptMs, isInFeed, loggedTypes, type NewFeedEntry } from './model.ts'
 
 export interface ConversationFeed {
-  /** Adds the entries of events that this process has appended. From the first call on, also by itself. */
+  /**
+   * Adds the entries of events that this process has appended. From the first call on, also by
+   * itself if somebody reads the feed.
+   */
   flush(): Promise<void>
   /** Adds missing entries of events that any process has appended. Runs until none is left. */
   catchUp(): Promise<void>
+  /** Time in milliseconds for which the oldest event has waited for its entry. */
+  lagMs(): number
   /** Ends the work in progress after the current write. */
   close(): void
 }
@@ -26,7 +31,7 @@ const batchSize = 50
 const eventsPerRead = 200
 /** Minimum time in milliseconds between two rounds, if fewer than `batchSize` conversations wait. */
 const paceMs = 50
-/** Under load, the feed works for at most this share of the time. */
+/** Under load, the feed works for this share of the time, and for more when it is behind. */
 const share = 1 / 5
 /** Events older than this are not added, because their entries may have been removed. */
 const maxAgeMs = feedKeptMs - 86_400_000
@@ -46,19 +51,25 @@ export function createConversationFeed(dependencies: {
   sources: Pick<FeedSourceStore, 'conversations'>
   sessions: Pick<SessionStore, 'find'>
   followers: FollowerStore
+  /**
+   * Whether somebody reads this feed, or any feed. Then entries are added at once, otherwise by
+   * `flush` in groups.
+   */
+  isAwaited: (workspaceId?: string) => boolean
   bus: Bus
   logger: Logger
   now: () => number
 }): ConversationFeed {
-  const { store, add, events, sources, sessions, followers, bus, logger, now } = dependencies
+  const { store, add, events, sources, sessions, followers, isAwaited, bus, logger, now } = dependencies
   const closed = new AbortController()
-  const paced = createPace({ share, signal: closed.signal })
   const appended = createAppendedEventsMemory()
+  const lagMs = () => Math.max(appended.lagMs(), follower.lagMs())
+  const paced = createPace({ share, lagMs, signal: closed.signal })
   let isActive = false
 
   bus.on('appended', (event) => {
     const isMissing = appended.add(event)
-    if (isMissing && isActive) flushing.run().catch(() => {}) // The job repeats it and logs the error.
+    if (isMissing && isActive && isAwaited(appended.workspaceOf(event.conversationId))) flushing.run().catch(() => {}) // The job repeats it and logs the error.
   })
 
   /** Returns the entries of the events that have one. */
@@ -178,6 +189,7 @@ export function createConversationFeed(dependencies: {
       return flushing.run()
     },
     catchUp: follower.catchUp,
+    lagMs,
     close: () => closed.abort(),
   }
 }

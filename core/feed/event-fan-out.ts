@@ -20,6 +20,10 @@ export interface EventFanOut {
   flush(): Promise<void>
   /** Creates the deliveries that other processes left out. */
   catchUp(): Promise<void>
+  /** Whether deliveries were created lately for the entries of this feed, or of any feed. */
+  isFollowed(workspaceId?: string): boolean
+  /** Time in milliseconds for which the oldest workspace has waited. */
+  lagMs(): number
   /** Ends the work in progress after the current write. */
   close(): void
 }
@@ -48,8 +52,11 @@ export function createEventFanOut(dependencies: {
 }): EventFanOut {
   const { store, withContent, followerStore, liveSubscriptions, suppressions, intake, settings, now } = dependencies
   const closed = new AbortController()
-  const paced = createPace({ share, signal: closed.signal })
-  const waiting = new Set<string>()
+  /** Workspaces with new entries, and since when they wait. */
+  const waiting = new Map<string, number>()
+  const known = new Set<string>()
+  const lagMs = () => performance.now() - ([...waiting.values()][0] ?? performance.now())
+  const paced = createPace({ share, lagMs, signal: closed.signal })
   let isActive = false
 
   async function send(event: FeedEvent, known: KnownSubscription, isSuppressed: boolean) {
@@ -126,9 +133,13 @@ export function createEventFanOut(dependencies: {
   const flushing = createSingleFlight(
     () => waiting.size > 0 && !closed.signal.aborted,
     async () => {
-      const batch = [...waiting]
+      const batch = [...waiting.keys()]
       waiting.clear()
       const followed = await Promise.all(batch.map(liveSubscriptions.isFollowed))
+      for (const [index, workspaceId] of batch.entries()) {
+        known.delete(workspaceId)
+        if (followed[index] && known.size < maxWaiting) known.add(workspaceId)
+      }
       await bringUpAll(batch.filter((_, index) => followed[index]))
     },
     { paceMs },
@@ -136,7 +147,7 @@ export function createEventFanOut(dependencies: {
 
   return {
     added(workspaceId) {
-      if (waiting.size < maxWaiting) waiting.add(workspaceId)
+      if (waiting.size < maxWaiting && !waiting.has(workspaceId)) waiting.set(workspaceId, performance.now())
       if (isActive) flushing.run().catch(() => {}) // `catchUp` creates the deliveries and logs the error.
     },
 
@@ -154,6 +165,8 @@ export function createEventFanOut(dependencies: {
       }
     },
 
+    isFollowed: (workspaceId) => (workspaceId === undefined ? known.size > 0 : known.has(workspaceId)),
+    lagMs,
     close: () => closed.abort(),
   }
 }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type FeedEventType, feedEventTypes } from '../../contract/event-kinds.ts'
 import { NoSlotError, type Slots } from '../../platform/concurrency/slots.ts'
+import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
 import { invalid, type ServiceError, unavailable } from '../errors.ts'
 import type { Lead } from '../leads/model.ts'
@@ -48,6 +49,8 @@ export interface FeedReader {
   read(query: FeedQuery, options: { waitMs: number; signal: AbortSignal }): Promise<FeedPage>
   /** Reports removed conversations and leads of a workspace until the returned function is called. */
   onRemoved(workspaceId: string, listener: (ids: string[]) => void): () => void
+  /** Whether somebody has read this feed lately, or any feed. */
+  isRead(workspaceId?: string): boolean
   isClosed(): boolean
   /** Ends every wait. */
   close(): void
@@ -57,6 +60,9 @@ const maxPage = 100
 const defaultPage = 50
 /** Maximum number of entries that one call reads to find events of its types. */
 const maxRead = 1_000
+/** A feed counts as read for this time in milliseconds. It is longer than the wait of a call. */
+const readWithinMs = 60_000
+const maxReads = 10_000
 /** Maximum difference of the cores' clocks, which write the times of the entries. */
 const clocksApartMs = 2_000
 const cursorFormat = /^(?:(\w+)\.)?(\w+)\.(\d{1,15})$/
@@ -77,6 +83,9 @@ export function createFeedReader(dependencies: {
   const { store, sources, events, reads, bus, history } = dependencies
   /** Calls that wait, by the id of their hint. */
   const waiting = new Map<string, Set<() => void>>()
+  /** Times of the last reads, by workspace. */
+  const readTimes = createLruCache<number>(maxReads)
+  let readAt = Number.NEGATIVE_INFINITY
   let isClosed = false
 
   const wakeAll = () => {
@@ -186,6 +195,8 @@ export function createFeedReader(dependencies: {
         field('/limit', query.limit, integer(1, maxPage)),
         ...query.types.map((type, index) => field(`/types/${index}`, type as FeedEventType, oneOf(...feedEventTypes))),
       )
+      readAt = performance.now()
+      readTimes.set(query.workspaceId, readAt)
       let place = await inPlace(signal, () => placeOf(query))
       const until = performance.now() + waitMs
       for (;;) {
@@ -209,6 +220,11 @@ export function createFeedReader(dependencies: {
       const listen = (of: string, ids: string[]) => void (of === workspaceId && listener(ids))
       bus.on('removed', listen)
       return () => bus.off('removed', listen)
+    },
+
+    isRead(workspaceId) {
+      const at = workspaceId === undefined ? readAt : readTimes.get(workspaceId)
+      return at !== undefined && performance.now() - at < readWithinMs
     },
 
     isClosed: () => isClosed,

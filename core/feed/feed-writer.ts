@@ -1,11 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
+import { createLruCache } from '../../platform/lru-cache.ts'
 import { unavailable } from '../errors.ts'
 import type { FeedStore } from './feed-store.ts'
 import type { AddToFeed, NewFeedEntry } from './model.ts'
 
 /** Maximum number of tries. Other writers take the next number that often only if many compete. */
 const maxTries = 100
+const maxEnds = 10_000
 const pauses = { minMs: 5, maxMs: 100 }
 
 /** Id that a wake-up between cores contains when a feed has new entries. */
@@ -25,12 +27,18 @@ export function createFeedWriter(
   store: Pick<FeedStore, 'end' | 'missing' | 'insert'>,
   { announce, now }: { announce: (workspaceId: string) => void; now: () => number },
 ): AddToFeed {
+  /** Last numbers that this process has written. No other process reuses a number. */
+  const ends = createLruCache<number>(maxEnds)
   return async (workspaceId, entries) => {
     let left: NewFeedEntry[] = entries
     for (let tries = 1; left.length > 0; tries += 1) {
       if (tries > maxTries) throw unavailable()
-      const end = await store.end(workspaceId)
-      if (await store.insert(workspaceId, end, left, new Date(now()))) break
+      const end = ends.get(workspaceId) ?? (await store.end(workspaceId))
+      ends.delete(workspaceId)
+      if (await store.insert(workspaceId, end, left, new Date(now()))) {
+        ends.set(workspaceId, end + left.length)
+        break
+      }
       left = await store.missing(workspaceId, left)
       if (left.length > 0) await delay(backoffMs(tries, pauses))
     }

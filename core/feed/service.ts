@@ -20,9 +20,8 @@ import type { LeadFeedStore } from './lead-feed-store.ts'
 import { feedKeptMs } from './model.ts'
 
 const flushEveryMs = 1_000
-const announceEveryMs = 500
-const catchUpEveryMs = 10_000
-const fanOutEveryMs = 5_000
+/** Interval in milliseconds at which a core looks for what other cores have left out. */
+const catchUpEveryMs = 60_000
 const removeEveryMs = 3_600_000
 
 export function createFeedService(
@@ -56,14 +55,26 @@ export function createFeedService(
   const { withContent } = feedReader
   const parts = { liveSubscriptions, suppressions, intake, settings }
   const fanOut = createEventFanOut({ store, withContent, followerStore: stores.eventFollowers, ...parts, now })
-  const conversations = createConversationFeed({ store, add, events, sources, sessions, followers, bus, logger, now })
+  const isAwaited = (workspaceId?: string) => feedReader.isRead(workspaceId) || fanOut.isFollowed(workspaceId)
+  const conversations = createConversationFeed({
+    store,
+    add,
+    events,
+    sources,
+    sessions,
+    followers,
+    isAwaited,
+    bus,
+    logger,
+    now,
+  })
   const leads = createLeadFeed({ store: stores.leadFeed, subscriptions, enterForm, add, now })
   const jobs = [
     { name: 'feed of conversations', everyMs: flushEveryMs, run: conversations.flush },
-    { name: 'feed of leads', everyMs: announceEveryMs, run: leads.announce },
+    { name: 'feed of leads', everyMs: catchUpEveryMs, run: leads.announce },
     { name: 'catch-up of the feed', everyMs: catchUpEveryMs, run: conversations.catchUp },
     { name: 'fan-out of the feed', everyMs: flushEveryMs, run: fanOut.flush },
-    { name: 'catch-up of the fan-out', everyMs: fanOutEveryMs, run: fanOut.catchUp },
+    { name: 'catch-up of the fan-out', everyMs: catchUpEveryMs, run: fanOut.catchUp },
     {
       name: 'removal of old feed entries',
       everyMs: removeEveryMs,
@@ -84,6 +95,7 @@ export function createFeedService(
       await fanOut.catchUp()
     },
     jobs: jobs.map((job) => createJob({ ...job, logger })),
+    lags: { feed: conversations.lagMs, fan_out: fanOut.lagMs },
     /** Ends the work and the waits. */
     close() {
       feedReader.close()

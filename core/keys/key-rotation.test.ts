@@ -150,7 +150,7 @@ describe('the key that signs', () => {
     keyring.announcedBy('old', ['k1'])
     keyring.announcedBy('new', ['k2', 'k1'])
     expect(chosen()).toBe('k1')
-    time += 14_000
+    time += 44_000
     keyring.announcedBy('new', ['k2', 'k1'])
     expect(chosen()).toBe('k1')
     // The old core has died.
@@ -160,7 +160,7 @@ describe('the key that signs', () => {
     expect(chosen()).toBe('k2')
     keyring.announcedBy('started again with its old keys', ['k1'])
     expect(chosen()).toBe('k2')
-    time += 20_000
+    time += 50_000
     keyring.announcedBy('foreign', ['k9'])
     expect(chosen()).toBe('k2')
   })

@@ -38,10 +38,10 @@ export interface SecretKey {
 }
 
 /**
- * Time in milliseconds for which a silent core counts as live. Such a core may only be slow, or
- * its supervisor starts it again with the same keys.
+ * Time in milliseconds for which a silent core counts as live. A resting core announces its keys
+ * every 20 s. A silent one may only be slow, or its supervisor starts it again with the same keys.
  */
-const liveForMs = 15_000
+const liveForMs = 45_000
 
 /**
  * Derives the keys of every purpose (HKDF-SHA256, RFC 5869). One of the secret keys is the current

@@ -21,7 +21,7 @@ interface LeadStores {
 }
 
 /** Interval in milliseconds at which a core ends deliveries that an interrupted call left. */
-const sweepEveryMs = 5_000
+const sweepEveryMs = 60_000
 
 /** @param endDeliveries ends the deliveries of leads with these contact ids */
 export function createSuppressionService(

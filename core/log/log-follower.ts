@@ -4,6 +4,8 @@ import type { FollowerStore } from './follower-store.ts'
 export interface LogFollower {
   /** Handles the events after the stored position until none is left or the signal aborts. */
   catchUp(): Promise<void>
+  /** Time in milliseconds by which this process is behind the events that it may read. */
+  lagMs(): number
 }
 
 /**
@@ -40,13 +42,16 @@ export function createLogFollower(dependencies: {
   startAgeMs?: number
 }): LogFollower {
   const { name, store, handle, signal, now, startAgeMs } = dependencies
+  let lagMs = 0
   return {
+    lagMs: () => lagMs,
     async catchUp() {
       while (!signal.aborted) {
         const from = await store.position(name)
         const since = startAgeMs === undefined ? undefined : new Date(now() - startAgeMs)
         const range = { since, before: new Date(now() - settledMs) }
         const { events, end } = await store.eventsAfter(from, range, eventsPerRead)
+        lagMs = events[0] ? now() - settledMs - events[0].occurredAt.getTime() : 0
         if (end === undefined) return
         await handle(events)
         // If the signal aborted, `handle` may have left events out.

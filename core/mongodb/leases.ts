@@ -34,6 +34,11 @@ export interface Leases<D extends Document> {
    * undefined if no document with the filter `of` is free.
    */
   take(times: { now: Date; until: Date }, of?: Filter<D>, set?: Partial<D>): Promise<Leased<D> | undefined>
+  /**
+   * Returns when the next lease ends or the next step is due, among documents with the filter `of`.
+   * Returns undefined if there is none.
+   */
+  nextAt(of?: Filter<D>): Promise<Date | undefined>
   /** Matches the document while its lease is held. For writes that are sent in batches. */
   held(lease: Lease): Filter<D>
   /** Changes the document and returns it. Throws `LeaseLost` if another process holds the lease. */
@@ -78,6 +83,18 @@ export function createLeases<D extends Document & { _id: string }>(
       return document ? { lease: { id: String(document._id), token }, document } : undefined
     },
 
+    async nextAt(of) {
+      const [next] = await collection
+        .aggregate<{ at: Date }>([
+          { $match: { ...of, [untilField]: { $gt: new Date(0) } } },
+          { $sort: { [untilField]: 1 } },
+          { $limit: 1 },
+          { $project: { at: `$${untilField}` } },
+        ])
+        .toArray()
+      return next?.at
+    },
+
     async write(lease, update) {
       const found = await collection.findOneAndUpdate(held(lease), update, { returnDocument: 'after' })
       if (!found) throw new LeaseLost()
@@ -93,6 +110,9 @@ export function createLeases<D extends Document & { _id: string }>(
     },
   }
 }
+
+/** Returns the time in milliseconds until a date; undefined without one. */
+export const msUntil = (at: Date | undefined, now: () => number) => at && Math.max(0, at.getTime() - now())
 
 /**
  * Does the work of a lease. If the lease is lost, ends without an error, because the new holder of

@@ -104,6 +104,12 @@ export function createRemovalStore({
       return { lease: found.lease, ...rest }
     },
 
+    /** Returns when the next step of any removal is due. */
+    async nextAt(): Promise<Date | undefined> {
+      const [erasure, removal] = await Promise.all([erasureLeases.nextAt(), removalLeases.nextAt()])
+      return erasure && removal ? new Date(Math.min(+erasure, +removal)) : (erasure ?? removal)
+    },
+
     async findErasure(erasureId: string): Promise<Erasure | undefined> {
       const found = await erasures.findOne({ _id: erasureId }, { projection: { visitor: 0, traces: 0 } })
       if (!found) return undefined

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createBus } from '../bus.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { mortalDatabase } from '../test/scheduled-database.ts'
 import {
@@ -129,6 +130,7 @@ describe('the steps of a removal', () => {
       lists,
       paced: createPacedRemoval(cores.core.metrics),
       sweepWakeups: async () => true,
+      bus: createBus(),
       now: () => clock.ms,
     })
   }

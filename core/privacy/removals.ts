@@ -1,7 +1,8 @@
+import type { Bus } from '../bus.ts'
 import { createPace } from '../concurrency/pace.ts'
 import { newId } from '../ids.ts'
 import type { CoreMetrics } from '../metrics.ts'
-import { whileHeld } from '../mongodb/leases.ts'
+import { msUntil, whileHeld } from '../mongodb/leases.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import { leaseMs, maxCallMs, type RemovalKind } from './model.ts'
 import type { Part } from './parts-store.ts'
@@ -42,8 +43,11 @@ export interface Removals {
   begin(removal: Pick<Removal, 'workspaceId' | 'kind' | 'ids' | 'isDeletion'>): Promise<void>
   /** Runs the due step of a removal. If another core has taken over the removal, that core continues it. */
   runStep(removal: Removal): Promise<void>
-  /** Runs every due step, including steps that another process did not complete. */
-  work(): Promise<void>
+  /**
+   * Runs every due step, including steps that another process did not complete. Returns the time in
+   * milliseconds until the next step is due.
+   */
+  work(): Promise<number | undefined>
 }
 
 /** Removes parts with pauses, so that database calls for messages are not delayed. */
@@ -106,9 +110,10 @@ export function createRemovals(dependencies: {
   lists: Record<RemovalKind, RemovalList>
   paced: PacedRemoval
   sweepWakeups: WakeupService['sweepWakeups']
+  bus: Bus
   now: () => number
 }): Removals {
-  const { store, lists, paced, sweepWakeups, now } = dependencies
+  const { store, lists, paced, sweepWakeups, bus, now } = dependencies
   const later = (ms: number) => new Date(now() + ms)
 
   /** Removes the next data. Returns false if data is left; the step is then due again. */
@@ -159,7 +164,8 @@ export function createRemovals(dependencies: {
     }
   }
 
-  const runStep = (removal: Removal) => whileHeld(step(removal))
+  const runDue = (removal: Removal) => whileHeld(step(removal))
+  const runStep = (removal: Removal) => runDue(removal).finally(() => bus.emit('due', 'removal of data'))
 
   return {
     runStep,
@@ -172,8 +178,10 @@ export function createRemovals(dependencies: {
     async work() {
       for (;;) {
         const due = await store.claim(later(0), later(leaseMs))
-        if (!due) return
-        await runStep(due)
+        if (!due) return msUntil(await store.nextAt(), now)
+        await runDue(due)
+        // A step can make conversations of the workspace due for a review.
+        bus.emit('due', 'sweep of old data')
       }
     },
   }

@@ -78,6 +78,8 @@ export function createRetentionStore(collections: PrivacyCollections) {
       return { lease: found.lease, workspaceId: _id, retention, after }
     },
 
+    nextSweepAt: () => leases.nextAt(),
+
     /**
      * Ends the sweep, and makes the next one due at `nextAt`. Throws `LeaseLost` if the workspace was
      * changed or claimed again during the sweep.

@@ -1,4 +1,4 @@
-import { whileHeld } from '../mongodb/leases.ts'
+import { msUntil, whileHeld } from '../mongodb/leases.ts'
 import type { Session } from '../sessions/model.ts'
 import type { RetentionOf } from '../workspaces/retention.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
@@ -11,9 +11,10 @@ import type { InboxPlace, RetentionStore, Sweep } from './retention-store.ts'
 export interface Retention {
   /**
    * Sweeps every workspace that is due: begins the removal of data that is older than allowed. A
-   * workspace is due every hour, and at once when its policy has changed.
+   * workspace is due every hour, and at once when its policy has changed. Returns the time in
+   * milliseconds until the next workspace is due.
    */
-  sweep(): Promise<void>
+  sweep(): Promise<number | undefined>
 }
 
 const sweepEveryMs = 3_600_000
@@ -159,7 +160,7 @@ export function createRetention(dependencies: {
     async sweep() {
       for (;;) {
         const sweep = await store.claimSweep(new Date(now()), new Date(now() + leaseMs))
-        if (!sweep) return
+        if (!sweep) return msUntil(await store.nextSweepAt(), now)
         await whileHeld(sweepWorkspace(sweep))
       }
     },

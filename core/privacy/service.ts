@@ -34,12 +34,8 @@ interface PrivacyStores {
   conversationFacts: ConversationFactsStore
 }
 
-const removalEveryMs = 1000
-/**
- * Interval of the sweep in milliseconds. It is below a second, so that a changed policy takes
- * effect within a second.
- */
-const sweepEveryMs = 700
+/** Interval in milliseconds at which a core looks for work that another one has left. */
+const sweepEveryMs = 60_000
 
 export function createPrivacyService(
   { bus, plannedIds, metrics, logger, now }: CoreKit,
@@ -97,6 +93,7 @@ export function createPrivacyService(
     },
     paced,
     sweepWakeups,
+    bus,
     now,
   })
   const retention = createRetention({
@@ -125,7 +122,7 @@ export function createPrivacyService(
     erasures: createErasures({ store, removals, traces, now }),
     jobs: [
       createJob({ name: 'sweep of old data', everyMs: sweepEveryMs, run: retention.sweep, logger }),
-      createJob({ name: 'removal of data', everyMs: removalEveryMs, run: removals.work, logger }),
+      createJob({ name: 'removal of data', everyMs: sweepEveryMs, run: removals.work, logger }),
     ],
   }
 }

@@ -26,6 +26,8 @@ export interface SearchIndex {
   flush(): Promise<void>
   /** Adds missing entries of events that any process has appended. Runs until none is left. */
   catchUp(): Promise<void>
+  /** Time in milliseconds for which the oldest event has waited for its entries. */
+  lagMs(): number
   /**
    * Ends the work in progress after the current write, so that a stop does not wait for it. `catchUp`
    * of another process or of the next start adds the missing entries.
@@ -39,7 +41,7 @@ const maxWaiting = 10_000
 const batchSize = 50
 /** Minimum time in milliseconds between two writes, if fewer than `batchSize` events wait. */
 const paceMs = 100
-/** Maximum share of the time that indexing takes. */
+/** Share of the time that indexing takes. It grows when the index is behind. */
 const share = 1 / 5
 /**
  * Maximum time in milliseconds between the read of a text and the write of its entry. It is shorter
@@ -64,8 +66,9 @@ export function createSearchIndex(dependencies: {
 }): SearchIndex {
   const { store, followers, sessions, bus, logger, now } = dependencies
   const closed = new AbortController()
-  const paced = createPace({ share, signal: closed.signal })
   let waiting: { event: LogEvent; readAt: number }[] = []
+  const lagMs = () => Math.max(follower.lagMs(), waiting[0] === undefined ? 0 : performance.now() - waiting[0].readAt)
+  const paced = createPace({ share, lagMs, signal: closed.signal })
   const workspaces = createLruCache<string>(maxKnown)
   /** Sessions whose visitor has an entry or no name. */
   const knownVisitors = createLruCache<true>(maxKnown)
@@ -173,6 +176,8 @@ export function createSearchIndex(dependencies: {
     flush: flushing.run,
 
     catchUp: follower.catchUp,
+
+    lagMs,
 
     close: () => closed.abort(),
   }

@@ -6,8 +6,8 @@ import type { SearchEntryStore } from './search-entry-store.ts'
 import { createSearchIndex } from './search-index.ts'
 
 /** Pause in milliseconds between two writes of search entries. */
-const flushEveryMs = 300
-const catchUpEveryMs = 10_000
+const flushEveryMs = 1_000
+const catchUpEveryMs = 60_000
 
 export function createSearchService(
   { bus, logger, now }: CoreKit,

@@ -39,6 +39,9 @@ const endTypes: Record<SessionEnd, SessionEndType> = {
  */
 const endWriteMs = 400
 
+/** Sessions that one read checks at least. */
+const minPart = 100
+
 interface Watched {
   session: StreamSession
   streams: number
@@ -76,7 +79,7 @@ export function createSessionCheck(dependencies: {
   /** Running checks of changed sessions. */
   const checking = new Set<Promise<void>>()
 
-  const nextPart = createRounds(() => watched.keys(), checkSteps)
+  const nextPart = createRounds(() => watched.keys(), checkSteps, minPart)
 
   async function check(sessionId: string) {
     const entry = watched.get(sessionId)

@@ -152,9 +152,10 @@ export function createVisitorAccess({
       const session = await directory.sessions.reload(sessionId)
       if (!session) return { end: 'closed' }
       const { connectionId, publicSiteKey, grantExpiresAt } = session
+      // Periodic checks must not count as a use of cached state, so that a core with open streams rests.
       const [connection, installation] = await Promise.all([
-        directory.connections.get(connectionId),
-        directory.installations.get(publicSiteKey),
+        directory.connections.reload(connectionId),
+        directory.installations.reload(publicSiteKey),
       ])
       const end = classifyEnd(session, connection)
       const isAllowed = isSiteAllowed(session, installation)

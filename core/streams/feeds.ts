@@ -71,7 +71,7 @@ export function createFeeds<M>(dependencies: {
   const behind = new Map<string, number>()
   let reading = false
 
-  const nextPart = createRounds(() => feeds.keys(), checkSteps)
+  const nextPart = createRounds(() => feeds.keys(), checkSteps, feedsPerRead)
 
   async function checkEnds(conversationIds: string[]) {
     for (const [conversationId, { sequence }] of await readEnds(conversationIds)) {
@@ -180,6 +180,9 @@ export function createFeeds<M>(dependencies: {
       for (let start = 0; start < ids.length; start += 1000) await checkEnds(ids.slice(start, start + 1000))
     },
 
-    checkSome: () => checkEnds(nextPart()),
+    async checkSome() {
+      const part = nextPart()
+      if (part.length > 0) await checkEnds(part)
+    },
   }
 }

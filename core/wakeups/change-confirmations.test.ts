@@ -57,19 +57,20 @@ it('`applied` counts a change and confirmations that arrived before the call', a
   await scene.applied(7)
 })
 
-it('`applied` does not wait for a core without a beat for the lease', async () => {
-  const scene = newScene({ cores: ['a'] })
-  scene.clock.time = 59_999
+it('`applied` does not wait for a resting core: one without a beat for the lease', async () => {
+  const scene = newScene({ leaseMs: 30_000, cores: ['a'] })
+  scene.clock.time = 29_999
   scene.beatOf('b')
+  scene.clock.time = 30_000
   expect(scene.others()).toBe(2)
-  scene.clock.time = 60_000
-  expect(scene.others()).toBe(1)
   const applied = scene.applied(7)
   scene.arrived(7)
   scene.confirmedBy('own', 7)
   expect(await scene.isApplied()).toBe(false)
   scene.confirmedBy('b', 7)
   await applied
+  scene.clock.time = 46_000
+  expect(scene.others()).toBe(1)
 })
 
 it('`applied` resolves after the lease if a core does not confirm, or if the change does not arrive', async () => {

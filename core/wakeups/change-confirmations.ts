@@ -13,10 +13,13 @@ export interface ChangeConfirmations {
   arrived(changes: number): void
   /** Must be called when a core has confirmed the changes of this process up to a number. */
   confirmedBy(processId: string, changes: number): void
-  /** Returns the number of other cores that may act on cached state. */
+  /** Returns the number of other cores that live. Some of them may rest, and write beats rarely. */
   others(): number
   stop(): void
 }
+
+/** Time in milliseconds after its last beat for which a core is known. Resting cores write one every 20 s. */
+const knownForMs = 45_000
 
 interface Waiting {
   changes: number
@@ -52,7 +55,7 @@ export function createChangeConfirmations(dependencies: {
 
   function forgetSilent() {
     for (const [id, at] of beats) {
-      if (monotonic() - at < leaseMs) continue
+      if (monotonic() - at < knownForMs) continue
       beats.delete(id)
       confirmed.delete(id)
     }
@@ -62,7 +65,8 @@ export function createChangeConfirmations(dependencies: {
   function findMissing(entry: Waiting) {
     if (entry.missing || entry.changes > arrivedUpTo) return
     forgetSilent()
-    entry.missing = new Set([processId, ...beats.keys()].filter((id) => (confirmed.get(id) ?? 0) < entry.changes))
+    const acting = [...beats].flatMap(([id, at]) => (monotonic() - at < leaseMs ? id : []))
+    entry.missing = new Set([processId, ...acting].filter((id) => (confirmed.get(id) ?? 0) < entry.changes))
     if (entry.missing.size === 0) entry.resolve()
   }
 

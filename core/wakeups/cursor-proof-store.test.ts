@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { createCursorProof } from './cursor-proof-store.ts'
 
 /** Creates a proof. Each written beat waits for `confirm` or `refuse`. */
-function newScene() {
+function newScene(isNeeded?: () => boolean) {
   const scene = { time: 0, beats: [] as ObjectId[], waiting: [] as PromiseWithResolvers<void>[] }
   const proof = createCursorProof(
     (id) => {
@@ -13,6 +13,7 @@ function newScene() {
       return confirmed.promise
     },
     () => scene.time,
+    isNeeded,
   )
   async function settle(how: (each: PromiseWithResolvers<void>) => void) {
     scene.waiting.splice(0).forEach(how)
@@ -32,13 +33,11 @@ it('asOf returns the start time of a beat once a majority has confirmed it and t
   const { scene, proof, confirm, receive } = newScene()
   scene.time = 1_000
   expect(proof.asOf()).toBeUndefined()
-  expect(proof.isPending()).toBe(true)
   scene.time = 1_100
   await confirm()
   expect(proof.asOf()).toBeUndefined()
   receive()
   expect(proof.asOf()).toBe(1_000)
-  expect(proof.isPending()).toBe(false)
   scene.time = 1_300
   expect(proof.asOf()).toBe(1_000)
   receive()
@@ -86,4 +85,21 @@ it('a beat that was received but not confirmed proves nothing', async () => {
   await refuse()
   scene.time = 300
   expect(proof.asOf()).toBeUndefined()
+})
+
+it('writes beats rarely while nobody needs the proof, and one at once when somebody does', async () => {
+  let isNeeded = false
+  const { scene, proof, confirm, receive } = newScene(() => isNeeded)
+  for (; scene.time < 60_000; scene.time += 100) {
+    proof.asOf()
+    receive()
+    await confirm()
+  }
+  expect(scene.beats).toHaveLength(3)
+  isNeeded = true
+  proof.beatIfDue()
+  expect(scene.beats).toHaveLength(4)
+  receive()
+  await confirm()
+  expect(proof.asOf()).toBe(60_000)
 })

@@ -4,18 +4,20 @@ import { ObjectId } from 'mongodb'
 export interface CursorProof {
   /** Must be called when the reader received this document. */
   received(id: ObjectId): void
+  /** Writes a beat when one is due. */
+  beatIfDue(): void
   /**
    * Writes a beat when one is due. Returns a time: every document written before it has reached the
    * reader. Returns undefined while no such time is known. Errors: throws if the cursor has not
    * returned a confirmed beat for several seconds. The reader must then open a new cursor.
    */
   asOf(): number | undefined
-  /** Whether a beat is on its way. */
-  isPending(): boolean
 }
 
-/** Interval in milliseconds between two beats. */
-const beatEveryMs = 250
+/** Interval in milliseconds between two beats while somebody needs the proof. */
+export const beatEveryMs = 250
+/** Interval in milliseconds between two beats otherwise. They tell the other cores that this one lives. */
+const restingBeatEveryMs = 20_000
 /**
  * If the cursor does not return a confirmed beat within this time in milliseconds, its server is
  * probably not the primary.
@@ -33,15 +35,19 @@ const lostAfterMs = 5_000
  * `writeBeat` must not be retried after a failure. A retry on a new primary could confirm a beat
  * that the cursor has received from the former primary.
  */
-export function createCursorProof(writeBeat: (id: ObjectId) => Promise<unknown>, monotonic: () => number): CursorProof {
+export function createCursorProof(
+  writeBeat: (id: ObjectId) => Promise<unknown>,
+  monotonic: () => number,
+  isNeeded: () => boolean = () => true,
+): CursorProof {
   let proven: number | undefined
   let pending: { id: ObjectId; startedAt: number; confirmedAt?: number; isReceived: boolean } | undefined
-  let nextAt = Number.NEGATIVE_INFINITY
+  let lastAt = Number.NEGATIVE_INFINITY
 
   async function beat() {
     const beat = { id: new ObjectId(), startedAt: monotonic(), isReceived: false }
     pending = beat
-    nextAt = beat.startedAt + beatEveryMs
+    lastAt = beat.startedAt
     try {
       await writeBeat(beat.id)
       pending.confirmedAt = monotonic()
@@ -51,7 +57,13 @@ export function createCursorProof(writeBeat: (id: ObjectId) => Promise<unknown>,
     }
   }
 
+  function beatIfDue() {
+    if (!pending && monotonic() - lastAt >= (isNeeded() ? beatEveryMs : restingBeatEveryMs)) void beat()
+  }
+
   return {
+    beatIfDue,
+
     received(id) {
       if (pending?.id.equals(id)) pending.isReceived = true
     },
@@ -63,10 +75,8 @@ export function createCursorProof(writeBeat: (id: ObjectId) => Promise<unknown>,
           pending = undefined
         } else if (monotonic() - pending.confirmedAt > lostAfterMs) throw new Error('the cursor is behind the primary')
       }
-      if (!pending && monotonic() >= nextAt) void beat()
+      beatIfDue()
       return proven
     },
-
-    isPending: () => pending !== undefined,
   }
 }

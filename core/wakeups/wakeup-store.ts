@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Collection, ObjectId } from 'mongodb'
 import type { GrownPart, LogEvent } from '../log-event.ts'
-import { createCursorProof } from './cursor-proof-store.ts'
+import { beatEveryMs, createCursorProof } from './cursor-proof-store.ts'
 
 export interface WakeupDocument {
   /** Id of the process that wrote the document. */
@@ -65,20 +65,24 @@ export interface Nudge {
 export interface WakeupStore {
   /** Present if new ends of logs can be passed to all other processes without the database. */
   nudge?: Pick<Nudge, 'pass' | 'onPassed'> | undefined
-  publish(wakeup: WakeupDocument): Promise<void>
+  /** A hint may be lost when the database fails over, and waits for no journal. */
+  publish(wakeup: WakeupDocument, options?: { isHint?: boolean }): Promise<void>
   /**
    * Yields the wake-ups of all processes until the signal aborts, and `CaughtUp` whenever it is known
    * up to which time every wake-up was yielded. To find out, writes beats: wake-ups of the process
-   * `from` without content. Ends or throws when the cursor is lost, or when writers have overwritten
+   * `from` without content. While `isNeeded` returns false, beats are rare. Ends or throws when the cursor is lost, or when writers have overwritten
    * documents that the cursor did not read. Some wake-ups are then lost.
    */
   follow(reader: {
     from: string
     kids: string[]
+    isNeeded?: () => boolean
     signal: AbortSignal
     now: () => number
     monotonic: () => number
   }): AsyncIterable<WakeupDocument | CaughtUp>
+  /** Writes a beat at once if one is due. Must be called when `isNeeded` becomes true. */
+  wake(): void
   /**
    * Removes wake-ups from before `time`, oldest first. A cursor that has not read them loses its
    * place, so it ends instead of missing them. Keeps the newest wake-up, because cursors wait at
@@ -100,17 +104,15 @@ export interface CaughtUp {
  * Time in milliseconds for which the server waits for new documents before it returns an empty
  * result.
  */
-const maxAwaitMs = 200
+const maxAwaitMs = 1_000
 const batchSize = 1000
 /**
  * If an empty result arrives within this time in milliseconds, the server did not wait for
  * documents. The embedded database never waits. The reader then pauses before the next read.
  */
 const minAwaitMs = 50
-/** Maximum wait for a nudge before the next read, in milliseconds. */
-const nudgedPauseMs = 200
-/** Pause before the next read while a beat is on its way, which causes no nudge. */
-const beatPauseMs = 10
+/** Maximum wait for a nudge or an own write before the next read, in milliseconds. */
+const nudgedPauseMs = 1_000
 /** Pause in milliseconds before the next read if nudges are not used. */
 const pauseMs = 10
 
@@ -135,32 +137,35 @@ export function createWakeupStore({
   const writeBeat = (_id: ObjectId, from: string, kids: string[], at: Date) =>
     wakeups.updateMany({ _id }, { $set: { ...empty(from, at), beat: true, kids } }, { upsert: true })
 
-  /** Resolves when this process has published a change for whose confirmations it waits. */
-  let ownChange = Promise.withResolvers<void>()
+  /** Resolves when this process has written something that it must read: a beat, or a change that it awaits. */
+  let ownWrite = Promise.withResolvers<void>()
+  let beatIfDue = () => {}
 
   /**
    * Waits before the next read. `heard` is the number of nudges before the last read. A later
-   * nudge or an own change ends the wait.
+   * nudge or an own write ends the wait.
    */
-  const pause = (heard: number, atMostMs: number, signal: AbortSignal) =>
+  const pause = (heard: number, signal: AbortSignal) =>
     nudge
-      ? Promise.race([nudge.after(heard, atMostMs), ownChange.promise])
+      ? Promise.race([nudge.after(heard, nudgedPauseMs), ownWrite.promise])
       : delay(pauseMs, undefined, { signal }).catch(() => {})
 
   return {
     nudge,
 
-    async publish(wakeup) {
+    async publish(wakeup, { isHint = false } = {}) {
       // A lost end of a log only delays events, and waiting for the journal would slow every send.
       // A lost state change would leave outdated authorization data in caches. So wake-ups with
       // state changes must survive a failover.
       const hasChanges = wakeup.changed.length > 0 || wakeup.announced !== undefined
-      const options = hasChanges ? {} : { writeConcern: { w: 1 } }
+      const options = hasChanges && !isHint ? {} : { writeConcern: { w: 1 } }
       await wakeups.insertOne({ ...wakeup }, options)
       // New ends of logs are passed without a read.
       if (hasChanges || wakeup.confirmed) nudge?.announce()
-      if (wakeup.awaited) ownChange.resolve()
+      if (wakeup.awaited) ownWrite.resolve()
     },
+
+    wake: () => beatIfDue(),
 
     async removeBefore(time, now) {
       // The order of a capped collection is the order of its inserts.
@@ -181,19 +186,24 @@ export function createWakeupStore({
       }
     },
 
-    async *follow({ from, kids, signal, now, monotonic }) {
-      const beat = (id: ObjectId) => writeBeat(id, from, kids, new Date(now()))
+    async *follow({ from, kids, isNeeded, signal, now, monotonic }) {
+      const beat = (id: ObjectId) => writeBeat(id, from, kids, new Date(now())).finally(() => ownWrite.resolve())
       // A tailable cursor on an empty collection ends at once.
       await beat(new ObjectId())
+      // The other cores learn at once that this one begins.
+      nudge?.announce()
       const cursor = wakeups.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: maxAwaitMs, batchSize })
-      const proof = createCursorProof(beat, monotonic)
+      const proof = createCursorProof(beat, monotonic, isNeeded)
+      beatIfDue = proof.beatIfDue
+      // The server may hold a question for longer than the interval of the beats.
+      const beats = setInterval(beatIfDue, beatEveryMs)
       const close = () => void cursor.close().catch(() => {})
       signal.addEventListener('abort', close, { once: true })
       try {
         for (let taken = 0, askedAt = 0; !signal.aborted && !cursor.closed; ) {
           if (cursor.bufferedCount() === 0) askedAt = monotonic()
           const heard = nudge?.count() ?? 0
-          ownChange = Promise.withResolvers()
+          ownWrite = Promise.withResolvers()
           const next = await cursor.tryNext()
           if (next !== null) {
             const { _id, ...wakeup } = next
@@ -210,9 +220,11 @@ export function createWakeupStore({
           const isRead = taken < batchSize
           taken = 0
           const mustPause = nudge ? isRead : next === null && monotonic() - askedAt < minAwaitMs
-          if (mustPause) await pause(heard, proof.isPending() ? beatPauseMs : nudgedPauseMs, signal)
+          if (mustPause) await pause(heard, signal)
         }
       } finally {
+        clearInterval(beats)
+        beatIfDue = () => {}
         signal.removeEventListener('abort', close)
         await cursor.close()
       }

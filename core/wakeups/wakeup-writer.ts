@@ -9,6 +9,8 @@ export interface WakeupWriter {
   addEnd(event: LogEvent): void
   addPart(part: GrownPart): void
   addChanged(ids: string[]): void
+  /** Like `addChanged`, for changes whose announcement may be lost. */
+  addHint(ids: string[]): void
   addAnnounced(announced: { change: string; ids: string[] }): void
   addEnded(change: string): void
   /** Asks the other processes to confirm the changes of the next wake-up. */
@@ -50,7 +52,7 @@ export function createWakeupWriter(dependencies: {
   const publishing = createSingleFlight(
     () => next.ends.size > 0 || next.grown.length > 0 || hasChanges() || next.confirmed.size > 0,
     async () => {
-      const { ends, grown, changed, announced, ended, isAwaited, confirmed, published } = next
+      const { ends, grown, changed, announced, ended, isAwaited, isHint, confirmed, published } = next
       if (hasChanges()) changesWritten += 1
       const number = changesWritten
       next = newContent()
@@ -67,7 +69,7 @@ export function createWakeupWriter(dependencies: {
         at: new Date(now()),
       }
       try {
-        await store.publish(wakeup)
+        await store.publish(wakeup, { isHint })
         published.resolve(number)
       } catch (error) {
         published.reject(error)
@@ -76,6 +78,10 @@ export function createWakeupWriter(dependencies: {
     },
     { paceMs },
   )
+
+  function addHint(ids: string[]) {
+    for (const id of ids) next.changed.add(id)
+  }
 
   const hasChanges = () => next.changed.size > 0 || next.announced.length > 0
 
@@ -88,10 +94,16 @@ export function createWakeupWriter(dependencies: {
     addPart: (part) => void next.grown.push(part),
 
     addChanged(ids) {
-      for (const id of ids) next.changed.add(id)
+      next.isHint = false
+      addHint(ids)
     },
 
-    addAnnounced: (announced) => void next.announced.push(announced),
+    addHint,
+
+    addAnnounced(announced) {
+      next.isHint = false
+      next.announced.push(announced)
+    },
 
     addEnded: (change) => void next.ended.push(change),
 
@@ -132,6 +144,7 @@ function newContent() {
     announced: [] as { change: string; ids: string[] }[],
     ended: [] as string[],
     isAwaited: false,
+    isHint: true,
     confirmed: new Map<string, number>(),
     published,
   }

@@ -25,8 +25,8 @@ export interface Wakeups {
    */
   stateChanged(...ids: string[]): Promise<void>
   /**
-   * Like `stateChanged`, but only resolves when the other processes can read the announcement. For
-   * changes that may take effect a little later.
+   * Like `stateChanged`, for changes that may take effect a little later. Waits for no journal and
+   * for no confirmation. If no other core is known, it is written a moment later.
    */
   hint(...ids: string[]): Promise<void>
   /**
@@ -36,7 +36,7 @@ export interface Wakeups {
   settleWith(settled: () => Promise<void>): void
   /**
    * Whether every change older than a second has arrived here. Cached state is then at most a
-   * second old.
+   * second old. The first call after a rest returns false, and begins the proof that it is current.
    */
   isCurrent(): boolean
   /**
@@ -75,6 +75,9 @@ const currentForMs = 900
  */
 const confirmedWithinMs = currentForMs + 100
 
+/** A core proves that it is current until this time in milliseconds after somebody needed it. */
+const neededForMs = 2_000
+
 interface WakeupsDependencies {
   store: WakeupStore
   processId: string
@@ -102,6 +105,8 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
    * process has written and read.
    */
   let currentAsOf = Number.NEGATIVE_INFINITY
+  /** Time at which somebody last needed the proof that this process is current. */
+  let neededAt = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
   const announced = createAnnouncedChanges({ bus, monotonic })
   const confirmations = createChangeConfirmations({ processId, leaseMs: confirmedWithinMs, monotonic })
@@ -132,22 +137,31 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   }
 
   function caughtUp(asOf: number) {
-    const mayHaveMissed = !maySend()
+    const mayHaveMissed = !isProven()
     currentAsOf = Math.max(currentAsOf, asOf)
-    metrics.peers.set(confirmations.others())
-    chooseKey()
+    noteCores()
     caughtUpOnce.resolve()
-    if (mayHaveMissed && maySend()) bus.emit('current')
+    if (mayHaveMissed && isProven()) bus.emit('current')
   }
 
-  function chooseKey() {
+  function noteCores() {
+    metrics.peers.set(confirmations.others())
     const before = keyring.current('access-grant').kid
     keyring.choose()
     const { kid } = keyring.current('access-grant')
     if (kid !== before) logger.info({ kid }, 'signs and seals with another key: the first one that every core knows')
   }
 
-  const isCurrent = () => monotonic() - currentAsOf < currentForMs
+  const isProven = () => monotonic() - currentAsOf < currentForMs
+  const isNeeded = () => monotonic() - neededAt < neededForMs
+
+  function isCurrent() {
+    const hasRested = !isNeeded()
+    neededAt = monotonic()
+    if (hasRested) store.wake()
+    return isProven()
+  }
+
   const maySend = () => !isFollowing || isCurrent()
 
   function announceEnds({ heads, grown = [] }: PassedEnds) {
@@ -168,14 +182,10 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     writer.publish().catch(() => {}) // The writer logs the error.
   }
 
-  function addChanged(ids: string[]) {
-    writer.addChanged(ids)
-    bus.emit('changed', ids)
-  }
-
   async function stateChanged(...ids: string[]) {
     if (ids.length === 0) return
-    addChanged(ids)
+    writer.addChanged(ids)
+    bus.emit('changed', ids)
     writer.awaitChanges()
     const changes = await writer.publish()
     void settled().then(() => confirmations.confirmedBy(processId, changes))
@@ -190,6 +200,7 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     if (beat) {
       confirmations.beatOf(from)
       keyring.announcedBy(from, kids)
+      if (currentAsOf !== Number.NEGATIVE_INFINITY) noteCores()
     }
     measureLag(wakeup)
     announce(wakeup)
@@ -200,7 +211,7 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   async function follow() {
     for (let failures = 0; !stopping.signal.aborted; failures += 1) {
       try {
-        const reader = { from: processId, kids: keyring.kids, signal: stopping.signal, now, monotonic }
+        const reader = { from: processId, kids: keyring.kids, isNeeded, signal: stopping.signal, now, monotonic }
         for await (const next of store.follow(reader)) {
           failures = 0
           if ('from' in next) receive(next)
@@ -264,8 +275,10 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     stateChanged,
 
     async hint(...ids) {
-      addChanged(ids)
-      await writer.publish()
+      writer.addHint(ids)
+      bus.emit('changed', ids)
+      if (confirmations.others() === 0) publishLater()
+      else await writer.publish()
     },
 
     settleWith: (settle) => void settlers.push(settle),
@@ -287,6 +300,7 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
 
     start() {
       isFollowing = true
+      neededAt = monotonic()
       following = follow()
     },
 

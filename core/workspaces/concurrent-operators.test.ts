@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import fc, { type Scheduler } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
+import { createBus } from '../bus.ts'
 import { createDeliveryHolds } from '../deliveries/delivery-holds.ts'
 import { createLeadSubscriptions } from '../deliveries/lead-subscriptions.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
@@ -29,6 +30,7 @@ const workspacesOn = (scheduler: Scheduler) =>
     secretBox: cores.core.secretBox,
     plannedIds,
     wakeups,
+    bus: createBus(),
     now: cores.now,
   })
 

@@ -52,7 +52,7 @@ export function createWorkspaceService(
     policyChanges: createPolicyChanges({ store: policyChanges, plannedIds, now }),
     savedReplies: createSavedReplies(savedReplies, config.MESSAGE_BODY_MAX_LENGTH),
     retentionOf: createRetentionOf(config),
-    workspaces: createWorkspaces({ store, directory: siteDirectory, secretBox, plannedIds, wakeups, now }),
+    workspaces: createWorkspaces({ store, directory: siteDirectory, secretBox, plannedIds, wakeups, bus, now }),
     workspaceSessions: createWorkspaceSessions(
       {
         secrets: workspaceSessionSecrets,

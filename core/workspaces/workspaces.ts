@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { entriesAllowing, isOriginAllowed } from '../../contract/origins.ts'
+import type { Bus } from '../bus.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
@@ -131,11 +132,12 @@ interface WorkspacesDependencies {
   secretBox: SecretBox
   plannedIds: PlannedIds
   wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
+  bus: Bus
   now: () => number
 }
 
 export function createWorkspaces(dependencies: WorkspacesDependencies): Workspaces {
-  const { store, directory, secretBox, plannedIds, wakeups, now } = dependencies
+  const { store, directory, secretBox, plannedIds, wakeups, bus, now } = dependencies
 
   async function connectionIn(connectionId: string, scope: Scope) {
     const [connection] = await store.findConnections([connectionId])
@@ -173,6 +175,7 @@ export function createWorkspaces(dependencies: WorkspacesDependencies): Workspac
       await findWorkspace(workspaceId)
       validate(field('/name', settings.name, text(1, 128)), ...retentionIssues(settings))
       await store.updateWorkspace(workspaceId, settings, new Date(now()), operation)
+      bus.emit('due', 'sweep of old data')
       return findWorkspace(workspaceId)
     },
 

@@ -211,6 +211,12 @@ const cases: Record<string, Case> = {
     minutes: 15,
     labels: { task: 'sweep', instance: 'core-1' },
   },
+  ServiceFollowerBehind: {
+    firing: { 'service_core_follower_lag_seconds{instance="core-1",follower="feed"}': '0x2 45x20' },
+    quiet: { 'service_core_follower_lag_seconds{instance="core-1",follower="feed"}': '0x2 45x3 20x20' },
+    minutes: 15,
+    labels: { follower: 'feed', instance: 'core-1' },
+  },
   ServicePartRestarts: {
     firing: { [startedAt]: '0 0 120 180 240 240x15' },
     quiet: { [startedAt]: '0 0 120 180 180x15' },

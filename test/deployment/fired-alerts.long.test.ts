@@ -28,6 +28,7 @@ const notFired = {
   ServiceDatabaseDiskFull: 'needs a full disk',
   ServiceDatabaseDiskFills: 'needs a day of growth',
   ServiceDestinationFails: 'its limit is an hour',
+  ServiceFollowerBehind: 'needs more sends than a core follows for five minutes',
   ServiceJobStuck: 'its limit is three periods and five minutes',
 }
 const fired = new Set<string>()

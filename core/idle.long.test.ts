@@ -1,0 +1,111 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, it, onTestFinished } from 'vitest'
+import { testDatabase } from '../test/support/test-database.ts'
+import { until } from '../test/support/until.ts'
+import { openDatabase } from './database/database.ts'
+import { createCoreMetrics } from './metrics.ts'
+import { createTestCore } from './test/cores.ts'
+import { createTestNudge } from './test/nudge.ts'
+import { authorizeStream, openStreamAt } from './test/streams.ts'
+import { credentialsOf, site } from './test/visitor-credentials.ts'
+
+const { uri, name } = testDatabase({ isNew: true })
+const nudge = createTestNudge()
+const writes = ['insert', 'update', 'delete', 'findAndModify', 'bulkWrite']
+
+async function startCore() {
+  const metrics = createCoreMetrics()
+  const core = createTestCore(await openDatabase({ uri, name, timeoutMs: 60_000, metrics }), Date.now, {}, nudge)
+  core.start()
+  onTestFinished(core.stop)
+  /** Returns how many commands the core has sent, and how many of them write. */
+  async function sent() {
+    const { values } = await metrics.databaseDuration.get()
+    const counts = values.filter(({ metricName }) => metricName?.endsWith('_count'))
+    const sum = (found: typeof counts) => found.reduce((total, { value }) => total + value, 0)
+    return { all: sum(counts), writes: sum(counts.filter(({ labels }) => writes.includes(String(labels.command)))) }
+  }
+  /** Resolves when the core has written nothing for more than the time for which it proves that it is current. */
+  async function rests() {
+    let last = { writes: -1, at: 0 }
+    await until('the core rests', async () => {
+      const now = (await sent()).writes
+      if (now !== last.writes) last = { writes: now, at: performance.now() }
+      return performance.now() - last.at > 2_500
+    })
+  }
+  return { core, sent, rests }
+}
+
+type Started = Awaited<ReturnType<typeof startCore>>
+
+/** Begins a session on one core. The other one caches its grant and has its stream. */
+async function newScene({ core }: Started, other: Started) {
+  const { workspaceId } = await core.workspaces.createWorkspace('Shop')
+  const { connectionId } = await core.workspaces.createConnection(workspaceId, 'Site', undefined)
+  const { installation } = await core.workspaces.createInstallation(connectionId, { origins: [site] }, undefined)
+  const { publicSiteKey } = installation
+  const request = { publicSiteKey, origin: site, clientInstanceId: randomUUID(), idempotencyKey: randomUUID() }
+  const { content: session } = await core.sessions.create(request)
+  const refusal = (of: Started) =>
+    of.core.visitorAccess.authorize(credentialsOf(session)).then(
+      () => undefined,
+      ({ message }: Error) => message,
+    )
+  expect(await refusal(other)).toBeUndefined()
+  const stream = await openStreamAt(other.core, await authorizeStream(other.core, session), {})
+  await until('the stream is live', stream.isLive)
+  return { session, stream, refusal }
+}
+
+/** Bans the visitor on one core. The other one must not act on the state before after the answer. */
+async function banAndCheck({ core }: Started, other: Started, scene: Awaited<ReturnType<typeof newScene>>) {
+  const began = performance.now()
+  await core.sessions.ban(scene.session.sessionId, 'rude', undefined)
+  expect(await scene.refusal(other)).toBe('VisitorBanned')
+  await until('the end of the stream', () => scene.stream.ended)
+  expect(scene.stream.types.at(-1)).toBe('visitor.banned')
+  expect(performance.now() - began).toBeLessThan(1_000)
+}
+
+it.each([1, 2])('%i idle cores send at most 3 commands a second each, and each writes at most once in ten seconds', async (count) => {
+  const cores: Started[] = []
+  while (cores.length < count) cores.push(await startCore())
+  for (const each of cores) await each.rests()
+  const before = await Promise.all(cores.map(({ sent }) => sent()))
+  await delay(60_000)
+  for (const [index, { sent }] of cores.entries()) {
+    const after = await sent()
+    expect((after.all - before[index]!.all) / 60).toBeLessThanOrEqual(3)
+    expect((after.writes - before[index]!.writes) / 6).toBeLessThanOrEqual(1)
+  }
+})
+
+// Retries, because a busy machine may take longer than a second.
+it('a ban takes effect on a resting core with the answer, and ends its streams within a second', { retry: 2 }, async () => {
+  const [one, two] = [await startCore(), await startCore()]
+  const scene = await newScene(one, two)
+  await one.rests()
+  await two.rests()
+  await banAndCheck(one, two, scene)
+})
+
+it('a ban on a core that has just started takes effect on a resting core with the answer', { retry: 2 }, async () => {
+  const one = await startCore()
+  const scene = await newScene(one, one)
+  await one.rests()
+  await banAndCheck(await startCore(), one, scene)
+})
+
+it('an event of one core arrives at once on the streams of a resting one', { retry: 2 }, async () => {
+  const [one, two] = [await startCore(), await startCore()]
+  const { session, stream } = await newScene(one, two)
+  await one.rests()
+  await two.rests()
+  const began = performance.now()
+  const { conversationId } = session
+  await one.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'hello' })
+  await until('the event', () => stream.types.includes('message.received'))
+  expect(performance.now() - began).toBeLessThan(500)
+})
