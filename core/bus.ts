@@ -37,6 +37,7 @@ export type Bus = EventEmitter<{
 /** Names of the jobs that are woken by what makes their work. */
 export type WokenJob =
   | 'disable subscriptions'
+  | 'end of growing messages'
   | 'expire typing'
   | 'feed of leads'
   | 'finish lead fan-out'

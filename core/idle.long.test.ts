@@ -69,21 +69,26 @@ async function banAndCheck({ core }: Started, other: Started, scene: Awaited<Ret
   expect(performance.now() - began).toBeLessThan(1_000)
 }
 
-it.each([1, 2])('%i idle cores send at most 3 commands a second each, and each writes at most once in ten seconds', async (count) => {
-  const cores: Started[] = []
-  while (cores.length < count) cores.push(await startCore())
-  for (const each of cores) await each.rests()
-  const before = await Promise.all(cores.map(({ sent }) => sent()))
-  await delay(60_000)
-  for (const [index, { sent }] of cores.entries()) {
-    const after = await sent()
-    expect((after.all - before[index]!.all) / 60).toBeLessThanOrEqual(3)
-    expect((after.writes - before[index]!.writes) / 6).toBeLessThanOrEqual(1)
-  }
-})
+it.each([1, 2])(
+  '%i idle cores send at most 3 commands a second each, and each writes at most once in ten seconds',
+  async (count) => {
+    const cores: Started[] = []
+    while (cores.length < count) cores.push(await startCore())
+    for (const each of cores) await each.rests()
+    const before = await Promise.all(cores.map(({ sent }) => sent()))
+    await delay(60_000)
+    for (const [index, { sent }] of cores.entries()) {
+      const after = await sent()
+      expect((after.all - before[index]!.all) / 60).toBeLessThanOrEqual(3)
+      expect((after.writes - before[index]!.writes) / 6).toBeLessThanOrEqual(1)
+    }
+  },
+)
 
 // Retries, because a busy machine may take longer than a second.
-it('a ban takes effect on a resting core with the answer, and ends its streams within a second', { retry: 2 }, async () => {
+it('a ban takes effect on a resting core with the answer, and ends its streams within a second', {
+  retry: 2,
+}, async () => {
   const [one, two] = [await startCore(), await startCore()]
   const scene = await newScene(one, two)
   await one.rests()

@@ -8,6 +8,7 @@ import type { Idempotency } from '../idempotency/idempotency.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { EventStore } from '../log/event-store.ts'
 import { type GrowthState, type LogEvent, operationKeys } from '../log-event.ts'
+import { msUntil } from '../mongodb/leases.ts'
 import { field, messageBody, text, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
 import type { VisitorAccess } from '../sessions/visitor-access.ts'
@@ -58,8 +59,11 @@ export interface GrowingMessages {
   interrupt(event: LogEvent): Promise<void>
   /** Interrupts all messages that grow in a conversation. */
   interruptIn(conversationId: string): Promise<void>
-  /** Interrupts messages without a recent append, and completes what a dead process has ended. */
-  endOverdue(): Promise<void>
+  /**
+   * Interrupts messages without a recent append, and completes what a dead process has ended. Returns
+   * the time in milliseconds until the next message is overdue.
+   */
+  endOverdue(): Promise<number | undefined>
 }
 
 const overdueBatch = 200
@@ -91,6 +95,13 @@ export function createGrowingMessages(dependencies: {
   const seen = createLruCache<GrowingEvent>(rememberedChars, ({ message }) => 200 + message.body.length)
   const turns = createSlots({ max: Number.POSITIVE_INFINITY, waitingMax: Number.POSITIVE_INFINITY })
   const writes = createBatcher((steps: GrowthStep[]) => store.grow(steps), { maxInFlight: 1 })
+
+  /** Any process may end a message, because the one that began it may die. */
+  function began({ growth }: Pick<LogEvent, 'growth'> = {}) {
+    if (growth?.until) bus.emit('due', 'end of growing messages', settings.pauseMs)
+  }
+  bus.on('appended', began)
+  bus.on('advanced', (_conversationId, _end, event) => began(event))
 
   async function find({ conversationId, clientOperationId }: GrowthPart): Promise<GrowingEvent | undefined> {
     const operationKey = operationKeys.botMessage(clientOperationId)
@@ -236,6 +247,7 @@ export function createGrowingMessages(dependencies: {
       const at = new Date(now())
       const overdue = await store.overdue(at, overdueBatch)
       await Promise.all(overdue.map((event) => end(event, 'interrupted', at)))
+      return msUntil(await store.nextUntil(), now)
     },
   }
 }

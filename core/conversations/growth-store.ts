@@ -26,6 +26,8 @@ export interface GrowthStore {
   growingIn(conversationId: string): Promise<GrowingEvent[]>
   /** Returns messages that any core must complete. */
   overdue(at: Date, limit: number): Promise<GrowingEvent[]>
+  /** Returns when the next message is overdue. */
+  nextUntil(): Promise<Date | undefined>
 }
 
 export function createGrowthStore({ events }: { events: Collection<EventDocument> }): GrowthStore {
@@ -77,6 +79,11 @@ export function createGrowthStore({ events }: { events: Collection<EventDocument
     },
 
     growingIn: (conversationId) => find({ conversationId, 'growth.until': { $exists: true } }),
+
+    async nextUntil() {
+      const marked = events.find({ 'growth.until': { $exists: true } }, { hint: 'growing', projection: { growth: 1 } })
+      return (await marked.sort({ 'growth.until': 1 }).limit(1).toArray())[0]?.growth?.until
+    },
 
     overdue: (at, limit) => find({ 'growth.until': { $lte: at } }, limit),
   }

@@ -48,8 +48,8 @@ interface ConversationStores {
   workspaces: Pick<WorkspaceStore, 'listWorkspaces'>
 }
 
-const typingEveryMs = 60_000
-const growthEveryMs = 1_000
+/** Interval in milliseconds at which a core looks for what it was not told to end. */
+const sweepEveryMs = 60_000
 const reconcileEveryMs = 30_000
 const missedMessagesEveryMs = 3000
 const presenceEveryMs = 200
@@ -244,8 +244,8 @@ export function createConversationService(
     unseenMessages,
     jobs: [
       createJob({ name: 'tell about unseen messages', everyMs: unseenEveryMs, run: unseenMessages.tell, logger }),
-      createJob({ name: 'end of growing messages', everyMs: growthEveryMs, run: growing.endOverdue, logger }),
-      createJob({ name: 'expire typing', everyMs: typingEveryMs, run: typing.endOverdue, logger }),
+      createJob({ name: 'end of growing messages', everyMs: sweepEveryMs, run: growing.endOverdue, logger }),
+      createJob({ name: 'expire typing', everyMs: sweepEveryMs, run: typing.endOverdue, logger }),
       createJob({
         name: 'reconcile conversations',
         everyMs: reconcileEveryMs,
