@@ -152,6 +152,20 @@ describe('results', () => {
     expect(seen.warned).toEqual([[{ reason: 'TypeError' }, expect.stringContaining('will retry')]])
   })
 
+  it('a result is recorded while the fault of another destination is handled, also if both came together', async () => {
+    const release = Promise.withResolvers<void>()
+    const { add } = newScene({ before: [stored()], apply: () => release.promise })
+    const bad = add(result({ status: 410 }))
+    const other = { deliveryId: 'dlv_2', claimed: { attemptNumber: 1, subscriptionId: 'sub_2' } }
+    expect(await add(result({ status: 200 }, other))).toBe(true)
+    expect(
+      await Promise.all(['dlv_3', 'dlv_4'].map((deliveryId) => add(result({ status: 200 }, { ...other, deliveryId })))),
+    ).toEqual([true, true])
+    expect(await Promise.race([bad, 'is handled'])).toBe('is handled')
+    release.resolve()
+    expect(await bad).toBe(true)
+  })
+
   it('a result that returns a delivery unsent ends its claim and wakes waiting workers', async () => {
     const { record, seen, attempts } = newScene()
     expect(await record([result('released'), result('released', { deliveryId: 'dlv_2' })])).toEqual([true, true])

@@ -144,7 +144,27 @@ export function createDeliveryResults(dependencies: {
       ? new Map<string, QueuedDelivery>()
       : byKey(await queue.find([...new Set(results.map(idOf))]), ({ deliveryId }) => deliveryId)
 
-  async function recordAll(results: AttemptResult[]): Promise<boolean[]> {
+  /** The last of what follows from recorded results, by destination. */
+  const following = new Map<string, Promise<void>>()
+
+  /**
+   * Handles what results say about their destinations, in order for each of them. A change of one destination
+   * waits for all cores, so it holds up neither the others nor the recording of results.
+   */
+  function follow(subscriptionId: string, settlements: ResultSettlement[], at: Date): Promise<void> {
+    const next = (following.get(subscriptionId) ?? Promise.resolve())
+      .catch(() => {})
+      .then(() => health.observe(settlements, at))
+      .then(() => applyFaults(settlements))
+      .finally(() => following.get(subscriptionId) === next && following.delete(subscriptionId))
+    following.set(subscriptionId, next)
+    next.catch(() => {})
+    return next
+  }
+
+  async function recordAll(
+    results: AttemptResult[],
+  ): Promise<{ counted: boolean; followed: Promise<void> | undefined }[]> {
     const found = await find(results.filter((result) => !isKnown(result)))
     const settlements = new Map<string, ResultSettlement & { claimId: string }>()
     const at = new Date(now())
@@ -169,8 +189,17 @@ export function createDeliveryResults(dependencies: {
       const { status, responseClass } = settlement.outcome
       metrics.attempts.inc({ status, response_class: responseClass })
     }
-    await health.observe(recorded, at)
-    await applyFaults(recorded)
+    const followed = new Map<string, Promise<void>>()
+    for (const [subscriptionId, theirs] of Map.groupBy(recorded, (each) => each.subscriptionId)) {
+      const done = follow(subscriptionId, theirs, at)
+      for (const { settlement } of theirs) followed.set(settlement.deliveryId, done)
+    }
+    return results.map(({ deliveryId }, index) => ({ counted: counted[index]!, followed: followed.get(deliveryId) }))
+  }
+
+  /** Returns whether a result was counted, once everything that follows from it is done. */
+  async function finished({ counted, followed }: { counted: boolean; followed?: Promise<void> | undefined }) {
+    await followed
     return counted
   }
 
@@ -183,11 +212,11 @@ export function createDeliveryResults(dependencies: {
   return {
     async record(results) {
       validateResults(results)
-      return recordAll(results)
+      return Promise.all((await recordAll(results)).map(finished))
     },
     async add(result) {
       validateResults([result])
-      return batcher.add(result)
+      return finished(await batcher.add(result))
     },
   }
 }

@@ -183,6 +183,32 @@ describe('the stream of a worker', () => {
     expect(await stream.ended).toBeUndefined()
   })
 
+  it('a worker that stops is not sent again what it returns, although its destination answers quickly', async () => {
+    const scene = await test.newScene()
+    const stream = await test.stream({ limit: 6, perDestination: 3 })
+    await Promise.all(Array.from({ length: 40 }, () => scene.send()))
+    await until('deliveries', () => stream.received().length > 0)
+    stream.answer(stream.received().slice(0, 1), 200, 1)
+    await until('more in advance', () => stream.received().length > 6)
+    stream.send({ room: { limit: 0, perDestination: 1 } })
+    await until('the end', () => stream.messages.some(({ drained }) => drained))
+    const last = stream.received().length
+    const unsent = stream.received().slice(1)
+    stream.send({
+      results: unsent.map(({ deliveryId, attemptId, claimId }) => ({
+        ...{ deliveryId, attemptId, claimId },
+        outcome: { case: 'released' as const, value: {} },
+      })),
+    })
+    await until('the returns', () => stream.recorded().length >= 1 + unsent.length)
+    const other = await test.stream({ core: test.cores[1]!, workerId: 'other', limit: 200 })
+    await until('all others', () => {
+      other.answer(other.received().slice(other.recorded().length), 200, 1)
+      return new Set(other.received().map(({ deliveryId }) => deliveryId)).size >= 39
+    })
+    expect(stream.received()).toHaveLength(last)
+  })
+
   it('a stream without a worker id or with an invalid room ends with an error', async () => {
     for (const bad of [{ workerId: '' }, { limit: 20_001 }, { perDestination: 0 }, { perDestination: 1_001 }]) {
       const stream = await test.stream(bad)

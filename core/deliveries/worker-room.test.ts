@@ -65,6 +65,15 @@ describe('the room of a worker', () => {
     expect(room.free('b', 5_000)).toBe(false)
   })
 
+  it('the room of a worker that stops has no place, not even in advance for a destination that answers quickly', () => {
+    const room = createWorkerRoom({ limit: 50, perDestination: 10 })
+    reserveAll(room, 'a')
+    room.free('a', 1)
+    room.resize({ limit: 0, perDestination: 1 })
+    expect([room.places(), room.placesFor('a'), room.placesFor('b')]).toEqual([0, 0, 0])
+    expect([room.reserve('a'), room.reserve('b')]).toEqual([false, false])
+  })
+
   it('the room of a worker can shrink below the places in use, and grow again', () => {
     const room = createWorkerRoom({ limit: 30, perDestination: 10 })
     const taken = reserveAll(room, 'a')

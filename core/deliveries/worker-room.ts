@@ -67,7 +67,8 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
    */
   const aheadOf = ({ ahead }: Usage) => ahead ?? (isQuick && extra < limit / 2 ? 1 : 0)
   const freeBase = () => Math.max(0, limit - base)
-  const freeExtra = () => aheadMaxInAll - extra
+  /** A worker that stops takes nothing in advance either. */
+  const freeExtra = () => (limit > 0 ? aheadMaxInAll - extra : 0)
 
   function has(destination: string) {
     const { base, extra } = usages.get(destination) ?? newUsage()

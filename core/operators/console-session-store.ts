@@ -34,6 +34,8 @@ export interface ConsoleSessionStore {
   claimRecheck(now: Date, until: Date): Promise<{ lease: Lease; session: ConsoleSession } | undefined>
   /** Changes a session. Throws `LeaseLost` if another core reads its claims. */
   updateSession(lease: Lease, change: Pick<ConsoleSession, 'displayName' | 'scopes' | 'provider'>): Promise<void>
+  /** Sets the time of the next check. */
+  postponeRecheck(lease: Lease, recheckAt: Date): Promise<void>
   /** Removes a session, unless another core reads its claims. */
   endSession(lease: Lease): Promise<void>
   insertAttempt(attempt: SignInAttempt): Promise<void>
@@ -116,6 +118,10 @@ export function createConsoleSessionStore({
 
     async updateSession(lease, change) {
       await leases.write(lease, { $set: change })
+    },
+
+    async postponeRecheck(lease, recheckAt) {
+      await leases.write(lease, { $set: { 'provider.recheckAt': recheckAt } })
     },
 
     endSession: (lease) => leases.remove(lease),

@@ -2,12 +2,13 @@ import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
+import { whileHeld } from '../mongodb/leases.ts'
 import { field, url, validate } from '../rules.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { ConsoleSessionStore } from './console-session-store.ts'
 import type { ConsoleSessions, SignedIn } from './console-sessions.ts'
 import type { IdentityProvider, SignInRequest } from './identity-provider.ts'
-import { linkLifetimeMs, newSecret, secretId, sessionLifetimeMs } from './model.ts'
+import { type ConsoleSession, linkLifetimeMs, newSecret, secretId, sessionLifetimeMs } from './model.ts'
 import type { Teams } from './teams.ts'
 
 export interface ProviderSignIn {
@@ -33,12 +34,16 @@ export interface ProviderSignIn {
 
 const callbackPath = '/console/session/callback'
 /**
- * Time in milliseconds after which claims are read again. A scope that the provider has revoked
- * stays effective for at most this time.
+ * Time in milliseconds after which claims are read again. A round of checks and a check in it take up to
+ * `leaseMs` each, so a scope that the provider has revoked stays effective for at most a minute.
  */
-const recheckMs = 60_000
-/** Time in milliseconds after which another core may retry a failed read of the claims. */
-const retryMs = 30_000
+const recheckMs = 30_000
+/** Time in milliseconds that a check may take. Afterwards another core may begin it again. */
+const leaseMs = 15_000
+/** Time in milliseconds after which a check is repeated that the provider did not answer. */
+const retryMs = 5_000
+/** Maximum number of checks that one core makes at once, so that slow answers delay no others. */
+const checksMax = 16
 /** Lifetime in milliseconds of a session whose claims cannot be read again. */
 const uncheckedLifetimeMs = 3_600_000
 
@@ -64,6 +69,30 @@ export function createProviderSignIn(dependencies: {
     sealed: secretBox.seal(refreshToken),
     recheckAt: new Date(now() + recheckMs),
   })
+
+  async function check(found: IdentityProvider, { lease, session }: Claimed): Promise<void> {
+    try {
+      await store.updateSession(lease, await currentClaims(found, session))
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code === ErrorCode.SERVICE_UNAVAILABLE) {
+        logger.warn({ reason: (error as Error).name }, 'check of an operator at the provider failed; will retry')
+        return store.postponeRecheck(lease, new Date(now() + retryMs))
+      }
+      await store.endSession(lease)
+    }
+    await wakeups.stateChanged(session.id)
+  }
+
+  /** Reads the claims of a session again. Throws a `ServiceError` if they no longer grant the session. */
+  async function currentClaims(found: IdentityProvider, { operator, workspaceId, provider: read }: ConsoleSession) {
+    if (!read || read.issuer !== found.issuer) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    const { refreshToken, mail, ...identity } = await found.refresh(operator, secretBox.open(read.sealed))
+    if (identity.workspaceId !== workspaceId || refreshToken === undefined)
+      throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+    const { displayName, scopes } = identity
+    await teams.keepProvided(workspaceId, { id: operator, name: displayName, mail })
+    return { displayName, scopes, provider: checkOf(found, refreshToken) }
+  }
 
   return {
     isEnabled: provider !== undefined,
@@ -111,32 +140,19 @@ export function createProviderSignIn(dependencies: {
     },
 
     async recheck() {
-      if (!provider) return
-      for (;;) {
-        const claimed = await store.claimRecheck(new Date(now()), new Date(now() + retryMs))
-        if (!claimed?.session.provider) return
-        const { lease, session } = claimed
-        const { id, operator, workspaceId } = session
-        const { sealed, issuer } = claimed.session.provider
-        try {
-          if (issuer !== provider.issuer) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-          const { refreshToken, mail, ...identity } = await provider.refresh(operator, secretBox.open(sealed))
-          const isSame = identity.workspaceId === workspaceId && refreshToken !== undefined
-          if (!isSame) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
-          const { displayName, scopes } = identity
-          const next = checkOf(provider, refreshToken)
-          await store.updateSession(lease, { displayName, scopes, provider: next })
-          await teams.keepProvided(workspaceId, { id: operator, name: displayName, mail })
-        } catch (error) {
-          const isOutage = !(error instanceof ServiceError) || error.code === ErrorCode.SERVICE_UNAVAILABLE
-          if (isOutage) {
-            logger.warn({ reason: (error as Error).name }, 'check of an operator at the provider failed; will retry')
-            continue
-          }
-          await store.endSession(lease)
-        }
-        await wakeups.stateChanged(id)
+      const running = new Set<Promise<void>>()
+      while (provider) {
+        const claimed = await store.claimRecheck(new Date(now()), new Date(now() + leaseMs))
+        if (!claimed) break
+        const checked: Promise<void> = whileHeld(check(provider, claimed))
+          .catch((error: Error) => logger.warn({ reason: error.name }, 'check of an operator failed; will retry'))
+          .finally(() => running.delete(checked))
+        running.add(checked)
+        if (running.size === checksMax) await Promise.race(running)
       }
+      await Promise.all(running)
     },
   }
 }
+
+type Claimed = NonNullable<Awaited<ReturnType<ConsoleSessionStore['claimRecheck']>>>

@@ -1,10 +1,10 @@
-import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { setTimeout as delay } from 'node:timers/promises'
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { AttemptResultSchema, type ClaimedDelivery, ClaimedDeliverySchema } from '#proto/lead/v1/delivery_pb.js'
 import type { CoreContext } from '../context.ts'
 import type { WorkerRoom } from '../deliveries/worker-room.ts'
-import { validate } from '../rules.ts'
 import { fromResult, toClaimed } from '../rpc/leads/attempt-messages.ts'
+import { validate } from '../rules.ts'
 
 export interface Room {
   limit?: number

@@ -14,12 +14,14 @@ export const knownAt = new Date(at - 1000)
  * stored before and after the write. `written` is the number of settlements that the write applies.
  */
 export function newScene(
-  { before = [], after = before, written, rows = [], isApplyFailing = false } = {} as {
+  { before = [], after = before, written, rows = [], isApplyFailing = false, apply = async () => {} } = {} as {
     before?: object[]
     after?: object[]
     written?: number
     rows?: string[]
     isApplyFailing?: boolean
+    /** Called while faults are handled. */
+    apply?: () => Promise<void>
   },
 ) {
   const seen = {
@@ -69,6 +71,7 @@ export function newScene(
     subscriptionDisabling: {
       async apply(faults) {
         seen.faults.push(...faults)
+        if (faults.length > 0) await apply()
         if (isApplyFailing) throw new TypeError('secret')
       },
     },
@@ -85,7 +88,7 @@ export function newScene(
     (await metrics.attempts.get()).values
       .filter(({ value }) => value > 0)
       .map(({ labels, value }) => `${labels.status} ${labels.response_class} ${value}`)
-  return { ...seen, seen, record: results.record, attempts }
+  return { ...seen, seen, record: results.record, add: results.add, attempts }
 }
 
 export function result(facts: AttemptFacts | 'released', more: Partial<AttemptResult> = {}): AttemptResult {

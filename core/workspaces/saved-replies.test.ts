@@ -39,6 +39,19 @@ describe('saved replies', () => {
     await expect(savedReplies.list('ws_unknown')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
   })
 
+  it('are at most 100 in a workspace, even if several are saved at once', async () => {
+    const { workspaceId } = await cores.newSite()
+    const save = (core: (typeof cores)['core'], index: number) =>
+      core.savedReplies.save(workspaceId, { shortcut: `r${index}`, body: 'text' })
+    await Promise.all(Array.from({ length: 99 }, (_, index) => save(cores.core, index)))
+    const more = await Promise.allSettled(
+      Array.from({ length: 6 }, (_, index) => save(cores.cores[index % 2]!, 100 + index)),
+    )
+    expect(more.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    expect(await cores.core.savedReplies.list(workspaceId)).toHaveLength(100)
+    await save(cores.other, 7)
+  })
+
   it('are gone when the deletion of their workspace has begun', async () => {
     const { workspaceId } = await cores.newSite()
     const { savedReplies, deletions } = cores.core

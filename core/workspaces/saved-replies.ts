@@ -43,11 +43,9 @@ export function createSavedReplies(store: SavedReplyStore, bodyMaxLength: number
     },
 
     async save(workspaceId, { shortcut, body }) {
-      const present = await find(workspaceId)
+      await find(workspaceId)
       validate(shortcutIssue(shortcut), field('/body', body, messageBody(bodyMaxLength)))
-      if (!Object.hasOwn(present, shortcut) && Object.keys(present).length >= maxReplies)
-        throw invalid('/shortcut', 'maxItems')
-      await store.set(workspaceId, shortcut, body)
+      if (!(await store.set(workspaceId, { shortcut, body }, maxReplies))) throw invalid('/shortcut', 'maxItems')
       return { shortcut, body }
     },
 

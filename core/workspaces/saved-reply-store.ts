@@ -4,7 +4,8 @@ import type { WorkspaceDocument } from './workspace-store.ts'
 export interface SavedReplyStore {
   /** Returns the replies of a workspace by shortcut; undefined if the workspace does not exist. */
   find(workspaceId: string): Promise<Record<string, string> | undefined>
-  set(workspaceId: string, shortcut: string, body: string): Promise<void>
+  /** Stores a reply. Returns false if the workspace has `max` other replies, or does not exist any more. */
+  set(workspaceId: string, reply: { shortcut: string; body: string }, max: number): Promise<boolean>
   remove(workspaceId: string, shortcut: string): Promise<void>
 }
 
@@ -17,8 +18,15 @@ export function createSavedReplyStore({ workspaces }: { workspaces: Collection<W
       return found ? (found.savedReplies ?? {}) : undefined
     },
 
-    async set(workspaceId, shortcut, body) {
-      await workspaces.updateOne(existing(workspaceId), { $set: { [`savedReplies.${shortcut}`]: body } })
+    async set(workspaceId, { shortcut, body }, max) {
+      const field = `savedReplies.${shortcut}`
+      const others = { $size: { $objectToArray: { $ifNull: ['$savedReplies', {}] } } }
+      const hasPlace = { $or: [{ [field]: { $exists: true } }, { $expr: { $lt: [others, max] } }] }
+      const { matchedCount } = await workspaces.updateOne(
+        { ...existing(workspaceId), ...hasPlace },
+        { $set: { [field]: body } },
+      )
+      return matchedCount > 0
     },
 
     async remove(workspaceId, shortcut) {

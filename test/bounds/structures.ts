@@ -64,6 +64,7 @@ export const structures: Record<string, Record<string, string>> = {
   'core/deliveries/delivery-dispatch.ts': { workers: 'open streams of workers' },
   'core/deliveries/due-destinations.ts': { pauses: 'destinations with a rate limit, until the pause ends' },
   'core/deliveries/delivery-holds.ts': { running: 'subscriptions' },
+  'core/deliveries/delivery-results.ts': { following: 'destinations that a result changes, until all cores know it' },
   'core/deliveries/delivery-sources.ts': { changed: 'LRU of maxRemembered' },
   'core/deliveries/worker-room.ts': {
     usages: 'rememberedMax destinations and the deliveries of a worker',

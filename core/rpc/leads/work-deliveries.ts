@@ -119,19 +119,19 @@ export async function* workDeliveries(
 
   async function record(results: AttemptResultMessage[]) {
     for (const result of results) makeRoom(result)
-    const states = await Promise.all(
-      results.map(async (message): Promise<ClaimState> => {
+    await Promise.all(
+      results.map(async (message) => {
         const { deliveryId, claimId } = message
         const result = fromResult(message)
-        return { deliveryId, claimId, held: result !== undefined && (await deliveryResults.add(result).catch(refuse)) }
+        const held = result !== undefined && (await deliveryResults.add(result).catch(refuse))
+        recorded.push({ deliveryId, claimId, held })
+        // Nothing waits for these answers, so they travel with the next deliveries.
+        answering ??= setTimeout(() => {
+          isAnswerDue = true
+          wake()
+        }, answerWithinMs)
       }),
     )
-    recorded.push(...states)
-    // Nothing waits for these answers, so they travel with the next deliveries.
-    answering ??= setTimeout(() => {
-      isAnswerDue = true
-      wake()
-    }, answerWithinMs)
   }
 
   function makeRoom(result: AttemptResultMessage) {
