@@ -55,7 +55,7 @@ describe('a visitor with a bad network', () => {
   })
 
   it('sees a message once if the response and the stream are lost', async () => {
-    const visit = await shop.visit('/lamp/fjord')
+    const visit = await shop.visit('/lamps')
     const { page, context } = visit
     await openChat(page)
     await write(page, 'before')

@@ -22,7 +22,7 @@ export function createAssertionSigner({ kid, secret }: IdentitySecret, siteKey: 
   const key = new TextEncoder().encode(secret)
   return ({ id, name, plan, orders }: Customer): Promise<string> => {
     const now = Math.floor(Date.now() / 1000)
-    return new SignJWT({ name, ctx: { plan, orders: orders.length } })
+    return new SignJWT({ name, ctx: { plan, orders } })
       .setProtectedHeader({ alg: 'HS256', typ: 'service-visitor-identity+jwt', kid })
       .setAudience(siteKey)
       .setSubject(id)

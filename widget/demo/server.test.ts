@@ -54,7 +54,7 @@ function visitor() {
 }
 
 describe('the demo shop', () => {
-  it.each(['/', '/lamps', '/lamps/table', '/lamp/fjord', '/account'])(
+  it.each(['/', '/lamps', '/account'])(
     'the demo shop serves %s with a strict content security policy and without the identity secret',
     async (path) => {
       const { status, headers, text } = await visitor()(path)
@@ -69,14 +69,10 @@ describe('the demo shop', () => {
     },
   )
 
-  it.each([
-    '/nothing',
-    '/lamp/nothing',
-    '/lamps/nothing',
-    '/lamp/fjord/more',
-    '//evil.example',
-    '/scripts/../server.ts',
-  ])('the demo shop answers 404 at %s', async (path) => expect((await visitor()(path)).status).toBe(404))
+  it.each(['/nothing', '/lamps/nothing', '//evil.example', '/scripts/../server.ts'])(
+    'the demo shop answers 404 at %s',
+    async (path) => expect((await visitor()(path)).status).toBe(404),
+  )
 
   it('the demo shop answers 413 to a sign-in form with an oversized body', async () => {
     expect((await visitor()('/account/sign-in', { customer: 'x'.repeat(9_000) })).status).toBe(413)

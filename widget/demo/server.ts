@@ -5,8 +5,7 @@ import { text } from 'node:stream/consumers'
 import { buildWidgetIfStale, widgetDist } from '../build.ts'
 import { findCustomer } from './customers.ts'
 import { createAssertionSigner, type IdentitySecret } from './identity-assertions.ts'
-import type { PageSettings } from './pages/page.ts'
-import { findPage } from './pages/pages.ts'
+import { findPage, type PageSettings } from './page.ts'
 import { createShopSessions } from './sessions.ts'
 
 interface DemoSiteOptions {

@@ -29,12 +29,10 @@ const views: View[] = [
   { name: 'demo-shop-phone-dark', viewport: phone, colorScheme: 'dark' },
   {
     name: 'demo-shop-workbench',
-    path: '/lamp/holm',
     viewport: wide,
     colorScheme: 'light',
     async arrange(page) {
       await page.getByRole('button', { name: 'Workbench' }).click()
-      await page.getByRole('tab', { name: 'Network' }).click()
       await page.getByRole('radio', { name: /^Offline/ }).check()
       await page.getByRole('textbox', { name: 'Your message' }).fill('Then I take one!')
       await page.keyboard.press('Enter')

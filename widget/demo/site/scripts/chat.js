@@ -1,4 +1,48 @@
-import { eventNames } from './event-names.js'
+/** @satisfies {Record<keyof import('../../../src/index.ts').WidgetEventMap, true>} */
+const names = {
+  'config.loaded': true,
+  'availability.changed': true,
+  'connection.changed': true,
+  'session.ready': true,
+  'session.identified': true,
+  'panel.opened': true,
+  'panel.closed': true,
+  'message.queued': true,
+  'offline.submitted': true,
+  'message.retrying': true,
+  'message.retry.exhausted': true,
+  'message.accepted': true,
+  'message.received': true,
+  'message.state.changed': true,
+  'message.redacted': true,
+  'messages.changed': true,
+  'unread.changed': true,
+  'typing.started': true,
+  'typing.stopped': true,
+  'agent.assigned': true,
+  'agent.unassigned': true,
+  'presence.changed': true,
+  'conversation.closed': true,
+  'conversation.reopened': true,
+  'rating.requested': true,
+  'rating.given': true,
+  'consent.changed': true,
+  'form.changed': true,
+  'navigation.requested': true,
+  'navigation.cancelled': true,
+  'screenshot.requested': true,
+  'screenshot.cancelled': true,
+  'requests.changed': true,
+  'session.expired': true,
+  'session.revoked': true,
+  'session.closed': true,
+  'visitor.banned': true,
+  'connection.disabled': true,
+  'replay.reset.required': true,
+  error: true,
+}
+/** Names of all events of the package. The compiler checks that none is missing. */
+const eventNames = /** @type {(keyof typeof names)[]} */ (Object.keys(names))
 
 /**
  * Maximum time that a sign-in waits for the chat. Afterwards, the next page identifies the visitor.

@@ -1,6 +1,5 @@
 import { startChat } from './chat.js'
 import { createEventLog } from './event-log.js'
-import { followLampKinds } from './lamp-kinds.js'
 import { createNetworkTrouble } from './network-trouble.js'
 import { startWorkbench } from './workbench.js'
 
@@ -18,4 +17,3 @@ window.fetch = trouble.fetch
 log.add('page', 'page loaded', { path: location.pathname })
 startChat({ signsIdentity: signsIdentity !== undefined, log })
 startWorkbench({ log, trouble })
-followLampKinds(() => log.add('page', 'page changed in place', { path: location.pathname, title: document.title }))
