@@ -68,6 +68,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
       drafts,
       agent: holder.agent,
       clock: systemClock,
+      random: Math.random,
     })
     const hasAlerts = signal(false)
     const listening = listeningLifecycle(pageLifecycle, hasAlerts, navigator.locks)

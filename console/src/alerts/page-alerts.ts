@@ -1,4 +1,5 @@
 import { effect, type ReadonlySignal, signal } from '@preact/signals'
+import { createChime } from '../../../browser/chime.ts'
 import type { Lifecycle, LifecycleSignal } from '../../../browser/platform.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import type { Router } from '../router.ts'
@@ -10,7 +11,7 @@ import { createTabFocus } from './tab-focus.ts'
 /** Creates the alerts of this page. Returns the alerts and a function that stops them. */
 export function createPageAlerts({ inbox, router, owner }: { inbox: Inbox; router: Router; owner: string }) {
   const focus = createTabFocus(navigator.locks, document, window)
-  let audio: AudioContext | undefined
+  const chime = createChime(0.18)
 
   function notify({ conversationId, title, text }: Alert) {
     const notification = new Notification(title, { body: text, tag: conversationId, icon: '/console/favicon.svg' })
@@ -29,11 +30,7 @@ export function createPageAlerts({ inbox, router, owner }: { inbox: Inbox; route
     messages: createAlertedMessages(() => indexedDB, owner, Date.now),
     focus,
     notify,
-    playSound() {
-      audio ??= new AudioContext()
-      if (audio.state === 'running') chime(audio)
-      else void audio.resume().then(() => chime(audio!))
-    },
+    playSound: chime.play,
     requestPermission: async () => (canNotify() ? Notification.requestPermission() : 'unsupported'),
     permission: () => (isSupported ? Notification.permission : 'denied'),
   })
@@ -50,7 +47,7 @@ export function createPageAlerts({ inbox, router, owner }: { inbox: Inbox; route
       stopRoute()
       alerts.stop()
       focus.stop()
-      void audio?.close()
+      chime.dispose()
     },
   }
 }
@@ -64,23 +61,6 @@ function canNotify(): boolean {
     return true
   } catch {
     return false
-  }
-}
-
-/** Plays two short tones. */
-function chime(audio: AudioContext) {
-  for (const [delay, frequency] of [
-    [0, 660],
-    [0.14, 880],
-  ] as const) {
-    const start = audio.currentTime + delay
-    const tone = new OscillatorNode(audio, { frequency })
-    const volume = new GainNode(audio, { gain: 0 })
-    volume.gain.setTargetAtTime(0.18, start, 0.01)
-    volume.gain.setTargetAtTime(0, start + 0.1, 0.04)
-    tone.connect(volume).connect(audio.destination)
-    tone.start(start)
-    tone.stop(start + 0.4)
   }
 }
 

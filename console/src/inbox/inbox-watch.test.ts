@@ -57,11 +57,11 @@ describe('watchInbox', () => {
       () => failing(Code.Unavailable),
       () => failing(Code.Unavailable),
     ])
-    await vi.advanceTimersByTimeAsync(499)
+    await vi.advanceTimersByTimeAsync(999)
     expect(inbox.attempts()).toBe(1)
     await vi.advanceTimersByTimeAsync(1)
     expect(inbox.attempts()).toBe(2)
-    await vi.advanceTimersByTimeAsync(1000)
+    await vi.advanceTimersByTimeAsync(2000)
     expect(inbox.attempts()).toBe(3)
     inbox.browserEvents.dispatchEvent(new Event('online'))
     await vi.advanceTimersByTimeAsync(0)
@@ -74,7 +74,7 @@ describe('watchInbox', () => {
     const inbox = watching([])
     await vi.advanceTimersByTimeAsync(silenceMs - 1)
     expect(inbox.states).toEqual(['connecting', 'live'])
-    await vi.advanceTimersByTimeAsync(1 + 500)
+    await vi.advanceTimersByTimeAsync(1 + 1000)
     expect(inbox.states).toEqual(['connecting', 'live', 'waiting', 'connecting', 'live'])
     inbox.stop()
   })

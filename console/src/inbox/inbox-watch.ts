@@ -1,5 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import type { ConversationChanged, GrownMessage, PresenceChanged } from '#proto/messaging/v1/messaging_pb.js'
+import { backoffDelay } from '../../../browser/backoff.ts'
 import { createPause } from '../../../browser/pause.ts'
 import { systemClock } from '../../../browser/platform.ts'
 import type { Api } from '../api.ts'
@@ -35,15 +36,15 @@ export interface WatchOptions {
  * s.
  */
 export const silenceMs = 40_000
-const firstPauseMs = 500
-const maxPauseMs = 20_000
+const pauses = { minMs: 500, maxMs: 20_000 }
 
 /**
  * Watches the inbox. Reconnects with exponential backoff and jitter. Returns a function that stops
  * watching.
  */
 export function watchInbox(options: WatchOptions): () => void {
-  const { messaging, onReady, onChanged, onGrew, onNotes, onPresence, onRemoved, onState, now, random, browserEvents } = options
+  const { messaging, onReady, onChanged, onGrew, onNotes, onPresence, onRemoved, onState, now, random, browserEvents } =
+    options
   const pause = createPause(systemClock)
   const stopped = new AbortController()
   let failures = 0
@@ -83,7 +84,7 @@ export function watchInbox(options: WatchOptions): () => void {
       )
       if (stopped.signal.aborted) return
       if (error && final.has(error.code)) return onState({ name: 'rejected' })
-      const pauseMs = Math.min(maxPauseMs, firstPauseMs * 2 ** failures) * (0.5 + random() / 2)
+      const pauseMs = backoffDelay(failures, pauses, random)
       failures += 1
       onState({ name: 'waiting', retryAt: now() + pauseMs })
       await pause.wait(pauseMs)

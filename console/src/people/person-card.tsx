@@ -1,11 +1,11 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { useState } from 'preact/hooks'
 import { type Erasure, ErasureState, type VisitorSchema } from '#proto/privacy/v1/privacy_pb.js'
+import { saveText } from '../../../browser/save-text.ts'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
 import { ActionDialog } from '../ui/dialog.tsx'
-import { download } from '../ui/download.ts'
 import { type Loaded, useLoad, usePolling } from '../ui/load.ts'
 import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Fact, Facts } from '../ui/page.tsx'
@@ -137,4 +137,4 @@ function Progress({ first }: { first: Erasure }) {
 }
 
 /** Saves the data as a file with one JSON object in each line. */
-const save = (lines: string[]) => download('personal-data.jsonl', 'application/x-ndjson', `${lines.join('\n')}\n`)
+const save = (lines: string[]) => saveText('personal-data.jsonl', 'application/x-ndjson', `${lines.join('\n')}\n`)

@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Report } from '#proto/messaging/v1/messaging_pb.js'
+import { saveText } from '../../../browser/save-text.ts'
 import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { Button } from '../ui/button.tsx'
-import { download } from '../ui/download.ts'
 import { SelectField, TextField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
 import { FailureNotice, Loading } from '../ui/notice.tsx'
@@ -52,7 +52,7 @@ export function ReportView() {
       actions={
         <Button
           disabled={!report}
-          onClick={() => report && download(`report-${report.firstDay}.csv`, 'text/csv', value.toCsv(report))}
+          onClick={() => report && saveText(`report-${report.firstDay}.csv`, 'text/csv', value.toCsv(report))}
         >
           Download CSV
         </Button>

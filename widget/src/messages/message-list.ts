@@ -1,12 +1,7 @@
 import { isEarlier, withPart } from '../../../browser/growing-text.ts'
+import { stateRank } from '../../../browser/message-state.ts'
 import type { DeliveryStatus, StoredMessage, WidgetMessage } from '../client/types.ts'
 import type { ServiceMessage } from '../transport/wire.ts'
-
-/**
- * Delivery states of a message at the service, in order. The states `pending` and `retrying` come
- * before them.
- */
-const progress: readonly DeliveryStatus[] = ['queued', 'sent', 'delivered', 'read']
 
 export type MessageList = ReturnType<typeof createMessageList>
 
@@ -131,9 +126,10 @@ function withFailures<Kind extends WidgetMessage>(after: Kind, before?: WidgetMe
  */
 function laterStatus(current: DeliveryStatus | undefined, reported: DeliveryStatus | undefined): DeliveryStatus {
   if (!current || !reported) return reported ?? current ?? 'queued'
-  const reached = progress.indexOf(current)
-  if (reported === 'failed') return reached >= progress.indexOf('delivered') ? current : reported
-  return progress.indexOf(reported) >= reached ? reported : current
+  // The states `pending` and `retrying` come before those of the service.
+  const reached = stateRank(current)
+  if (reported === 'failed') return reached >= stateRank('delivered') ? current : reported
+  return stateRank(reported) >= reached ? reported : current
 }
 
 function inOrder(messages: WidgetMessage[]): WidgetMessage[] {

@@ -37,7 +37,8 @@ function outboxWith(codes: Code[], storage = memory(), avatarUrl?: string) {
     },
     drafts,
     agent: () => ({ displayName: 'Ada', avatarUrl }),
-    clock: { setTimeout: (callback) => void queueMicrotask(callback), clearTimeout() {} },
+    clock: { setTimeout: (callback) => void queueMicrotask(callback), clearTimeout() {}, now: () => 0 },
+    random: () => 0,
   })
   return { outbox, calls, closed, drafts, storage }
 }

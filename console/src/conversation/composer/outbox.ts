@@ -1,6 +1,8 @@
 import { computed, signal } from '@preact/signals'
 import type { Conversation, Message } from '#proto/messaging/v1/messaging_pb.js'
-import type { Clock, TimerId } from '../../../../browser/platform.ts'
+import { backoffDelay } from '../../../../browser/backoff.ts'
+import { createPause, type Pause } from '../../../../browser/pause.ts'
+import type { Clock } from '../../../../browser/platform.ts'
 import type { Api } from '../../api.ts'
 import { describeFailure, type Failure } from '../../failures.ts'
 import { newOperationId } from '../../operations.ts'
@@ -22,8 +24,7 @@ export interface OutgoingMessage extends Unsent {
 export type Outbox = ReturnType<typeof createOutbox>
 
 const sendTimeoutMs = 15_000
-const firstPauseMs = 1_000
-const longestPauseMs = 15_000
+const pauseRange = { minMs: 1_000, maxMs: 15_000 }
 
 interface OutboxListener {
   /** Called with each stored message. */
@@ -36,7 +37,8 @@ interface OutboxDeps {
   messaging: Pick<Api['messaging'], 'sendAgentMessage' | 'closeConversation'>
   drafts: Drafts
   agent: () => ShownAgent
-  clock: Pick<Clock, 'setTimeout' | 'clearTimeout'>
+  clock: Clock
+  random: () => number
 }
 
 /**
@@ -44,7 +46,7 @@ interface OutboxDeps {
  * confirmed or discarded, even after a reload. So the service stores the reply only once. A
  * conversation's replies are sent one at a time, in the order in which they were written.
  */
-export function createOutbox({ messaging, drafts, agent, clock }: OutboxDeps) {
+export function createOutbox({ messaging, drafts, agent, clock, random }: OutboxDeps) {
   const lists = signal<ReadonlyMap<string, readonly OutgoingMessage[]>>(
     new Map(
       drafts
@@ -52,8 +54,8 @@ export function createOutbox({ messaging, drafts, agent, clock }: OutboxDeps) {
         .map((id) => [id, drafts.unsent(id).map((unsent) => ({ ...unsent, state: 'waiting' as const }))]),
     ),
   )
-  const sending = new Set<string>()
-  const pauses = new Map<string, { end: () => void; timer: TimerId }>()
+  /** Pauses of the conversations whose replies are being sent. */
+  const pauses = new Map<string, Pause>()
   const listeners = new Map<string, OutboxListener>()
   let stopped = false
 
@@ -88,8 +90,9 @@ export function createOutbox({ messaging, drafts, agent, clock }: OutboxDeps) {
     )
 
   async function sendAll(conversationId: string) {
-    if (sending.has(conversationId)) return
-    sending.add(conversationId)
+    if (pauses.has(conversationId)) return
+    const pause = createPause(clock)
+    pauses.set(conversationId, pause)
     for (let failures = 0; !stopped; ) {
       const message = listOf(conversationId).find(({ state }) => state !== 'failed')
       if (!message) break
@@ -100,10 +103,10 @@ export function createOutbox({ messaging, drafts, agent, clock }: OutboxDeps) {
       else if (!isTemporary(failure)) change(conversationId, message, { state: 'failed', failure })
       else {
         change(conversationId, message, { state: 'waiting', failure })
-        await pause(conversationId, Math.min(firstPauseMs * 2 ** (failures - 1), longestPauseMs))
+        await pause.wait(backoffDelay(failures - 1, pauseRange, random))
       }
     }
-    sending.delete(conversationId)
+    pauses.delete(conversationId)
   }
 
   async function transmit(conversationId: string, outgoing: OutgoingMessage) {
@@ -126,23 +129,8 @@ export function createOutbox({ messaging, drafts, agent, clock }: OutboxDeps) {
     }
   }
 
-  function pause(conversationId: string, ms: number): Promise<void> {
-    if (stopped) return Promise.resolve()
-    return new Promise((resolve) => {
-      const end = () => {
-        pauses.delete(conversationId)
-        resolve()
-      }
-      pauses.set(conversationId, { end, timer: clock.setTimeout(end, ms) })
-    })
-  }
-
   function endPauses(conversationIds: Iterable<string>) {
-    for (const conversationId of [...conversationIds]) {
-      const current = pauses.get(conversationId)
-      clock.clearTimeout(current?.timer)
-      current?.end()
-    }
+    for (const conversationId of [...conversationIds]) pauses.get(conversationId)?.end()
   }
 
   return {

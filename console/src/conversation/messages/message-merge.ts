@@ -1,15 +1,8 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
 import { isEarlier } from '../../../../browser/growing-text.ts'
+import { stateRank } from '../../../../browser/message-state.ts'
 import { isTeam } from '../../../../browser/team.ts'
-
-const order = ['queued', 'sent', 'delivered', 'read']
-
-/**
- * Returns the place of a message's state in the order `queued`, `sent`, `delivered`, `read`. A
- * message never returns to an earlier state.
- */
-export const stateRank = (state: string) => order.indexOf(state)
 
 /**
  * Merges two lists of messages without duplicates, sorted by sequence number. Each message keeps

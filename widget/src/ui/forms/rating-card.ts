@@ -1,10 +1,11 @@
+import { saveText } from '../../../../browser/save-text.ts'
 import { useOneLine } from '../../../../contract/line-ends.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import { element, icon, setAttributes } from '../elements/elements.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import ratingCss from './rating.css?inline'
-import { saveText, transcriptOf } from './transcript.ts'
+import { transcriptOf } from './transcript.ts'
 
 /** Styles of the rating. */
 export const ratingStyles: string = ratingCss
@@ -109,7 +110,8 @@ export function createRatingCard({ client, texts, dates, announce }: RatingCardD
     transcript.textContent = texts.transcriptSaving
     problem.textContent = ''
     try {
-      saveText('chat.txt', await transcriptOf(client, texts, dates))
+      // The byte order mark at the start makes editors read the file as UTF-8.
+      saveText('chat.txt', 'text/plain;charset=utf-8', '\ufeff', await transcriptOf(client, texts, dates))
     } catch {
       problem.textContent = texts.transcriptFailed
     }

@@ -24,13 +24,3 @@ export async function transcriptOf(client: HistoryClient, texts: WidgetTexts, da
 function said({ author, body, redactedAt }: WidgetMessage, texts: WidgetTexts): string {
   return `${authorName(author, texts)}: ${redactedAt ? texts.withdrawn : body.replaceAll('\n', '\n    ')}`
 }
-
-/** Saves a text as a file. The byte order mark at the start makes editors read it as UTF-8. */
-export function saveText(name: string, text: string) {
-  const url = URL.createObjectURL(new Blob(['\ufeff', text], { type: 'text/plain;charset=utf-8' }))
-  const link = document.createElement('a')
-  link.href = url
-  link.download = name
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(url), 60_000)
-}
