@@ -16,9 +16,9 @@ import {
   publicIdOf,
   type Role,
   type SignInLink,
-  scopesOfRole,
   secretId,
 } from './model.ts'
+import { scopesOfRole } from './roles.ts'
 import type { TeamStore } from './team-store.ts'
 import { activeOwners, isActive, requireFreeMail, type Teams } from './teams.ts'
 

@@ -15,10 +15,10 @@ import {
   newSecret,
   type SignedInOperator,
   type SignInLink,
-  scopesOfRole,
   secretId,
   sessionLifetimeMs,
 } from './model.ts'
+import { scopesOfRole } from './roles.ts'
 import { activeOwners, isActive, type Teams } from './teams.ts'
 
 export type SignInCredential = { linkSecret: string } | { workspaceSession: string }

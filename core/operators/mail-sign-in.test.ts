@@ -8,7 +8,7 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { startTestCores, type TestCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
-import { scopesOfRole } from './model.ts'
+import { scopesOfRole } from './roles.ts'
 
 const database = testDatabase()
 /** Accepted mails, as the SMTP server received them. */

@@ -1,5 +1,4 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 
 /** An operator's account in a workspace. */
 export interface Member {
@@ -24,14 +23,6 @@ export interface Team {
 }
 
 export type Role = 'owner' | 'operator' | 'viewer'
-
-const ownersScopes = ['workspaces:write', 'subscriptions:write', 'visitors:export', 'visitors:erase', 'messages:redact']
-
-export const scopesOfRole: Record<Role, string[]> = {
-  owner: [...operatorScopes],
-  operator: [...operatorScopes].filter((scope) => !ownersScopes.includes(scope)),
-  viewer: [...operatorScopes].filter((scope) => scope.endsWith(':read')),
-}
 
 /** A public key of an account (WebAuthn). */
 export interface Passkey {
