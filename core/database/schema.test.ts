@@ -74,18 +74,21 @@ describe('a migration', () => {
     ])
   })
 
-  itLong('contracts no database unasked: not an empty one, one half migrated, or one that four processes migrate', async () => {
-    await migrate(db, { all })
-    expect(await pendingOf()).toEqual([2])
-    await (await open(true)).close()
-    expect(await pendingOf()).toEqual([2])
-    await db.dropDatabase()
-    await db.createCollection('wakeups')
-    await db.collection<{ _id: number }>('migrations').insertOne({ _id: 1 })
-    await Promise.all(Array.from({ length: 4 }, () => migrate(db, { all })))
-    expect(await pendingOf()).toEqual([2])
-    expect((await migrate(db, { all, contract: true })).toContract).toEqual([])
-  })
+  itLong(
+    'contracts no database unasked: not an empty one, one half migrated, or one that four processes migrate',
+    async () => {
+      await migrate(db, { all })
+      expect(await pendingOf()).toEqual([2])
+      await (await open(true)).close()
+      expect(await pendingOf()).toEqual([2])
+      await db.dropDatabase()
+      await db.createCollection('wakeups')
+      await db.collection<{ _id: number }>('migrations').insertOne({ _id: 1 })
+      await Promise.all(Array.from({ length: 4 }, () => migrate(db, { all })))
+      expect(await pendingOf()).toEqual([2])
+      expect((await migrate(db, { all, contract: true })).toContract).toEqual([])
+    },
+  )
 
   itLong('runs once when four processes start it at the same time', async () => {
     await Promise.all(Array.from({ length: 4 }, () => migrate(db, { all })))

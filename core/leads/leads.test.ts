@@ -159,7 +159,6 @@ describe('a conversation with a form and no message', () => {
       noted() {},
       grew() {},
       removed() {},
-      grew() {},
       ready() {},
     })
     await Promise.all([...cores.cores, ...cores.cores].map((core) => core.leads.submitForm(submission)))

@@ -24,7 +24,7 @@ async function signedIn(...operators: string[]) {
   const session = { workspaceId: cores.workspaceId, scopes: [], createdAt: new Date(), expiresAt: new Date(9e12) }
   await database.collections.consoleSessions.insertMany(
     operators.map((operator, index) => ({
-      ...{ _id: operator, operator, displayName: operator, ...session },
+      ...{ _id: operator, operator, displayName: operator, method: 'provider' as const, ...session },
       provider: { issuer, sealed: secretBox.seal('token'), recheckAt: new Date(index) },
     })),
   )
