@@ -128,6 +128,9 @@ describe('rate limits without a working Redis', () => {
   test('use the local buckets if Redis is unreachable, and log one warning', async () => {
     const gateway = await startTestGateway({ env: { RATE_LIMIT_REDIS_URL: urlOf(await freePort()) } })
     expect(accepted(await sends([gateway], 12))).toBe(10)
+    // The gateway asks Redis again, which fails again.
+    gateway.clock.advance(60_000)
+    expect(accepted(await sends([gateway], 1))).toBe(1)
     expect(gateway.lines.filter((line) => line.includes('using local limits'))).toHaveLength(1)
     expect(gateway.lines.join('')).not.toContain('hush')
   })
