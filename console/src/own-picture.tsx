@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { initialsOf } from '../../browser/initials.ts'
+import { initialsOf } from '../../browser/chat/initials.ts'
 import { useConsole } from './console-context.ts'
 import { Picture } from './ui/avatar.tsx'
 import { Dialog } from './ui/dialog.tsx'

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { isComposing } from '../../browser/composing.ts'
+import { isComposing } from '../../browser/chat/composing.ts'
 
 export type Shortcuts = ReturnType<typeof createShortcuts>
 

@@ -1,5 +1,5 @@
 import { effect, type ReadonlySignal, signal } from '@preact/signals'
-import { createChime } from '../../../browser/chime.ts'
+import { createChime } from '../../../browser/chat/chime.ts'
 import type { Lifecycle, LifecycleSignal } from '../../../browser/platform.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import type { Router } from '../router.ts'

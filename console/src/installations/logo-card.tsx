@@ -1,4 +1,4 @@
-import { initialOf } from '../../../browser/initials.ts'
+import { initialOf } from '../../../browser/chat/initials.ts'
 import { useConsole } from '../console-context.ts'
 import { storedPath } from '../ui/avatar.tsx'
 import { Card } from '../ui/page.tsx'

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { useState } from 'preact/hooks'
 import { type Erasure, ErasureState, type VisitorSchema } from '#proto/privacy/v1/privacy_pb.js'
-import { saveText } from '../../../browser/save-text.ts'
+import { saveText } from '../../../browser/chat/save-text.ts'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'

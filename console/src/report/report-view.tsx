@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Report } from '#proto/messaging/v1/messaging_pb.js'
-import { saveText } from '../../../browser/save-text.ts'
+import { saveText } from '../../../browser/chat/save-text.ts'
 import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { Button } from '../ui/button.tsx'

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { type Invitation, type Operator, OperatorRole, type Session } from '#proto/operator/v1/operator_pb.js'
-import { initialsOf } from '../../../browser/initials.ts'
+import { initialsOf } from '../../../browser/chat/initials.ts'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Picture } from '../ui/avatar.tsx'

@@ -1,5 +1,5 @@
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
-import { initialsOf } from '../../../browser/initials.ts'
+import { initialsOf } from '../../../browser/chat/initials.ts'
 import { WIDGET_PREFIX } from '../../../contract/public-api.ts'
 import { Icon } from './icon.tsx'
 

@@ -1,5 +1,5 @@
+import { stateRank } from '../../../browser/chat/message-state.ts'
 import { isEarlier, withPart } from '../../../browser/growing-text.ts'
-import { stateRank } from '../../../browser/message-state.ts'
 import type { DeliveryStatus, StoredMessage, WidgetMessage } from '../client/types.ts'
 import type { ServiceMessage } from '../transport/wire.ts'
 

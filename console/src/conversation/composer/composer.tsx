@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { isComposing } from '../../../../browser/composing.ts'
+import { isComposing } from '../../../../browser/chat/composing.ts'
 import { useConsole } from '../../console-context.ts'
 import { newOperationId } from '../../operations.ts'
 import { useAction } from '../../ui/action.ts'

@@ -1,6 +1,6 @@
 import type { ConversationContact } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type Session } from '#proto/session/v1/session_pb.js'
-import { safeHref } from '../../../../browser/linkify.ts'
+import { safeHref } from '../../../../browser/chat/linkify.ts'
 import { useConsole } from '../../console-context.ts'
 import { pathOf } from '../../router.ts'
 import { useAction } from '../../ui/action.ts'

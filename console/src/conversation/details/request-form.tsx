@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { isComposing } from '../../../../browser/composing.ts'
+import { isComposing } from '../../../../browser/chat/composing.ts'
 import { useAction } from '../../ui/action.ts'
 import { Button } from '../../ui/button.tsx'
 import { TextField } from '../../ui/field.tsx'

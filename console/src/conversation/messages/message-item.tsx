@@ -82,9 +82,11 @@ export function OutgoingItem({ message, thread, addToReply }: OutgoingItemProps)
 
   return (
     <li class={`message agent outgoing ${state}`}>
-      <div class="bubble" dir="auto">
-        <MessageText text={message.body} />
-      </div>
+      {!isSent && (
+        <div class="bubble" dir="auto">
+          <MessageText text={message.body} />
+        </div>
+      )}
       {state === 'sending' ? (
         <div class="message-foot">Sending…</div>
       ) : (

@@ -1,7 +1,7 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
+import { stateRank } from '../../../../browser/chat/message-state.ts'
 import { isEarlier } from '../../../../browser/growing-text.ts'
-import { stateRank } from '../../../../browser/message-state.ts'
 import { isTeam } from '../../../../browser/team.ts'
 
 /**

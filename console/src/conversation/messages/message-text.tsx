@@ -1,4 +1,4 @@
-import { linkify } from '../../../../browser/linkify.ts'
+import { linkify } from '../../../../browser/chat/linkify.ts'
 
 /** Shows plain text with links. The links send no referrer. */
 export function MessageText({ text }: { text: string }) {

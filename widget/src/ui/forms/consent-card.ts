@@ -1,4 +1,4 @@
-import { safeHref } from '../../../../browser/linkify.ts'
+import { safeHref } from '../../../../browser/chat/linkify.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import type { ConsentKeeper } from '../../features/consent.ts'
 import { element, setAttributes } from '../elements/elements.ts'

@@ -1,4 +1,4 @@
-import { saveText } from '../../../../browser/save-text.ts'
+import { saveText } from '../../../../browser/chat/save-text.ts'
 import { useOneLine } from '../../../../contract/line-ends.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import { element, icon, setAttributes } from '../elements/elements.ts'

@@ -1,4 +1,4 @@
-import { initialOf } from '../../../../browser/initials.ts'
+import { initialOf } from '../../../../browser/chat/initials.ts'
 import { isTeam } from '../../../../browser/team.ts'
 import type { WidgetMessage } from '../../client/types.ts'
 import { element, icon } from '../elements/elements.ts'

@@ -1,5 +1,5 @@
-import { initialsOf } from '../../../../browser/initials.ts'
-import { linkify } from '../../../../browser/linkify.ts'
+import { initialsOf } from '../../../../browser/chat/initials.ts'
+import { linkify } from '../../../../browser/chat/linkify.ts'
 import { isTeam } from '../../../../browser/team.ts'
 import type { MessageAuthor, WidgetMessage } from '../../client/types.ts'
 import { element, icon } from '../elements/elements.ts'

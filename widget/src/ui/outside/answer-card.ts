@@ -1,4 +1,4 @@
-import { initialsOf } from '../../../../browser/initials.ts'
+import { initialsOf } from '../../../../browser/chat/initials.ts'
 import type { KeyValueStorage } from '../../../../browser/storage.ts'
 import type { StoredMessage } from '../../client/types.ts'
 import { element, icon } from '../elements/elements.ts'

@@ -1,4 +1,4 @@
-import { createChime } from '../../../../browser/chime.ts'
+import { createChime } from '../../../../browser/chat/chime.ts'
 import type { KeyValueStorage } from '../../../../browser/storage.ts'
 import { sessionRecordKey } from '../../session/session-record.ts'
 

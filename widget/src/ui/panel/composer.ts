@@ -1,4 +1,4 @@
-import { isComposing } from '../../../../browser/composing.ts'
+import { isComposing } from '../../../../browser/chat/composing.ts'
 import { element, icon } from '../elements/elements.ts'
 import { sendIcon, stopIcon } from '../elements/icons.ts'
 import type { WidgetTexts } from '../languages/en.ts'

@@ -1,4 +1,4 @@
-import { initialOf, initialsOf } from '../../../../browser/initials.ts'
+import { initialOf, initialsOf } from '../../../../browser/chat/initials.ts'
 import type { ConnectionState, MessageAuthor, WidgetConfig } from '../../client/types.ts'
 import { element, icon, setAttributes } from '../elements/elements.ts'
 import { closeIcon } from '../elements/icons.ts'

@@ -1,4 +1,4 @@
-import { isComposing } from '../../../../browser/composing.ts'
+import { isComposing } from '../../../../browser/chat/composing.ts'
 import { useLineFeeds } from '../../../../contract/line-ends.ts'
 
 /** Kinds of events without a handler attribute, from which a browser's own list is made. */

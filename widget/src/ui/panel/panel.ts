@@ -1,4 +1,4 @@
-import { isComposing } from '../../../../browser/composing.ts'
+import { isComposing } from '../../../../browser/chat/composing.ts'
 import { pageLifecycle } from '../../../../browser/page-lifecycle.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import { toWidgetError } from '../../client/errors.ts'

@@ -1,7 +1,7 @@
 import { domainToASCII } from 'node:url'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { runs } from '../test/support/is-long.ts'
+import { runs } from '../../test/support/is-long.ts'
 import { linkify, safeHref } from './linkify.ts'
 
 const links = (text: string) => linkify(text).flatMap(({ href }) => href ?? [])
