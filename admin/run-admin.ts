@@ -16,7 +16,7 @@ import { hooks } from './commands/hooks.ts'
 import { subscriptions } from './commands/subscriptions.ts'
 import { suppressions } from './commands/suppressions.ts'
 import { visitors } from './commands/visitors.ts'
-import { connections, identitySecrets, installations, workspaces } from './commands/workspaces.ts'
+import { connections, identitySecrets, installations, tokens, workspaces } from './commands/workspaces.ts'
 import { readAdminConfig } from './config.ts'
 import { createKeyedTransport, UnknownOutcomeError } from './keyed-transport.ts'
 import { localSecret } from './listen/local-secret.ts'
@@ -35,6 +35,7 @@ const groups = {
   conversations,
   deliveries,
   events,
+  tokens,
   visitors,
   suppressions,
   'console-link': consoleLink,

@@ -225,6 +225,7 @@ export function createCoreContext({
     usualAnswer: createUsualAnswer({ store: stores.reports, logger, now }),
     pictures: createPictures({ store: stores.pictures, publicUrl: config.PUBLIC_URL, now }),
     access: createAccess(keyring, now, {
+      tokens: workspaces.tokens,
       workspaceSessions: workspaces.workspaceSessions,
       consoleCallers: operators.consoleSessions,
     }),

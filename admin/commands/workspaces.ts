@@ -1,7 +1,8 @@
 import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
 import { command, type Group } from '../command.ts'
-import { oneOf } from '../usage.ts'
+import { oneOf, UsageError } from '../usage.ts'
 import { deletion } from './deletion.ts'
+import { pageFlags } from './destination-flags.ts'
 import { installationPolicies } from './installation-policies.ts'
 import { retention } from './retention.ts'
 import { workspace } from './workspace-flag.ts'
@@ -57,6 +58,27 @@ export const workspaces: Group = {
     summary: 'Undo the deletion of a workspace, for about two minutes until the removal begins',
     flags: { workspace: { ...workspace, description: 'the workspace’s id' } },
     run: ({ workspaces }, { workspace }) => workspaces.restoreWorkspace({ workspaceId: workspace }),
+  }),
+}
+
+export const tokens: Group = {
+  list: command({
+    summary: 'List tokens, the last used or revoked first, without their secrets',
+    flags: { workspace: { type: 'string', description: 'only tokens of this workspace' }, ...pageFlags },
+    run: ({ workspaces }, { workspace: workspaceId, limit, page = '' }) =>
+      workspaces.listTokens({ workspaceId, limit: limit === undefined ? undefined : Number(limit), pageToken: page }),
+  }),
+  revoke: command({
+    summary: 'Revoke a token for good, with the links and sessions of the console that it made',
+    flags: {
+      token: { type: 'string', required: true, description: 'the token’s id, tok_…', field: 'tokenId' },
+      yes: { type: 'boolean', description: 'required, because it cannot be undone' },
+    },
+    async run({ workspaces }, { token, yes = false }) {
+      if (!yes) throw new UsageError('a revocation cannot be undone; confirm with --yes')
+      await workspaces.revokeToken({ tokenId: token })
+      return { revoked: true }
+    },
   }),
 }
 

@@ -52,6 +52,7 @@ export function collectionsOf(db: Db): Collections {
     feedEntries: db.collection('feedEntries'),
     pictures: db.collection('pictures'),
     policyChanges: db.collection('policyChanges'),
+    tokens: db.collection('tokens'),
     migrations: db.collection('migrations'),
   }
 }

@@ -44,6 +44,7 @@ import { createEpochStore } from '../streams/epoch-store.ts'
 import { createWakeupStore, type Nudge } from '../wakeups/wakeup-store.ts'
 import { createPolicyChangeStore } from '../workspaces/policy-change-store.ts'
 import { createSavedReplyStore } from '../workspaces/saved-reply-store.ts'
+import { createTokenStore } from '../workspaces/token-store.ts'
 import { createWorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { Database } from './database.ts'
 
@@ -98,6 +99,7 @@ export function createStores({ collections, screenshots, history }: Database, nu
     nonces: createNonceStore(collections),
     pictures: createPictureStore(collections),
     policyChanges: createPolicyChangeStore(collections),
+    tokens: createTokenStore(collections),
     operatorPresence: createOperatorPresenceStore(collections),
     removals: createRemovalStore(collections),
     reports: createReportStore(collections),

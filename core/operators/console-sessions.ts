@@ -5,7 +5,8 @@ import { ServiceError } from '../errors.ts'
 import { field, line, validate } from '../rules.ts'
 import { createLiveCache } from '../wakeups/live-cache.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
-import type { Caller, ConsoleCallers } from '../workspaces/access.ts'
+import { type Caller, type ConsoleCallers, tokenIdOf } from '../workspaces/access.ts'
+import type { Tokens } from '../workspaces/tokens.ts'
 import { operatorScopes, type WorkspaceSessions } from '../workspaces/workspace-sessions.ts'
 import type { ConsoleSessionStore } from './console-session-store.ts'
 import {
@@ -78,11 +79,12 @@ export function createConsoleSessions(dependencies: {
   teams: Teams
   hasWorkspace: (workspaceId: string) => Promise<boolean>
   workspaceSessions: WorkspaceSessions
+  tokens: Pick<Tokens, 'requireLive' | 'noteUse'>
   wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
   bus: Bus
   now: () => number
 }): ConsoleSessions {
-  const { store, teams, hasWorkspace, workspaceSessions, wakeups, bus, now } = dependencies
+  const { store, teams, hasWorkspace, workspaceSessions, tokens, wakeups, bus, now } = dependencies
   const sessions = createLiveCache({
     bus,
     isCurrent: wakeups.isCurrent,
@@ -93,6 +95,7 @@ export function createConsoleSessions(dependencies: {
   async function activeSession(id: string): Promise<ConsoleSession> {
     const session = await sessions.get(id)
     if (!session || session.expiresAt.getTime() <= now()) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    if (session.tokenId) await tokens.requireLive(session.tokenId)
     return session.account ? ofAccount(session) : session
   }
 
@@ -111,6 +114,7 @@ export function createConsoleSessions(dependencies: {
   async function findLink(secret: string): Promise<SignInLink> {
     const link = await store.findLink(secretId(secret), new Date(now()))
     if (!link) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    if (link.tokenId) await tokens.requireLive(link.tokenId)
     return link
   }
 
@@ -174,6 +178,7 @@ export function createConsoleSessions(dependencies: {
         operator,
         scopes: granted,
         expiresAt,
+        tokenId: caller.tokenId,
         ...(isLimited && { sessionEndsBy: new Date(caller.expiresAt) }),
       })
       return { secret, expiresAt }
@@ -186,16 +191,19 @@ export function createConsoleSessions(dependencies: {
         requireName(name)
         const session = await workspaceSessions.verify(credential.workspaceSession)
         const { workspaceId, subject: operator, scopes } = session
+        const tokenId = tokenIdOf(credential.workspaceSession)
+        await tokens.requireLive(tokenId)
+        tokens.noteUse({ tokenId, subject: operator, workspaceId, expiresAt: new Date(session.expiresAt) })
         const expiresAt = lifetime(sessionLifetimeMs, session.expiresAt)
-        const given = { workspaceId, operator, displayName: name, scopes: [...scopes], expiresAt }
+        const given = { workspaceId, operator, displayName: name, scopes: [...scopes], tokenId, expiresAt }
         return begin({ ...given, method: 'token' }, replacedId)
       }
       const found = await findLink(credential.linkSecret)
       if (found.account) return beginOf(await enterAccount(credential.linkSecret, found, name), replacedSecret)
       requireName(name)
-      const { workspaceId, operator, scopes, sessionEndsBy } = await takeLink(credential.linkSecret)
+      const { workspaceId, operator, scopes, tokenId, sessionEndsBy } = await takeLink(credential.linkSecret)
       const expiresAt = lifetime(sessionLifetimeMs, sessionEndsBy?.getTime())
-      return begin({ workspaceId, operator, displayName: name, scopes, expiresAt, method: 'link' }, replacedId)
+      return begin({ workspaceId, operator, displayName: name, scopes, tokenId, expiresAt, method: 'link' }, replacedId)
     },
 
     findLink,
@@ -234,9 +242,9 @@ export function createConsoleSessions(dependencies: {
     signOut: (secret) => end(secretId(secret)),
 
     async callerOf(secret) {
-      const { id, operator, workspaceId, scopes, expiresAt, account = false } = await find(secret)
+      const { id, tokenId, operator, workspaceId, scopes, expiresAt, account = false } = await find(secret)
       return {
-        tokenId: id,
+        tokenId: tokenId || id,
         subject: operator,
         workspaceId,
         consoleSession: { id, account },

@@ -56,6 +56,8 @@ export interface ConsoleSession {
   method: 'link' | 'invitation' | 'mail' | 'passkey' | 'provider' | 'token'
   /** Whether it is valid only while the account is active, with the account's name and role. */
   account?: true
+  /** Token that made the link, or with which the operator signed in. If it is revoked, the session ends. */
+  tokenId?: string
   /** Set for sessions that began at an OpenID Connect provider. */
   provider?: ProviderCheck
 }
@@ -96,6 +98,8 @@ export interface SignInLink {
   operator: string
   scopes: string[]
   expiresAt: Date
+  /** Token that made the link. If it is revoked, the link is refused. */
+  tokenId?: string
   /** Latest end of a session that the link creates. */
   sessionEndsBy?: Date
   /** Set for a link that signs in the account `operator`. Such a link has no scopes. */

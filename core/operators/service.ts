@@ -26,7 +26,7 @@ export function createOperatorService(
     teams: teamStore,
   }: { workspaces: WorkspaceStore; consoleSessions: ConsoleSessionStore; teams: TeamStore },
   { wakeups }: WakeupService,
-  { workspaceSessions }: WorkspaceService,
+  { workspaceSessions, tokens }: WorkspaceService,
   mailer: Mailer,
 ) {
   const teams = createTeams({ store: teamStore, wakeups, bus, now })
@@ -35,6 +35,7 @@ export function createOperatorService(
     teams,
     hasWorkspace: async (workspaceId) => (await workspaces.findWorkspace(workspaceId)) !== undefined,
     workspaceSessions,
+    tokens,
     wakeups,
     bus,
     now,

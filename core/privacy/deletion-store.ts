@@ -25,7 +25,7 @@ export function createDeletionStore(
 ) {
   const { workspaces, connections, installations, leadSubscriptions, suppressions, policyChanges } = collections
   const { sessions, conversations, erasures, visitors, consoleSessions, signInLinks, feedEntries } = collections
-  const { pictures, teams, passkeys, data } = collections
+  const { pictures, tokens, teams, passkeys, data } = collections
 
   /**
    * Returns the objects that the deletion marks and removes, by collection, and the fields that the mark
@@ -79,7 +79,7 @@ export function createDeletionStore(
   /** Returns the parts of a workspace other than its conversations and objects. */
   function partsOfWorkspace(workspaceId: string): Part[] {
     const signIns = [consoleSessions, signInLinks, teams, passkeys]
-    const rest = [suppressions, policyChanges, erasures, visitors, ...signIns, feedEntries, pictures]
+    const rest = [suppressions, policyChanges, erasures, visitors, ...signIns, feedEntries, pictures, tokens]
     return [
       data.deliveryPart({ workspaceId }),
       data.leadPart({ workspaceId }),

@@ -18,6 +18,7 @@ import type { PictureDocument } from '../pictures/picture-store.ts'
 import type { SearchEntryDocument } from '../search/search-entry-store.ts'
 import type { SessionDocument } from '../sessions/session-store.ts'
 import type { PolicyChangeDocument } from '../workspaces/policy-change-store.ts'
+import type { TokenDocument } from '../workspaces/token-store.ts'
 import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
 import type { VisitorTraces } from './model.ts'
 import type { ErasureDocument, RemovalDocument } from './removal-store.ts'
@@ -36,6 +37,7 @@ export interface PrivacyCollections {
   leadSubscriptions: Collection<LeadSubscriptionDocument>
   deliveries: Collection<DeliveryDocument>
   typing: Collection<TypingDocument>
+  tokens: Collection<TokenDocument>
   pictures: Collection<PictureDocument>
   policyChanges: Collection<PolicyChangeDocument>
   searchEntries: Collection<SearchEntryDocument>

@@ -24,7 +24,7 @@ const operatorServices = ['WorkspaceService', 'LeadService', 'HookService', 'Com
 it('the table `writes` lists every operator method that writes', () => {
   const found = servedMethods().filter(
     ([name, method]) =>
-      !/Suppressions$|\.Delete/.test(name) &&
+      !/Suppressions$|\.(Delete|Restore|Revoke)/.test(name) &&
       operatorServices.includes(method.parent.name) &&
       !['visitors:act', 'deliveries:work', 'cores:announce'].includes(getOption(method, scope)) &&
       method.idempotency !== Level.NO_SIDE_EFFECTS,

@@ -5,13 +5,15 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   type ConnectionSchema,
   ConnectionStatus,
+  type TokenSchema,
   type WorkspaceSchema,
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
 import { invalid, ServiceError } from '../errors.ts'
-import { callerOf, operatorWrites, requiredWorkspace } from '../transport/caller.ts'
+import { callerOf, operatorWrites, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
 import type { Connection, Workspace } from '../workspaces/model.ts'
+import type { TokenDocument } from '../workspaces/token-store.ts'
 import { enumValue, nameOf } from './enum-names.ts'
 import { fromSettings, toInstallation } from './installations.ts'
 import { auditedWrites, operatorDeletion, policyChangeCalls } from './policy-changes.ts'
@@ -79,6 +81,17 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
         return {}
       })
       return { workspace: toWorkspace(await workspaces.findWorkspace(workspaceId)) }
+    },
+
+    async listTokens({ workspaceId: named, limit, pageToken }, context) {
+      const workspaceId = workspaceOf(context, named)
+      const { page, nextPageToken } = await core.tokens.list({ workspaceId, limit, pageToken: pageToken || undefined })
+      return { tokens: page.map(toToken), nextPageToken }
+    },
+
+    async revokeToken({ tokenId }, context) {
+      await core.tokens.revoke(tokenId, callerOf(context))
+      return {}
     },
 
     deleteConnection: (request, context) => deletion(context, request, 'connection', request.connectionId),
@@ -184,3 +197,13 @@ function toConnection({
     status: enumValue(ConnectionStatus, status),
   }
 }
+
+const toToken = ({ _id: tokenId, ...token }: TokenDocument): MessageInitShape<typeof TokenSchema> => ({
+  tokenId,
+  subject: token.subject,
+  workspaceId: token.workspaceId,
+  lastUsedAt: token.lastUsedAt && timestampFromDate(token.lastUsedAt),
+  expiresAt: token.expiresAt && timestampFromDate(token.expiresAt),
+  revokedAt: token.revokedAt && timestampFromDate(token.revokedAt),
+  revokedBy: token.revokedBy,
+})

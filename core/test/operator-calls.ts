@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import type { DescMethod, DescMethodStreaming, DescMethodUnary } from '@bufbuild/protobuf'
 import { Code, ConnectError, createConnectRouter, createContextValues } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
@@ -26,6 +26,7 @@ export interface Things {
   attemptId: string
   erasureId: string
   operatorId: string
+  tokenId: string
 }
 
 const bySession = ({ sessionId }: Things) => ({ visitor: { by: { case: 'sessionId', value: sessionId } } })
@@ -119,6 +120,8 @@ export const requests: Record<string, (things: Things) => Record<string, unknown
   'WorkspaceService.GetWorkspace': ({ workspaceId }) => ({ workspaceId }),
   'WorkspaceService.UpdateWorkspace': ({ workspaceId }) => ({ workspaceId, name: 'Renamed' }),
   'WorkspaceService.DeleteWorkspace': ({ workspaceId }) => ({ workspaceId }),
+  'WorkspaceService.ListTokens': ({ workspaceId }) => ({ workspaceId }),
+  'WorkspaceService.RevokeToken': ({ tokenId }) => ({ tokenId }),
   'WorkspaceService.RestoreWorkspace': ({ workspaceId }) => ({ workspaceId }),
   'WorkspaceService.DeleteConnection': ({ connectionId }) => ({ connectionId }),
   'WorkspaceService.DeleteInstallation': ({ siteKey }) => ({ siteKey }),
@@ -190,7 +193,10 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
   const operatorId = 'op_viewer'
   await core.teams.add(workspaceId, { id: operatorId, name: 'Vera', role: 'viewer' })
   const hookIds = { hookId: hook.subscription.subscriptionId, hookSecretId: hook.secretId }
-  return { ...seen, ...hookIds, commandId, leadId, subscriptionId, secretId, attemptId, erasureId, operatorId }
+  const tokenId = `tok_${randomBytes(16).toString('base64url')}`
+  await core.database.collections.tokens.insertOne({ _id: tokenId, workspaceId, listedAt: new Date() })
+  const ids = { subscriptionId, secretId, attemptId, erasureId, operatorId, tokenId }
+  return { ...seen, ...hookIds, commandId, leadId, ...ids }
 }
 
 /** Creates a finished erasure, so that no job changes it during a test. */

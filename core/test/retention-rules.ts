@@ -89,6 +89,7 @@ const rules: Record<string, IsOverdue> = {
   // The database removes these documents at the time that is stored in them (TTL index).
   nonces: () => false,
   consoleSessions: () => false,
+  tokens: () => false,
   signInLinks: () => false,
   signInAttempts: () => false,
   networkBans: () => false,

@@ -26,14 +26,14 @@ export function authenticator(access: Access): Authenticate {
 export const setCaller = (values: ContextValues, caller: Caller) => values.set(callerKey, caller)
 
 /**
- * Ends a streamed response with `Unauthenticated` when the caller's token expires or the caller
- * signs out.
+ * Ends a streamed response with `Unauthenticated` when the caller's token expires or is revoked, or the
+ * caller signs out.
  */
 export function tokenEndInterceptor(now: () => number): Interceptor {
   return (next) => async (request) => {
     const caller = callerIn(request.contextValues)
     const response = await next(request)
-    if (!response.stream || !caller || caller.expiresAt === Number.POSITIVE_INFINITY) return response
+    if (!response.stream || !caller) return response
     return { ...response, message: endWith(caller, now, response.message) }
   }
 }
@@ -41,7 +41,7 @@ export function tokenEndInterceptor(now: () => number): Interceptor {
 /** Maximum delay of a timer, in milliseconds. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** Time in milliseconds within which a stream ends after a sign-out. */
+/** Time in milliseconds within which a stream ends after a sign-out or revocation. */
 const signOutCheckMs = 1_000
 
 async function* endWith<T>(caller: Caller, now: () => number, messages: AsyncIterable<T>): AsyncGenerator<T> {

@@ -4,6 +4,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { ServiceError } from '../errors.ts'
 import type { Keyring } from '../keys/keyring.ts'
+import type { Tokens } from './tokens.ts'
 import { operatorScopes, type WorkspaceSessions, workspaceSessionAudience } from './workspace-sessions.ts'
 
 /** The caller of an internal service. */
@@ -23,8 +24,7 @@ export interface Caller {
    */
   expiresAt: number
   /**
-   * Throws `Unauthenticated` if the caller has signed out or lost a scope. Only for callers with a
-   * console session.
+   * Throws `Unauthenticated` if the token is revoked, or the caller has signed out or lost a scope.
    */
   requireActive?(): Promise<void>
   /** The console session of the caller, and whether it is of an account. */
@@ -90,10 +90,10 @@ export class TokenRefusal extends Error {
 
 const audience = 'service.core'
 const type = 'service-token+jwt'
-const maxCached = 1000
+const maxCached = 10_000
 /**
  * Maximum time in milliseconds for which a verified token is cached. After the removal of a key,
- * its tokens may be accepted for this time.
+ * its tokens may be accepted for this time. A token's use is noted once in this time.
  */
 const maxCachedMs = 60_000
 
@@ -106,9 +106,10 @@ export function createAccess(
   keyring: Keyring,
   now: () => number,
   {
+    tokens,
     workspaceSessions,
     consoleCallers,
-  }: { workspaceSessions?: WorkspaceSessions; consoleCallers?: ConsoleCallers } = {},
+  }: { tokens?: Tokens; workspaceSessions?: WorkspaceSessions; consoleCallers?: ConsoleCallers } = {},
 ): Access {
   const known = createLruCache<{ caller: Caller; until: number }>(maxCached)
 
@@ -143,12 +144,24 @@ export function createAccess(
 
   async function verify(token: string): Promise<Caller> {
     const found = known.get(token)
-    if (found && found.until > now()) return found.caller
+    if (found && found.until > now()) {
+      await found.caller.requireActive?.()
+      return found.caller
+    }
     const isServiceToken = !unverifiedAudiences(token).includes(workspaceSessionAudience)
     const verified = await (isServiceToken || !workspaceSessions
       ? verifyServiceToken(token)
       : workspaceSessions.verify(token))
-    const caller = { ...verified, tokenId: tokenIdOf(token) }
+    const tokenId = tokenIdOf(token)
+    const caller = { ...verified, tokenId, ...(tokens && { requireActive: () => tokens.requireLive(tokenId) }) }
+    await tokens?.requireLive(tokenId)
+    const { subject, workspaceId, expiresAt } = verified
+    tokens?.noteUse({
+      tokenId,
+      subject,
+      ...(workspaceId !== undefined && { workspaceId }),
+      ...(Number.isFinite(expiresAt) && { expiresAt: new Date(expiresAt) }),
+    })
     known.set(token, { caller, until: Math.min(caller.expiresAt, now() + maxCachedMs) })
     return caller
   }

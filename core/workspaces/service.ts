@@ -7,6 +7,8 @@ import { createPolicyChanges } from './policy-changes.ts'
 import { createRetentionOf } from './retention.ts'
 import { createSavedReplies } from './saved-replies.ts'
 import type { SavedReplyStore } from './saved-reply-store.ts'
+import type { TokenStore } from './token-store.ts'
+import { createTokens } from './tokens.ts'
 import { createWorkspaceSessions } from './workspace-sessions.ts'
 import type { WorkspaceStore } from './workspace-store.ts'
 import { createWorkspaces, type SiteDirectory } from './workspaces.ts'
@@ -17,19 +19,22 @@ const jwksTimeoutMs = 3_000
 const jwksFreshMs = 600_000
 
 export function createWorkspaceService(
-  { config, bus, secretBox, plannedIds, now }: CoreKit,
+  kit: CoreKit,
   {
     workspaces: store,
     policyChanges,
     savedReplies,
+    tokens,
   }: {
     savedReplies: SavedReplyStore
     workspaces: WorkspaceStore
     policyChanges: PolicyChangeStore
+    tokens: TokenStore
   },
   { wakeups }: WakeupService,
   workspaceSessionSecrets: Uint8Array[],
 ) {
+  const { config, bus, secretBox, plannedIds, now } = kit
   const { isCurrent } = wakeups
   const siteDirectory: SiteDirectory = {
     connections: createLiveCache({
@@ -49,6 +54,7 @@ export function createWorkspaceService(
   }
   return {
     siteDirectory,
+    tokens: createTokens(kit, { store: tokens, wakeups }),
     policyChanges: createPolicyChanges({ store: policyChanges, plannedIds, now }),
     savedReplies: createSavedReplies(savedReplies, config.MESSAGE_BODY_MAX_LENGTH),
     retentionOf: createRetentionOf(config),

@@ -124,7 +124,10 @@ export const structures: Record<string, Record<string, string>> = {
     reported: 'LRU of 50,000',
     behind: 'conversations with a new event during one read',
     recent: 'reports of two seconds',
+    workspaces: 'LRU of 50,000',
+    told: 'LRU of 50,000',
   },
+  'core/database/restore-report.ts': { counts: 'one report', documents: 'one comparison' },
   'core/conversations/typing.ts': { ended: 'authors of messages during one write' },
   'core/search/search-index.ts': {
     waiting: '10,000 events',

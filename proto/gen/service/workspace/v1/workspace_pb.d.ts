@@ -1670,6 +1670,149 @@ export declare type PolicySetting = Message<"service.workspace.v1.PolicySetting"
 export declare const PolicySettingSchema: GenMessage<PolicySetting>;
 
 /**
+ * @generated from message service.workspace.v1.ListTokensRequest
+ */
+export declare type ListTokensRequest = Message<"service.workspace.v1.ListTokensRequest"> & {
+  /**
+   * Id of the workspace. If unset, the token's workspace is used, or all tokens are listed.
+   *
+   * @generated from field: optional string workspace_id = 1;
+   */
+  workspaceId?: string | undefined;
+
+  /**
+   * Maximum number of tokens: 1 to 100. Default: 100.
+   *
+   * @generated from field: optional uint32 limit = 2;
+   */
+  limit?: number | undefined;
+
+  /**
+   * `next_page_token` of the previous response. Empty for the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message service.workspace.v1.ListTokensRequest.
+ * Use `create(ListTokensRequestSchema)` to create a new message.
+ */
+export declare const ListTokensRequestSchema: GenMessage<ListTokensRequest>;
+
+/**
+ * @generated from message service.workspace.v1.ListTokensResponse
+ */
+export declare type ListTokensResponse = Message<"service.workspace.v1.ListTokensResponse"> & {
+  /**
+   * @generated from field: repeated service.workspace.v1.Token tokens = 1;
+   */
+  tokens: Token[];
+
+  /**
+   * Token of the next page. Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message service.workspace.v1.ListTokensResponse.
+ * Use `create(ListTokensResponseSchema)` to create a new message.
+ */
+export declare const ListTokensResponseSchema: GenMessage<ListTokensResponse>;
+
+/**
+ * A service token or workspace session that was used or revoked.
+ *
+ * @generated from message service.workspace.v1.Token
+ */
+export declare type Token = Message<"service.workspace.v1.Token"> & {
+  /**
+   * Hash of the token without its signature: "tok_…".
+   *
+   * @generated from field: string token_id = 1;
+   */
+  tokenId: string;
+
+  /**
+   * Name of the token or operator. Empty if the token was revoked before its first use.
+   *
+   * @generated from field: string subject = 2;
+   */
+  subject: string;
+
+  /**
+   * Empty for a token of all workspaces.
+   *
+   * @generated from field: string workspace_id = 3;
+   */
+  workspaceId: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp last_used_at = 4;
+   */
+  lastUsedAt?: Timestamp | undefined;
+
+  /**
+   * Unset if the token does not expire.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 5;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * Unset if the token is not revoked.
+   *
+   * @generated from field: google.protobuf.Timestamp revoked_at = 6;
+   */
+  revokedAt?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string revoked_by = 7;
+   */
+  revokedBy: string;
+};
+
+/**
+ * Describes the message service.workspace.v1.Token.
+ * Use `create(TokenSchema)` to create a new message.
+ */
+export declare const TokenSchema: GenMessage<Token>;
+
+/**
+ * @generated from message service.workspace.v1.RevokeTokenRequest
+ */
+export declare type RevokeTokenRequest = Message<"service.workspace.v1.RevokeTokenRequest"> & {
+  /**
+   * Id of the token, as ListTokens returns it.
+   *
+   * @generated from field: string token_id = 1;
+   */
+  tokenId: string;
+};
+
+/**
+ * Describes the message service.workspace.v1.RevokeTokenRequest.
+ * Use `create(RevokeTokenRequestSchema)` to create a new message.
+ */
+export declare const RevokeTokenRequestSchema: GenMessage<RevokeTokenRequest>;
+
+/**
+ * @generated from message service.workspace.v1.RevokeTokenResponse
+ */
+export declare type RevokeTokenResponse = Message<"service.workspace.v1.RevokeTokenResponse"> & {
+};
+
+/**
+ * Describes the message service.workspace.v1.RevokeTokenResponse.
+ * Use `create(RevokeTokenResponseSchema)` to create a new message.
+ */
+export declare const RevokeTokenResponseSchema: GenMessage<RevokeTokenResponse>;
+
+/**
  * @generated from enum service.workspace.v1.ConnectionStatus
  */
 export enum ConnectionStatus {
@@ -1934,6 +2077,31 @@ export declare const WorkspaceService: GenService<{
     methodKind: "unary";
     input: typeof ListPolicyChangesRequestSchema;
     output: typeof ListPolicyChangesResponseSchema;
+  },
+  /**
+   * Lists service tokens and workspace sessions in pages, the last used or revoked first. The time of
+   * the last use is up to a minute old. A token of one workspace lists tokens of this workspace.
+   * Errors: ValidationFailed.
+   *
+   * @generated from rpc service.workspace.v1.WorkspaceService.ListTokens
+   */
+  listTokens: {
+    methodKind: "unary";
+    input: typeof ListTokensRequestSchema;
+    output: typeof ListTokensResponseSchema;
+  },
+  /**
+   * Revokes a service token or workspace session for good, with the links and sessions of the console
+   * that it made. When the call returns, every core refuses it; its streams end within a second.
+   * A token of one workspace revokes tokens of this workspace. Errors: NotFound for a token of another
+   * workspace, or one that was never used if the caller's token has a workspace; ValidationFailed.
+   *
+   * @generated from rpc service.workspace.v1.WorkspaceService.RevokeToken
+   */
+  revokeToken: {
+    methodKind: "unary";
+    input: typeof RevokeTokenRequestSchema;
+    output: typeof RevokeTokenResponseSchema;
   },
 }>;
 
