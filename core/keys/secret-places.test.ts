@@ -143,6 +143,7 @@ describe('a stored secret', () => {
     const provider = providerAt('https://a.example')
     await signInAt(provider).finish(await begunSignIn(provider))
     await begunSignIn(provider)
+    await changedInstallation({ enabled: true })
     const headers = [{ name: 'authorization', value: 'x' }]
     await (await test.newScene()).operator.createSubscription({ destinationUrl: present, headers })
     const found = new Set<string>()

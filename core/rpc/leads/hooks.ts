@@ -90,9 +90,9 @@ export function hookService(router: ConnectRouter, core: CoreContext): void {
     },
 
     async deleteHook(request, context) {
-      // An id without a document may belong to a hook that an earlier call has deleted.
-      const [found] = await core.stores.leadSubscriptions.find([request.hookId])
-      if (found && !isHook(found)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
+      // An unknown id may belong to a hook that an earlier call has deleted.
+      const found = await leadSubscriptions.get(request.hookId, callerOf(context)).catch(ifUnknown)
+      if (found && !isHook(found.subscription)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
       return deletion(context, request, 'subscription', request.hookId)
     },
 
@@ -108,6 +108,10 @@ export function hookService(router: ConnectRouter, core: CoreContext): void {
       return { hooks: page.map((view) => toHook(view, new Date(now()))), nextPageToken }
     },
   })
+}
+
+function ifUnknown(error: unknown): undefined {
+  if (!(error instanceof ServiceError) || error.code !== ErrorCode.SUBSCRIPTION_NOT_FOUND) throw error
 }
 
 /** Does not check the event types. They are checked together with the other settings. */

@@ -1,6 +1,7 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
-import { FormKind, LeadService } from '#proto/lead/v1/lead_pb.js'
+import { type CaptureLeadRequest, FormKind, type Lead as LeadMessage, LeadService } from '#proto/lead/v1/lead_pb.js'
+import type { ProtoFields } from '../../../contract/proto-fields.ts'
 import type { CoreContext } from '../../context.ts'
 import { invalid } from '../../errors.ts'
 import type { Lead } from '../../leads/model.ts'
@@ -28,7 +29,7 @@ export function leadService(router: ConnectRouter, core: CoreContext): void {
         source,
         fields,
         conversationId,
-      }
+      } satisfies Record<keyof Omit<ProtoFields<CaptureLeadRequest>, 'idempotencyKey'>, unknown>
       return once(context, request, async (operation) => ({ leadId: await leads.capture(lead, scope, operation) }))
     },
 
@@ -63,7 +64,7 @@ export function toLead({ leadId, workspaceId, source, fields, conversationId, cr
     fields,
     conversationId,
     createdAt: timestampFromDate(createdAt),
-  }
+  } satisfies Record<keyof ProtoFields<LeadMessage>, unknown>
 }
 
 const kinds = {
