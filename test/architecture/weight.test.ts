@@ -13,11 +13,11 @@ const root = join(import.meta.dirname, '../..')
 const sides = {
   server: {
     folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'dev', 'admin'],
-    limits: { lines: 52_500, tokens: 312_000 },
+    limits: { lines: 55_200, tokens: 330_000 },
   },
   browser: {
     folders: ['widget', 'console', 'browser', 'webhooks'],
-    limits: { lines: 29_800, tokens: 146_000 },
+    limits: { lines: 29_600, tokens: 148_800 },
   },
 }
 

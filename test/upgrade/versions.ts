@@ -10,7 +10,7 @@ const run = promisify(execFile)
 export const presentRoot = join(import.meta.dirname, '../..')
 
 /** The commit from which upgrades are rehearsed until the first release. */
-const baseline = '6b87d089'
+const baseline = 'dc071fb9'
 
 /**
  * Returns the version of the last release, or the baseline. The environment variable `REHEARSAL_FROM` can
