@@ -1,5 +1,5 @@
 // A minimal bot: `npx node docs/examples/bot.ts` (docs/bots.md). It answers each message of a visitor once
-// and hands over when the visitor asks for a person. A project of your own imports `@service/core-client`
+// while it writes the answer, and hands over when the visitor asks for a person. A project of your own imports `@service/core-client`
 // and `@service/core-client/proto/…` instead.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -13,19 +13,43 @@ const tls = CORE_CA === undefined ? undefined : createTlsFiles({ ca: CORE_CA })
 const { transport } = await connectService({ urls: CORE_URLS.split(','), token: SERVICE_TOKEN, tls })
 const [bots, events] = [createClient(BotService, transport), createClient(EventsService, transport)]
 const bot = { displayName: 'Robo' }
+type Call = { conversationId: string; clientOperationId: string; bot: typeof bot }
 
 async function answer({ conversationId, message }: Event) {
   const { messageId = '', body = '' } = message?.message ?? {}
   // Made from the id of the message, so that a repeat sends no second answer.
   const call = { conversationId, clientOperationId: `answer-${messageId}`, bot }
-  const wantsPerson = body.toLowerCase().includes('person')
-  const text = wantsPerson ? 'I am asking a person to help you.' : `You wrote: ${body}`
-  await bots.sendBotMessage({
-    ...call,
-    body: text.slice(0, 4_000),
-    quickReplies: wantsPerson ? [] : ['A person, please'],
-  })
-  if (wantsPerson) await bots.requestHuman({ ...call, summary: 'The visitor asked for a person.' })
+  if (!body.toLowerCase().includes('person')) return stream(call, written(`You wrote: ${body}`), ['A person, please'])
+  await bots.sendBotMessage({ ...call, body: 'I am asking a colleague to help you.' })
+  await bots.requestHuman({ ...call, summary: 'The visitor asked for a person.' })
+}
+
+/** Stands for the client of a model: yields a text in parts, as it is written. */
+async function* written(text: string) {
+  for (const part of [...text]
+    .slice(0, 4_000)
+    .join('')
+    .match(/\s*\S+\s*/g) ?? []) {
+    await delay(30)
+    yield part
+  }
+}
+
+/**
+ * Sends a text while it is written. Ends early if the visitor or an operator stops it. The first call
+ * returns what was accepted before a kill, and the same text goes on from there. A bot that writes
+ * another text the second time completes the message instead.
+ */
+async function stream(call: Call, parts: AsyncIterable<string>, quickReplies: string[]) {
+  let { length: offset, state } = await bots.appendBotMessage({ ...call, offset: 0, text: '' })
+  let known = offset
+  for await (const part of parts) {
+    if (state !== 'growing') return
+    const text = [...part].slice(known).join('')
+    known = Math.max(0, known - [...part].length)
+    if (text) ({ length: offset, state } = await bots.appendBotMessage({ ...call, offset, text }))
+  }
+  await bots.appendBotMessage({ ...call, offset, done: true, quickReplies })
 }
 
 /** Repeats a call until it succeeds or fails for good: BotStopped, or NotFound after an erasure. */
