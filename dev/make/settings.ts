@@ -36,6 +36,15 @@ function table(properties: Record<string, unknown>): string {
   ].join('\n')
 }
 
+/** What an operator of one server may want to set. The other tables leave it out. */
+const usualNames =
+  /^(DOMAIN|MONGODB_URI|DATA_DIR|LOG_LEVEL|METRICS_PORT|BACKUP_.*|RETENTION_.*|OIDC_.*|SECRET_KEYS|WORKSPACE_SESSION_SECRET|DELIVERY_ALLOWED_CIDRS)$/
+const usual = Object.entries({ ...serveSettings.properties, ...coreSettings.properties }).filter(([name]) =>
+  usualNames.test(name),
+)
+const others = (properties: Record<string, unknown>) =>
+  table(Object.fromEntries(Object.entries(properties).filter(([name]) => !usualNames.test(name))))
+
 /** Returns the text of docs/settings.md, generated from the schemas. */
 export function settingsDocument(): string {
   return `# Settings
@@ -44,28 +53,31 @@ Environment variables, read once when a process starts. An invalid value stops t
 An empty value counts as unset.
 Instead of \`NAME\`, you can set \`NAME_FILE\` to the path of a file with its value, for example a mounted secret. A line feed at the end of the file is ignored. This page is generated from the schemas that validate them (\`npm run make -- settings\`).
 
+## One server
+
+\`npm run serve\` needs \`MONGODB_URI\` and takes these from \`service.env\` ([one server](one-server.md)). The parts have those that concern
+them too; \`MONGODB_URI\`, \`SECRET_KEYS\` and \`WORKSPACE_SESSION_SECRET\` are for cores only.
+
+${table(Object.fromEntries(usual))}
+
+It also has all settings of core, gateway and delivery worker below. By default it listens on this machine only (\`CORE_HOST\`,
+\`GATEWAY_HOST\`, \`METRICS_HOST\`) and trusts a proxy on it (\`TRUST_PROXY=loopback\`). \`PUBLIC_URL\` follows \`DOMAIN\`.
+
 ## Core
 
-${table(coreSettings.properties)}
+${others(coreSettings.properties)}
 
 ## Gateway
 
-${table(gatewaySettings.properties)}
+${others(gatewaySettings.properties)}
 
 ## Delivery worker
 
-${table(deliverySettings.properties)}
+${others(deliverySettings.properties)}
 
 ## Administration command
 
-${table(adminSettings.properties)}
-
-## In one process
-
-\`npm run serve\` has the settings of core, gateway and delivery worker, and these. By default it listens on this machine only
-(\`CORE_HOST\`, \`GATEWAY_HOST\`, \`METRICS_HOST\`) and trusts a proxy on it (\`TRUST_PROXY=loopback\`). \`PUBLIC_URL\` follows \`DOMAIN\`.
-
-${table(serveSettings.properties)}
+${others(adminSettings.properties)}
 
 ## Development
 

@@ -11,8 +11,8 @@ declare module 'vitest' {
   }
 }
 
-/** `npm start` prints a sign-in link on a line of its own. No log line may contain one. */
-const withoutSignInLink = (text: string) => text.replaceAll(/^ {2}http:\S+\/console\/#sign-in=[\w-]{43}$/gm, '')
+/** `npm start` and `npm run serve` print a sign-in link on a line of its own. No log line may contain one. */
+const withoutSignInLink = (text: string) => text.replaceAll(/^ {2}https?:\S+\/console\/#sign-in=[\w-]{43}$/gm, '')
 
 /**
  * Stores the output of all started processes. Fails the test run if the output contains a secret.
