@@ -74,7 +74,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
     const listening = listeningLifecycle(pageLifecycle, hasAlerts, navigator.locks)
     const inbox = createInbox({
       api,
-      me: () => session.displayName,
+      me: () => session.operator,
       filter: router.filter,
       setFilter: router.setFilter,
       platform: { clock: systemClock, lifecycle: listening.lifecycle, tabs: createPageTabs(location.origin) },

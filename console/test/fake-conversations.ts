@@ -13,7 +13,7 @@ import {
   type Presence,
   type WatchConversationsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
-import { type EventInit, type StoredConversation, searchIn, shown } from './stored-conversation.ts'
+import { type EventInit, operatorOf, type StoredConversation, searchIn, shown } from './stored-conversation.ts'
 
 type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
 
@@ -75,10 +75,10 @@ export function fakeConversations(publish: (frame: Frame) => void) {
   }
 
   const methods = {
-    async listConversations({ status, limit = 50, pageToken, assignee, unanswered, countFor, tag }) {
+    async listConversations({ status, limit = 50, pageToken, assignee, unanswered, countForOperator, tag }) {
       const listed = [...stored.values()].map(shown).filter((one) => one.lastSequence > 0)
       const isOf = ({ agent }: Conversation, { case: name, value }: typeof assignee) =>
-        name === undefined || (name === 'unassigned' ? agent === undefined : agent?.displayName === value)
+        name === undefined || (name === 'unassigned' ? agent === undefined : operatorOf(agent) === value)
       const open = listed.filter((one) => one.status !== ConversationStatus.CLOSED)
       const waits = open.filter(({ waitingSince }) => waitingSince)
       const all = (unanswered ? waits : listed)
@@ -89,11 +89,11 @@ export function fakeConversations(publish: (frame: Frame) => void) {
             : Number(other.lastMessageAt!.seconds - one.lastMessageAt!.seconds),
         )
       const counts =
-        countFor === undefined
+        countForOperator === undefined
           ? undefined
           : {
               unanswered: waits.length,
-              mine: open.filter((one) => isOf(one, { case: 'agentName', value: countFor })).length,
+              mine: open.filter((one) => isOf(one, { case: 'operatorId', value: countForOperator })).length,
               unassigned: open.filter((one) => isOf(one, { case: 'unassigned', value: true })).length,
               open: open.length,
             }

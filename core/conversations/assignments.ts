@@ -17,7 +17,7 @@ export interface Assignments {
    * Assigns an agent. Changes nothing if the agent is already assigned. Errors: NotFound if the
    * conversation does not exist, ValidationFailed.
    */
-  assign(conversationId: string, agent: Agent, scope: Scope): Promise<Conversation>
+  assign(conversationId: string, agent: Agent, scope: Scope, operator?: string): Promise<Conversation>
   /** Removes the assigned agent. Errors: NotFound if the conversation does not exist. */
   unassign(conversationId: string, scope: Scope): Promise<Conversation>
   /**
@@ -68,17 +68,19 @@ export function createAssignments(dependencies: {
     conversationAccess,
   })
 
-  const change = (conversationId: string, agent: Agent | undefined, scope: Scope) =>
+  const change = (conversationId: string, agent: Agent | undefined, scope: Scope, operator?: string) =>
     changes.change(conversationId, scope, (current) =>
-      isSame(current?.agent, agent) ? undefined : { agent, previous: current?.agent },
+      isSame(current?.agent, agent) && current?.operator === operator
+        ? undefined
+        : { agent, ...(operator !== undefined && { operator }), previous: current?.agent },
     )
 
   return {
-    async assign(conversationId, { displayName, avatarUrl }, scope) {
+    async assign(conversationId, { displayName, avatarUrl }, scope, operator) {
       const agent = { displayName, avatarUrl }
       await conversationAccess.find(conversationId, scope)
       validate(...agentIssues(agent))
-      return change(conversationId, agent, scope)
+      return change(conversationId, agent, scope, operator)
     },
 
     unassign: (conversationId, scope) => change(conversationId, undefined, scope),

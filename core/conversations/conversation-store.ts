@@ -4,6 +4,7 @@ import {
   type Activity,
   type Announced,
   type AnnouncedField,
+  type Assignee,
   type Assignment,
   type BotState,
   type Conversation,
@@ -101,7 +102,7 @@ export interface ConversationStore {
    */
   listActive(query: ListQuery & { after?: { at: Date; id: string }; limit: number }): Promise<Conversation[]>
   /** Counts the open conversations of a workspace in the queues of an agent. */
-  count(workspaceId: string, agentName: string): Promise<QueueCounts>
+  count(workspaceId: string, assignee: Assignee): Promise<QueueCounts>
 }
 
 export type StatusChange = { conversationId: string } & ({ queue: QueuePlace } | { rating: StoredRating })
@@ -109,8 +110,7 @@ export type StatusChange = { conversationId: string } & ({ queue: QueuePlace } |
 export interface ListQuery {
   workspaceId?: string
   status?: 'open' | 'closed'
-  /** Name of the assigned agent; null for conversations without an agent. */
-  assignee?: string | null
+  assignee?: Assignee
   /** True for open conversations whose visitor waits for an answer. */
   unanswered?: boolean
   /** A tag of the conversations. */
@@ -257,12 +257,12 @@ export function createConversationStore({
       const later = order === 1 ? '$gt' : '$lt'
       // The open conversations of an agent are few, so they are sorted in memory.
       const isShort = status === 'open' && assignee !== undefined && !unanswered
-      const hint = unanswered ? 'by_waiting' : isShort ? 'by_openness' : tag ? 'by_tag' : undefined
+      const hint = unanswered ? 'by_waiting' : isShort ? openIndexOf(assignee) : tag ? 'by_tag' : undefined
       const found = conversations.find(
         {
           workspaceId,
           $expr: status && (status === 'closed' ? isClosed : { $not: [isClosed] }),
-          ...(assignee !== undefined && { 'assignment.agent.displayName': assignee }),
+          ...assignedTo(assignee),
           ...(isShort && { 'queue.open': true as const }),
           ...(tag !== undefined && { 'tags.names': tag }),
           [time]: { $exists: true },
@@ -279,21 +279,21 @@ export function createConversationStore({
       ).map(toConversation)
     },
 
-    async count(workspaceId, agentName) {
+    async count(workspaceId, assignee) {
       const counted = (filter: Filter<ConversationDocument>, hint: string) =>
         conversations.countDocuments({ workspaceId, ...notErasing, ...filter }, { limit: maxCounted, hint })
-      const open = (assignee?: string | null) =>
+      const open = (of?: Assignee) =>
         counted(
           {
             'queue.open': true,
             lastMessageAt: { $exists: true },
-            ...(assignee !== undefined && { 'assignment.agent.displayName': assignee }),
+            ...assignedTo(of),
           },
-          'by_openness',
+          openIndexOf(of),
         )
       const [unanswered, mine, unassigned, all] = await Promise.all([
         counted({ 'queue.waitingSince': { $exists: true } }, 'by_waiting'),
-        open(agentName),
+        open(assignee),
         open(null),
         open(),
       ])
@@ -301,6 +301,16 @@ export function createConversationStore({
     },
   }
 }
+
+const assignedTo = (assignee: Assignee | undefined) =>
+  assignee === undefined
+    ? {}
+    : assignee && 'operator' in assignee
+      ? { 'assignment.operator': assignee.operator }
+      : { 'assignment.agent.displayName': assignee?.name ?? null }
+
+const openIndexOf = (assignee: Assignee | undefined) =>
+  assignee && 'operator' in assignee ? 'by_assignee' : 'by_openness'
 
 function conversationOf(document: ConversationDocument, history: string): Conversation {
   const {

@@ -8,6 +8,7 @@ import { field, integer, validate } from '../rules.ts'
 import type { ConversationStore, ListQuery, StatusChange } from './conversation-store.ts'
 import {
   type Activity,
+  type Assignee,
   botAuthorOf,
   type Conversation,
   isRating,
@@ -35,7 +36,7 @@ export interface Inbox {
    */
   list(query: ListQuery & { limit?: number; pageToken?: string }): Promise<ConversationPage>
   /** Counts the open conversations of a workspace in the queues of an agent. */
-  count(workspaceId: string, agentName: string): Promise<QueueCounts>
+  count(workspaceId: string, assignee: Assignee): Promise<QueueCounts>
   /** Returns the token of the page after a conversation of the list. */
   tokenAfter(conversation: Conversation, query: ListQuery): string
   /** Records recent messages again, including messages of a crashed process. */
@@ -151,9 +152,9 @@ export function createInbox(dependencies: {
       return { conversations: page, nextPageToken }
     },
 
-    async count(workspaceId, agentName) {
+    async count(workspaceId, assignee) {
       await writing.caughtUp()
-      return conversations.count(workspaceId, agentName)
+      return conversations.count(workspaceId, assignee)
     },
 
     tokenAfter: (conversation, query) => pageTokenOf(placeOf(query), endIn(query)(conversation)),

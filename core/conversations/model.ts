@@ -67,8 +67,13 @@ export interface Announced {
   announced: boolean
 }
 
+/** Whose conversations: of an agent by name, of an operator by id, or null for those of nobody. */
+export type Assignee = { name: string } | { operator: string } | null
+
 export interface Assignment extends Announced {
   agent?: Agent
+  /** Id of the assigned operator. */
+  operator?: string
   /** Agent who was assigned before the last change. */
   previous?: Agent
 }

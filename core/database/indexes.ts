@@ -46,6 +46,11 @@ export const indexes: IndexPlan[] = [
   ],
   [
     'conversations',
+    { workspaceId: 1, 'queue.open': 1, 'assignment.operator': 1 },
+    { name: 'by_assignee', partialFilterExpression: { 'queue.open': true } },
+  ],
+  [
+    'conversations',
     { workspaceId: 1, 'tags.names': 1, lastMessageAt: -1, _id: -1 },
     { name: 'by_tag', partialFilterExpression: { 'tags.names': { $exists: true } } },
   ],

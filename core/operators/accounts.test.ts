@@ -197,6 +197,29 @@ describe('an account', () => {
     expect(await denied).toContain('PermissionDenied')
   })
 
+  it('keeps its conversations when its name changes', async () => {
+    const owner = await newOwner()
+    const member = await newMember(owner, OPERATOR, 'Mia')
+    const site = await cores.newSite({}, owner.workspaceId)
+    const visitor = await cores.newVisitor(site)
+    const { conversationId } = visitor
+    await cores.send(visitor, 'Hello')
+    const { conversation } = await owner.messaging.assignAgent({ conversationId, operatorId: member.id })
+    expect(conversation).toMatchObject({ agent: { displayName: 'Mia' }, assignedOperatorId: member.id })
+    await member.team.updateOwnAccount({ name: 'Mia Married' })
+    const mine = { assignee: { case: 'operatorId' as const, value: member.id }, countForOperator: member.id }
+    const listed = await at(cores.other, member).messaging.listConversations({ ...mine, status: 1 })
+    expect(listed.conversations).toMatchObject([{ conversationId, agent: { displayName: 'Mia' } }])
+    expect(listed.counts).toMatchObject({ mine: 1, unassigned: 0 })
+    // A caller that only knows the name assigns the operator with that name.
+    const agent = { displayName: 'Olga' }
+    const byName = await owner.messaging.assignAgent({ conversationId, agent })
+    expect(byName.conversation).toMatchObject({ agent, assignedOperatorId: owner.id })
+    const nobody = await owner.messaging.assignAgent({ conversationId, agent: { displayName: 'Robot' } })
+    expect(nobody.conversation?.assignedOperatorId).toBeUndefined()
+    expect(await fails(owner.messaging.assignAgent({ conversationId, operatorId: 'op_none' }))).toContain('Valid')
+  })
+
   it('of the last owner can neither be removed nor changed, also if two owners remove each other on two cores', async () => {
     const alone = await newOwner()
     expect(await fails(alone.team.removeOperator({ operatorId: alone.id }))).toContain('LastOwner')

@@ -7,9 +7,10 @@ import {
   TypingState as TypingStateMessage,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
-import { tagOf } from '../conversations/model.ts'
+import { type Assignee, tagOf } from '../conversations/model.ts'
 import type { TypingState } from '../conversations/typing.ts'
 import { invalid } from '../errors.ts'
+import type { SignedInOperator } from '../operators/model.ts'
 import { countFitting } from '../page-token.ts'
 import type { SourceKind } from '../search/model.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
@@ -61,7 +62,11 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
   const { inbox, search, typing, states, assignments, bots, tags, notes, redactions } = core
   const { conversationEvents, conversationAccess, conversationSummaries } = core
   return {
-    async listConversations({ limit, pageToken, countFor, tag, ...request }, context) {
+    async listConversations(
+      { limit, pageToken, countFor: name, countForOperator: operator, tag, ...request },
+      context,
+    ) {
+      const countFor = operator !== undefined ? { operator } : name !== undefined ? { name } : undefined
       const query = {
         workspaceId: (countFor === undefined ? workspaceOf : requiredWorkspace)(context, request.workspaceId),
         status: request.unanswered ? 'open' : nameOf(ConversationStatus, request.status),
@@ -146,11 +151,21 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
 
     updateMessageState: (request, context) => states.update(request, callerOf(context).workspaceId),
 
-    async assignAgent({ conversationId, agent }, context) {
-      const named = fromAgent(agent) ?? { displayName: '' }
-      return {
-        conversation: toConversation(await assignments.assign(conversationId, named, callerOf(context).workspaceId)),
+    async assignAgent({ conversationId, agent, operatorId }, context) {
+      const scope = callerOf(context).workspaceId
+      const { workspaceId } = await conversationAccess.find(conversationId, scope)
+      const operators = await core.consoleSessions.operatorsIn(workspaceId)
+      const isMeant = (one: SignedInOperator) =>
+        operatorId === undefined ? one.displayName === agent?.displayName : one.operator === operatorId
+      const [found, ...others] = operators.filter(isMeant)
+      if (operatorId !== undefined && !found && operatorId !== callerOf(context).subject)
+        throw invalid('/operatorId', 'unknown')
+      const named = fromAgent(agent) ?? {
+        displayName: found?.displayName ?? '',
+        avatarUrl: found && (await core.pictures.facesOf(workspaceId, [found.operator])).get(found.operator),
       }
+      const operator = operatorId ?? (others.length === 0 ? found?.operator : undefined)
+      return { conversation: toConversation(await assignments.assign(conversationId, named, scope, operator)) }
     },
 
     async unassignAgent({ conversationId }, context) {
@@ -166,7 +181,13 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
         workspace,
         found.map(({ operator }) => operator),
       )
-      return { agents: found.map(({ displayName, operator }) => ({ displayName, avatarUrl: faces.get(operator) })) }
+      return {
+        agents: found.map(({ displayName, operator }) => ({
+          displayName,
+          avatarUrl: faces.get(operator),
+          operatorId: operator,
+        })),
+      }
     },
 
     async setAgentPicture({ workspaceId: named, image, gatewayOrigin }, context) {
@@ -254,8 +275,9 @@ function readableKinds(context: HandlerContext): SourceKind[] {
   return ['message', 'note', ...visitors, ...leads]
 }
 
-function fromAssignee({ case: name, value }: ListConversationsRequest['assignee']): string | null | undefined {
-  if (name === 'agentName') return value
+function fromAssignee({ case: name, value }: ListConversationsRequest['assignee']): Assignee | undefined {
+  if (name === 'agentName') return { name: value }
+  if (name === 'operatorId') return { operator: value }
   if (name === undefined) return undefined
   if (!value) throw invalid('/unassigned', 'const')
   return null

@@ -63,6 +63,7 @@ export function toConversation(
     lastSequence: lastSequence ?? 0,
     status: conversation.status === 'closed' ? ConversationStatus.CLOSED : ConversationStatus.OPEN,
     agent,
+    assignedOperatorId: agent && conversation.assignment?.operator,
     waitingSince: waitingSince && timestampFromDate(waitingSince),
     visitor,
     lastMessage: lastMessage && toMessage(lastMessage),

@@ -10,7 +10,7 @@ interface SearchedConversation {
   conversationId: string
   workspaceId: string
   status?: 'open' | 'closed'
-  assignment?: { agent?: { displayName: string } }
+  assignment?: { agent?: { displayName: string }; operator?: string }
 }
 
 /** The current text of a source. */
@@ -27,7 +27,7 @@ export interface SearchRequest {
   query: string
   status?: 'open' | 'closed'
   /** Display name of the assigned agent; null for conversations without an agent. */
-  assignee?: string | null
+  assignee?: { name: string } | { operator: string } | null
   from?: Date
   to?: Date
   limit?: number
@@ -174,5 +174,8 @@ function isWanted(
 ): boolean {
   if (conversation?.workspaceId !== workspaceId) return false
   if (status !== undefined && conversation.status !== status) return false
-  return assignee === undefined || (conversation.assignment?.agent?.displayName ?? null) === assignee
+  if (assignee === undefined) return true
+  const { agent, operator } = conversation.assignment ?? {}
+  if (assignee && 'operator' in assignee) return operator === assignee.operator
+  return agent?.displayName === assignee?.name
 }

@@ -23,8 +23,8 @@ export function useConversationActions(thread: Thread) {
   const act = (call: () => Promise<string>) => () => run(async () => announcer.say(await call()))
 
   const assign = act(async () => {
-    const assigned = thread.conversation.peek()?.agent?.displayName === session.displayName
-    await thread.assign(assigned ? undefined : holder.agent())
+    const assigned = thread.conversation.peek()?.assignedOperatorId === session.operator
+    await thread.assign(assigned ? undefined : { ...holder.agent(), operatorId: session.operator })
     return assigned ? 'Conversation unassigned.' : 'Conversation assigned to you.'
   })
   const switchBot = act(async () => {

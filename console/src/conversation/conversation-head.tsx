@@ -21,7 +21,7 @@ export function ConversationHead({ thread, name, actions, detailsPath }: Convers
   const { busy, undo, assign, switchBot, close, reopen } = actions
   const { conversationId } = thread
   const conversation = thread.conversation.value
-  const mine = conversation?.agent?.displayName === session.displayName
+  const mine = conversation?.assignedOperatorId === session.operator
   const isClosed = conversation?.status === ConversationStatus.CLOSED
   const bot = conversation?.bot
   const presence = inbox.presenceOf(conversationId)

@@ -42,11 +42,11 @@ export function createThreadActions(deps: ThreadActionsDeps) {
       messaging.setTyping({ conversationId, state, agent: agent() }).catch(() => {})
     },
 
-    assign: (assignee: ShownAgent | undefined) =>
+    assign: (assignee: (ShownAgent & { operatorId?: string | undefined }) | undefined) =>
       applyResponse(
         assignee === undefined
           ? messaging.unassignAgent({ conversationId })
-          : messaging.assignAgent({ conversationId, agent: assignee }),
+          : messaging.assignAgent({ conversationId, agent: assignee, operatorId: assignee.operatorId }),
       ),
 
     close: () => applyResponse(messaging.closeConversation({ conversationId })),

@@ -12,11 +12,12 @@ interface ConversationRowProps {
 }
 
 export function ConversationRow({ conversation, open, me }: ConversationRowProps) {
-  const { inbox, outbox, router } = useConsole()
+  const { inbox, outbox, router, session } = useConsole()
   const { conversationId, lastMessage, lastMessageAt, waitingSince, visitor, agent, status, rating, tags } =
     conversation
   const name = visitorName(conversation)
   const unread = isUnread(conversation)
+  const isMine = conversation.assignedOperatorId === session.operator
   const unsent = outbox.markOf(conversationId)
   const presence = inbox.presenceOf(conversationId)
   const verified = visitor?.identityState === 'verified'
@@ -53,7 +54,7 @@ export function ConversationRow({ conversation, open, me }: ConversationRowProps
             {isWaiting(conversation) && <span class="tag warn">Wants a person</span>}
             {status === ConversationStatus.CLOSED && <span class="tag">Closed</span>}
             {status === ConversationStatus.CLOSED && rating && <span class="tag">Rated {rating}/5</span>}
-            {agent && <span class="tag">{agent.displayName === me ? 'Mine' : agent.displayName}</span>}
+            {agent && <span class="tag">{isMine ? 'Mine' : agent.displayName}</span>}
             {unread && (
               <span class="unread-mark">
                 <span class="visually-hidden">unread</span>

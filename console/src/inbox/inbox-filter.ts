@@ -21,7 +21,7 @@ export const queues: Record<Queue, { name: string; empty: [title: string, text: 
 
 export const queueOf = ({ queue }: InboxFilter): Queue => (queue && queue in queues ? (queue as Queue) : 'open')
 
-/** Returns the request that lists the conversations of a filter. `me` is the operator's name. */
+/** Returns the request that lists the conversations of a filter. `me` is the operator's id. */
 export function listRequest(filter: InboxFilter, me: string) {
   const queue = queueOf(filter)
   return {
@@ -30,10 +30,10 @@ export function listRequest(filter: InboxFilter, me: string) {
     unanswered: queue === 'unanswered',
     assignee:
       queue === 'mine'
-        ? { case: 'agentName' as const, value: me }
+        ? { case: 'operatorId' as const, value: me }
         : queue === 'unassigned'
           ? { case: 'unassigned' as const, value: true }
           : { case: undefined },
-    countFor: me,
+    countForOperator: me,
   }
 }

@@ -100,8 +100,9 @@ const kinds = { messageSequence: '', note: 'Note', visitor: 'Name', leadId: 'Lea
 function ResultRow({ result, me, open }: { result: SearchResult; me: string; open: boolean }) {
   const { conversation, source, at, author } = result
   if (!conversation || source.case === undefined) return null
-  const { inbox, router } = useConsole()
+  const { inbox, router, session } = useConsole()
   const { conversationId, agent, status } = conversation
+  const isMine = conversation.assignedOperatorId === session.operator
   const name = visitorName(conversation)
   const from = authorName(author, me)
   return (
@@ -131,7 +132,7 @@ function ResultRow({ result, me, open }: { result: SearchResult; me: string; ope
           <span class="row-bottom row-tags">
             {kinds[source.case] && <span class="tag">{kinds[source.case]}</span>}
             {status === ConversationStatus.CLOSED && <span class="tag">Closed</span>}
-            {agent && <span class="tag">{agent.displayName === me ? 'Mine' : agent.displayName}</span>}
+            {agent && <span class="tag">{isMine ? 'Mine' : agent.displayName}</span>}
           </span>
         </span>
       </a>

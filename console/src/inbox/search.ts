@@ -69,7 +69,7 @@ export function createSearch({
               assignee === 'anyone'
                 ? { case: undefined }
                 : assignee === 'me'
-                  ? { case: 'agentName', value: me() }
+                  ? { case: 'operatorId', value: me() }
                   : { case: 'unassigned', value: true },
             from: days > 0 ? timestampFromMs(now() - days * 86_400_000) : undefined,
             pageToken,

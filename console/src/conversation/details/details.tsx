@@ -73,13 +73,20 @@ function AssignmentSection({ thread }: { thread: Thread }) {
   const { api, session, holder, announcer } = useConsole()
   const { busy, failure, run } = useAction()
   const agents = useLoad(async () => (await api.messaging.listAgents({})).agents, [thread])
-  const assigned = thread.conversation.value?.agent?.displayName ?? ''
+  const { agent: present, assignedOperatorId } = thread.conversation.value ?? {}
+  const assigned = assignedOperatorId === session.operator ? session.displayName : (present?.displayName ?? '')
   const names = new Set([session.displayName, ...(agents.value ?? []).map(({ displayName }) => displayName)])
   if (assigned) names.add(assigned)
   const assign = (name: string) =>
     run(async () => {
       const agent = agents.value?.find(({ displayName }) => displayName === name) ?? { displayName: name }
-      await thread.assign(name === '' ? undefined : name === session.displayName ? holder.agent() : agent)
+      await thread.assign(
+        name === ''
+          ? undefined
+          : name === session.displayName
+            ? { ...holder.agent(), operatorId: session.operator }
+            : agent,
+      )
       announcer.say(name ? `Conversation assigned to ${name}.` : 'Conversation unassigned.')
     })
   return (

@@ -671,6 +671,13 @@ export declare type Agent = Message$1<"service.messaging.v1.Agent"> & {
    * @generated from field: optional string avatar_url = 2;
    */
   avatarUrl?: string | undefined;
+
+  /**
+   * Id of the operator. Only in answers of ListAgents.
+   *
+   * @generated from field: optional string operator_id = 3;
+   */
+  operatorId?: string | undefined;
 };
 
 /**
@@ -900,6 +907,14 @@ export declare type ListConversationsRequest = Message$1<"service.messaging.v1.L
      */
     value: boolean;
     case: "unassigned";
+  } | {
+    /**
+     * Id of the assigned operator, which stays when the name changes.
+     *
+     * @generated from field: string operator_id = 10;
+     */
+    value: string;
+    case: "operatorId";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -916,6 +931,13 @@ export declare type ListConversationsRequest = Message$1<"service.messaging.v1.L
    * @generated from field: optional string count_for = 8;
    */
   countFor?: string | undefined;
+
+  /**
+   * Like `count_for`, with the id of an operator.
+   *
+   * @generated from field: optional string count_for_operator = 11;
+   */
+  countForOperator?: string | undefined;
 
   /**
    * Lists only conversations with this tag. Case is ignored.
@@ -1059,6 +1081,14 @@ export declare type SearchConversationsRequest = Message$1<"service.messaging.v1
      */
     value: boolean;
     case: "unassigned";
+  } | {
+    /**
+     * Id of the assigned operator.
+     *
+     * @generated from field: string operator_id = 10;
+     */
+    value: string;
+    case: "operatorId";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -1257,6 +1287,13 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
    * @generated from field: service.messaging.v1.ConversationStatus status = 8;
    */
   status: ConversationStatus;
+
+  /**
+   * Id of the assigned operator. Unset if nobody is assigned, or the agent is no operator.
+   *
+   * @generated from field: optional string assigned_operator_id = 20;
+   */
+  assignedOperatorId?: string | undefined;
 
   /**
    * The agent who is assigned to the conversation. Unset if there is none.
@@ -1641,9 +1678,19 @@ export declare type AssignAgentRequest = Message$1<"service.messaging.v1.AssignA
   conversationId: string;
 
   /**
+   * If unset, the name and the picture of the operator's account are used.
+   *
    * @generated from field: service.messaging.v1.Agent agent = 2;
    */
   agent?: Agent | undefined;
+
+  /**
+   * Id of the operator. If unset, the operator of the workspace with the agent's name is assigned, if
+   * there is exactly one.
+   *
+   * @generated from field: optional string operator_id = 3;
+   */
+  operatorId?: string | undefined;
 };
 
 /**
