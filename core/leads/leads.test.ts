@@ -168,7 +168,12 @@ describe('a conversation with a form and no message', () => {
       await core.flushFeed()
       const { conversations } = await core.inbox.list({ workspaceId, unanswered: true })
       expect(conversations).toMatchObject([{ conversationId, lastSessionId: sessionId, status: 'open' }])
-      expect(await core.inbox.count(workspaceId, { name: 'Ada' })).toEqual({ unanswered: 1, mine: 0, unassigned: 1, open: 1 })
+      expect(await core.inbox.count(workspaceId, { name: 'Ada' })).toEqual({
+        unanswered: 1,
+        mine: 0,
+        unassigned: 1,
+        open: 1,
+      })
     }
     const caller = { workspaceId, scopes: new Set<string>() }
     const { events } = await cores.core.conversationEvents.list(conversationId, { afterSequence: 0 }, caller)
