@@ -43,10 +43,10 @@ export interface FeedReader {
   /** Returns the given entries with their content. Leaves out entries whose source was removed. */
   withContent(workspaceId: string, entries: FeedEntry[]): Promise<FeedEvent[]>
   /**
-   * Returns the events after a cursor. If there is none, waits for one, at most `waitMs`. Errors:
+   * Returns the events after a cursor. If there is none, waits for one, at most `waitMs` and until `wake`. Errors:
    * ValidationFailed.
    */
-  read(query: FeedQuery, options: { waitMs: number; signal: AbortSignal }): Promise<FeedPage>
+  read(query: FeedQuery, options: { waitMs: number; signal: AbortSignal; wake?: AbortSignal }): Promise<FeedPage>
   /** Reports removed conversations and leads of a workspace until the returned function is called. */
   onRemoved(workspaceId: string, listener: (ids: string[]) => void): () => void
   /** Whether somebody has read this feed lately, or any feed. */
@@ -190,7 +190,7 @@ export function createFeedReader(dependencies: {
   return {
     withContent,
 
-    async read(query, { waitMs, signal }) {
+    async read(query, { waitMs, signal, wake = signal }) {
       validate(
         field('/limit', query.limit, integer(1, maxPage)),
         ...query.types.map((type, index) => field(`/types/${index}`, type as FeedEventType, oneOf(...feedEventTypes))),
@@ -207,9 +207,9 @@ export function createFeedReader(dependencies: {
           const { found, end } = await inPlace(signal, () => pageAfter(query, place))
           const hasMoved = end !== place
           place = end
-          if (found.length > 0 || performance.now() >= until || signal.aborted || isClosed)
+          if (found.length > 0 || performance.now() >= until || wake.aborted || isClosed)
             return { events: found, cursor: cursorOf(query.workspaceId, place ?? 0) }
-          if (!hasMoved) await untilHint(hinted, until - performance.now(), signal)
+          if (!hasMoved) await untilHint(hinted, until - performance.now(), wake)
         } finally {
           leave()
         }

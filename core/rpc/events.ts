@@ -43,7 +43,7 @@ export function eventsService(router: ConnectRouter, core: CoreContext): void {
       for (let waitMs = 0; !signal.aborted && !feedReader.isClosed(); waitMs = heartbeatMs) {
         const page = await feedReader.read(
           { workspaceId, cursor, types, since: since && timestampDate(since) },
-          { waitMs, signal: AbortSignal.any([signal, removal.signal]) },
+          { waitMs, signal, wake: AbortSignal.any([signal, removal.signal]) },
         )
         cursor = page.cursor
         const removedConversationIds = removed.filter((id) => id.startsWith('cnv_'))

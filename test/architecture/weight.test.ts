@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, '../..')
  */
 const sides = {
   server: {
-    folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'dev', 'admin'],
+    folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'serve', 'dev', 'admin'],
     limits: { lines: 55_200, tokens: 330_000 },
   },
   browser: {
