@@ -42,8 +42,8 @@ const walk = (selected: Operation[], which: 'unauthorized' | 'authorized') =>
     return isAccepted === (which === 'authorized')
   })
 
-/** Collections that cores write in the background. Search entries are derived from other documents. */
-const background = ['wakeups', 'searchEntries', 'followers', 'feedEntries']
+/** Collections that cores write in the background, such as the last use of tokens. Search entries are derived. */
+const background = ['wakeups', 'searchEntries', 'followers', 'feedEntries', 'tokens']
 
 /** Fields that the retention's sweep of a workspace and the event feed change at any time. */
 const ownFields = {
@@ -164,7 +164,7 @@ function shownCredentials(): string[] {
     return message.fields.flatMap((field) => {
       if (field.message) return fieldsOf(field.message, seen)
       const isText = field.scalar === ScalarType.STRING || field.scalar === ScalarType.BYTES
-      return isText && /^(?!nextPageToken|secretId).*(grant|token|secret|password)/i.test(field.localName)
+      return isText && /^(?!nextPageToken|secretId|tokenId).*(grant|token|secret|password)/i.test(field.localName)
         ? [field.localName]
         : []
     })

@@ -18,6 +18,7 @@ const settings = (origins: string[]) =>
     forms: { preChat: { fields: [{ name: 'email', label: 'E-mail', type: 'email', required: true, maxLength: 99 }] } },
     availability: { mode: 'away', timeZone: 'Europe/Vienna' },
     consent: { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: '1' },
+    unseenAfterMinutes: 30,
   }) satisfies MessageInitShape<typeof UpdateInstallationRequestSchema>
 
 const names = UpdateInstallationRequestSchema.fields.map(({ localName }) => localName)

@@ -20,8 +20,8 @@ const sent = {
 /** Fields of the request that are stored elsewhere. */
 const notInMessage = ['pageContext']
 
-/** Fields of withdrawn messages and of bots' messages. */
-const absent = ['redactedAt', 'quickReplies']
+/** Fields of withdrawn messages, and of bots' messages. */
+const absent = ['redactedAt', 'quickReplies', 'growing']
 
 it('every field of a visitor’s message is the same in history, stream, console and export', async () => {
   expect(Object.keys(sent).sort()).toEqual(Object.keys(SendMessageBody.properties).sort())
