@@ -85,6 +85,8 @@ describe('the console, used with the keyboard only', () => {
     const page = await browser.open(core, 'conversations', { token: null })
     await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
+    const token = page.getByLabel('Or paste a token')
+    while (!(await token.evaluate((field) => field === document.activeElement))) await page.keyboard.press('Tab')
     await page.keyboard.insertText('not a token')
     await page.keyboard.press('Tab')
     await page.keyboard.type('Ada')

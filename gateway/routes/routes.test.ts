@@ -32,6 +32,7 @@ describe('configuration', () => {
         pageContext: true,
         navigation: false,
         screenshots: false,
+        stopAnswer: false,
         preChatForm: false,
         offlineForm: false,
         messageRetryRoute: false,
