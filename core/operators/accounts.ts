@@ -84,7 +84,7 @@ export function createAccounts({
   }
 
   async function newLink(
-    link: Pick<SignInLink, 'account' | 'operator' | 'workspaceId'>,
+    link: Pick<SignInLink, 'account' | 'operator' | 'workspaceId' | 'tokenId'>,
     lifetimeMs: number,
   ): Promise<{ secret: string; link: SignInLink }> {
     const secret = newSecret()
@@ -142,7 +142,10 @@ export function createAccounts({
         ...(mail && { mail }),
         ...(!known && { role }),
       }
-      const { secret, link } = await newLink({ workspaceId, operator, account }, invitationLifetimeMs)
+      const { secret, link } = await newLink(
+        { workspaceId, operator, account, tokenId: caller.tokenId },
+        invitationLifetimeMs,
+      )
       const mailed = mailer.isEnabled && mail !== undefined
       const name = await nameOfWorkspace(workspaceId)
       if (mailed)

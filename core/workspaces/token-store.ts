@@ -20,12 +20,14 @@ export type TokenDocument = { _id: string; listedAt: Date; removeAt?: Date } & O
 export type TokenStore = ReturnType<typeof createTokenStore>
 
 const dayMs = 86_400_000
+/** An invitation may outlive the token that made it by seven days. */
+const keptAfterExpiryMs = 8 * dayMs
 
 export const createTokenStore = ({ tokens }: { tokens: Collection<TokenDocument> }) => ({
   /** Stores that a token was used. A token without expiry is forgotten a year after its last use. */
   async noteUse({ tokenId, ...token }: Token, at: Date): Promise<void> {
     const removeAt = token.expiresAt
-      ? new Date(token.expiresAt.getTime() + dayMs)
+      ? new Date(token.expiresAt.getTime() + keptAfterExpiryMs)
       : new Date(at.getTime() + 365 * dayMs)
     const use = { ...token, removeAt, lastUsedAt: at, listedAt: at }
     const filter = { _id: tokenId, revokedAt: { $exists: false } }

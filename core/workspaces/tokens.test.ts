@@ -10,6 +10,7 @@ import { codeOf, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { transportTo } from '../test/transports.ts'
 import { tokenIdOf } from './access.ts'
+import { operatorScopes } from './workspace-sessions.ts'
 
 const cores = testCores({ count: 2 })
 const scopes = ['workspaces:read', 'workspaces:write', 'events:read']
@@ -94,6 +95,27 @@ describe('a revoked token', () => {
     for (const credential of [left, ofSession, { workspaceSession }])
       expect(await codeOf(cores.other.consoleSessions.signIn(credential, 'Ada', ''))).toBe('UNAUTHENTICATED')
   })
+})
+
+it('the revocation of a token ends the invitations that it made, also after the token has expired', async () => {
+  const { workspaceId } = await cores.newSite()
+  const claims = { sub: 'owner', wid: workspaceId, scope: [...operatorScopes].join(' ') }
+  const [token, other] = await Promise.all([
+    signWorkspaceSession({ claims, now: cores.now() }),
+    signWorkspaceSession({ claims: { ...claims, sub: 'another owner' }, now: cores.now() }),
+  ])
+  const invite = async (by: string) => {
+    const caller = await cores.core.access.authenticate(`Bearer ${by}`, scopes[0]!)
+    return { linkSecret: (await cores.core.accounts.invite(caller, { workspaceId, role: 'viewer' })).secret }
+  }
+  const [revoked, kept] = [await invite(token), await invite(other)]
+  expect(await revoke(token)).toBe('ok')
+  const { tokens } = cores.core.database.collections
+  const { removeAt, expiresAt } = (await tokens.findOne({ _id: tokenIdOf(token) }))!
+  expect(removeAt!.getTime() - expiresAt!.getTime()).toBeGreaterThan(7 * 86_400_000)
+  cores.advance(86_400)
+  expect(await codeOf(cores.other.consoleSessions.signIn(revoked, 'Eve', ''))).toBe('UNAUTHENTICATED')
+  expect(await codeOf(cores.other.consoleSessions.signIn(kept, 'Ada', ''))).toBe('ok')
 })
 
 describe('the list of tokens', () => {
