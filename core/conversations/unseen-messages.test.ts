@@ -114,7 +114,7 @@ describe('an answer that nobody has seen', () => {
     await told(11)
     await cores.core.flushFeed()
     const query = { workspaceId, cursor: '', types: ['message.unseen'] }
-    const { events } = await cores.other.feedReader.read(query, { waitMs: 0, signal: AbortSignal.abort() })
+    const { events } = await cores.other.feedReader.read(query, { waitMs: 0, signal: new AbortController().signal })
     expect(events).toMatchObject([
       { entry: { conversationId }, event: { data: { messageId: event.message!.messageId } }, lead: { fields } },
     ])

@@ -114,8 +114,8 @@ describe('new deliveries', () => {
   it('a new delivery returns to the queue at once if the stream of the worker ends during the write', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     let leave = () => {}
-    const core = test.watchedCore((_, method) => {
-      if (method === 'insertOne') leave()
+    const core = test.watchedCore((collection, method) => {
+      if (collection === 'deliveries' && method === 'insertOne') leave()
     })
     const stream = await test.stream({ core })
     leave = stream.leave
@@ -129,8 +129,8 @@ describe('new deliveries', () => {
   it('if the write of a new delivery fails, the worker gets the next delivery', async () => {
     const { leadId, subscriptionId, workspaceId } = await test.newScene()
     let failures = 1
-    const core = test.watchedCore((_, method) => {
-      if (method === 'insertOne' && failures-- > 0) throw new Error('away')
+    const core = test.watchedCore((collection, method) => {
+      if (collection === 'deliveries' && method === 'insertOne' && failures-- > 0) throw new Error('away')
     })
     const stream = await test.stream({ core, limit: 1 })
     const operator = await test.client(core, operatorScopes, workspaceId)

@@ -215,7 +215,8 @@ describe('a conversation', () => {
     const sparedBefore = await spared()
     await keep({ conversations: 0 })
     await sweepAll(cores)
-    expect(await spared()).toBe(sparedBefore + 1)
+    // Conversations of other tests may be hidden too.
+    expect(await spared()).toBeGreaterThan(sparedBefore)
     expect(await cores.core.messages.list(session.conversationId, {})).toMatchObject({ messages: [{}] })
     await keep({ conversations: null })
   })

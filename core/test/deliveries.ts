@@ -213,7 +213,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     mortalCore(writes: number): CoreContext {
       let left = writes
       return this.watchedCore((collection, method) => {
-        if (!writing.has(method) || collection === 'wakeups') return
+        if (!writing.has(method) || collection === 'wakeups' || collection === 'tokens') return
         if (left <= 0) throw new Error('dead')
         left -= 1
       })

@@ -85,6 +85,13 @@ it('each method authorizes an operator of the workspace, unless it is global', a
   const refused = Object.fromEntries(Object.entries(answers).filter(([, answer]) => answer !== 'ok'))
   expect(refused).toEqual({
     ...Object.fromEntries(globalMethods.map((name) => [name, 'PermissionDenied PermissionDenied'])),
+    // These methods are about the account of a session of the console.
+    ...Object.fromEntries(
+      ['AddPasskey', 'BeginPasskey', 'GetOwnAccount', 'RemovePasskey', 'UpdateOwnAccount'].map((name) => [
+        `OperatorService.${name}`,
+        'PermissionDenied PermissionDenied',
+      ]),
+    ),
     // The command of the request is a navigation, so it has no screenshot.
     'CommandService.GetScreenshot': expect.stringMatching(/^NotFound/),
     // The attempt still waits for a worker, so it cannot be retried.

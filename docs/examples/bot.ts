@@ -26,10 +26,8 @@ async function answer({ conversationId, message }: Event) {
 
 /** Stands for the client of a model: yields a text in parts, as it is written. */
 async function* written(text: string) {
-  for (const part of [...text]
-    .slice(0, 4_000)
-    .join('')
-    .match(/\s*\S+\s*/g) ?? []) {
+  const answer = [...text].slice(0, 4_000).join('')
+  for (const part of answer.split(/(?<=\s)(?=\S)/)) {
     await delay(30)
     yield part
   }
