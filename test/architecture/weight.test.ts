@@ -13,11 +13,11 @@ const root = join(import.meta.dirname, '../..')
 const sides = {
   server: {
     folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'serve', 'dev', 'admin'],
-    limits: { lines: 55_200, tokens: 330_000 },
+    limits: { lines: 55_900, tokens: 335_100 },
   },
   browser: {
     folders: ['widget', 'console', 'browser', 'webhooks'],
-    limits: { lines: 29_600, tokens: 148_800 },
+    limits: { lines: 29_600, tokens: 148_300 },
   },
 }
 
