@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { expect, it, onTestFinished } from 'vitest'
+import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { testDatabase } from '../test/support/test-database.ts'
 import { until } from '../test/support/until.ts'
 import { openDatabase } from './database/database.ts'
@@ -10,13 +10,20 @@ import { createTestNudge } from './test/nudge.ts'
 import { authorizeStream, openStreamAt } from './test/streams.ts'
 import { credentialsOf, site } from './test/visitor-credentials.ts'
 
-const { uri, name } = testDatabase({ isNew: true })
+// Beats of stopped cores would make a core that starts wait for them.
+let database: ReturnType<typeof testDatabase>
+beforeEach(() => {
+  database = testDatabase({ isNew: true })
+})
 const nudge = createTestNudge()
-const writes = ['insert', 'update', 'delete', 'findAndModify', 'bulkWrite']
+/** The periods of jobs vary, so that a single minute may have two runs of a job. */
+const minutes = 2
+/** Jobs look for due work with `findAndModify`, which writes nothing if there is none. */
+const writes = ['insert', 'update', 'delete', 'bulkWrite']
 
 async function startCore() {
   const metrics = createCoreMetrics()
-  const core = createTestCore(await openDatabase({ uri, name, timeoutMs: 60_000, metrics }), Date.now, {}, nudge)
+  const core = createTestCore(await openDatabase({ ...database, timeoutMs: 60_000, metrics }), Date.now, {}, nudge)
   core.start()
   onTestFinished(core.stop)
   /** Returns how many commands the core has sent, and how many of them write. */
@@ -76,11 +83,11 @@ it.each([1, 2])(
     while (cores.length < count) cores.push(await startCore())
     for (const each of cores) await each.rests()
     const before = await Promise.all(cores.map(({ sent }) => sent()))
-    await delay(60_000)
+    await delay(minutes * 60_000)
     for (const [index, { sent }] of cores.entries()) {
       const after = await sent()
-      expect((after.all - before[index]!.all) / 60).toBeLessThanOrEqual(3)
-      expect((after.writes - before[index]!.writes) / 6).toBeLessThanOrEqual(1)
+      expect((after.all - before[index]!.all) / minutes / 60).toBeLessThanOrEqual(3)
+      expect((after.writes - before[index]!.writes) / minutes / 6).toBeLessThanOrEqual(1)
     }
   },
 )

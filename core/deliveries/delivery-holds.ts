@@ -140,7 +140,7 @@ export function createDeliveryHolds(dependencies: {
 
     async reconcile() {
       const waiting = await store.waiting()
-      await store.bringForward(waiting, new Date(now()))
+      if (waiting.length > 0) await store.bringForward(waiting, new Date(now()))
       const pending = [
         ...(await subscriptions.idsWithStatus(waiting, 'disabled')),
         ...(await subscriptions.idsWithStatus(await store.holding(), 'enabled')),

@@ -39,7 +39,7 @@ export interface SecretKey {
 
 /**
  * Time in milliseconds for which a silent core counts as live. A resting core announces its keys
- * every 20 s. A silent one may only be slow, or its supervisor starts it again with the same keys.
+ * every 25 s. A silent one may only be slow, or its supervisor starts it again with the same keys.
  */
 const liveForMs = 45_000
 

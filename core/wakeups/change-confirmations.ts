@@ -18,7 +18,7 @@ export interface ChangeConfirmations {
   stop(): void
 }
 
-/** Time in milliseconds after its last beat for which a core is known. Resting cores write one every 20 s. */
+/** Time in milliseconds after its last beat for which a core is known. Resting cores write one every 25 s. */
 const knownForMs = 45_000
 
 interface Waiting {

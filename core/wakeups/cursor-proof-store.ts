@@ -17,7 +17,7 @@ export interface CursorProof {
 /** Interval in milliseconds between two beats while somebody needs the proof. */
 export const beatEveryMs = 250
 /** Interval in milliseconds between two beats otherwise. They tell the other cores that this one lives. */
-const restingBeatEveryMs = 20_000
+const restingBeatEveryMs = 25_000
 /**
  * If the cursor does not return a confirmed beat within this time in milliseconds, its server is
  * probably not the primary.
