@@ -329,8 +329,13 @@ describe('the undo of the deletion of a workspace', () => {
     await cores.core.deletions.begin('workspace', workspaceId, undefined)
     expect(await codeOfRestore(workspaceId)).toBe('ok')
     await cores.core.deletions.begin('workspace', workspaceId, undefined)
-    cores.advance(121)
-    await cores.core.removals.work()
+    // The undo of the first deletion may take the first rounds.
+    const { removals } = cores.core.database.collections
+    await until('the removal to begin', async () => {
+      cores.advance(121)
+      await cores.core.removals.work()
+      return removals.findOne({ workspaceId, stage: { $in: ['removing', 'removed'] } })
+    })
     expect(await codeOf(cores.core.workspaces.findWorkspace(workspaceId))).toBe('NOT_FOUND')
     expect(await codeOfRestore(workspaceId)).toBe('NotFound')
     await finishDeletions()
