@@ -140,10 +140,11 @@ export function createDeliveryHolds(dependencies: {
 
     async reconcile() {
       const waiting = await store.waiting()
-      if (waiting.length > 0) await store.bringForward(waiting, new Date(now()))
+      const holding = await store.holding()
+      if (waiting.length + holding.length > 0) await store.bringForward(waiting, new Date(now()))
       const pending = [
         ...(await subscriptions.idsWithStatus(waiting, 'disabled')),
-        ...(await subscriptions.idsWithStatus(await store.holding(), 'enabled')),
+        ...(await subscriptions.idsWithStatus(holding, 'enabled')),
       ]
       for (const subscriptionId of pending) if (!running.has(subscriptionId)) await applyStatus(subscriptionId)
     },
