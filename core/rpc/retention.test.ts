@@ -82,6 +82,8 @@ describe('the retention of a workspace', () => {
       new Date(cores.now()),
       'dying',
     )
+    // The job of the sweep runs each minute.
+    await cores.core.retention.sweep()
     for (const core of cores.cores)
       await expect
         .poll(() => core.messages.list(visitor.conversationId, {}).catch(({ message }) => message))
