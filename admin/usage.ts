@@ -100,8 +100,8 @@ function helpFor(groups: Record<string, Group>, groupName: string, commandName: 
 
 ${columns(commands)}
 
-Add --help to a command to see its flags. CORE_URL and SERVICE_TOKEN select the core and the service token; beside a
-service on this machine they default to those in DATA_DIR.`
+Add --help to a command to see its flags. CORE_URL names the core, and SERVICE_TOKEN is the token for it. If the service
+runs on this machine, both are found in DATA_DIR.`
 }
 
 /** Aligns rows of text in columns. */

@@ -1,7 +1,7 @@
 /**
- * Returns a function that runs `task`, at most once at a time. A call while it runs makes it run once
- * more afterwards, so what has changed in the meantime is not missed. The promise resolves after the
- * last run. `task` must not reject.
+ * Returns a function that runs `task`. Two runs never overlap. If the function is called during a run,
+ * the task runs once more afterwards, so it misses no change. The promise resolves after the last run.
+ * `task` must not reject.
  */
 export function onceMore(task: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined

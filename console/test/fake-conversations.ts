@@ -288,7 +288,7 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       return { case: 'presence', value: { complete: true, conversations } }
     },
 
-    /** Adds an event without a message and sends it to all watchers. */
+    /** Adds an event that is not a message, and sends it to all watchers. */
     happens: (conversationId: string, type: string) => append(found(conversationId), { type }),
 
     /** Erases the conversation and tells all watchers, unless none is `told`. */

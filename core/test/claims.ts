@@ -13,7 +13,7 @@ export interface Room {
   underWay?: Record<string, number>
 }
 
-/** Room for one claim, without the shares and the deliveries in advance that the room of a stream has. */
+/** Places for one claim. It takes as many deliveries as the limits allow, and none in advance. */
 export function roomOf({ limit = 100, perDestination = 100, underWay = {} }: Room): WorkerRoom {
   let left = limit
   const taken = new Map(Object.entries(underWay))

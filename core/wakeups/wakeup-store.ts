@@ -190,7 +190,7 @@ export function createWakeupStore({
       const beat = (id: ObjectId) => writeBeat(id, from, kids, new Date(now())).finally(() => ownWrite.resolve())
       // A tailable cursor on an empty collection ends at once.
       await beat(new ObjectId())
-      // The other cores learn at once that this one begins.
+      // So the other cores read this first beat at once.
       nudge?.announce()
       const cursor = wakeups.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: maxAwaitMs, batchSize })
       const proof = createCursorProof(beat, monotonic, isNeeded)

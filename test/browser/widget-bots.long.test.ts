@@ -5,7 +5,7 @@ import { expectAccessible, online, useFeatures, write } from './widget-feature-p
 
 const features = useFeatures({ TYPING_SECONDS: '60' })
 
-it('a bot has its name; a tap on a quick reply sends it as a message, and the replies go with the next message', async () => {
+it('a bot’s message shows the bot’s name, and a tap on a quick reply sends it and removes all quick replies', async () => {
   const { page, conversationId, complaints } = await features.visit()
   await online(page)
   await write(page, 'Hello')

@@ -180,8 +180,8 @@ describe('agents’ screenshot requests', () => {
 describe('agents’ requests', () => {
   it('an agent’s request expires on time even if the browser clock is wrong', async () => {
     await server.close()
-    // The browser's clock is five minutes ahead. The client computes the difference between the
-    // clocks from the time of its grant.
+    // The browser's clock is five minutes ahead of the server's. The client learns this from the time in
+    // its grant.
     const serverNow = () => clock.now() - 300_000
     server = await startScenarioServer({ now: serverNow, config: { capabilities: { screenshots: true } } })
     const harness = await started()

@@ -49,8 +49,8 @@ export const movesConversation = ({ events }: Change) =>
   events.some(({ type }) => !/^(typing|message\.(state|redacted)|navigation|screenshot)\b/.test(type))
 
 /**
- * Returns true if the last message is from the visitor and has not been read, or if the conversation
- * waits for a person.
+ * Returns true in two cases: the visitor wrote last and nobody has read it, or a bot asked for a person.
+ * The request counts until an agent takes the conversation.
  */
 export function isUnread(conversation: Conversation): boolean {
   const { lastMessage } = conversation

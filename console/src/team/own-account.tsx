@@ -52,7 +52,7 @@ function NameAndMail({ onSaved, ...stored }: { name: string; mail: string; onSav
         <TextField label="Name" hint="Visitors see it." value={name} maxLength={128} onChange={setName} />
         <TextField
           label="Mail address"
-          hint="For sign-in links and notifications. Only your team sees it."
+          hint="For sign-in links. Only your team sees it."
           autocapitalize="off"
           spellcheck={false}
           value={mail}

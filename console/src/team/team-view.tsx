@@ -51,7 +51,7 @@ export function TeamView() {
         <OwnAccount onChange={reload} />
       ) : (
         <Notice tone="info">
-          You are signed in without an account. Invite yourself, and open the link, to have a passkey and notifications.
+          You are signed in without an account. Invite yourself, and open the link, to have a passkey.
         </Notice>
       )}
       <Sessions sessions={sessions} />

@@ -29,7 +29,7 @@ const pauseRange = { minMs: 1_000, maxMs: 15_000 }
 interface OutboxListener {
   /** Called with each stored message. */
   onSent(message: Message): void
-  /** Called when the conversation was closed after its reply. */
+  /** Called when a reply of *Send and close* has closed the conversation. */
   onClosed(conversation: Conversation): void
 }
 
@@ -160,7 +160,7 @@ export function createOutbox({ messaging, drafts, agent, clock, random }: Outbox
         /** The replies that the operator has to see: not those that are sent and wait for the closing. */
         list: computed(() => listOf(conversationId).filter(({ isSent, state }) => !isSent || state === 'failed')),
 
-        /** With `closes`, closes the conversation afterwards, also if another one is opened meanwhile. */
+        /** With `closes`, the reply closes its conversation, even if the operator has opened another one. */
         send(body: string, { closes = false } = {}) {
           const { displayName: agentName, avatarUrl } = agent()
           const unsent = { operationId: newOperationId(), body, agentName, avatarUrl, closes }

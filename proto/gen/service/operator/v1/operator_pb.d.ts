@@ -796,7 +796,7 @@ export declare const OperatorService: GenService<{
     output: typeof ListInvitationsResponseSchema;
   },
   /**
-   * Makes an invitation useless. Succeeds if it is used or has expired.
+   * Revokes an invitation. Does nothing if it was used or has expired.
    *
    * @generated from rpc service.operator.v1.OperatorService.RevokeInvitation
    */
@@ -817,7 +817,7 @@ export declare const OperatorService: GenService<{
     output: typeof SetOperatorRoleResponseSchema;
   },
   /**
-   * Removes an account. Its sessions, links, passkeys and invitations end on all cores within a second.
+   * Removes an account. Within a second, every core refuses its sessions, links, passkeys and invitations.
    * Its assignments, messages and notes keep the name. Errors: those of SetOperatorRole.
    *
    * @generated from rpc service.operator.v1.OperatorService.RemoveOperator
@@ -851,7 +851,7 @@ export declare const OperatorService: GenService<{
     output: typeof EndSessionResponseSchema;
   },
   /**
-   * Returns the own account.
+   * Returns the caller's own account.
    *
    * @generated from rpc service.operator.v1.OperatorService.GetOwnAccount
    */
@@ -861,8 +861,8 @@ export declare const OperatorService: GenService<{
     output: typeof GetOwnAccountResponseSchema;
   },
   /**
-   * Changes fields of the own account. Unset fields stay. Errors: ValidationFailed, also for a mail
-   * address that another account has.
+   * Changes the caller's own account. Unset fields keep their values. Errors: ValidationFailed, also for
+   * a mail address that another account has.
    *
    * @generated from rpc service.operator.v1.OperatorService.UpdateOwnAccount
    */
