@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import closeWithGrace from 'close-with-grace'
 import { isConsoleStale } from '../console/build.ts'
 import { readCoreConfig } from '../core/config.ts'
 import type { CoreContext } from '../core/context.ts'
@@ -17,11 +16,10 @@ import { warnOfMisspeltNames } from '../platform/settings/config.ts'
 import { SettingError } from '../platform/settings/settings.ts'
 import { failStart, listenOn } from '../platform/settings/start-faults.ts'
 import { dataFolderSecrets } from '../serve/data-folder.ts'
-import { type Closers, closeAll, startParts } from '../serve/parts.ts'
+import { type Closers, closeAll, closeAtEnd, startParts } from '../serve/parts.ts'
 import { isWidgetStale } from '../widget/build.ts'
 import { createDemoSite } from '../widget/demo/server.ts'
 import { readDevConfig } from './config.ts'
-
 import { demoIds, seedDemo } from './demo-seed.ts'
 import { startLocalCore } from './local-core.ts'
 
@@ -139,16 +137,7 @@ function closeServer(server: Server) {
   return new Promise((resolve) => server.close(resolve))
 }
 
-/**
- * Time limit of the shutdown, in milliseconds. It is longer than the worker's grace time, its final
- * reports and the shutdown of the servers together.
- */
-const stopWithinMs = 25_000
-
-closeWithGrace({ delay: stopWithinMs, logger: undefined }, async ({ err }) => {
-  if (err) console.error(err)
-  await closeAll(closers)
-})
+closeAtEnd(closers)
 
 try {
   await startAll()

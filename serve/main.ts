@@ -2,7 +2,6 @@
 // process, beside one MongoDB.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import closeWithGrace from 'close-with-grace'
 import { readCoreConfig, requireSettings } from '../core/config.ts'
 import type { CoreContext } from '../core/context.ts'
 import { startCore } from '../core/core.ts'
@@ -18,14 +17,8 @@ import { SettingError } from '../platform/settings/settings.ts'
 import { failStart } from '../platform/settings/start-faults.ts'
 import { readServeConfig } from './config.ts'
 import { withDataFolderSecrets } from './data-folder.ts'
-import { type Closers, closeAll, coreAddress, startParts } from './parts.ts'
+import { type Closers, closeAll, closeAtEnd, coreAddress, startParts } from './parts.ts'
 import { makePrivate, writePrivately } from './private-folder.ts'
-
-/**
- * Time limit of the shutdown, in milliseconds. It is longer than the worker's grace time, its final
- * reports and the shutdown of the servers together.
- */
-const stopWithinMs = 25_000
 
 const closers: Closers = []
 const stopping = new AbortController()
@@ -73,11 +66,7 @@ async function firstOwnerLink({ workspaces, consoleSessions }: CoreContext, gate
   return `${gatewayUrl}/console/#sign-in=${secret}`
 }
 
-closeWithGrace({ delay: stopWithinMs, logger: undefined }, async ({ err }) => {
-  if (err) console.error(err)
-  stopping.abort()
-  await closeAll(closers)
-})
+closeAtEnd(closers, () => stopping.abort())
 
 try {
   await startAll()

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import closeWithGrace from 'close-with-grace'
 import type { CoreConfig } from '../core/config.ts'
 import type { CoreContext } from '../core/context.ts'
 import { inMemoryTransport, serveCore } from '../core/server.ts'
@@ -17,6 +18,21 @@ import { listenOn } from '../platform/settings/start-faults.ts'
 
 /** What closes the started parts, in the order of their start. */
 export type Closers = (() => Promise<unknown>)[]
+
+/**
+ * Time limit of the shutdown, in milliseconds. It is longer than the worker's grace time, its final
+ * reports and the shutdown of the servers together.
+ */
+const stopWithinMs = 25_000
+
+/** Closes everything when the process is asked to stop or fails. `before` runs first. */
+export function closeAtEnd(closers: Closers, before: () => void = () => {}): void {
+  closeWithGrace({ delay: stopWithinMs, logger: undefined }, async ({ err }) => {
+    if (err) console.error(err)
+    before()
+    await closeAll(closers)
+  })
+}
 
 /** Closes everything in reverse order, even if one close fails. */
 export async function closeAll(closers: Closers): Promise<void> {

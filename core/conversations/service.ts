@@ -29,7 +29,7 @@ import { type ContactsOf, conversationFactsMs } from './model.ts'
 import { createNotes } from './notes.ts'
 import { createRatings } from './ratings.ts'
 import { createRedactions } from './redactions.ts'
-import { createSiteCapabilities } from './site-capabilities.ts'
+import { createSiteCapabilities, createSitesOf } from './site-capabilities.ts'
 import type { TagStore } from './tag-store.ts'
 import { createTags } from './tags.ts'
 import { createTyping } from './typing.ts'
@@ -91,7 +91,8 @@ export function createConversationService(
     }),
   )
   const guardedAppends = createGuardedAppends({ log, events })
-  const hasSiteCapability = createSiteCapabilities({ sessions: stores.sessions, installations })
+  const sitesOf = createSitesOf({ sessions: stores.sessions, installations })
+  const hasSiteCapability = createSiteCapabilities(sitesOf)
   const readEnds = (ids: string[]) => logHeads.learn(ids, (each) => events.ends(each, { committed: true }))
   const ratings = createRatings({
     access,
@@ -195,8 +196,7 @@ export function createConversationService(
     events,
     log,
     readEnds,
-    sessions: stores.sessions,
-    installations,
+    sitesOf,
     contactsOf,
     now,
   })

@@ -1,10 +1,9 @@
 import type { EventLog } from '../log/event-log.ts'
 import type { EventStore } from '../log/event-store.ts'
 import { type EventType, isEntry, type LogEnd, type LogEvent, operationKeys } from '../log-event.ts'
-import type { SessionStore } from '../sessions/session-store.ts'
-import type { SiteDirectory } from '../workspaces/workspaces.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import { type ContactsOf, isReceipt, isRedaction } from './model.ts'
+import type { SitesOf } from './site-capabilities.ts'
 
 /** Minutes after which a message counts as unseen if the website has no setting. */
 export const unseenAfterDefault = 10
@@ -35,17 +34,15 @@ export function createUnseenMessages(dependencies: {
   events: Pick<EventStore, 'newestOf'>
   log: Pick<EventLog, 'appendAfter'>
   readEnds: (conversationIds: string[]) => Promise<Map<string, LogEnd>>
-  sessions: Pick<SessionStore, 'sitesOf'>
-  installations: Pick<SiteDirectory['installations'], 'get'>
+  sitesOf: SitesOf
   contactsOf: ContactsOf
   now: () => number
 }) {
-  const { store, events, log, readEnds, sessions, installations, contactsOf, now } = dependencies
+  const { store, events, log, readEnds, sitesOf, contactsOf, now } = dependencies
 
   /** Returns after how many milliseconds the websites of a conversation want to know; undefined for never. */
   async function waitOf(conversationId: string): Promise<number | undefined> {
-    const sites = await Promise.all((await sessions.sitesOf(conversationId)).map((key) => installations.get(key)))
-    const waits = sites.flatMap((site) =>
+    const waits = (await sitesOf(conversationId)).flatMap((site) =>
       site?.capabilities.receipts ? (site.unseenAfterMinutes ?? unseenAfterDefault) || [] : [],
     )
     return waits.length === 0 ? undefined : Math.min(...waits) * 60_000
@@ -91,8 +88,6 @@ export function createUnseenMessages(dependencies: {
   }
 }
 
-export type UnseenMessages = ReturnType<typeof createUnseenMessages>
-
 /**
  * Returns the oldest message of an agent or a bot that the visitor has not seen. Returns undefined if
  * the visitor was not there since the last such message was told. `latest` has the newest events first.
@@ -101,8 +96,8 @@ export function firstUnseen(latest: LogEvent[]): LogEvent | undefined {
   const isRead = (event: LogEvent) =>
     event.type === 'message.state.changed' && isReceipt(event) && event.data?.state === 'read'
   const isThere = (event: LogEvent) => isRead(event) || (isEntry(event) && event.type !== 'message.received')
-  const deciding = latest.find((event) => isThere(event) || event.type === 'message.unseen')
-  if (deciding?.type === 'message.unseen') return undefined
+  const newest = latest.find((event) => isThere(event) || event.type === 'message.unseen')
+  if (newest?.type === 'message.unseen') return undefined
   const withdrawn = latest.flatMap((event) => (isRedaction(event) ? event.messageSequence : []))
   const seenTo = latest.filter(isThere).map((event) => (isRead(event) ? event.messageSequence! : event.sequence))
   const from = Math.max(0, ...seenTo)

@@ -8,16 +8,7 @@ import { field, line, validate } from '../rules.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { Caller } from '../workspaces/access.ts'
 import type { ConsoleSessionStore } from './console-session-store.ts'
-import {
-  invitationLifetimeMs,
-  linkLifetimeMs,
-  type Member,
-  newSecret,
-  publicIdOf,
-  type Role,
-  type SignInLink,
-  secretId,
-} from './model.ts'
+import { invitationLifetimeMs, linkLifetimeMs, type Member, publicIdOf, type Role, type SignInLink } from './model.ts'
 import { scopesOfRole } from './roles.ts'
 import type { TeamStore } from './team-store.ts'
 import { activeOwners, isActive, requireFreeMail, type Teams } from './teams.ts'
@@ -83,15 +74,8 @@ export function createAccounts({
     return members.find((member) => member.id === id)
   }
 
-  async function newLink(
-    link: Pick<SignInLink, 'account' | 'operator' | 'workspaceId' | 'tokenId'>,
-    lifetimeMs: number,
-  ): Promise<{ secret: string; link: SignInLink }> {
-    const secret = newSecret()
-    const made: SignInLink = { ...link, id: secretId(secret), scopes: [], expiresAt: at(lifetimeMs) }
-    await sessionStore.insertLink(made)
-    return { secret, link: made }
-  }
+  const newLink = (link: Omit<SignInLink, 'id' | 'scopes' | 'expiresAt'>, lifetimeMs: number) =>
+    sessionStore.addLink({ ...link, scopes: [], expiresAt: at(lifetimeMs) })
 
   async function endSessionsOf(workspaceId: string, operator: string): Promise<void> {
     const ids = (await sessionStore.sessionsIn(workspaceId, at(), operator)).map(({ id }) => id)

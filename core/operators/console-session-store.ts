@@ -1,6 +1,13 @@
 import type { Collection } from 'mongodb'
 import { createLeases, type Lease } from '../mongodb/leases.ts'
-import type { ConsoleSession, SignedInOperator, SignInAttempt, SignInLink } from './model.ts'
+import {
+  type ConsoleSession,
+  newSecret,
+  type SignedInOperator,
+  type SignInAttempt,
+  type SignInLink,
+  secretId,
+} from './model.ts'
 
 export type ConsoleSessionDocument = { _id: string } & Omit<ConsoleSession, 'id'>
 export type SignInLinkDocument = { _id: string } & Omit<SignInLink, 'id'>
@@ -10,7 +17,8 @@ export type SignInAttemptDocument = { _id: string } & Omit<SignInAttempt, 'id'>
 const maxListed = 1_000
 
 export interface ConsoleSessionStore {
-  insertLink(link: SignInLink): Promise<void>
+  /** Creates a link with a new secret. */
+  addLink(link: Omit<SignInLink, 'id'>): Promise<{ secret: string; link: SignInLink }>
   /** Returns the link, unless it is used or expired. */
   findLink(id: string, now: Date): Promise<SignInLink | undefined>
   /** Returns the links of a workspace that sign in accounts, newest first. */
@@ -58,8 +66,11 @@ export function createConsoleSessionStore({
   const leases = createLeases(consoleSessions, { until: 'provider.recheckAt', token: 'provider.recheckToken' })
 
   return {
-    async insertLink({ id, ...link }) {
+    async addLink(link) {
+      const secret = newSecret()
+      const id = secretId(secret)
       await signInLinks.insertOne({ _id: id, ...link })
+      return { secret, link: { id, ...link } }
     },
 
     async findLink(id, now) {

@@ -79,7 +79,7 @@ export function createConsoleSessions(dependencies: {
   teams: Teams
   hasWorkspace: (workspaceId: string) => Promise<boolean>
   workspaceSessions: WorkspaceSessions
-  tokens: Pick<Tokens, 'requireLive' | 'noteUse'>
+  tokens: Pick<Tokens, 'requireLive' | 'use'>
   wakeups: Pick<Wakeups, 'stateChanged' | 'isCurrent'>
   bus: Bus
   now: () => number
@@ -169,11 +169,9 @@ export function createConsoleSessions(dependencies: {
       if (!granted.every((scope) => operatorScopes.has(scope) && caller.scopes.has(scope)))
         throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       if (!(await hasWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
-      const secret = newSecret()
-      const expiresAt = new Date(Math.min(now() + linkLifetimeMs, caller.expiresAt))
+      const expiresAt = lifetime(linkLifetimeMs, caller.expiresAt)
       const isLimited = Number.isFinite(caller.expiresAt)
-      await store.insertLink({
-        id: secretId(secret),
+      const { secret } = await store.addLink({
         workspaceId,
         operator,
         scopes: granted,
@@ -192,8 +190,7 @@ export function createConsoleSessions(dependencies: {
         const session = await workspaceSessions.verify(credential.workspaceSession)
         const { workspaceId, subject: operator, scopes } = session
         const tokenId = tokenIdOf(credential.workspaceSession)
-        await tokens.requireLive(tokenId)
-        tokens.noteUse({ tokenId, subject: operator, workspaceId, expiresAt: new Date(session.expiresAt) })
+        await tokens.use({ tokenId, subject: operator, workspaceId, expiresAt: session.expiresAt })
         const expiresAt = lifetime(sessionLifetimeMs, session.expiresAt)
         const given = { workspaceId, operator, displayName: name, scopes: [...scopes], tokenId, expiresAt }
         return begin({ ...given, method: 'token' }, replacedId)
@@ -215,17 +212,10 @@ export function createConsoleSessions(dependencies: {
     async createOwnerLink(workspaceId, newOperator) {
       if (!(await hasWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
       const [owner] = activeOwners(await teams.list(workspaceId))
-      const secret = newSecret()
       const expiresAt = lifetime(linkLifetimeMs)
       const account = { createdAt: new Date(now()), isFirst: true, role: 'owner' as const }
-      await store.insertLink({
-        id: secretId(secret),
-        workspaceId,
-        operator: owner?.id ?? newOperator,
-        scopes: [],
-        expiresAt,
-        account,
-      })
+      const operator = owner?.id ?? newOperator
+      const { secret } = await store.addLink({ workspaceId, operator, scopes: [], expiresAt, account })
       return { secret, expiresAt }
     },
 

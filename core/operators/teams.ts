@@ -105,7 +105,7 @@ export function createTeams({
   }
 }
 
-export const isActive = ({ state }: Member): boolean => state === 'active'
+export const isActive = ({ state }: Pick<Member, 'state'>): boolean => state === 'active'
 
 export const activeOwners = (members: Member[]) => members.filter((each) => isActive(each) && each.role === 'owner')
 

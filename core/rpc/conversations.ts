@@ -125,8 +125,8 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
 
     async listConversationEvents({ conversationId, ...range }, context) {
       const { events, hasMore } = await conversationEvents.list(conversationId, range, callerOf(context))
-      const leadIds = events.flatMap(({ data }) => data?.leadId ?? [])
-      const fields = await core.leads.fieldsOf(leadIds)
+      const mayRead = callerOf(context).scopes.has('leads:read')
+      const fields = await core.leads.fieldsOf(mayRead ? events.flatMap(({ data }) => data?.leadId ?? []) : [])
       const shownEvents = events.map(toInboxEvent)
       for (const { form } of shownEvents) if (form) form.fields = fields.get(form.leadId!)
       return { events: shownEvents, hasMore }

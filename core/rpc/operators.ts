@@ -15,7 +15,7 @@ export function operatorService(router: ConnectRouter, core: CoreContext): void 
   async function toOperators(workspaceId: string, members: Member[]) {
     const ids = members.map(({ id }) => id)
     const [faces, keys] = await Promise.all([pictures.facesOf(workspaceId, ids), passkeys.of(workspaceId)])
-    return members.map(({ id, name, mail, role, state, joinedAt }) => ({
+    return members.map(({ id, name, mail, role, joinedAt, ...member }) => ({
       operatorId: id,
       name,
       mail,
@@ -23,7 +23,7 @@ export function operatorService(router: ConnectRouter, core: CoreContext): void 
       role: toRole(role),
       joinedAt: timestampFromDate(joinedAt),
       passkeys: keys.filter(({ operator }) => operator === id).length,
-      state: isActive({ state } as Member) ? OperatorState.ACTIVE : OperatorState.REMOVED,
+      state: isActive(member) ? OperatorState.ACTIVE : OperatorState.REMOVED,
     }))
   }
 

@@ -154,14 +154,8 @@ export function createAccess(
       : workspaceSessions.verify(token))
     const tokenId = tokenIdOf(token)
     const caller = { ...verified, tokenId, ...(tokens && { requireActive: () => tokens.requireLive(tokenId) }) }
-    await tokens?.requireLive(tokenId)
     const { subject, workspaceId, expiresAt } = verified
-    tokens?.noteUse({
-      tokenId,
-      subject,
-      ...(workspaceId !== undefined && { workspaceId }),
-      ...(Number.isFinite(expiresAt) && { expiresAt: new Date(expiresAt) }),
-    })
+    await tokens?.use({ tokenId, subject, workspaceId, expiresAt })
     known.set(token, { caller, until: Math.min(caller.expiresAt, now() + maxCachedMs) })
     return caller
   }

@@ -27,16 +27,36 @@ export function createTokens(
     loadMany: async () => new Map([[revokedTokens, new Set(await store.revokedIds())]]),
   })
 
+  async function requireLive(tokenId: string): Promise<void> {
+    if ((await revoked.get(revokedTokens))?.has(tokenId)) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+  }
+
   return {
     /** Errors: `Unauthenticated` if the token is revoked. */
-    async requireLive(tokenId: string): Promise<void> {
-      if ((await revoked.get(revokedTokens))?.has(tokenId)) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-    },
+    requireLive,
 
-    /** Notes that a token is in use. Never waits or fails. */
-    noteUse(token: Token): void {
+    /**
+     * Admits a verified token and notes its use, for which the call does not wait. `expiresAt` is in
+     * milliseconds, or infinite. Errors: `Unauthenticated` if it is revoked.
+     */
+    async use({
+      expiresAt,
+      workspaceId,
+      ...token
+    }: {
+      tokenId: string
+      subject: string
+      workspaceId?: string | undefined
+      expiresAt: number
+    }): Promise<void> {
+      await requireLive(token.tokenId)
+      const used: Token = {
+        ...token,
+        ...(workspaceId !== undefined && { workspaceId }),
+        ...(Number.isFinite(expiresAt) && { expiresAt: new Date(expiresAt) }),
+      }
       store
-        .noteUse(token, new Date(now()))
+        .noteUse(used, new Date(now()))
         .catch((error: Error) => logger.warn({ reason: error.name }, 'noting the use of a token failed'))
     },
 
