@@ -147,7 +147,7 @@ describe('the first unseen message', () => {
         }
         expect(firstUnseen(events.toReversed())).toBe(isTold ? undefined : unseen[0])
       }),
-      runs(300, 100),
+      runs(300, 1),
     )
   })
 })
