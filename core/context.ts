@@ -7,6 +7,7 @@ import { createJob } from './concurrency/job.ts'
 import { createSharedBytes } from './concurrency/shared-bytes.ts'
 import { createTurns } from './concurrency/turns.ts'
 import { createConversationService } from './conversations/service.ts'
+import { Core } from './core.ts'
 import type { Database } from './database/database.ts'
 import { createDatabaseCheck } from './database/database-check.ts'
 import { createStores } from './database/stores.ts'
@@ -18,7 +19,6 @@ import { createFeedService } from './feed/service.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
 import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
-import type { CoreKit } from './kit.ts'
 import { createContactsOf } from './leads/conversation-contacts.ts'
 import { createLeadService, createSuppressionService } from './leads/service.ts'
 import { createLogService } from './log/service.ts'
@@ -39,9 +39,7 @@ import type { Nudge } from './wakeups/wakeup-store.ts'
 import { createAccess } from './workspaces/access.ts'
 import { createWorkspaceService } from './workspaces/service.ts'
 
-interface CoreDependencies
-  extends Pick<CoreKit, 'config' | 'logger'>,
-    Partial<Pick<CoreKit, 'metrics' | 'now' | 'random'>> {
+interface CoreDependencies extends Pick<Core, 'config' | 'logger'>, Partial<Pick<Core, 'metrics' | 'now' | 'random'>> {
   secretKeys: [SecretKey, ...SecretKey[]]
   /**
    * HS256 keys that verify the tokens of workspace sessions. If the list is empty, only the key set
@@ -94,8 +92,10 @@ export function createCoreContext({
   const bus = createBus()
   const stores = createStores(database, nudge, () => bus.emit('due', 'feed of leads', feedOfLeadsMs))
   const keyring = createKeyring(secretKeys)
-  const kit: CoreKit = {
+  const core = new Core({
     config,
+    database,
+    db: database.collections,
     bus,
     history: database.history,
     keyring,
@@ -104,28 +104,31 @@ export function createCoreContext({
     idempotency: createIdempotency(stores.idempotency, now),
     metrics,
     logger,
+    nudge,
+    isAllowedDestination,
+    workspaceSessionSecrets,
+    reads: createSlots({ max: readsMax, waitingMax: config.CALLS_MAX }),
     now,
     random,
-  }
-  const reads = createSlots({ max: readsMax, waitingMax: config.CALLS_MAX })
-  const wakeups = createWakeupService(kit, stores)
-  const events = createLogService(kit, stores)
-  const streams = createStreamService(kit, stores, { ...wakeups, ...events })
+  })
+  const wakeups = createWakeupService(core, stores)
+  const events = createLogService(core, stores)
+  const streams = createStreamService(core, stores, { ...wakeups, ...events })
   const log = { ...wakeups, ...events, ...streams }
-  const workspaces = createWorkspaceService(kit, stores, log, workspaceSessionSecrets)
-  const availability = createAvailabilityService(kit, stores, log, workspaces)
+  const workspaces = createWorkspaceService(core, stores, log, workspaceSessionSecrets)
+  const availability = createAvailabilityService(core, stores, log, workspaces)
   const mailer = createMailer({ url: config.SMTP_URL, from: config.SMTP_FROM, logger })
-  const operators = createOperatorService(kit, stores, log, workspaces, mailer)
-  const visitors = createVisitorService(kit, stores, log, workspaces)
-  const search = createSearchService(kit, stores)
+  const operators = createOperatorService(core, stores, log, workspaces, mailer)
+  const visitors = createVisitorService(core, stores, log, workspaces)
+  const search = createSearchService(core, stores)
   const deliverySources = createDeliverySources({
     store: stores.deliverySources,
     queue: stores.deliveryQueue,
     wakeups: wakeups.wakeups,
-    bus: kit.bus,
+    bus: bus,
   })
   const conversations = createConversationService(
-    kit,
+    core,
     stores,
     log,
     workspaces,
@@ -134,7 +137,7 @@ export function createCoreContext({
     createContactsOf(stores.leads),
     deliverySources.withdraw,
   )
-  const commands = createCommandService(kit, stores, log, workspaces, visitors)
+  const commands = createCommandService(core, stores, log, workspaces, visitors)
   const endDeliveries = createDeliveryEnding({
     store: stores.deliverySuppressions,
     leads: stores.leads,
@@ -142,9 +145,9 @@ export function createCoreContext({
     settings: { retentionDays: config.DELIVERY_RETENTION_DAYS },
     now,
   })
-  const suppressed = createSuppressionService(kit, stores, log, visitors, endDeliveries)
+  const suppressed = createSuppressionService(core, stores, log, visitors, endDeliveries)
   const deliveries = createDeliveryService(
-    kit,
+    core,
     stores,
     log,
     suppressed,
@@ -152,12 +155,12 @@ export function createCoreContext({
     isAllowedDestination,
     stores.feed.end,
   )
-  const leads = createLeadService(kit, stores, visitors, search, log, conversations, {
+  const leads = createLeadService(core, stores, visitors, search, log, conversations, {
     suppressions: suppressed.suppressions,
     fanOut: deliveries.leadFanOut,
   })
-  const feed = createFeedService(kit, stores, reads, log, suppressed, deliveries, leads)
-  const privacy = createPrivacyService(kit, stores, log, workspaces, visitors, deliverySources)
+  const feed = createFeedService(core, stores, core.reads, log, suppressed, deliveries, leads)
+  const privacy = createPrivacyService(core, stores, log, workspaces, visitors, deliverySources)
   const historyCheck = createJob({
     name: 'check for restored data',
     everyMs: historyCheckEveryMs,
@@ -191,8 +194,7 @@ export function createCoreContext({
   observeLags(metrics, { ...feed.lags, search: search.searchIndex.lagMs })
   bus.on('due', (name, inMs) => jobs.find((job) => job.name === name)?.wake(inMs))
 
-  return {
-    ...kit,
+  return Object.assign(core, {
     ...log,
     ...workspaces,
     ...availability,
@@ -207,11 +209,8 @@ export function createCoreContext({
     ...leads,
     ...feed,
     ...privacy,
-    database,
     databaseCheck,
     stores,
-    /** Gives places to the paged reads of operators and services. */
-    reads,
     /** Counts the bytes of frames that gateways and operators have not read yet, and limits them. */
     unreadFrames: createSharedBytes(unreadFramesMaxBytes),
     /** Limits how many inbox streams open, or get a frame, in one turn of the event loop. */
@@ -249,8 +248,8 @@ export function createCoreContext({
       mailer.close()
       await database.close()
     },
-  }
+  })
 }
 
 /** Modules and stores of a core process. Its RPC services use them. */
-export type CoreContext = Omit<ReturnType<typeof createCoreContext>, 'jobs' | 'close' | 'drain' | 'workspaceSessions'>
+export type CoreContext = ReturnType<typeof createCoreContext>

@@ -1,60 +1,69 @@
 import type { Logger } from 'pino'
-import { type CoreConfig, requireMailSettings, requireSessionSigner, requireSettings } from './config.ts'
-import { type CoreContext, createCoreContext } from './context.ts'
-import { openDatabase } from './database/database.ts'
-import { requireMatchingClock } from './database/database-check.ts'
-import { requireMatchingKeys } from './database/key-check.ts'
-import { retryAtStart } from './database/start-retries.ts'
-import { parseSecretKeys } from './keys/keyring.ts'
-import { createCoreMetrics } from './metrics.ts'
+import type { Slots } from '../platform/concurrency/slots.ts'
+import type { Bus } from './bus.ts'
+import type { CoreConfig } from './config.ts'
+import type { CoreContext } from './context.ts'
+import type { Collections } from './database/collections.ts'
+import type { Database } from './database/database.ts'
+import type { IsAllowedDestination } from './destinations/destination-check.ts'
+import type { Idempotency } from './idempotency/idempotency.ts'
+import type { Keyring, PlannedIds } from './keys/keyring.ts'
+import type { SecretBox } from './keys/secret-box.ts'
+import type { CoreMetrics } from './metrics.ts'
 import type { Nudge } from './wakeups/wakeup-store.ts'
-import { parseWorkspaceSessionSecrets } from './workspaces/workspace-sessions.ts'
 
-export interface CoreStartOptions {
-  logger: Logger
-  /** Aborting this signal ends the wait for the database. */
-  signal?: AbortSignal
+/** The object of a core process. The functions of a core take it first. */
+export class Core {
+  config!: CoreConfig
+  database!: Database
+  /** The collections by name. */
+  db!: Collections
+  bus!: Bus
+  /** Id of the data's history (`core/database/store-history.ts`). A part of every epoch. */
+  history!: string
+  keyring!: Keyring
+  plannedIds!: PlannedIds
+  secretBox!: SecretBox
+  idempotency!: Idempotency
+  metrics!: CoreMetrics
+  logger!: Logger
   /** Tells other cores on the same machine to read new wake-ups. */
   nudge?: Nudge
-}
+  /** Whether leads may be sent to a destination. */
+  isAllowedDestination!: IsAllowedDestination
+  /** HS256 keys that verify the tokens of workspace sessions. */
+  workspaceSessionSecrets!: Uint8Array[]
+  /** Gives places to the paged reads of operators and services. */
+  reads!: Slots
+  /** Returns the time in milliseconds since 1970. */
+  now!: () => number
+  /** Returns a random number from 0 to less than 1. */
+  random!: () => number
+  /** A copy of a core has no parts, so this private field makes a copy a type error. */
+  readonly #parts = new Map<unknown, unknown>()
 
-/** Maximum wait in milliseconds for what other cores have announced, if the database is slow. */
-const longestWaitMs = 5_000
+  constructor(fields: Omit<Core, 'part' | 'setPart'>) {
+    Object.assign(this, fields)
+  }
+
+  part<T>(key: unknown, make: (core: Core) => T): T {
+    if (!this.#parts.has(key)) this.#parts.set(key, make(this))
+    return this.#parts.get(key) as T
+  }
+
+  setPart(key: unknown, part: unknown): void {
+    this.#parts.set(key, part)
+  }
+}
 
 /**
- * Starts a core. Waits for an unreachable database until the configured time limit, or until the
- * signal aborts. The error names the wrong setting or contains the last failure of the database.
+ * Returns a function that returns a part of a core, such as a cache. A core makes its part at the
+ * first call. `set` replaces the part before the first call.
  */
-export async function startCore(config: CoreConfig, { logger, signal, nudge }: CoreStartOptions): Promise<CoreContext> {
-  requireSettings(config, 'MONGODB_URI', 'SECRET_KEYS')
-  requireSessionSigner(config)
-  requireMailSettings(config)
-  const secretKeys = parseSecretKeys(config.SECRET_KEYS)
-  const workspaceSessionSecrets = parseWorkspaceSessionSecrets(config.WORKSPACE_SESSION_SECRET)
-  const metrics = createCoreMetrics()
-  const settings = {
-    uri: config.MONGODB_URI,
-    name: config.MONGODB_DATABASE,
-    timeoutMs: config.MONGODB_TIMEOUT_MS,
-    metrics,
-    migrates: config.MIGRATE_AT_START === 'on',
-    onWait: (holder: string) => logger.info({ holder }, 'waiting for another process that migrates the database'),
-  }
-  async function open() {
-    const database = await openDatabase(settings)
-    try {
-      await requireMatchingClock(database)
-      await requireMatchingKeys(database.collections, secretKeys)
-      return database
-    } catch (error) {
-      await database.close()
-      throw error
-    }
-  }
-  const database = await retryAtStart(open, { logger, signal, withinMs: config.MONGODB_START_TIMEOUT_MS })
-  const context = createCoreContext({ config, secretKeys, workspaceSessionSecrets, database, nudge, logger, metrics })
-  context.start()
-  // Before the first call, a core must know which keys the other cores accept.
-  await context.wakeups.caughtUp(longestWaitMs)
-  return context
+export function perCore<T>(make: (core: Core) => T) {
+  const of = (core: Core): T => core.part(of, make)
+  return Object.assign(of, { set: (core: Core, part: T) => core.setPart(of, part) })
 }
+
+/** Returns the rooms that are not files of functions yet. */
+export const contextOf = (core: Core) => core as CoreContext

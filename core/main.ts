@@ -1,4 +1,4 @@
-import { startCore } from './core.ts'
 import { runCore } from './run-core.ts'
+import { startCore } from './start-core.ts'
 
 runCore(startCore)

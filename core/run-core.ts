@@ -9,8 +9,8 @@ import { failStart, listenOn } from '../platform/settings/start-faults.ts'
 import { createTlsFiles, type WatchedTlsFiles } from '../platform/tls/tls-files.ts'
 import { type CoreConfig, readCoreConfig } from './config.ts'
 import type { CoreContext } from './context.ts'
-import type { CoreStartOptions } from './core.ts'
 import { listenForCore } from './server.ts'
+import type { CoreStartOptions } from './start-core.ts'
 import type { ListenerTls } from './transport/listener.ts'
 
 type StartCore = (config: CoreConfig, options: CoreStartOptions) => Promise<CoreContext>

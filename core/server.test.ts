@@ -13,6 +13,7 @@ import { readCoreConfig } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
 import { openDatabase } from './database/database.ts'
 import { type CoreServer, inMemoryTransport, listenForCore, serveCore } from './server.ts'
+import { coreWith } from './test/core-with.ts'
 import { openTestDatabase } from './test/open-test-database.ts'
 
 const { uri, name } = testDatabase({ isNew: true })
@@ -105,7 +106,7 @@ describe('the internal services', () => {
     async (type) => {
       // The message of the error is sent in a header, which cannot contain this lone surrogate.
       const find = () => Promise.reject(new ConnectError('\udfff', Code.Internal))
-      const failing = { ...core, sessions: { ...core.sessions, find } }
+      const failing = coreWith(core, { sessions: { ...core.sessions, find } })
       const other = await serveCore(failing, { host: '127.0.0.1', port: 0 })
       const session = connect(`http://127.0.0.1:${other.port}`)
       const call = session.request({
@@ -146,8 +147,7 @@ it('a stopping core finishes the running call and rejects new connections', asyn
   const underWay = Promise.withResolvers<void>()
   const held = Promise.withResolvers<void>()
   const stopping = await serveCore(
-    {
-      ...core,
+    coreWith(core, {
       sessions: {
         ...core.sessions,
         async find(...given) {
@@ -156,7 +156,7 @@ it('a stopping core finishes the running call and rejects new connections', asyn
           return core.sessions.find(...given)
         },
       },
-    },
+    }),
     { host: '127.0.0.1', port: 0 },
   )
   const address = `http://127.0.0.1:${stopping.port}`

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { CoreConfig } from '../core/config.ts'
 import type { CoreContext } from '../core/context.ts'
-import { type CoreStartOptions, startCore } from '../core/core.ts'
+import { type CoreStartOptions, startCore } from '../core/start-core.ts'
 import { withDataFolderSecrets } from '../serve/data-folder.ts'
 import type { DevConfig } from './config.ts'
 import { attachEngine } from './engine/engine.ts'
@@ -60,7 +60,9 @@ export async function startLocalCore(given: CoreConfig, dev: DevConfig, options:
   }
   try {
     const core = await startCore(config, { ...options, nudge })
-    return { core: { ...core, stop: () => core.stop().finally(stopDatabase) }, config }
+    const { stop: stopCore } = core
+    core.stop = () => stopCore().finally(stopDatabase)
+    return { core, config }
   } catch (error) {
     await stopDatabase()
     throw error

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createJob } from '../concurrency/job.ts'
-import type { CoreKit } from '../kit.ts'
+import type { Core } from '../core.ts'
 import type { StreamService } from '../streams/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
@@ -17,7 +17,7 @@ const availabilityEveryMs = 500
 const presenceEveryMs = 3_000
 
 export function createAvailabilityService(
-  { bus, logger, now }: CoreKit,
+  { bus, logger, now }: Core,
   { operatorPresence: store }: { operatorPresence: OperatorPresenceStore },
   { wakeups, streamSubscriptions }: StreamService & WakeupService,
   { siteDirectory }: Pick<WorkspaceService, 'siteDirectory'>,

@@ -1,5 +1,5 @@
 import { createJob } from '../concurrency/job.ts'
-import type { CoreKit } from '../kit.ts'
+import type { Core } from '../core.ts'
 import type { LogService } from '../log/service.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
@@ -16,7 +16,7 @@ const cleanupEveryMs = 60_000
 const maxUploads = 4
 
 export function createCommandService(
-  { config, idempotency, logger, now }: CoreKit,
+  { config, idempotency, logger, now }: Core,
   { commands: store, screenshots: files }: { commands: CommandStore; screenshots: ScreenshotStore },
   { log }: LogService,
   { siteDirectory: { installations } }: WorkspaceService,

@@ -1,7 +1,7 @@
 import { contractLimits } from '../../contract/limits.ts'
 import { measureAtScrape } from '../../platform/observability/metrics.ts'
 import { createJob } from '../concurrency/job.ts'
-import type { CoreKit } from '../kit.ts'
+import type { Core } from '../core.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogService } from '../log/service.ts'
 import type { LogEvent } from '../log-event.ts'
@@ -64,7 +64,7 @@ const waitingWithinMs = 12 * 3_600_000
 const historyPageDefault = 50
 
 export function createConversationService(
-  { config, bus, idempotency, metrics, logger, now }: CoreKit,
+  { config, bus, idempotency, metrics, logger, now }: Core,
   stores: ConversationStores,
   { log, logHeads, wakeups }: LogService & WakeupService,
   { siteDirectory: { installations } }: WorkspaceService,

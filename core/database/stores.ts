@@ -43,7 +43,6 @@ import { createSessionStore } from '../sessions/session-store.ts'
 import { createEpochStore } from '../streams/epoch-store.ts'
 import { createWakeupStore, type Nudge } from '../wakeups/wakeup-store.ts'
 import { createPolicyChangeStore } from '../workspaces/policy-change-store.ts'
-import { createSavedReplyStore } from '../workspaces/saved-reply-store.ts'
 import { createTokenStore } from '../workspaces/token-store.ts'
 import { createWorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { Database } from './database.ts'
@@ -104,7 +103,6 @@ export function createStores({ collections, screenshots, history }: Database, nu
     removals: createRemovalStore(collections),
     reports: createReportStore(collections),
     retention,
-    savedReplies: createSavedReplyStore(collections),
     screenshots: files,
     searchEntries: createSearchEntryStore(collections),
     sessions: createSessionStore(collections),

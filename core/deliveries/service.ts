@@ -1,5 +1,6 @@
 import { measureAtScrape } from '../../platform/observability/metrics.ts'
 import { createJob } from '../concurrency/job.ts'
+import type { Core } from '../core.ts'
 import type { DeliveryHoldStore } from '../delivery-stores/delivery-hold-store.ts'
 import type { DeliveryQueue } from '../delivery-stores/delivery-queue-store.ts'
 import type { DeliveryRecoveryStore } from '../delivery-stores/delivery-recovery-store.ts'
@@ -8,7 +9,6 @@ import type { IsAllowedDestination } from '../destinations/destination-check.ts'
 import type { EventFollowerStore } from '../destinations/event-follower-store.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
 import { createLiveSubscriptions } from '../destinations/live-subscriptions.ts'
-import type { CoreKit } from '../kit.ts'
 import type { LeadStore } from '../leads/lead-store.ts'
 import type { SuppressionService } from '../leads/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
@@ -53,7 +53,7 @@ const measureDestinationsEveryMs = 30_000
 const bodyMaxBytes = 65_536
 
 export function createDeliveryService(
-  { config, bus, secretBox, plannedIds, metrics, logger, now, random }: CoreKit,
+  { config, bus, secretBox, plannedIds, metrics, logger, now, random }: Core,
   stores: DeliveryStores,
   { wakeups }: WakeupService,
   { suppressions }: SuppressionService,

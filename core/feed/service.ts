@@ -1,9 +1,9 @@
 import type { Slots } from '../../platform/concurrency/slots.ts'
 import { createJob } from '../concurrency/job.ts'
+import type { Core } from '../core.ts'
 import type { DeliveryService } from '../deliveries/service.ts'
 import type { EventFollowerStore } from '../destinations/event-follower-store.ts'
 import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
-import type { CoreKit } from '../kit.ts'
 import type { LeadService, SuppressionService } from '../leads/service.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { FollowerStore } from '../log/follower-store.ts'
@@ -25,7 +25,7 @@ const catchUpEveryMs = 60_000
 const removeEveryMs = 3_600_000
 
 export function createFeedService(
-  { bus, history, logger, now }: CoreKit,
+  { bus, history, logger, now }: Core,
   stores: {
     feed: FeedStore
     feedSources: FeedSourceStore

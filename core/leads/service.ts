@@ -1,6 +1,6 @@
 import { createJob } from '../concurrency/job.ts'
 import type { ConversationService } from '../conversations/service.ts'
-import type { CoreKit } from '../kit.ts'
+import type { Core } from '../core.ts'
 import type { LogService } from '../log/service.ts'
 import type { SearchService } from '../search/service.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
@@ -25,7 +25,7 @@ const sweepEveryMs = 60_000
 
 /** @param endDeliveries ends the deliveries of leads with these contact ids */
 export function createSuppressionService(
-  { bus, logger, now }: CoreKit,
+  { bus, logger, now }: Core,
   { suppressions: store, sessions, workspaces: workspaceStore }: LeadStores,
   { wakeups }: WakeupService,
   { idsKey }: VisitorService,
@@ -49,7 +49,7 @@ export function createSuppressionService(
 export type SuppressionService = ReturnType<typeof createSuppressionService>
 
 export function createLeadService(
-  { plannedIds, now }: CoreKit,
+  { plannedIds, now }: Core,
   { leads: store, sessions, workspaces: workspaceStore }: LeadStores,
   { visitorAccess: access, consents }: VisitorService,
   { searchIndex }: SearchService,

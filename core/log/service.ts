@@ -1,5 +1,5 @@
 import { createJob } from '../concurrency/job.ts'
-import type { CoreKit } from '../kit.ts'
+import type { Core } from '../core.ts'
 import { createEventLog } from './event-log.ts'
 import type { EventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
@@ -9,7 +9,7 @@ import { createTransientSweep } from './transient-sweep.ts'
 const transientMs = 3_600_000
 const sweepEveryMs = 60_000
 
-export function createLogService({ bus, metrics, logger, now }: CoreKit, { events }: { events: EventStore }) {
+export function createLogService({ bus, metrics, logger, now }: Core, { events }: { events: EventStore }) {
   const logHeads = createLogHeads(events, { now, rememberMs: transientMs / 6 })
   bus.on('advanced', logHeads.advance)
   const transientSweep = createTransientSweep({ events, now })

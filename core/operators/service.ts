@@ -1,6 +1,6 @@
 import { createJob } from '../concurrency/job.ts'
 import type { CoreConfig } from '../config.ts'
-import type { CoreKit } from '../kit.ts'
+import type { Core } from '../core.ts'
 import type { Mailer } from '../mail/mailer.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
@@ -19,7 +19,7 @@ import { createTeams } from './teams.ts'
 const recheckEveryMs = 1_000
 
 export function createOperatorService(
-  { config, bus, secretBox, logger, now }: CoreKit,
+  { config, bus, secretBox, logger, now }: Core,
   {
     workspaces,
     consoleSessions: store,

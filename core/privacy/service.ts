@@ -1,7 +1,7 @@
 import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import { createJob } from '../concurrency/job.ts'
+import type { Core } from '../core.ts'
 import type { DeliverySources } from '../deliveries/delivery-sources.ts'
-import type { CoreKit } from '../kit.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
@@ -38,7 +38,7 @@ interface PrivacyStores {
 const sweepEveryMs = 60_000
 
 export function createPrivacyService(
-  { bus, plannedIds, metrics, logger, now }: CoreKit,
+  { bus, plannedIds, metrics, logger, now }: Core,
   stores: PrivacyStores,
   { wakeups, sweepWakeups }: WakeupService,
   { retentionOf }: WorkspaceService,

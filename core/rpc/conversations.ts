@@ -14,6 +14,7 @@ import type { SignedInOperator } from '../operators/model.ts'
 import { countFitting } from '../page-token.ts'
 import type { SourceKind } from '../search/model.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
+import { deleteSavedReply, listSavedReplies, saveReply } from '../workspaces/saved-replies.ts'
 import { nameOf } from './enum-names.ts'
 import {
   fromAgent,
@@ -197,15 +198,15 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     },
 
     async listSavedReplies({ workspaceId }, context) {
-      return { replies: await core.savedReplies.list(requiredWorkspace(context, workspaceId)) }
+      return { replies: await listSavedReplies(core, requiredWorkspace(context, workspaceId)) }
     },
 
     async saveReply({ workspaceId, shortcut, body }, context) {
-      return { reply: await core.savedReplies.save(requiredWorkspace(context, workspaceId), { shortcut, body }) }
+      return { reply: await saveReply(core, requiredWorkspace(context, workspaceId), { shortcut, body }) }
     },
 
     async deleteSavedReply({ workspaceId, shortcut }, context) {
-      await core.savedReplies.remove(requiredWorkspace(context, workspaceId), shortcut)
+      await deleteSavedReply(core, requiredWorkspace(context, workspaceId), shortcut)
       return {}
     },
 

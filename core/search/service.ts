@@ -1,5 +1,5 @@
 import { createJob } from '../concurrency/job.ts'
-import type { CoreKit } from '../kit.ts'
+import type { Core } from '../core.ts'
 import type { FollowerStore } from '../log/follower-store.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { SearchEntryStore } from './search-entry-store.ts'
@@ -10,7 +10,7 @@ const flushEveryMs = 1_000
 const catchUpEveryMs = 60_000
 
 export function createSearchService(
-  { bus, logger, now }: CoreKit,
+  { bus, logger, now }: Core,
   {
     searchEntries: store,
     followers,

@@ -1,5 +1,5 @@
 import { createJob } from '../concurrency/job.ts'
-import type { CoreKit } from '../kit.ts'
+import type { Core } from '../core.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogService } from '../log/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
@@ -19,7 +19,7 @@ const checkSteps = 10
 const dropOldEveryMs = 60_000
 
 export function createStreamService(
-  { config, bus, metrics, logger, now }: CoreKit,
+  { config, bus, metrics, logger, now }: Core,
   { events, epochs }: { events: EventStore; epochs: EpochStore },
   { logHeads, wakeups }: LogService & WakeupService,
 ) {

@@ -15,6 +15,7 @@ import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { type CoreServer, serveCore } from '../server.ts'
+import { coreWith } from '../test/core-with.ts'
 import { testCores } from '../test/cores.ts'
 import { call, requests, servedMethods, type Things, thingsOf } from '../test/operator-calls.ts'
 
@@ -171,7 +172,7 @@ describe('a unary call', () => {
         return { events: [], cursor: 'end' }
       },
     } as unknown as CoreContext['feedReader']
-    const { url, close } = await serve({ ...cores.core, feedReader })
+    const { url, close } = await serve(coreWith(cores.core, { feedReader }))
     return { client: createClient(EventsService, connect(url)), called: called.promise, close }
   }
 

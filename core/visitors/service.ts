@@ -7,6 +7,7 @@ import { createJob } from '../concurrency/job.ts'
 import type { ConsentStore } from '../consents/consent-store.ts'
 import { createConsents } from '../consents/consents.ts'
 import { createObservations } from '../consents/observations.ts'
+import type { Core } from '../core.ts'
 import { createIdentification } from '../identity/identification.ts'
 import { createIdentityAssertions } from '../identity/identity-assertions.ts'
 import type { NonceStore, SubjectStore } from '../identity/identity-store.ts'
@@ -14,7 +15,6 @@ import { createSessionReplacements } from '../identity/session-replacements.ts'
 import { createSubjects } from '../identity/subjects.ts'
 import { createIdsKey } from '../keys/ids-key.ts'
 import type { KeyStore } from '../keys/key-store.ts'
-import type { CoreKit } from '../kit.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogService } from '../log/service.ts'
 import { createGrants } from '../sessions/grants.ts'
@@ -55,7 +55,7 @@ const contextMaxKeys = 10
 const contextMaxBytes = 1_024
 
 export function createVisitorService(
-  { config, bus, history, keyring, plannedIds, secretBox, idempotency, logger, now }: CoreKit,
+  { config, bus, history, keyring, plannedIds, secretBox, idempotency, logger, now }: Core,
   stores: VisitorStores,
   { log, replayWindow, streamSubscriptions, wakeups }: LogService & StreamService & WakeupService,
   { workspaces, siteDirectory }: WorkspaceService,

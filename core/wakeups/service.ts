@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createJob } from '../concurrency/job.ts'
-import type { CoreKit } from '../kit.ts'
+import type { Core } from '../core.ts'
 import type { WakeupStore } from './wakeup-store.ts'
 import { createWakeups } from './wakeups.ts'
 
@@ -12,7 +12,7 @@ const keptMs = 30_000
 const sweepEveryMs = 60_000
 
 export function createWakeupService(
-  { bus, keyring, metrics, logger, now }: CoreKit,
+  { bus, keyring, metrics, logger, now }: Core,
   { wakeups: store }: { wakeups: WakeupStore },
 ) {
   /**

@@ -1,12 +1,10 @@
 import { byKey } from '../../platform/concurrency/batcher.ts'
-import type { CoreKit } from '../kit.ts'
+import type { Core } from '../core.ts'
 import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { PolicyChangeStore } from './policy-change-store.ts'
 import { createPolicyChanges } from './policy-changes.ts'
 import { createRetentionOf } from './retention.ts'
-import { createSavedReplies } from './saved-replies.ts'
-import type { SavedReplyStore } from './saved-reply-store.ts'
 import type { TokenStore } from './token-store.ts'
 import { createTokens } from './tokens.ts'
 import { createWorkspaceSessions } from './workspace-sessions.ts'
@@ -19,14 +17,12 @@ const jwksTimeoutMs = 3_000
 const jwksFreshMs = 600_000
 
 export function createWorkspaceService(
-  kit: CoreKit,
+  kit: Core,
   {
     workspaces: store,
     policyChanges,
-    savedReplies,
     tokens,
   }: {
-    savedReplies: SavedReplyStore
     workspaces: WorkspaceStore
     policyChanges: PolicyChangeStore
     tokens: TokenStore
@@ -56,7 +52,6 @@ export function createWorkspaceService(
     siteDirectory,
     tokens: createTokens(kit, { store: tokens, wakeups }),
     policyChanges: createPolicyChanges({ store: policyChanges, plannedIds, now }),
-    savedReplies: createSavedReplies(savedReplies, config.MESSAGE_BODY_MAX_LENGTH),
     retentionOf: createRetentionOf(config),
     workspaces: createWorkspaces({ store, directory: siteDirectory, secretBox, plannedIds, wakeups, bus, now }),
     workspaceSessions: createWorkspaceSessions(

@@ -1,6 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
-import type { CoreKit } from '../kit.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
@@ -16,7 +16,7 @@ const maxPage = 100
 
 /** The tokens that were used, and those that are revoked. Every core knows a revoked token within a second. */
 export function createTokens(
-  { bus, logger, now }: Pick<CoreKit, 'bus' | 'logger' | 'now'>,
+  { bus, logger, now }: Pick<Core, 'bus' | 'logger' | 'now'>,
   { store, wakeups }: { store: TokenStore; wakeups: Pick<Wakeups, 'isCurrent' | 'changing'> },
 ) {
   const revoked = createLiveCache<Set<string>>({

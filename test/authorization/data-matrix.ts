@@ -12,6 +12,7 @@ import type { TestCores } from '../../core/test/cores.ts'
 import { requests, servedMethods, type Things, thingsOf } from '../../core/test/operator-calls.ts'
 import { transportTo } from '../../core/test/transports.ts'
 import { acceptForms, flushAll, plantMarks } from '../../core/test/visitor-marks.ts'
+import { saveReply } from '../../core/workspaces/saved-replies.ts'
 import { operatorScopes } from '../../core/workspaces/workspace-sessions.ts'
 import { someOf } from '../support/is-long.ts'
 
@@ -116,7 +117,7 @@ async function plantData(cores: TestCores) {
   const agent = { displayName: mark('agentname') }
   await core.notes.add({ conversationId, clientOperationId: 'note-1', body: mark('internal'), agent }, undefined)
   await core.assignments.assign(conversationId, agent, undefined)
-  await core.savedReplies.save(workspaceId, { shortcut: 'mark', body: mark('reply') })
+  await saveReply(core, workspaceId, { shortcut: 'mark', body: mark('reply') })
   const fields = { name: mark('contact'), email: `${mark('contact')}@example.org`, phone: mark('contact') }
   const leadId = await core.leads.capture({ workspaceId, source: 'crm', fields, conversationId }, undefined)
   const { subscription } = await core.leadSubscriptions.create(

@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
 import { readCoreConfig } from './config.ts'
-import { startCore } from './core.ts'
+import { startCore } from './start-core.ts'
 
 const logger = pino({ level: 'silent' })
 const production = {

@@ -1,0 +1,60 @@
+import type { Logger } from 'pino'
+import { type CoreConfig, requireMailSettings, requireSessionSigner, requireSettings } from './config.ts'
+import { type CoreContext, createCoreContext } from './context.ts'
+import { openDatabase } from './database/database.ts'
+import { requireMatchingClock } from './database/database-check.ts'
+import { requireMatchingKeys } from './database/key-check.ts'
+import { retryAtStart } from './database/start-retries.ts'
+import { parseSecretKeys } from './keys/keyring.ts'
+import { createCoreMetrics } from './metrics.ts'
+import type { Nudge } from './wakeups/wakeup-store.ts'
+import { parseWorkspaceSessionSecrets } from './workspaces/workspace-sessions.ts'
+
+export interface CoreStartOptions {
+  logger: Logger
+  /** Aborting this signal ends the wait for the database. */
+  signal?: AbortSignal
+  /** Tells other cores on the same machine to read new wake-ups. */
+  nudge?: Nudge
+}
+
+/** Maximum wait in milliseconds for what other cores have announced, if the database is slow. */
+const longestWaitMs = 5_000
+
+/**
+ * Starts a core. Waits for an unreachable database until the configured time limit, or until the
+ * signal aborts. The error names the wrong setting or contains the last failure of the database.
+ */
+export async function startCore(config: CoreConfig, { logger, signal, nudge }: CoreStartOptions): Promise<CoreContext> {
+  requireSettings(config, 'MONGODB_URI', 'SECRET_KEYS')
+  requireSessionSigner(config)
+  requireMailSettings(config)
+  const secretKeys = parseSecretKeys(config.SECRET_KEYS)
+  const workspaceSessionSecrets = parseWorkspaceSessionSecrets(config.WORKSPACE_SESSION_SECRET)
+  const metrics = createCoreMetrics()
+  const settings = {
+    uri: config.MONGODB_URI,
+    name: config.MONGODB_DATABASE,
+    timeoutMs: config.MONGODB_TIMEOUT_MS,
+    metrics,
+    migrates: config.MIGRATE_AT_START === 'on',
+    onWait: (holder: string) => logger.info({ holder }, 'waiting for another process that migrates the database'),
+  }
+  async function open() {
+    const database = await openDatabase(settings)
+    try {
+      await requireMatchingClock(database)
+      await requireMatchingKeys(database.collections, secretKeys)
+      return database
+    } catch (error) {
+      await database.close()
+      throw error
+    }
+  }
+  const database = await retryAtStart(open, { logger, signal, withinMs: config.MONGODB_START_TIMEOUT_MS })
+  const context = createCoreContext({ config, secretKeys, workspaceSessionSecrets, database, nudge, logger, metrics })
+  context.start()
+  // Before the first call, a core must know which keys the other cores accept.
+  await context.wakeups.caughtUp(longestWaitMs)
+  return context
+}

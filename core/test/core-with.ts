@@ -1,0 +1,9 @@
+/** Returns a view of a core in which these members are replaced. */
+export const coreWith = <C extends object>(core: C, replaced: Partial<C>): C =>
+  new Proxy(core, {
+    get(target, key) {
+      if (Object.hasOwn(replaced, key)) return Reflect.get(replaced, key)
+      const value: unknown = Reflect.get(target, key)
+      return typeof value === 'function' && /^(part|setPart)$/.test(String(key)) ? value.bind(target) : value
+    },
+  })
