@@ -61,7 +61,7 @@ async function run(startCore: StartCore) {
 type WatchedTls = ListenerTls & { files: WatchedTlsFiles }
 
 async function start(startCore: StartCore, config: CoreConfig, options: CoreStartOptions, tls?: WatchedTls) {
-  const ofProcess = createProcessMetrics([{ part: 'core', tls: tls?.files }])
+  const ofProcess = createProcessMetrics([{ part: 'core', tls: tls?.files }], options.logger)
   const core = await startCore(config, options)
   try {
     return { core, metricsServer: await serveMetrics(config, [ofProcess.registry, core.metrics.registry]) }

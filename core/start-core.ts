@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { type CoreConfig, requireMailSettings, requireSessionSigner, requireSettings } from './config.ts'
 import { type CoreContext, createCoreContext } from './context.ts'
 import { openDatabase } from './database/database.ts'
-import { requireMatchingClock } from './database/database-check.ts'
+import { hasKnownHoles, requireMatchingClock } from './database/database-check.ts'
 import { requireMatchingKeys } from './database/key-check.ts'
 import { retryAtStart } from './database/start-retries.ts'
 import { parseSecretKeys } from './keys/keyring.ts'
@@ -45,6 +45,8 @@ export async function startCore(config: CoreConfig, { logger, signal, nudge }: C
     try {
       await requireMatchingClock(database)
       await requireMatchingKeys(database.collections, secretKeys)
+      if (hasKnownHoles(database.version))
+        logger.warn({ version: database.version }, 'this MongoDB has known holes; update it to 7.0.32, 8.0.21 or 8.2.3')
       return database
     } catch (error) {
       await database.close()

@@ -29,7 +29,7 @@ async function main(): Promise<void> {
   const { cores, stop: stopCores } = connectCores({ urls: config.CORE_URLS, tls, logger })
   const worker = createDelivery({ config, cores, logger, metrics })
   const tokenExpiresAt = readServiceToken(config.DELIVERY_TOKEN)?.expiresAt
-  const ofProcess = createProcessMetrics([{ part: 'delivery', tokenExpiresAt, tls }])
+  const ofProcess = createProcessMetrics([{ part: 'delivery', tokenExpiresAt, tls }], logger)
   const metricsServer = await serveMetrics(config, [ofProcess.registry, metrics.registry])
   let health: Server | undefined
 

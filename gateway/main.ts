@@ -38,7 +38,7 @@ async function main(): Promise<void> {
   }
   const gateway = createGateway({ config, cores, logger, staticFolders, metrics })
   const tokenExpiresAt = readServiceToken(config.CORE_TOKEN)?.expiresAt
-  const ofProcess = createProcessMetrics([{ part: 'gateway', tokenExpiresAt, tls }])
+  const ofProcess = createProcessMetrics([{ part: 'gateway', tokenExpiresAt, tls }], logger)
   const metricsServer = await serveMetrics(config, [ofProcess.registry, metrics.registry])
 
   closeWithGrace({ delay: GRACE_MS, logger }, async ({ err }) => {

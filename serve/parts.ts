@@ -84,7 +84,10 @@ export async function startParts(
     gateway.listen({ port, host }),
   )
 
-  const ofProcess = createProcessMetrics(['gateway', 'core', 'delivery'].map((part) => ({ part })))
+  const ofProcess = createProcessMetrics(
+    ['gateway', 'core', 'delivery'].map((part) => ({ part })),
+    createLogger('serve', configs.gateway.LOG_LEVEL),
+  )
   const metricsServer = await serveMetrics({ METRICS_HOST, METRICS_PORT }, [
     ofProcess.registry,
     gatewayMetrics.registry,

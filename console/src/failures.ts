@@ -41,7 +41,7 @@ const rules: Record<string, string> = {
   format: 'has an invalid format',
   enum: 'is not an allowed value',
   origin: 'must be on the visitor’s site or another allowed origin',
-  publicAddress: 'must resolve to a public address; private and internal addresses are rejected',
+  publicAddress: 'must have a public address; this name has none, or its address is private',
   uniqueItems: 'contains a duplicate',
   timeZone: 'is not a known time zone',
   date: 'is not a date of the calendar',

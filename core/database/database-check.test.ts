@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
-import { createDatabaseCheck, requireMatchingClock } from './database-check.ts'
+import { createDatabaseCheck, hasKnownHoles, requireMatchingClock } from './database-check.ts'
 
 const now = () => 1_000_000
 const withClockAt = (time: number) => ({ ping: async () => time, hasServer: () => true })
@@ -65,4 +65,19 @@ it('refuses a start with a clock that is more than ten seconds off, and none wit
     await expect(requireMatchingClock(withClockAt(now() + offset), now)).rejects.toThrow('set it (NTP)')
   await requireMatchingClock(withClockAt(now() + 10_000), now)
   await requireMatchingClock({ ping: () => Promise.reject(new Error('no answer')) }, now)
+})
+
+it.each([
+  ['6.0.27', true],
+  ['7.0.31', true],
+  ['7.0.32', false],
+  ['7.3.4', true],
+  ['8.0.20', true],
+  ['8.0.21', false],
+  ['8.0.21-rc0', false],
+  ['8.2.2', true],
+  ['8.2.3', false],
+  ['9.0.0-alpha0', false],
+])('MongoDB %s has known holes: %s', (version, holes) => {
+  expect(hasKnownHoles(version)).toBe(holes)
 })

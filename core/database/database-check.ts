@@ -46,6 +46,21 @@ export async function requireMatchingClock(
     )
 }
 
+/** The first patches of MongoDB with the repairs of CVE-2025-14847 and CVE-2026-6914. */
+const repairedVersions = [
+  [7, 0, 32],
+  [8, 0, 21],
+  [8, 2, 3],
+] as const
+
+/** Returns whether a server of this version has known holes. Other releases must be newer than the last repair. */
+export function hasKnownHoles(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split(/[.-]/).map(Number)
+  const repaired = repairedVersions.find(([m, n]) => m === major && n === minor)
+  if (repaired) return patch < repaired[2]
+  return major < 8 || (major === 8 && minor < 2)
+}
+
 /** Tells a slow database from one that is away, by one ping at a time. */
 export function createDatabaseCheck(options: {
   database: Pick<Database, 'ping' | 'hasServer'>

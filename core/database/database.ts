@@ -15,6 +15,8 @@ export interface Database {
   screenshots: GridFSBucket
   /** Id of the history that the data had when this process opened it. A part of every epoch. */
   history: string
+  /** Version of the server, such as `8.0.21`. */
+  version: string
   /** Returns the present id of the history. Another id means that the data was restored since. */
   currentHistory(): Promise<string>
   /**
@@ -75,6 +77,7 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
       collections: collectionsOf(db),
       screenshots: new GridFSBucket(db, { bucketName: 'screenshots' }),
       history: await currentHistory(db),
+      version: (await db.admin().buildInfo()).version,
       currentHistory: () => currentHistory(db),
       ping: () => serverTime(db),
       hasServer: () => hasServer,

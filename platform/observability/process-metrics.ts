@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Logger } from 'pino'
 import { droppedLineCount } from './logger.ts'
+import { warnNearMemoryLimit } from './memory-warning.ts'
 import { createMetricSet, type Registry } from './metrics.ts'
 
 /** Version of the service, from package.json. */
@@ -15,8 +17,9 @@ interface PartFacts {
   tls?: { expiresAt(): number; isStale(): boolean } | undefined
 }
 
-/** Creates the metrics that every process has, whatever parts run in it. */
-export function createProcessMetrics(parts: PartFacts[] = []): { registry: Registry } {
+/** Creates the metrics that every process has, whatever parts run in it. Warns when memory is nearly full. */
+export function createProcessMetrics(parts: PartFacts[] = [], logger?: Logger): { registry: Registry } {
+  if (logger) warnNearMemoryLimit(logger)
   const { registry, counter, gauge } = createMetricSet()
   const build = gauge('service_build_info', 'Always 1. The labels have the version of the service and of Node.', [
     'part',

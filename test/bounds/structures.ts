@@ -33,6 +33,7 @@ export const structures: Record<string, Record<string, string>> = {
     asking: 'one per running call, so at most the open requests',
   },
   'gateway/routes/rpc.ts': { open: 'open connections' },
+  'core/core.ts': { parts: 'calls of perCore' },
   'core/streams/recent-events.ts': { tails: 'LRU by bytes' },
   'core/streams/growing-texts.ts': {
     known: 'LRU by characters',
