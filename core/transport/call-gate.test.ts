@@ -3,6 +3,7 @@ import type { DescMethod } from '@bufbuild/protobuf'
 import { Code, ConnectError, createContextValues, type HandlerContext } from '@connectrpc/connect'
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
+import { ConsoleService } from '#proto/console/v1/console_pb.js'
 import { EventsService } from '#proto/events/v1/events_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
@@ -12,7 +13,7 @@ import { createCoreMetrics } from '../metrics.ts'
 import { createCallGate } from './call-gate.ts'
 
 const { getConversation, listConversations, listVisitorMessages, sendVisitorMessages } = MessagingService.method
-const { getConfig } = SessionService.method
+const { getConfig, getPicture } = SessionService.method
 
 /** A gate that accepts any token, and calls that stay open until they are told to leave. */
 function openGate({ callsMax = 1_000 } = {}) {
@@ -63,11 +64,11 @@ describe('when operators and services read one thing each, hundreds at once', ()
   it('sends, reads of visitors, lists and requests for the configuration do not wait for them', async () => {
     const { call } = openGate()
     for (let index = 0; index < 300; index += 1) call(getConversation)
-    const others = [sendVisitorMessages, listVisitorMessages, listConversations, getConfig].map((method) =>
-      call(method),
-    )
+    const { getSignInLink } = ConsoleService.method
+    const visitors = [sendVisitorMessages, listVisitorMessages, getConfig, getPicture, getSignInLink]
+    const others = [...visitors, listConversations].map((method) => call(method))
     await turn()
-    expect(running(others)).toBe(4)
+    expect(running(others)).toBe(6)
   })
 
   it('one that is cancelled while it waits takes no place', async () => {

@@ -1,4 +1,6 @@
+import { type DescMethod, getOption } from '@bufbuild/protobuf'
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect'
+import { admission, Places } from '#proto/access/v1/access_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/slots.ts'
 import type { CoreContext } from '../context.ts'
@@ -21,20 +23,12 @@ export interface CallGate {
   admit(context: HandlerContext): Promise<() => void>
 }
 
-/** Methods whose answers may be large. */
-const pagedMethod = /^(List|Search)/
-/**
- * Maximum number of paged reads of visitors that run at once. They and the reads of operators and
- * services do not wait for each other.
- */
+/** Maximum numbers of calls that run at once with places of these kinds. */
 const visitorReadsMax = 8
-/** Methods that read one thing for an operator or a service. */
-const shortReadMethod = /^Get(?!Config$|SignInOptions$|ConsoleSession$)/
-/** Maximum number of them that run at once, so that hundreds of them do not delay sends. */
+/** Hundreds of short reads would delay sends. */
 const shortReadsMax = 8
-/** Maximum number of exports that run at once. An export reads everything of a visitor. */
 const exportsMax = 4
-/** Maximum number of open streams of the event feed for each token. Each event makes each of them read. */
+/** Maximum number of open streams of the event feed for each token. */
 const followersMax = 32
 const refusalLogEveryMs = 10_000
 
@@ -47,6 +41,7 @@ const refusalLogEveryMs = 10_000
 export function createCallGate({ access, config, logger, metrics, now, reads }: CoreContext): CallGate {
   /** Time of the last logged refusal of each kind. */
   const loggedAt = new Map<TokenRefusal['kind'], number>()
+  const places = new Map<DescMethod, Places>()
 
   const authenticate = authenticator(access)
   const visitorReads = createSlots({ max: visitorReadsMax, waitingMax: config.CALLS_MAX })
@@ -60,15 +55,15 @@ export function createCallGate({ access, config, logger, metrics, now, reads }: 
    * that may wait, because reading it creates it.
    */
   function slotFor(context: HandlerContext, { tokenId }: Caller): Promise<Slot> | undefined {
-    const { methodKind, name } = context.method
-    if (name === 'FollowEvents') return followers.enter([{ key: tokenId, max: followersMax, waitingMax: 0 }])
-    if (name === 'ExportVisitor') return exports.enter([], context.signal)
-    if (methodKind !== 'unary') return undefined
-    if (name === 'ListVisitorMessages') return visitorReads.enter([], context.signal)
-    // This call may wait for half a minute. `FeedReader` takes a place of reads for each of its reads.
-    if (name === 'ListEvents') return otherCalls.enter()
-    if (shortReadMethod.test(name)) return shortReads.enter([], context.signal)
-    return pagedMethod.test(name) ? reads.enter([], context.signal) : otherCalls.enter()
+    // Reading an option of a descriptor decodes it each time.
+    const kind = places.get(context.method) ?? getOption(context.method, admission).places
+    places.set(context.method, kind)
+    if (kind === Places.NONE) return undefined
+    if (kind === Places.FEEDS) return followers.enter([{ key: tokenId, max: followersMax, waitingMax: 0 }])
+    if (kind === Places.VISITOR_READS) return visitorReads.enter([], context.signal)
+    if (kind === Places.SHORT_READS) return shortReads.enter([], context.signal)
+    if (kind === Places.LONG_READS) return reads.enter([], context.signal)
+    return kind === Places.EXPORTS ? exports.enter([], context.signal) : otherCalls.enter()
   }
 
   async function enter(context: HandlerContext, caller: Caller): Promise<() => void> {

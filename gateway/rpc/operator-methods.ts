@@ -1,6 +1,6 @@
 import { type DescMessage, type DescService, getOption } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
-import { OperatorScopeSchema, scope } from '#proto/access/v1/access_pb.js'
+import { admission } from '#proto/access/v1/access_pb.js'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { HookService } from '#proto/hook/v1/hook_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
@@ -32,11 +32,10 @@ const SERVICES: DescService[] = [
   OperatorService,
 ]
 
-/** Returns the methods whose scope a workspace session can have, by path. */
+/** Returns the methods that consoles may call, by path. */
 export function operatorMethods(): ReadonlyMap<string, OperatorMethod> {
-  const scopes = new Set(OperatorScopeSchema.values.map(({ localName }) => localName.toLowerCase().replace('_', ':')))
   const methods = SERVICES.flatMap((service) => service.methods)
-    .filter((method) => scopes.has(getOption(method, scope)))
+    .filter((method) => getOption(method, admission).public)
     .map((method): OperatorMethod => {
       const path = `/${method.parent.typeName}/${method.name}`
       const repeatable = method.idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN

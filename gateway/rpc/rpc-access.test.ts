@@ -1,6 +1,8 @@
-import { type DescService, getOption } from '@bufbuild/protobuf'
+import { globSync } from 'node:fs'
+import { join } from 'node:path'
+import { type DescMethod, type DescService, getOption } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
-import { scope } from '#proto/access/v1/access_pb.js'
+import { admission, OperatorScopeSchema, Places, scope } from '#proto/access/v1/access_pb.js'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
@@ -8,6 +10,7 @@ import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
 import { LIST, SEND, startRpc, WATCH } from '../test/test-rpc.ts'
+import { operatorMethods } from './operator-methods.ts'
 
 describe('/rpc access', () => {
   test.each<[string, () => Promise<string> | string]>([
@@ -53,6 +56,26 @@ describe('/rpc access', () => {
     ])
       expect((await post(path)).status).toBeGreaterThanOrEqual(404)
     expect(remote.calls).toEqual([])
+  })
+
+  test('every method in the protos states its places and whether it is public; a public one has a scope of operators', async () => {
+    const gen = join(import.meta.dirname, '../../proto/gen')
+    const files = globSync('**/*_pb.js', { cwd: gen })
+    const exported = await Promise.all(files.map(async (file) => Object.values(await import(join(gen, file)))))
+    const isService = (value: unknown): value is DescService => (value as Partial<DescService>).kind === 'service'
+    const methods: DescMethod[] = exported.flat().flatMap((value) => (isService(value) ? value.methods : []))
+    expect(methods.length).toBeGreaterThan(100)
+    const silent = methods.filter((method) => {
+      const { places, public: isPublic } = getOption(method, admission)
+      return places === Places.UNSPECIFIED || isPublic === undefined
+    })
+    expect(silent.map(({ name }) => name)).toEqual([])
+    const open = methods.filter((method) => getOption(method, admission).public)
+    expect(new Set(operatorMethods().keys())).toEqual(
+      new Set(open.map(({ parent, name }) => `/${parent.typeName}/${name}`)),
+    )
+    const scopes = OperatorScopeSchema.values.map(({ localName }) => localName.toLowerCase().replace('_', ':'))
+    for (const method of open) expect(scopes).toContain(getOption(method, scope))
   })
 
   test('allows only POST', async () => {

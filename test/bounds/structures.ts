@@ -71,7 +71,7 @@ export const structures: Record<string, Record<string, string>> = {
     usages: 'rememberedMax destinations and the deliveries of a worker',
     waiting: 'rememberedMax destinations',
   },
-  'core/transport/call-gate.ts': { loggedAt: 'the kinds of refusals' },
+  'core/transport/call-gate.ts': { loggedAt: 'the kinds of refusals', places: 'the methods' },
   'core/transport/dispatcher.ts': { methods: 'the methods' },
   'core/transport/http2-sessions.ts': { sessions: '10,000 connections' },
   'core/transport/json-requests.ts': { parts: 'one message' },

@@ -4,13 +4,108 @@
 // @generated from file service/access/v1/access.proto (package service.access.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import type { Message } from "@bufbuild/protobuf";
 import type { FieldOptions, MessageOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file service/access/v1/access.proto.
  */
 export declare const file_service_access_v1_access: GenFile;
+
+/**
+ * How calls of a method are admitted.
+ *
+ * @generated from message service.access.v1.Admission
+ */
+export declare type Admission = Message<"service.access.v1.Admission"> & {
+  /**
+   * The places of its core that a running call takes.
+   *
+   * @generated from field: service.access.v1.Places places = 1;
+   */
+  places: Places;
+
+  /**
+   * Whether consoles may call the method through the gateway. Its scope is then one of
+   * OperatorScope.
+   *
+   * @generated from field: optional bool public = 2;
+   */
+  public?: boolean | undefined;
+};
+
+/**
+ * Describes the message service.access.v1.Admission.
+ * Use `create(AdmissionSchema)` to create a new message.
+ */
+export declare const AdmissionSchema: GenMessage<Admission>;
+
+/**
+ * Calls wait only for calls with places of the same kind.
+ *
+ * @generated from enum service.access.v1.Places
+ */
+export enum Places {
+  /**
+   * @generated from enum value: PLACES_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * No place: streams.
+   *
+   * @generated from enum value: PLACES_NONE = 1;
+   */
+  NONE = 1,
+
+  /**
+   * Calls that never wait. A core with too many of them rejects further ones.
+   *
+   * @generated from enum value: PLACES_CALLS = 2;
+   */
+  CALLS = 2,
+
+  /**
+   * Reads for visitors whose answers may be large.
+   *
+   * @generated from enum value: PLACES_VISITOR_READS = 3;
+   */
+  VISITOR_READS = 3,
+
+  /**
+   * Reads of one thing for an operator or a service.
+   *
+   * @generated from enum value: PLACES_SHORT_READS = 4;
+   */
+  SHORT_READS = 4,
+
+  /**
+   * Reads of pages for an operator or a service.
+   *
+   * @generated from enum value: PLACES_LONG_READS = 5;
+   */
+  LONG_READS = 5,
+
+  /**
+   * Exports, which read everything of a visitor.
+   *
+   * @generated from enum value: PLACES_EXPORTS = 6;
+   */
+  EXPORTS = 6,
+
+  /**
+   * Streams of the event feed, of which each token has a few. Each event makes each of them read.
+   *
+   * @generated from enum value: PLACES_FEEDS = 7;
+   */
+  FEEDS = 7,
+}
+
+/**
+ * Describes the enum service.access.v1.Places.
+ */
+export declare const PlacesSchema: GenEnum<Places>;
 
 /**
  * Scopes that a workspace session may hold. Other scopes in its claims are ignored. The scope's
@@ -126,6 +221,13 @@ export declare const OperatorScopeSchema: GenEnum<OperatorScope>;
  * @generated from extension: string scope = 50002;
  */
 export declare const scope: GenExtension<MethodOptions, string>;
+
+/**
+ * Every method states it.
+ *
+ * @generated from extension: service.access.v1.Admission admission = 50005;
+ */
+export declare const admission: GenExtension<MethodOptions, Admission>;
 
 /**
  * The scope that an operator or service needs to see messages of this type in a response. Without

@@ -4,20 +4,41 @@
 // @generated from file service/access/v1/access.proto (package service.access.v1, syntax proto3)
 /* eslint-disable */
 
-import { enumDesc, extDesc, fileDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, extDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file service/access/v1/access.proto.
  */
 export const file_service_access_v1_access = /*@__PURE__*/
-  fileDesc("Ch5zZXJ2aWNlL2FjY2Vzcy92MS9hY2Nlc3MucHJvdG8SEXNlcnZpY2UuYWNjZXNzLnYxKoIFCg1PcGVyYXRvclNjb3BlEh4KGk9QRVJBVE9SX1NDT1BFX1VOU1BFQ0lGSUVEEAASIAocT1BFUkFUT1JfU0NPUEVfU0VTU0lPTlNfUkVBRBABEiEKHU9QRVJBVE9SX1NDT1BFX1NFU1NJT05TX1dSSVRFEAISIAocT1BFUkFUT1JfU0NPUEVfTUVTU0FHRVNfUkVBRBADEiEKHU9QRVJBVE9SX1NDT1BFX01FU1NBR0VTX1dSSVRFEAQSIAocT1BFUkFUT1JfU0NPUEVfQ09NTUFORFNfUkVBRBAFEiEKHU9QRVJBVE9SX1NDT1BFX0NPTU1BTkRTX1dSSVRFEAYSHQoZT1BFUkFUT1JfU0NPUEVfTEVBRFNfUkVBRBAHEh4KGk9QRVJBVE9SX1NDT1BFX0xFQURTX1dSSVRFEAgSIAocT1BFUkFUT1JfU0NPUEVfTEVBRFNfREVMSVZFUhAJEiUKIU9QRVJBVE9SX1NDT1BFX1NVQlNDUklQVElPTlNfUkVBRBAKEiYKIk9QRVJBVE9SX1NDT1BFX1NVQlNDUklQVElPTlNfV1JJVEUQCxIiCh5PUEVSQVRPUl9TQ09QRV9XT1JLU1BBQ0VTX1JFQUQQDBIjCh9PUEVSQVRPUl9TQ09QRV9XT1JLU1BBQ0VTX1dSSVRFEA0SIgoeT1BFUkFUT1JfU0NPUEVfVklTSVRPUlNfRVhQT1JUEA4SIQodT1BFUkFUT1JfU0NPUEVfVklTSVRPUlNfRVJBU0UQDxIeChpPUEVSQVRPUl9TQ09QRV9FVkVOVFNfUkVBRBAQEiIKHk9QRVJBVE9SX1NDT1BFX01FU1NBR0VTX1JFREFDVBAROjYKBXNjb3BlEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0oYDIAEoCVIFc2NvcGU6QAoKZGF0YV9zY29wZRIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxjThgMgASgJUglkYXRhU2NvcGU6QgoMYWx3YXlzX3Nob3duEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjUhgMgASgIUgthbHdheXNTaG93bmIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5zZXJ2aWNlL2FjY2Vzcy92MS9hY2Nlc3MucHJvdG8SEXNlcnZpY2UuYWNjZXNzLnYxIlYKCUFkbWlzc2lvbhIpCgZwbGFjZXMYASABKA4yGS5zZXJ2aWNlLmFjY2Vzcy52MS5QbGFjZXMSEwoGcHVibGljGAIgASgISACIAQFCCQoHX3B1YmxpYyqyAQoGUGxhY2VzEhYKElBMQUNFU19VTlNQRUNJRklFRBAAEg8KC1BMQUNFU19OT05FEAESEAoMUExBQ0VTX0NBTExTEAISGAoUUExBQ0VTX1ZJU0lUT1JfUkVBRFMQAxIWChJQTEFDRVNfU0hPUlRfUkVBRFMQBBIVChFQTEFDRVNfTE9OR19SRUFEUxAFEhIKDlBMQUNFU19FWFBPUlRTEAYSEAoMUExBQ0VTX0ZFRURTEAcqggUKDU9wZXJhdG9yU2NvcGUSHgoaT1BFUkFUT1JfU0NPUEVfVU5TUEVDSUZJRUQQABIgChxPUEVSQVRPUl9TQ09QRV9TRVNTSU9OU19SRUFEEAESIQodT1BFUkFUT1JfU0NPUEVfU0VTU0lPTlNfV1JJVEUQAhIgChxPUEVSQVRPUl9TQ09QRV9NRVNTQUdFU19SRUFEEAMSIQodT1BFUkFUT1JfU0NPUEVfTUVTU0FHRVNfV1JJVEUQBBIgChxPUEVSQVRPUl9TQ09QRV9DT01NQU5EU19SRUFEEAUSIQodT1BFUkFUT1JfU0NPUEVfQ09NTUFORFNfV1JJVEUQBhIdChlPUEVSQVRPUl9TQ09QRV9MRUFEU19SRUFEEAcSHgoaT1BFUkFUT1JfU0NPUEVfTEVBRFNfV1JJVEUQCBIgChxPUEVSQVRPUl9TQ09QRV9MRUFEU19ERUxJVkVSEAkSJQohT1BFUkFUT1JfU0NPUEVfU1VCU0NSSVBUSU9OU19SRUFEEAoSJgoiT1BFUkFUT1JfU0NPUEVfU1VCU0NSSVBUSU9OU19XUklURRALEiIKHk9QRVJBVE9SX1NDT1BFX1dPUktTUEFDRVNfUkVBRBAMEiMKH09QRVJBVE9SX1NDT1BFX1dPUktTUEFDRVNfV1JJVEUQDRIiCh5PUEVSQVRPUl9TQ09QRV9WSVNJVE9SU19FWFBPUlQQDhIhCh1PUEVSQVRPUl9TQ09QRV9WSVNJVE9SU19FUkFTRRAPEh4KGk9QRVJBVE9SX1NDT1BFX0VWRU5UU19SRUFEEBASIgoeT1BFUkFUT1JfU0NPUEVfTUVTU0FHRVNfUkVEQUNUEBE6NgoFc2NvcGUSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjShgMgASgJUgVzY29wZTpcCglhZG1pc3Npb24SHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjVhgMgASgLMhwuc2VydmljZS5hY2Nlc3MudjEuQWRtaXNzaW9uUglhZG1pc3Npb246QAoKZGF0YV9zY29wZRIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxjThgMgASgJUglkYXRhU2NvcGU6QgoMYWx3YXlzX3Nob3duEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjUhgMgASgIUgthbHdheXNTaG93bmIGcHJvdG8z", [file_google_protobuf_descriptor]);
+
+/**
+ * Describes the message service.access.v1.Admission.
+ * Use `create(AdmissionSchema)` to create a new message.
+ */
+export const AdmissionSchema = /*@__PURE__*/
+  messageDesc(file_service_access_v1_access, 0);
+
+/**
+ * Describes the enum service.access.v1.Places.
+ */
+export const PlacesSchema = /*@__PURE__*/
+  enumDesc(file_service_access_v1_access, 0);
+
+/**
+ * Calls wait only for calls with places of the same kind.
+ *
+ * @generated from enum service.access.v1.Places
+ */
+export const Places = /*@__PURE__*/
+  tsEnum(PlacesSchema);
 
 /**
  * Describes the enum service.access.v1.OperatorScope.
  */
 export const OperatorScopeSchema = /*@__PURE__*/
-  enumDesc(file_service_access_v1_access, 0);
+  enumDesc(file_service_access_v1_access, 1);
 
 /**
  * Scopes that a workspace session may hold. Other scopes in its claims are ignored. The scope's
@@ -42,6 +63,14 @@ export const scope = /*@__PURE__*/
   extDesc(file_service_access_v1_access, 0);
 
 /**
+ * Every method states it.
+ *
+ * @generated from extension: service.access.v1.Admission admission = 50005;
+ */
+export const admission = /*@__PURE__*/
+  extDesc(file_service_access_v1_access, 1);
+
+/**
  * The scope that an operator or service needs to see messages of this type in a response. Without
  * it, a field of this type is unset, or has only the fields with the option `always_shown`. A
  * method's own scope gives no access to such data.
@@ -49,7 +78,7 @@ export const scope = /*@__PURE__*/
  * @generated from extension: string data_scope = 50003;
  */
 export const data_scope = /*@__PURE__*/
-  extDesc(file_service_access_v1_access, 1);
+  extDesc(file_service_access_v1_access, 2);
 
 /**
  * True for a field that every caller of a method sees. Such fields identify a resource, or state
@@ -58,5 +87,5 @@ export const data_scope = /*@__PURE__*/
  * @generated from extension: bool always_shown = 50004;
  */
 export const always_shown = /*@__PURE__*/
-  extDesc(file_service_access_v1_access, 2);
+  extDesc(file_service_access_v1_access, 3);
 
