@@ -39,6 +39,7 @@ export const groups: Record<string, Record<string, string[][]>> = {
     newcomer: runOf('test/deployment/newcomer'),
     packages: runOf('test/packages'),
     proto: [['dev/check-proto.ts']],
+    small: runOf('test/deployment/small'),
     rehearsal: [['test/upgrade/main.ts']],
   },
   chaos: {
