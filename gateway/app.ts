@@ -10,43 +10,32 @@ import fastify, {
 import fastifyPlugin from 'fastify-plugin'
 import { WIDGET_PREFIX } from '../contract/public-api.ts'
 import type { CorePool } from '../core-client/core-pool.ts'
-import { createSlots } from '../platform/concurrency/slots.ts'
 import { HEAD_MS, requireWholeHeads } from '../platform/http/bounded-server.ts'
 import { queueRequests } from '../platform/http/request-queue.ts'
-import { type Check, inOrder } from './checks/in-order.ts'
-import { allowKnownOrigin, createRequireOrigin } from './checks/origin.ts'
-import { createRateLimits } from './checks/rate-limits.ts'
-import { type Clock, systemClock } from './clock.ts'
+import { allowKnownOrigin } from './checks/origin.ts'
 import type { Config } from './config.ts'
-import { createCoreClients } from './core-calls/core-clients.ts'
-import { createGrantCache } from './core-calls/grant-cache.ts'
-import { createOrigins } from './core-calls/origins.ts'
-import { createSendBatcher } from './core-calls/send-batcher.ts'
+import { coreOf } from './core-calls/core-clients.ts'
 import { describeApi } from './docs/api-document.ts'
 import { docsRoutes, useDocsOrigin } from './docs/docs-routes.ts'
 import { GatewayError, toGatewayError, unavailable } from './errors.ts'
-import { createEventHub } from './events/event-hub.ts'
-import { createEventStreams } from './events/event-streams.ts'
-import { createPresenceRelay } from './events/presence-relay.ts'
+import { hubOf } from './events/event-hub.ts'
+import { streamsOf } from './events/event-streams.ts'
+import { type Clock, Gateway, systemClock } from './gateway.ts'
+import { readClientAddresses } from './http/client-addresses.ts'
 import { boundConnections } from './http/connections.ts'
-import { correlationIdOf } from './http/correlation.ts'
 import { answerFailures, sendFailure } from './http/failures.ts'
-import { readForwardedAddresses } from './http/forwarded-addresses.ts'
-import { answerMalformedRequest, takeOverNodeAnswers } from './http/malformed-requests.ts'
+import { answerMalformedRequest, correlationIdOf, SECURITY_HEADERS, takeOverNodeAnswers } from './http/raw-answers.ts'
 import { acceptJsonBodies } from './http/request-body.ts'
 import { deferRequestLogs } from './http/request-log.ts'
 import { observeRequests } from './http/request-observation.ts'
-import { SECURITY_HEADERS } from './http/security-headers.ts'
 import { answerUnknownRoutes, PARAM_MAX_LENGTH } from './http/unknown-routes.ts'
-import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts'
-import { createReadLimit } from './limits/reads.ts'
-import { createSharedBuckets } from './limits/shared-rate-limiter.ts'
+import { type Check, inOrder } from './in-order.ts'
+import { sharedBucketsOf } from './limits/rate-limits.ts'
+import { endReads } from './limits/reads.ts'
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
-import { CONSOLE_SESSION_PREFIX, consoleSessionRoutes } from './routes/console-sessions.ts'
-import { healthRoutes } from './routes/health.ts'
+import { CONSOLE_SESSION_PREFIX, consoleSessionRoutes, providerCallbackRoute } from './routes/console-sessions.ts'
 import { LEADS_PREFIX, leadRoutes } from './routes/leads.ts'
 import { pictureRoutes } from './routes/pictures.ts'
-import { providerCallbackRoute } from './routes/provider-callback.ts'
 import { RPC_PREFIX, rpcRoutes } from './routes/rpc.ts'
 import { consoleRoutes, type StaticFolders, widgetFileRoutes } from './routes/static-files.ts'
 import { widgetRoutes } from './routes/widget.ts'
@@ -67,40 +56,13 @@ export function createGateway(deps: {
   clock?: Clock
   random?: () => number
 }): FastifyInstance {
-  const { config, cores, logger, staticFolders = {}, clock = systemClock(), random = Math.random } = deps
+  const { config, cores, logger, staticFolders = {}, clock = systemClock, random = Math.random } = deps
   const { metrics = createGatewayMetrics() } = deps
-  const { now } = clock
-  const budget = createSlots({ max: config.CORE_CALLS_MAX, waitingMax: 0 })
-  const core = createCoreClients({
-    cores,
-    token: config.CORE_TOKEN,
-    budget,
-    deadlineMs: config.CORE_DEADLINE_MS,
-    now,
-    logger,
-  })
-  const origins = createOrigins({ core, now })
-  const grants = createGrantCache({ core, now })
-  const batcher = createSendBatcher({
-    core,
-    queueMax: config.SEND_QUEUE_MAX,
-    waitMaxMs: config.CORE_DEADLINE_MS,
-    now,
-    metrics,
-  })
-  const presence = createPresenceRelay()
-  const hub = createEventHub({ core, presence, clock, random, logger, metrics })
-  const streams = createEventStreams({ hub, config, clock, random, logger, metrics })
-  const sharedBuckets =
-    config.RATE_LIMIT_REDIS_URL === ''
-      ? undefined
-      : createSharedBuckets({ url: config.RATE_LIMIT_REDIS_URL, now, logger })
-  const { checkRate, refusals } = createRateLimits(config, { now, metrics, shared: sharedBuckets })
-  const requireOrigin = createRequireOrigin(origins, refusals)
+  const gateway = new Gateway({ config, cores, logger, metrics, clock, random })
   let closing = false
 
   const allowWidgetOrigin = async (request: FastifyRequest, reply: FastifyReply) => {
-    if (request.raw.url?.startsWith(`${WIDGET_PREFIX}/`)) await allowKnownOrigin(requireOrigin, reply)
+    if (request.raw.url?.startsWith(`${WIDGET_PREFIX}/`)) await allowKnownOrigin(reply)
   }
   const app: FastifyInstance = fastify({
     loggerInstance: logger,
@@ -109,10 +71,7 @@ export function createGateway(deps: {
     trustProxy: trustedProxies(config),
     requestTimeout: config.REQUEST_TIMEOUT_MS,
     return503OnClosing: false,
-    http: {
-      requireHostHeader: false,
-      maxHeaderSize: HEADERS_MAX_BYTES,
-    },
+    http: { requireHostHeader: false, maxHeaderSize: HEADERS_MAX_BYTES },
     routerOptions: { maxParamLength: PARAM_MAX_LENGTH },
     ajv: ajvOptions,
     schemaErrorFormatter: validationError,
@@ -126,10 +85,11 @@ export function createGateway(deps: {
     },
   })
 
-  const reads = createReadLimit(app, { waitMaxMs: config.CORE_DEADLINE_MS, clock, metrics })
+  app.decorate('gateway', gateway)
+  endReads(app)
   deferRequestLogs(app)
   app.decorateRequest('visitor', null)
-  observeRequests(app, { metrics, trustTraceparent: config.TRUST_PROXY !== false })
+  observeRequests(app)
   const setHeaders: Check = (request, reply) =>
     void reply.header('x-correlation-id', request.id).headers(SECURITY_HEADERS)
   const refuse = async (request: FastifyRequest, reply: FastifyReply, failure: GatewayError) => {
@@ -154,67 +114,55 @@ export function createGateway(deps: {
     done(null, payload)
   })
   app.addHook('onReady', async () => {
-    await sharedBuckets?.start()
-    hub.start()
-    streams.start()
+    await sharedBucketsOf(gateway)?.start()
+    hubOf(gateway).start()
+    streamsOf(gateway).start()
   })
   app.addHook('preClose', async () => {
     closing = true
     app.server.keepAliveTimeout = 1
-    streams.stop()
+    streamsOf(gateway).stop()
   })
   app.addHook('onClose', async () => {
-    hub.stop()
-    sharedBuckets?.close()
+    hubOf(gateway).stop()
+    sharedBucketsOf(gateway)?.close()
   })
 
-  answerFailures(app, { bodyLimit: config.BODY_LIMIT_BYTES, grants, metrics })
-  acceptJsonBodies(app, config.BODY_LIMIT_BYTES)
+  answerFailures(app)
+  acceptJsonBodies(app)
   requireWholeHeads(app.server, Math.min(HEAD_MS, config.REQUEST_TIMEOUT_MS))
   queueRequests(app.server)
   takeOverNodeAnswers(app)
-  // Behind a trusted proxy, connections per address are not limited, because all visitors share the
-  // addresses of the proxy.
-  const perAddress =
-    config.TRUST_PROXY === false ? Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR) : undefined
-  boundConnections(app, { perAddress, clock })
-  if (config.TRUST_PROXY === false) warnOfUntrustedProxy(app)
-  else readForwardedAddresses(app)
+  boundConnections(app)
+  readClientAddresses(app)
   if (config.API_DOCS === 'on') {
     app.addHook('onRequest', useDocsOrigin)
     app.register(fastifyPlugin((root) => describeApi(root, WIDGET_PREFIX, LEADS_PREFIX)))
   }
   app.register(async (root) => {
     answerUnknownRoutes(root)
-    await root.register(healthRoutes, { core })
+    root.get('/livez', (_request, reply) => answerHealthy(reply))
+    root.get('/readyz', async (_request, reply) => {
+      if (!(await coreOf(gateway).isReady())) throw unavailable()
+      return answerHealthy(reply)
+    })
     if (config.API_DOCS === 'on') await root.register(docsRoutes)
     const { console: consoleFolder, widget } = staticFolders
     if (consoleFolder && config.CONSOLE === 'on') await root.register(consoleRoutes, { folder: consoleFolder })
     if (widget) await root.register(widgetFileRoutes, { folder: widget })
   })
-  app.register(leadRoutes, { prefix: LEADS_PREFIX, core, checkRate })
+  app.register(leadRoutes, { prefix: LEADS_PREFIX })
   if (config.CONSOLE === 'on') {
-    app.register(rpcRoutes, { prefix: RPC_PREFIX, config, cores, budget, checkRate, reads })
-    app.register(consoleSessionRoutes, { prefix: CONSOLE_SESSION_PREFIX, core, checkRate, now })
-    app.register(providerCallbackRoute, { prefix: CONSOLE_SESSION_PREFIX, core, checkRate, now })
+    app.register(rpcRoutes, { prefix: RPC_PREFIX })
+    app.register(consoleSessionRoutes, { prefix: CONSOLE_SESSION_PREFIX })
+    app.register(providerCallbackRoute, { prefix: CONSOLE_SESSION_PREFIX })
   }
-  app.register(pictureRoutes, { prefix: `${WIDGET_PREFIX}/pictures`, core, now, checkRate })
-  app.register(widgetRoutes, {
-    prefix: WIDGET_PREFIX,
-    config,
-    core,
-    now,
-    requireOrigin,
-    grants,
-    refusals,
-    batcher,
-    streams,
-    presence,
-    checkRate,
-    reads,
-  })
+  app.register(pictureRoutes, { prefix: `${WIDGET_PREFIX}/pictures` })
+  app.register(widgetRoutes, { prefix: WIDGET_PREFIX })
   return app
 }
+
+const answerHealthy = (reply: FastifyReply) => reply.header('cache-control', 'no-store').send({ status: 'ok' })
 
 /**
  * Converts `TRUST_PROXY` to Fastify's option. For a number of hops, returns a function that trusts

@@ -100,6 +100,10 @@ export function operatorError(error: unknown): GatewayError {
   return refused ? new GatewayError(code, { decidedBy: 'core', cause: error }) : toGatewayError(error)
 }
 
+export function asOperator(error: unknown): never {
+  throw operatorError(error)
+}
+
 const UNAVAILABLE_CODES: ReadonlySet<Code> = new Set([
   Code.Unavailable,
   Code.DeadlineExceeded,

@@ -1,7 +1,9 @@
-import type { Capabilities, Credentials, GrantCache } from '../core-calls/grant-cache.ts'
+import type { FastifyRequest } from 'fastify'
+import { type Capabilities, type Credentials, grantsOf } from '../core-calls/grant-cache.ts'
 import { GatewayError } from '../errors.ts'
-import type { RefusalLimit } from '../limits/refusals.ts'
-import type { Check } from './in-order.ts'
+import type { Check } from '../in-order.ts'
+import { limitRefusals } from '../limits/refusals.ts'
+import { idempotencyKeyOf } from './request-checks.ts'
 
 /** The authorized visitor of a request to a route with `scoped`. */
 export interface Visitor {
@@ -30,29 +32,40 @@ declare module 'fastify' {
 
 const BEARER = /^bearer +(\S.*)$/i
 
+/** Returns the visitor that the grant check has found. Only routes with `scoped` have one. */
+export function visitorOf(request: FastifyRequest): Visitor {
+  if (request.visitor === null) throw new Error('the route is not scoped')
+  return request.visitor
+}
+
+/** Returns what a call to the core needs to act for the visitor of this request once. */
+export const operationOf = (request: FastifyRequest) => ({
+  credentials: visitorOf(request).credentials,
+  idempotencyKey: idempotencyKeyOf(request),
+})
+
 /**
  * Checks that the grant of a `scoped` route is valid for the origin and belongs to a live session.
  */
-export function createGrantCheck(grants: GrantCache, refusals: RefusalLimit): Check {
-  return (request) => {
-    const { scoped, closedToo = false, expiredToo = false } = request.routeOptions.config
-    if (!scoped) return
-    const accessGrant = BEARER.exec(request.headers.authorization ?? '')?.[1] ?? ''
-    const credentials = { accessGrant, origin: request.headers.origin! }
-    const known = grants.known(credentials, expiredToo)
-    if (known !== undefined) {
-      request.visitor = { credentials, sessionId: known.sessionId }
-      return
-    }
-    const checked = refusals.check(request, 'grant', `${credentials.origin} ${accessGrant}`, async () => {
-      if (accessGrant === '') throw new GatewayError('GrantMissing')
-      if (closedToo) return grants.authorizeClosedToo(credentials, request.id)
-      return grants.authorize(credentials, request.id, expiredToo)
-    })
-    return checked.then(({ sessionId }) => {
-      request.visitor = { credentials, sessionId }
-    })
+export const requireGrant: Check = (request) => {
+  const { scoped, closedToo = false, expiredToo = false } = request.routeOptions.config
+  if (!scoped) return
+  const grants = grantsOf(request.server.gateway)
+  const accessGrant = BEARER.exec(request.headers.authorization ?? '')?.[1] ?? ''
+  const credentials = { accessGrant, origin: request.headers.origin! }
+  const known = grants.known(credentials, expiredToo)
+  if (known !== undefined) {
+    request.visitor = { credentials, sessionId: known.sessionId }
+    return
   }
+  const checked = limitRefusals(request, 'grant', `${credentials.origin} ${accessGrant}`, async () => {
+    if (accessGrant === '') throw new GatewayError('GrantMissing')
+    if (closedToo) return grants.authorizeClosedToo(credentials, request.id)
+    return grants.authorize(credentials, request.id, expiredToo)
+  })
+  return checked.then(({ sessionId }) => {
+    request.visitor = { credentials, sessionId }
+  })
 }
 
 /**
@@ -60,14 +73,13 @@ export function createGrantCheck(grants: GrantCache, refusals: RefusalLimit): Ch
  * the cached authorization has the capability, the request passes, because the core checks the
  * capability again. Otherwise the gateway asks a core, because the capability may be new.
  */
-export function createAdvertisedCheck(grants: GrantCache): Check {
-  return (request) => {
-    const { advertisedBy } = request.routeOptions.config
-    if (advertisedBy === undefined) return
-    const { credentials } = request.visitor!
-    if (grants.known(credentials, false)?.capabilities?.[advertisedBy]) return
-    return grants.confirm(credentials, request.id, false).then(({ capabilities }) => {
-      if (!capabilities?.[advertisedBy]) throw new GatewayError('RouteNotAdvertised')
-    })
-  }
+export const requireAdvertised: Check = (request) => {
+  const { advertisedBy } = request.routeOptions.config
+  if (advertisedBy === undefined) return
+  const { credentials } = request.visitor!
+  const grants = grantsOf(request.server.gateway)
+  if (grants.known(credentials, false)?.capabilities?.[advertisedBy]) return
+  return grants.confirm(credentials, request.id, false).then(({ capabilities }) => {
+    if (!capabilities?.[advertisedBy]) throw new GatewayError('RouteNotAdvertised')
+  })
 }

@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Origins } from '../core-calls/origins.ts'
+import { isKnownOrigin, requireAllowedOrigin } from '../core-calls/origins.ts'
 import { GatewayError } from '../errors.ts'
-import type { RefusalLimit } from '../limits/refusals.ts'
-import type { Check } from './in-order.ts'
+import type { Check } from '../in-order.ts'
+import { limitRefusals } from '../limits/refusals.ts'
 
 const EXPOSED_HEADERS = 'X-Correlation-Id, Retry-After, Idempotency-Replayed'
 const WIDGET_HEADERS =
@@ -29,14 +29,6 @@ function allowOrigin(reply: FastifyReply, origin: string): void {
   })
 }
 
-/**
- * Returns the origin of the request if at least one enabled installation allows it. Returns a
- * promise if the answer is not cached. Rejects with `OriginNotAllowed`, or with `RateLimited` for
- * an address with too many refusals. A core later checks that the installation of this request
- * allows the origin.
- */
-export type RequireOrigin = (request: FastifyRequest) => string | Promise<string>
-
 /** Hosts without user info, path and white space. */
 const HOST = /^[^\s/?#@\\,]+$/
 
@@ -54,32 +46,35 @@ function originOf({ headers, method, protocol, host }: FastifyRequest): string {
   return headers.origin ?? ''
 }
 
-export function createRequireOrigin(origins: Origins, refusals: RefusalLimit): RequireOrigin {
-  return (request) => {
-    const origin = originOf(request)
-    if (origins.isKnown(origin)) return origin
-    return refusals.check(request, 'origin', origin, async () => {
-      if (origin === '') throw new GatewayError('OriginNotAllowed')
-      await origins.require(origin)
-      return origin
-    })
-  }
+/**
+ * Returns the origin of the request if at least one enabled installation allows it. Returns a
+ * promise if the answer is not cached. Rejects with `OriginNotAllowed`, or with `RateLimited` for
+ * an address with too many refusals. A core later checks that the installation of this request
+ * allows the origin.
+ */
+function requireOrigin(request: FastifyRequest): string | Promise<string> {
+  const { gateway } = request.server
+  const origin = originOf(request)
+  if (isKnownOrigin(gateway, origin)) return origin
+  return limitRefusals(request, 'origin', origin, async () => {
+    if (origin === '') throw new GatewayError('OriginNotAllowed')
+    await requireAllowedOrigin(gateway, origin)
+    return origin
+  })
 }
 
-/** Creates the first check of a request, which rejects unknown origins. */
-export function createOriginCheck(requireOrigin: RequireOrigin): Check {
-  return (request, reply) => {
-    // The widget sends another correlation id with each request of a session. So a service worker of the
-    // page that stores every answer finds none for the next request.
-    reply.header('vary', request.headers.authorization ? 'Origin, X-Correlation-Id' : 'Origin')
-    const origin = requireOrigin(request)
-    if (typeof origin === 'string') return allowOrigin(reply, origin)
-    return origin.then((allowed) => allowOrigin(reply, allowed))
-  }
+/** The first check of a request, which rejects unknown origins. */
+export const checkOrigin: Check = (request, reply) => {
+  // The widget sends another correlation id with each request of a session. So a service worker of the
+  // page that stores every answer finds none for the next request.
+  reply.header('vary', request.headers.authorization ? 'Origin, X-Correlation-Id' : 'Origin')
+  const origin = requireOrigin(request)
+  if (typeof origin === 'string') return allowOrigin(reply, origin)
+  return origin.then((allowed) => allowOrigin(reply, allowed))
 }
 
 /** Lets pages of an allowed origin read errors sent before the origin check: 404, 405, bad URL. */
-export async function allowKnownOrigin(requireOrigin: RequireOrigin, reply: FastifyReply): Promise<void> {
+export async function allowKnownOrigin(reply: FastifyReply): Promise<void> {
   reply.header('vary', 'Origin')
   const { request } = reply
   if (originOf(request) === '') return
@@ -94,7 +89,7 @@ export async function allowKnownOrigin(requireOrigin: RequireOrigin, reply: Fast
  * Answers a preflight of an allowed origin for any path. Unknown paths are included, so that the
  * page can read their 404.
  */
-export async function answerPreflight(requireOrigin: RequireOrigin, reply: FastifyReply): Promise<FastifyReply> {
+export async function answerPreflight(reply: FastifyReply): Promise<FastifyReply> {
   reply.header('vary', 'Origin')
   allowOrigin(reply, await requireOrigin(reply.request))
   reply.header('access-control-allow-methods', METHODS)

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { CONTRACT_VERSION } from '../../contract/public-api.ts'
 import { GatewayError } from '../errors.ts'
 import { isEmptyBody } from '../http/request-body.ts'
-import type { Check } from './in-order.ts'
+import type { Check } from '../in-order.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -3,18 +3,6 @@ import { createLruCache } from '../../platform/lru-cache.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { isRefusal } from '../limits/refusals.ts'
 
-/** Caches answers of the cores by key: accepted answers and refusals. */
-export interface AnswerCache<Answer> {
-  /** Returns the accepted answer of the key if it is cached and fresh. */
-  fresh(key: string): Answer | undefined
-  /**
-   * Returns the fresh answer of the key. If there is none, calls a core with `question`. Concurrent
-   * requests of a key share one call. Rejects if the call fails. A refusal of the core is cached,
-   * too.
-   */
-  ask(key: string, question: () => Promise<Answer>): Promise<Answer>
-}
-
 interface Known<Value> {
   value: Value
   /** Time at which the call to the core began. */
@@ -26,7 +14,7 @@ const REFUSED_MAX = 10_000
 const REFUSED_MS = 500
 
 /**
- * Creates a cache. It stores refusals separately, so that requests with random keys do not evict
+ * Caches answers of the cores by key: accepted answers and refusals. It stores refusals separately, so that requests with random keys do not evict
  * accepted answers. Other failures are not cached. The age of an entry counts from the start of its
  * call to the core.
  */
@@ -38,7 +26,7 @@ export function createAnswerCache<Answer extends object | boolean>(options: {
   /** Returns the part of `maxSize` that an answer takes. Default: 1. */
   sizeOf?: (answer: Answer) => number
   now: () => number
-}): AnswerCache<Answer> {
+}) {
   const { freshMs, staleMs = 0, sizeOf = () => 1, now } = options
   const accepted = createLruCache<Known<Answer>>(options.maxSize, ({ value }) => sizeOf(value))
   const refused = createLruCache<Known<PublicErrorCode>>(REFUSED_MAX)
@@ -53,6 +41,7 @@ export function createAnswerCache<Answer extends object | boolean>(options: {
     return age >= 0 && age < maxAgeMs
   }
 
+  /** Returns the accepted answer of the key if it is cached and fresh. */
   function fresh(key: string): Answer | undefined {
     const known = accepted.get(key)
     return known !== undefined && isWithin(freshMs, known.askedAt) ? known.value : undefined
@@ -81,7 +70,12 @@ export function createAnswerCache<Answer extends object | boolean>(options: {
 
   return {
     fresh,
-    async ask(key, question) {
+    /**
+     * Returns the fresh answer of the key. If there is none, calls a core with `question`. Concurrent
+     * requests of a key share one call. Rejects if the call fails. A refusal of the core is cached,
+     * too.
+     */
+    async ask(key: string, question: () => Promise<Answer>): Promise<Answer> {
       const known = fresh(key)
       if (known !== undefined) return known
       const refusal = refused.get(key)

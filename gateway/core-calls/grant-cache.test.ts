@@ -2,8 +2,9 @@ import { create } from '@bufbuild/protobuf'
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { expect, it } from 'vitest'
 import { SessionContentSchema } from '#proto/session/v1/session_pb.js'
-import type { CoreClients } from './core-clients.ts'
-import { createGrantCache } from './grant-cache.ts'
+import { Gateway } from '../gateway.ts'
+import { coreOf } from './core-clients.ts'
+import { grantsOf } from './grant-cache.ts'
 
 const credentials = { accessGrant: 'grant-1', origin: 'https://shop.example' }
 
@@ -19,8 +20,10 @@ function newScene() {
         return { ...(await call.promise), ...times }
       },
     },
-  } as unknown as CoreClients
-  const grants = createGrantCache({ core, now: () => scene.time })
+  } as unknown as ReturnType<typeof coreOf>
+  const gateway = new Gateway({ clock: { now: () => scene.time } } as Partial<Gateway> as Gateway)
+  coreOf.set(gateway, core)
+  const grants = grantsOf(gateway)
   /** Answers all pending calls to the core, then waits for the result. */
   async function answered(result: Promise<unknown>) {
     for (const call of scene.calls) call.resolve({ sessionId: 'ses_1' })

@@ -1,7 +1,9 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt'
 import type { AuthorizeGrantResponse, SessionContent } from '#proto/session/v1/session_pb.js'
 import { createLruCache } from '../../platform/lru-cache.ts'
-import type { CoreClients } from './core-clients.ts'
+import { perGateway } from '../gateway.ts'
+import { GRANTS_MAX } from '../limits/refusals.ts'
+import { coreOf } from './core-clients.ts'
 
 /** Credentials that the browser sent. The core verifies them on every call. */
 export interface Credentials {
@@ -13,36 +15,10 @@ export interface Credentials {
 export type Capabilities = Omit<NonNullable<AuthorizeGrantResponse['capabilities']>, '$typeName' | '$unknown'>
 
 /** A grant that a core has authorized or issued. */
-export interface Authorization {
+interface Authorization {
   sessionId: string
   /** Undefined if no core was asked since the grant was issued. */
   capabilities: Capabilities | undefined
-}
-
-/**
- * Cache of authorized grants. Refusals are never cached. An authorization is used until its grant
- * expires, because the core authorizes each call of a scoped route itself. Before the gateway
- * itself refuses a request, it must call `confirm`, because the session may have ended.
- */
-export interface GrantCache {
-  /** Returns the cached authorization of the grant. */
-  known(credentials: Credentials, expiredToo: boolean): Authorization | undefined
-  /**
-   * Returns the cached authorization, waits for a pending call, or asks a core. Rejects if the core
-   * refuses. If `expiredToo` is true, an expired grant is accepted while its session can be
-   * renewed.
-   */
-  authorize(credentials: Credentials, correlationId: string, expiredToo: boolean): Promise<Authorization>
-  /** Asks a core and accepts a closed session. The result is not cached. */
-  authorizeClosedToo(credentials: Credentials, correlationId: string): Promise<{ sessionId: string }>
-  /** Returns an authorization that is at most `RECHECK_MS` old. Rejects if the core refuses. */
-  confirm(credentials: Credentials, correlationId: string, expiredToo: boolean): Promise<Authorization>
-  /**
-   * Caches the authorization of a grant that a core has just issued. The capabilities of the
-   * installation are not known then, so `confirm` does not use this authorization.
-   */
-  remember(origin: string, session: SessionContent): void
-  forget(credentials: Credentials): void
 }
 
 /** A call to a core, pending or answered. */
@@ -56,23 +32,25 @@ interface Call {
   known: (Authorization & { expiresAt: number; renewableUntil: number }) | undefined
 }
 
-export const GRANTS_MAX = 50_000
 /** Age from which a cached authorization is checked again before a request is refused. */
 const RECHECK_MS = 250
 
-/** Creates a bounded cache. The age of an entry counts from the start of its call. */
-export function createGrantCache(options: { core: CoreClients; now: () => number }): GrantCache {
-  const { core, now } = options
+/**
+ * Cache of authorized grants. Refusals are never cached. An authorization is used until its grant
+ * expires, because the core authorizes each call of a scoped route itself. Before the gateway
+ * itself refuses a request, it must call `confirm`, because the session may have ended.
+ *
+ * The age of an entry counts from the start of its call.
+ */
+export const grantsOf = perGateway((gateway) => {
+  const { now } = gateway.clock
+  const { sessions } = coreOf(gateway)
   // The LRU cache's `fetchMethod` cannot be used, because it would reuse every pending call. A
   // pending call may be too old for `confirm`.
   const calls = createLruCache<Call>(GRANTS_MAX)
 
-  function ask(
-    key: string,
-    credentials: Credentials,
-    correlationId: string,
-    expiredToo: boolean,
-  ): Promise<Authorization> {
+  function ask(credentials: Credentials, correlationId: string, expiredToo: boolean): Promise<Authorization> {
+    const key = keyOf(credentials)
     const call: Call = { startedAt: now(), expiredToo, answer: read(), known: undefined }
     calls.set(key, call)
     call.answer.catch(() => {
@@ -81,13 +59,12 @@ export function createGrantCache(options: { core: CoreClients; now: () => number
     return call.answer
 
     async function read(): Promise<Authorization> {
-      const headers = { 'x-correlation-id': correlationId }
       const {
         sessionId,
         capabilities = {} as Capabilities,
         expiresAt,
         renewableUntil,
-      } = await core.sessions.authorizeGrant({ credentials, expiredToo }, { headers })
+      } = await sessions.authorizeGrant({ credentials, expiredToo }, { headers: { 'x-correlation-id': correlationId } })
       call.known = {
         sessionId,
         capabilities,
@@ -109,39 +86,48 @@ export function createGrantCache(options: { core: CoreClients; now: () => number
     return now() < known.expiresAt || (expiredToo && now() < known.renewableUntil)
   }
 
+  /**
+   * Returns the cached authorization, waits for a pending call, or asks a core. Rejects if the core
+   * refuses. If `expiredToo` is true, an expired grant is accepted while its session can be
+   * renewed.
+   */
   function authorize(
     credentials: Credentials,
     correlationId: string,
     expiredToo: boolean,
     maxAgeMs = Number.POSITIVE_INFINITY,
   ): Promise<Authorization> {
-    const key = keyOf(credentials)
-    const call = calls.get(key)
+    const call = calls.get(keyOf(credentials))
     const isUsable = call !== undefined && now() - call.startedAt <= maxAgeMs && isAccepted(call, expiredToo)
-    return isUsable ? call.answer : ask(key, credentials, correlationId, expiredToo)
+    return isUsable ? call.answer : ask(credentials, correlationId, expiredToo)
   }
 
   return {
-    known(credentials, expiredToo) {
+    /** Returns the cached authorization of the grant. */
+    known(credentials: Credentials, expiredToo: boolean): Authorization | undefined {
       const call = calls.get(keyOf(credentials))
       return call?.known !== undefined && isAccepted(call, expiredToo) ? call.known : undefined
     },
     authorize,
-    authorizeClosedToo: (credentials, correlationId) =>
-      core.sessions.authorizeGrant(
-        { credentials, closedToo: true },
-        { headers: { 'x-correlation-id': correlationId } },
-      ),
-    confirm: (credentials, correlationId, expiredToo) => authorize(credentials, correlationId, expiredToo, RECHECK_MS),
-    remember(origin, { accessGrant, sessionId, expiresAt, renewableUntil }) {
+    /** Asks a core and accepts a closed session. The result is not cached. */
+    authorizeClosedToo: (credentials: Credentials, correlationId: string): Promise<{ sessionId: string }> =>
+      sessions.authorizeGrant({ credentials, closedToo: true }, { headers: { 'x-correlation-id': correlationId } }),
+    /** Returns an authorization that is at most `RECHECK_MS` old. Rejects if the core refuses. */
+    confirm: (credentials: Credentials, correlationId: string, expiredToo: boolean) =>
+      authorize(credentials, correlationId, expiredToo, RECHECK_MS),
+    /**
+     * Caches the authorization of a grant that a core has just issued. The capabilities of the
+     * installation are not known then, so `confirm` does not use this authorization.
+     */
+    remember(origin: string, { accessGrant, sessionId, expiresAt, renewableUntil }: SessionContent): void {
       if (expiresAt === undefined || renewableUntil === undefined) return
       const times = { expiresAt: timestampMs(expiresAt), renewableUntil: timestampMs(renewableUntil) }
       const known = { sessionId, capabilities: undefined, ...times }
       const call = { startedAt: Number.NEGATIVE_INFINITY, expiredToo: false, answer: Promise.resolve(known), known }
       calls.set(keyOf({ origin, accessGrant }), call)
     },
-    forget: (credentials) => void calls.delete(keyOf(credentials)),
+    forget: (credentials: Credentials) => void calls.delete(keyOf(credentials)),
   }
-}
+})
 
 const keyOf = ({ origin, accessGrant }: Credentials) => `${origin} ${accessGrant}`

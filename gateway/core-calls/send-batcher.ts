@@ -4,16 +4,10 @@ import type { AcceptedMessage, VisitorMessageResult, VisitorMessageSchema } from
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { activeContext, batchOrigin, type Context, inSpan } from '../../platform/observability/tracing.ts'
 import { errorFromInfo, toGatewayError, unavailable } from '../errors.ts'
-import type { GatewayMetrics } from '../metrics.ts'
-import type { CoreClients } from './core-clients.ts'
+import { type Gateway, perGateway } from '../gateway.ts'
+import { coreOf } from './core-clients.ts'
 
 type VisitorMessage = MessageInitShape<typeof VisitorMessageSchema>
-
-/** Sends messages of visitors to the cores in batches. */
-export interface SendBatcher {
-  /** @throws GatewayError */
-  send(message: VisitorMessage): Promise<AcceptedMessage>
-}
 
 interface QueuedSend {
   message: VisitorMessage
@@ -29,39 +23,15 @@ const UNIT_MAX_BYTES = 3
 /** Maximum number of concurrent batches. */
 const BATCHES_MAX = 2
 
-/**
- * Batches concurrent sends.
- *
- * - If a call fails, each of its messages fails with a retryable `ServiceUnavailable`. The outcome
- *   is unknown, and the operation id makes a retry safe.
- * - If the queue is full, a send fails at once with the same error.
- * - If a send waits longer than `waitMaxMs`, it fails with the same error. Otherwise the queue
- *   would grow while slow calls wait for their deadlines.
- */
-export function createSendBatcher(options: {
-  core: CoreClients
-  queueMax: number
-  waitMaxMs: number
-  now: () => number
-  metrics: GatewayMetrics
-}): SendBatcher {
-  const { core, queueMax, waitMaxMs, now } = options
-  const { sendBatchSize, sendQueueLength } = options.metrics
+const batcherOf = perGateway((gateway) => {
+  const { config, clock, metrics } = gateway
   let lastSize = 0
-  const batcher = createBatcher(sendAll, {
-    maxInFlight: BATCHES_MAX,
-    sizeOf: batchSize,
-    // A single send goes at once. Under load, the requests of one turn of the event loop are batched.
-    defer: (start, inFlight) => (inFlight === 0 && lastSize <= 1 ? queueMicrotask(start) : setImmediate(start)),
-    onWaiting: (waiting) => sendQueueLength.set(waiting),
-  })
-
   /**
    * Sends a batch to a core, without the sends that waited too long. The sends are in order of
    * arrival, so the expired sends are the first ones.
    */
   async function sendAll(sends: QueuedSend[]): Promise<PromiseSettledResult<AcceptedMessage>[]> {
-    const inTime = sends.filter(({ since }) => now() - since < waitMaxMs)
+    const inTime = sends.filter(({ since }) => clock.now() - since < config.CORE_DEADLINE_MS)
     const results = inTime.length > 0 ? await callCore(inTime) : []
     const expired = sends.length - inTime.length
     return sends.map((_, index) => toOutcome(results[index - expired]))
@@ -69,7 +39,7 @@ export function createSendBatcher(options: {
 
   async function callCore(sends: QueuedSend[]): Promise<VisitorMessageResult[]> {
     lastSize = sends.length
-    sendBatchSize.observe(lastSize)
+    metrics.sendBatchSize.observe(lastSize)
     // The batch serves several requests, so it gets its own correlation id.
     const headers = { 'x-correlation-id': randomUUID() }
     const messages = sends.map(({ message }) => message)
@@ -78,19 +48,35 @@ export function createSendBatcher(options: {
       attributes: { 'service.batch.size': sends.length },
     }
     try {
-      const call = () => core.sends.sendVisitorMessages({ messages }, { headers })
+      const call = () => coreOf(gateway).sends.sendVisitorMessages({ messages }, { headers })
       return (await inSpan('send batch', span, call)).results
     } catch (error) {
       throw unavailable(toGatewayError(error))
     }
   }
 
-  return {
-    async send(message) {
-      if (batcher.waiting() >= queueMax) throw unavailable()
-      return batcher.add({ message, since: now(), origin: activeContext() })
-    },
-  }
+  return createBatcher(sendAll, {
+    maxInFlight: BATCHES_MAX,
+    sizeOf: batchSize,
+    // A single send goes at once. Under load, the requests of one turn of the event loop are batched.
+    defer: (start, inFlight) => (inFlight === 0 && lastSize <= 1 ? queueMicrotask(start) : setImmediate(start)),
+    onWaiting: (waiting) => metrics.sendQueueLength.set(waiting),
+  })
+})
+
+/**
+ * Sends a message of a visitor to a core. Batches concurrent sends.
+ *
+ * - If a call fails, each of its messages fails with a retryable `ServiceUnavailable`. The outcome
+ *   is unknown, and the operation id makes a retry safe.
+ * - If the queue is full, a send fails at once with the same error.
+ * - If a send waits longer than `CORE_DEADLINE_MS`, it fails with the same error. Otherwise the queue
+ *   would grow while slow calls wait for their deadlines.
+ */
+export async function sendMessage(gateway: Gateway, message: VisitorMessage): Promise<AcceptedMessage> {
+  const batcher = batcherOf(gateway)
+  if (batcher.waiting() >= gateway.config.SEND_QUEUE_MAX) throw unavailable()
+  return batcher.add({ message, since: gateway.clock.now(), origin: activeContext() })
 }
 
 function toOutcome(result: VisitorMessageResult | undefined): PromiseSettledResult<AcceptedMessage> {

@@ -1,35 +1,48 @@
-import type { FastifyBaseLogger } from 'fastify'
+import { timestampDate } from '@bufbuild/protobuf/wkt'
 import type { ErrorInfo } from '#proto/error/v1/error_pb.js'
-import type { Opened } from '#proto/messaging/v1/messaging_pb.js'
+import type { Event, Frame, Opened } from '#proto/messaging/v1/messaging_pb.js'
+import { encodeStreamedEvent } from '../../contract/event-stream.ts'
 import type { CoreNode } from '../../core-client/core-pool.ts'
 import { readAtScrape } from '../../platform/observability/metrics.ts'
-import type { Clock } from '../clock.ts'
-import type { CoreClients } from '../core-calls/core-clients.ts'
 import type { Credentials } from '../core-calls/grant-cache.ts'
 import { errorFromInfo, type GatewayError, unavailable } from '../errors.ts'
-import type { GatewayMetrics } from '../metrics.ts'
-import { forwardAvailability } from './availability.ts'
-import { createFrameReader, type Entry, type Link } from './event-frames.ts'
-import { createEventLink } from './event-link.ts'
-import type { EventSink, StartPoint, StreamSubscription } from './event-sink.ts'
-import { PRESENCE_FLUSH_MS, type PresenceRelay } from './presence-relay.ts'
+import { perGateway } from '../gateway.ts'
+import { createEventLink, type EventLink } from './event-link.ts'
+import type { EventSink, StartPoint, Stream, StreamSubscription } from './event-sink.ts'
+import { ENDING_EVENTS, encodeAvailability } from './event-stream-encoding.ts'
+import { PRESENCE_FLUSH_MS, presenceOf } from './presence-relay.ts'
 import { planMove } from './stream-balance.ts'
 
-/** All event subscriptions of this gateway, multiplexed over one link per core. */
-export interface EventHub<Reader> {
-  subscribe(request: {
-    credentials: Credentials
-    start: StartPoint
-    /**
-     * One sink serves all readers. There are thousands of readers, so closures per reader would use
-     * most of the memory.
-     */
-    sink: EventSink<Reader>
-    reader: Reader
-  }): StreamSubscription
-  unsubscribe(subscription: StreamSubscription): void
-  start(): void
-  stop(): void
+/** One subscription of the hub. */
+interface Entry extends StreamSubscription {
+  id: number
+  credentials: Credentials
+  /** Where the stream begins. Undefined once the subscription has opened. */
+  start: StartPoint | undefined
+  sink: EventSink
+  reader: Stream
+  link: Link | undefined
+  /** Link to the core that last refused the subscription. */
+  refusedBy?: Link | undefined
+  opened: boolean
+  attached: boolean
+  epoch: string
+  position: number
+  /** The availability that was last sent to the reader, or that was known when its stream began. */
+  availability: string
+  /** Time at which the subscription began to wait for a core. */
+  waitingSince: number
+  /** Type of the event, or public code of the error, that ended the stream. */
+  endedBy?: string
+}
+
+/** Subscriptions by their ids. */
+type Entries = Map<number, Entry>
+
+/** A link to a core with its subscriptions. */
+interface Link {
+  link: EventLink
+  entries: Entries
 }
 
 const TICK_MS = 1_000
@@ -40,45 +53,33 @@ const ORPHAN_MS = 30_000
 const BALANCE_PAUSE_MS = 30_000
 
 /**
- * Keeps the streams of browsers open when a core is lost. If a link breaks, its subscriptions
- * resume on another core, or on the same core after it returns. They resume at the reader's
- * position, and duplicate events are dropped. Subscriptions also move, a few a second, from a core
- * with many to one with few.
+ * All event subscriptions of this gateway, multiplexed over one link per core. Keeps the streams of
+ * browsers open when a core is lost. If a link breaks, its subscriptions resume on another core, or on
+ * the same core after it returns. They resume at the reader's position, and duplicate events are
+ * dropped. Subscriptions also move, a few a second, from a core with many to one with few.
  */
-export function createEventHub<Reader>(options: {
-  core: CoreClients
-  presence: PresenceRelay
-  clock: Clock
-  random: () => number
-  logger: FastifyBaseLogger
-  metrics: GatewayMetrics
-}): EventHub<Reader> {
-  const { core, presence, clock, logger } = options
-  const links = new Map<CoreNode, Link<Reader>>()
+export const hubOf = perGateway((gateway) => {
+  const { cores, clock, logger } = gateway
+  const presence = presenceOf(gateway)
+  const links = new Map<CoreNode, Link>()
   const linksUp = () => [...links.values()].filter(({ link }) => link.state() === 'up')
-  readAtScrape([options.metrics.linksUp], () => [linksUp().length])
+  readAtScrape([gateway.metrics.linksUp], () => [linksUp().length])
   /** Subscriptions without a core. */
-  const pending = new Set<Entry<Reader>>()
+  const pending = new Set<Entry>()
   let lastId = 0
   let balanceAfter = 0
   const stopTimers: (() => void)[] = []
-  const receive = createFrameReader<Reader>({ logger, onOpened, onClosed })
 
   function addNode(node: CoreNode): void {
-    const entries = new Map<number, Entry<Reader>>()
-    const link = createEventLink({
-      watcher: core.watcherOf(node),
-      clock,
-      tokenFault: core.tokenFault,
-      random: options.random,
-      logger: logger.child({ core: node.url }),
-      onUp() {
-        core.pool.markAlive(node)
+    const entries = new Map<number, Entry>()
+    const link = createEventLink(gateway, node, {
+      up() {
+        cores.markAlive(node)
         presence.greet(link)
         for (const entry of [...pending]) if (entry.link === undefined) attach(entry)
       },
-      onDown: () => release(entries),
-      onFrame: (frame) => receive(entries, frame),
+      down: () => release(entries),
+      frame: (frame) => receive(entries, frame),
     })
     links.set(node, { link, entries })
     link.start()
@@ -98,7 +99,7 @@ export function createEventHub<Reader>(options: {
    * is used only if no other core is up. If no core is up, the entry waits for one. Returns false if
    * no core is up and no core is connecting.
    */
-  function attach(entry: Entry<Reader>): boolean {
+  function attach(entry: Entry): boolean {
     const up = linksUp()
     if (up.length === 0) return [...links.values()].some(({ link }) => link.state() === 'connecting')
     const others = up.filter((link) => link !== entry.refusedBy)
@@ -124,33 +125,33 @@ export function createEventHub<Reader>(options: {
     return true
   }
 
-  function detach(entry: Entry<Reader>): void {
+  function detach(entry: Entry): void {
     entry.link?.entries.delete(entry.id)
     entry.link = undefined
     entry.attached = false
   }
 
   /** Forgets a subscription that has ended. */
-  function drop(entry: Entry<Reader>): void {
+  function drop(entry: Entry): void {
     detach(entry)
     pending.delete(entry)
     presence.ended(entry)
   }
 
   /** @param refusal why a core ended the subscription; undefined if no core serves it */
-  function finish(entry: Entry<Reader>, refusal?: GatewayError): void {
+  function finish(entry: Entry, refusal?: GatewayError): void {
     drop(entry)
     if (entry.opened) entry.sink.ended(entry.reader, undefined, entry.endedBy ?? refusal?.code)
     else entry.sink.ended(entry.reader, refusal ?? unavailable())
   }
 
-  function wait(entry: Entry<Reader>): void {
+  function wait(entry: Entry): void {
     detach(entry)
     if (!pending.has(entry)) entry.waitingSince = clock.now()
     pending.add(entry)
   }
 
-  function release(entries: Map<number, Entry<Reader>>): void {
+  function release(entries: Entries): void {
     for (const entry of [...entries.values()]) {
       wait(entry)
       if (!attach(entry) && !entry.opened) finish(entry)
@@ -160,7 +161,81 @@ export function createEventHub<Reader>(options: {
     }
   }
 
-  function onOpened(entry: Entry<Reader>, opened: Opened): void {
+  /** Returns the subscriptions that have not ended. */
+  const present = (entries: Entries, ids: number[]) => ids.flatMap((id) => entries.get(id) ?? [])
+
+  /** Passes what a core sent to the readers of its subscriptions. */
+  function receive(entries: Entries, { frame }: Frame): void {
+    switch (frame.case) {
+      case 'opened': {
+        const entry = entries.get(frame.value.subscriptionId)
+        if (entry !== undefined) onOpened(entry, frame.value)
+        return
+      }
+      case 'event':
+        forwardEvent(entries, frame.value)
+        return
+      case 'replayed': {
+        const { subscriptionId, sequence, events, text } = frame.value
+        const entry = entries.get(subscriptionId)
+        if (entry === undefined || sequence <= entry.position) return
+        entry.position = sequence
+        entry.sink.write(entry.reader, text, events)
+        return
+      }
+      case 'advanced':
+        for (const entry of present(entries, frame.value.subscriptionIds))
+          entry.position = Math.max(entry.position, frame.value.sequence)
+        return
+      case 'availability': {
+        const { subscriptionIds, data, occurredAt } = frame.value
+        forwardAvailability(present(entries, subscriptionIds), data, timestampDate(occurredAt!))
+        return
+      }
+      case 'paused': {
+        const { subscriptionId } = frame.value
+        const entry = entries.get(subscriptionId)
+        entry?.sink.whenDrained(entry.reader, () => {
+          // The subscription may have moved to another core under a new id.
+          if (entry.id === subscriptionId) entry.link?.link.send({ case: 'continue', value: { subscriptionId } })
+        })
+        return
+      }
+      case 'closed': {
+        const entry = entries.get(frame.value.subscriptionId)
+        if (entry !== undefined) onClosed(entry, frame.value.error)
+      }
+    }
+  }
+
+  function forwardEvent(entries: Entries, event: Event): void {
+    const text = encodeStreamedEvent(event)
+    if (text === undefined) logger.error({ sequence: event.sequence }, 'event has an unsafe id or name; skipping it')
+    const bytes = text && Buffer.from(text)
+    const ending = ENDING_EVENTS.has(event.type)
+    for (const entry of present(entries, event.subscriptionIds)) {
+      const isLogged = event.id !== ''
+      if (isLogged && !ending && event.sequence <= entry.position) continue
+      entry.position = Math.max(entry.position, event.sequence)
+      if (ending) entry.endedBy = event.type
+      if (bytes) entry.sink.write(entry.reader, bytes)
+    }
+  }
+
+  /**
+   * Sends `availability.changed` to each reader whose last availability differs. If a subscription
+   * resumes on another core, its reader may have missed the change, or may already have received it.
+   */
+  function forwardAvailability(readers: Iterable<Entry>, data: string, occurredAt: Date): void {
+    const bytes = encodeAvailability(data, occurredAt)
+    for (const entry of readers) {
+      if (entry.availability === data) continue
+      entry.availability = data
+      entry.sink.write(entry.reader, bytes)
+    }
+  }
+
+  function onOpened(entry: Entry, opened: Opened): void {
     const { sessionId, conversationId, epoch, sequence, availability } = opened
     pending.delete(entry)
     entry.attached = true
@@ -177,7 +252,7 @@ export function createEventHub<Reader>(options: {
     entry.sink.opened(entry.reader, sessionId, conversationId)
   }
 
-  function onClosed(entry: Entry<Reader>, error: ErrorInfo | undefined): void {
+  function onClosed(entry: Entry, error: ErrorInfo | undefined): void {
     // A retryable error of a core must not end the stream. The next `tick` subscribes again.
     if (entry.opened && !entry.attached && error?.retryable) {
       entry.refusedBy = entry.link
@@ -211,25 +286,29 @@ export function createEventHub<Reader>(options: {
     }
   }
 
-  function sendUnsubscribe(entry: Entry<Reader>): void {
+  function sendUnsubscribe(entry: Entry): void {
     entry.link?.link.send({ case: 'unsubscribe', value: { subscriptionId: entry.id } })
   }
 
   return {
-    subscribe(request) {
+    /**
+     * One sink serves all readers. There are thousands of readers, so closures per reader would use
+     * most of the memory.
+     */
+    subscribe(request: Pick<Entry, 'credentials' | 'sink' | 'reader'> & { start: StartPoint }): StreamSubscription {
       const state = { id: 0, link: undefined, opened: false, attached: false, epoch: '', position: 0, waitingSince: 0 }
-      const entry: Entry<Reader> = { ...state, availability: '', ...request }
+      const entry: Entry = { ...state, availability: '', ...request }
       wait(entry)
       if (!attach(entry)) finish(entry)
       return entry
     },
-    unsubscribe(subscription) {
-      const entry = subscription as Entry<Reader>
+    unsubscribe(subscription: StreamSubscription): void {
+      const entry = subscription as Entry
       sendUnsubscribe(entry)
       drop(entry)
     },
     start() {
-      core.pool.follow({ added: addNode, removed: removeNode })
+      cores.follow({ added: addNode, removed: removeNode })
       const flush = () => presence.flush([...links.values()].map(({ link }) => link))
       stopTimers.push(clock.every(TICK_MS, tick), clock.every(PRESENCE_FLUSH_MS, flush))
     },
@@ -238,4 +317,4 @@ export function createEventHub<Reader>(options: {
       for (const { link } of links.values()) link.stop()
     },
   }
-}
+})

@@ -1,32 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import { type Client, type Code, ConnectError } from '@connectrpc/connect'
-import type { FastifyBaseLogger } from 'fastify'
-import type { CommandSchema, Frame, MessagingService, WatchEventsRequest } from '#proto/messaging/v1/messaging_pb.js'
+import { ConnectError } from '@connectrpc/connect'
+import type { CommandSchema, Frame, WatchEventsRequest } from '#proto/messaging/v1/messaging_pb.js'
+import type { CoreNode } from '../../core-client/core-pool.ts'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
-import type { Clock } from '../clock.ts'
+import { tokenFaultOf, watcherOf } from '../core-calls/core-clients.ts'
+import type { Gateway } from '../gateway.ts'
 
 type LinkCommand = NonNullable<MessageInitShape<typeof CommandSchema>['command']>
-
-/**
- * State of a link.
- *
- * - `connecting`: the first attempt runs, at the start or after the connection was lost
- * - `up`: the core has sent `ready`
- * - `down`: the last attempt failed
- */
-export type LinkState = 'connecting' | 'up' | 'down'
-
-/** The only `WatchEvents` call of this gateway to one core. Reconnects with backoff. */
-export interface EventLink {
-  state(): LinkState
-  /**
-   * Sends a stream command if the link is `up`. Otherwise drops the command, because its
-   * subscription ended with the connection.
-   */
-  send(command: LinkCommand): void
-  start(): void
-  stop(): void
-}
 
 const COMMANDS_PER_MESSAGE = 1_000
 const READY_DEADLINE_MS = 5_000
@@ -34,19 +14,23 @@ const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 1_000
 const STABLE_MS = 1_000
 
-export function createEventLink(options: {
-  watcher: Pick<Client<typeof MessagingService>, 'watchEvents'>
-  clock: Clock
-  random: () => number
-  logger: FastifyBaseLogger
-  /** Returns why the core refuses the token; undefined for codes of other failures. */
-  tokenFault: (code: Code) => string | undefined
-  onUp: () => void
-  onDown: () => void
-  onFrame: (frame: Frame) => void
-}): EventLink {
-  const { watcher, clock, random, logger } = options
-  let state: LinkState = 'connecting'
+export type EventLink = ReturnType<typeof createEventLink>
+
+/** The only `WatchEvents` call of this gateway to one core. Reconnects with backoff. */
+export function createEventLink(
+  gateway: Gateway,
+  core: CoreNode,
+  on: { up: () => void; down: () => void; frame: (frame: Frame) => void },
+) {
+  const { clock, random } = gateway
+  const logger = gateway.logger.child({ core: core.url })
+  const watcher = watcherOf(gateway, core)
+  /**
+   * - `connecting`: the first attempt runs, at the start or after the connection was lost
+   * - `up`: the core has sent `ready`
+   * - `down`: the last attempt failed
+   */
+  let state: 'connecting' | 'up' | 'down' = 'connecting'
   let queue = createCommandQueue()
   let call = new AbortController()
   let failures = 0
@@ -70,7 +54,7 @@ export function createEventLink(options: {
             upSince = clock.now()
             state = 'up'
             logger.info('event link is up')
-            options.onUp()
+            on.up()
           }
         }
       }
@@ -87,7 +71,7 @@ export function createEventLink(options: {
   function receive(frame: Frame): void {
     if (state !== 'up') return
     try {
-      options.onFrame(frame)
+      on.frame(frame)
     } catch (error) {
       // One bad frame must not end the streams of all visitors.
       logger.error({ err: error, frame: frame.frame.case }, 'event frame failed; skipping it')
@@ -97,7 +81,7 @@ export function createEventLink(options: {
   function onLost(upSince: number | undefined, cause: ConnectError | undefined): void {
     const wasUp = upSince !== undefined
     if (wasUp || failures === 0) {
-      const reason = cause && (options.tokenFault(cause.code) ?? cause.rawMessage)
+      const reason = cause && (tokenFaultOf(gateway, cause.code) ?? cause.rawMessage)
       logger.warn({ reason: reason ?? 'the core ended the call' }, 'event link is down; reconnecting')
     }
     if (wasUp && clock.now() - upSince >= STABLE_MS) failures = 0
@@ -105,12 +89,16 @@ export function createEventLink(options: {
     failures++
     const pause = backoffMs(failures, { minMs: BACKOFF_MIN_MS, maxMs: BACKOFF_MAX_MS, random })
     cancelRetry = clock.after(pause, () => void connect())
-    options.onDown()
+    on.down()
   }
 
   return {
     state: () => state,
-    send: (command) => queue.push(command),
+    /**
+     * Sends a stream command if the link is `up`. Otherwise drops the command, because its
+     * subscription ended with the connection.
+     */
+    send: (command: LinkCommand) => queue.push(command),
     start: () => void connect(),
     stop() {
       stopped = true
@@ -121,26 +109,19 @@ export function createEventLink(options: {
   }
 }
 
-/**
- * The stream commands that a link has not sent yet. The `WatchEvents` call reads them from here.
- */
-interface CommandQueue extends AsyncIterable<{ commands: { command: LinkCommand }[] }> {
-  push(command: LinkCommand): void
-  close(): void
-}
-
-function createCommandQueue(): CommandQueue {
+/** The stream commands that a link has not sent yet. The `WatchEvents` call reads them from here. */
+function createCommandQueue() {
   let commands: { command: LinkCommand }[] = []
   let closed = false
   let wake = () => {}
 
   return {
-    push(command) {
+    push(command: LinkCommand): void {
       if (closed) return
       commands.push({ command })
       wake()
     },
-    close() {
+    close(): void {
       closed = true
       commands = []
       wake()

@@ -1,47 +1,13 @@
 import type { Socket } from 'node:net'
-import type { FastifyBaseLogger, FastifyReply } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import { hasMoreToAnswer } from '../../platform/http/request-queue.ts'
-import type { Clock } from '../clock.ts'
-import type { Config } from '../config.ts'
 import type { Credentials } from '../core-calls/grant-cache.ts'
 import { GatewayError, unavailable } from '../errors.ts'
+import { perGateway } from '../gateway.ts'
 import { encodeHead, takeSocket } from '../http/stream-socket.ts'
-import type { GatewayMetrics } from '../metrics.ts'
-import type { EventHub } from './event-hub.ts'
-import type { EventSink, StartPoint, StreamSubscription } from './event-sink.ts'
+import { hubOf } from './event-hub.ts'
+import type { EventSink, StartPoint, Stream } from './event-sink.ts'
 import { encodeHeartbeat, encodeOpening } from './event-stream-encoding.ts'
-
-/** The open event streams of this gateway. Sends heartbeats, enforces limits and ends streams. */
-export interface EventStreams {
-  /**
-   * Answers a request with an event stream. Resolves once the stream has begun.
-   *
-   * @throws GatewayError if the subscription is refused; then nothing was sent
-   */
-  open(
-    reply: FastifyReply,
-    request: { credentials: Credentials; start: StartPoint; correlationId: string },
-  ): Promise<void>
-  start(): void
-  /** Ends every stream; clients reconnect and resume. */
-  stop(): void
-  count(): number
-}
-
-/** A browser's stream. There are thousands, so a stream holds little data and no closures. */
-export interface Stream {
-  /** The pending request; undefined once the stream has begun. */
-  opening: { reply: FastifyReply; resolve: () => void; reject: (refusal: unknown) => void } | undefined
-  subscription: StreamSubscription | undefined
-  socket: Socket | undefined
-  sessionId: string
-  conversationId: string
-  /** Correlation id of the request that opened the stream. */
-  correlationId: string
-  endsAt: number
-  /** The set of streams whose heartbeat is due in the same second. */
-  wheelSlot: Set<Stream> | undefined
-}
 
 const TICK_MS = 1_000
 const MAX_AGE_JITTER = 0.2
@@ -56,15 +22,10 @@ const STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 }
 
-export function createEventStreams(options: {
-  hub: EventHub<Stream>
-  config: Pick<Config, 'HEARTBEAT_SECONDS' | 'STREAM_MAX_AGE_SECONDS' | 'STREAMS_PER_SESSION'>
-  clock: Clock
-  random: () => number
-  logger: FastifyBaseLogger
-  metrics: GatewayMetrics
-}): EventStreams {
-  const { hub, config, clock, random, logger, metrics } = options
+/** The open event streams of this gateway. Sends heartbeats, enforces limits and ends streams. */
+export const streamsOf = perGateway((gateway) => {
+  const { config, clock, random, logger, metrics } = gateway
+  const hub = hubOf(gateway)
   const streams = new Map<Socket, Stream>()
   /** The streams of each session, oldest first. */
   const bySession = new Map<string, Stream[]>()
@@ -78,7 +39,7 @@ export function createEventStreams(options: {
   let seconds = 0
   let stopTicking = () => {}
 
-  const sink: EventSink<Stream> = {
+  const sink: EventSink = {
     opened(stream, sessionId, conversationId) {
       const { reply, resolve } = stream.opening!
       if (reply.raw.socket !== null && hasMoreToAnswer(reply.raw.socket)) {
@@ -192,7 +153,14 @@ export function createEventStreams(options: {
   }
 
   return {
-    open(reply, { credentials, start, correlationId }) {
+    /**
+     * Answers a request with an event stream. Resolves once the stream has begun. Rejects with a
+     * `GatewayError` if the subscription is refused; then nothing was sent.
+     */
+    open(
+      reply: FastifyReply,
+      { credentials, start, correlationId }: { credentials: Credentials; start: StartPoint; correlationId: string },
+    ): Promise<void> {
       if (stopped) return Promise.reject(unavailable())
       return new Promise<void>((resolve, reject) => {
         const stream: Stream = {
@@ -219,10 +187,11 @@ export function createEventStreams(options: {
         })
       })
     },
-    start() {
+    start(): void {
       stopTicking = clock.every(TICK_MS, tick)
     },
-    stop() {
+    /** Ends every stream; clients reconnect and resume. */
+    stop(): void {
       stopped = true
       stopTicking()
       for (const stream of opening) {
@@ -233,7 +202,7 @@ export function createEventStreams(options: {
     },
     count: () => streams.size,
   }
-}
+})
 
 /** Rejects pipelining: a stream takes over its connection, so no later request gets an answer. */
 const pipelined = () =>

@@ -3,9 +3,8 @@ import type { FastifyInstance } from 'fastify'
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
 import { isAnswering } from '../../platform/http/request-queue.ts'
 import { createUnreadAnswers } from '../../platform/http/unread-answers.ts'
-import type { Clock } from '../clock.ts'
 import { GatewayError } from '../errors.ts'
-import { rawAnswer } from './raw-answer.ts'
+import { rawAnswer } from './raw-answers.ts'
 
 const CHECK_MS = 1_000
 /**
@@ -43,18 +42,16 @@ interface Connection {
 /**
  * Limits the number and lifetime of connections.
  *
- * - If an address has `perAddress` connections, its next one gets `RateLimited` before it is read.
+ * - If an address has `CONNECTIONS_PER_ADDRESS` connections, its next one gets `RateLimited` before it is read.
  * - An ended connection is destroyed within 5 s, even if the client keeps its side open.
  * - Unread answers are bounded: see `publicLimits`.
  * - A stopping gateway ends within 10 s, even if clients keep their connections open.
- *
- * @param options.perAddress undefined behind a trusted proxy, whose address all connections share
  */
-export function boundConnections(
-  app: FastifyInstance,
-  options: { perAddress: number | undefined; clock: Clock },
-): void {
-  const { perAddress, clock } = options
+export function boundConnections(app: FastifyInstance): void {
+  const { config, clock } = app.gateway
+  // Behind a trusted proxy, all visitors share the addresses of the proxy.
+  const perAddress =
+    config.TRUST_PROXY === false ? Math.ceil(config.CONNECTIONS_PER_ADDRESS * config.RATE_LIMIT_FACTOR) : undefined
   const server: Server = app.server
   const open = new Map<Socket, Connection>()
   const byAddress = new Map<string, AddressCount>()

@@ -1,30 +1,32 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { stackFrames } from '../../platform/observability/stack-frames.ts'
-import type { GrantCache } from '../core-calls/grant-cache.ts'
+import { grantsOf } from '../core-calls/grant-cache.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { isRefusal } from '../limits/refusals.ts'
-import type { GatewayMetrics } from '../metrics.ts'
 import { dropBody } from './request-body.ts'
 
 /** Answers every failure with the error envelope (specification, section 2.5). */
-export function answerFailures(
-  app: FastifyInstance,
-  { bodyLimit, grants, metrics }: { bodyLimit: number; grants: GrantCache; metrics: GatewayMetrics },
-): void {
+export function answerFailures(app: FastifyInstance): void {
+  const { config, metrics } = app.gateway
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
-    const failure = await earliestFailure(toGatewayError(error), request, grants)
+    const failure = await earliestFailure(toGatewayError(error), request)
     // After a refusal, a cached authorization of the grant must not be used again.
-    if (request.visitor && isRefusal(failure)) grants.forget(request.visitor.credentials)
+    if (request.visitor && isRefusal(failure)) grantsOf(app.gateway).forget(request.visitor.credentials)
     metrics.failures.inc({ code: failure.code })
     if (failure.rule.httpStatus >= 500) logFailure(failure, request)
-    // Fastify closes the connection if the body was not read. `dropBody` reads the body, so that
-    // the connection can stay open.
-    const limit = request.routeOptions.config.bodyMaxBytes ?? bodyLimit
-    const isWhole = await dropBody(request.raw, limit)
-    if (isWhole && !failure.details.closesConnection) reply.removeHeader('connection')
-    else reply.header('connection', 'close')
+    await endBody(failure, reply, request.routeOptions.config.bodyMaxBytes ?? config.BODY_LIMIT_BYTES)
     return sendFailure(failure, reply)
   })
+}
+
+/**
+ * Fastify closes the connection if the body was not read. This function reads the body, so that the
+ * connection can stay open.
+ */
+export async function endBody({ details }: GatewayError, reply: FastifyReply, limit: number): Promise<void> {
+  const isWhole = await dropBody(reply.request.raw, limit)
+  if (isWhole && !details.closesConnection) reply.removeHeader('connection')
+  else reply.header('connection', 'close')
 }
 
 /** Sends the envelope with its status and headers. */
@@ -48,14 +50,13 @@ export function sendFailure(failure: GatewayError, reply: FastifyReply): Fastify
  */
 async function earliestFailure(
   failure: GatewayError,
-  { visitor, id, routeOptions }: FastifyRequest,
-  grants: GrantCache,
+  { visitor, id, routeOptions, server }: FastifyRequest,
 ): Promise<GatewayError> {
   const isLocal = failure.details.decidedBy !== 'core' && failure.rule.httpStatus < 500
   if (!isLocal || !visitor) return failure
   const { advertisedBy, expiredToo = false } = routeOptions.config
   try {
-    const { capabilities } = await grants.confirm(visitor.credentials, id, expiredToo)
+    const { capabilities } = await grantsOf(server.gateway).confirm(visitor.credentials, id, expiredToo)
     return advertisedBy && !capabilities?.[advertisedBy] ? new GatewayError('RouteNotAdvertised') : failure
   } catch (error) {
     return toGatewayError(error)

@@ -8,10 +8,11 @@ const DROP_DEADLINE_MS = 5_000
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Accepts only JSON bodies: at most `bodyLimit` bytes, UTF-8, without `__proto__`. An empty body
+ * Accepts only JSON bodies: at most `BODY_LIMIT_BYTES`, UTF-8, without `__proto__`. An empty body
  * needs no content type.
  */
-export function acceptJsonBodies(app: FastifyInstance, bodyLimit: number): void {
+export function acceptJsonBodies(app: FastifyInstance): void {
+  const bodyLimit = app.gateway.config.BODY_LIMIT_BYTES
   const parse = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer', bodyLimit }, (request, bytes, done) => {

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { beginSpan, contextOf, SpanKind } from '../../platform/observability/tracing.ts'
-import type { GatewayMetrics } from '../metrics.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -20,10 +19,9 @@ declare module 'fastify' {
  * - An incoming `traceparent` is used only if it is trusted. Otherwise any client could force
  * sampling.
  */
-export function observeRequests(
-  app: FastifyInstance,
-  { metrics, trustTraceparent }: { metrics: GatewayMetrics; trustTraceparent: boolean },
-): void {
+export function observeRequests(app: FastifyInstance): void {
+  const { metrics, config } = app.gateway
+  const trustTraceparent = config.TRUST_PROXY !== false
   app.decorateRequest('trace', null)
   app.decorateRequest('failureCode', undefined)
   app.addHook('onRequest', (request, _reply, done) => {

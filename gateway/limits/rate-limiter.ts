@@ -10,25 +10,15 @@ export interface RateLimiter {
   giveBack(key: string): void | Promise<void>
 }
 
-interface Bucket {
-  tokens: number
-  at: number
-}
-
 /**
  * Creates token buckets in memory. Each key has `burst` tokens and regains `perMinute` per minute.
  * If there are more than `keysMax` keys, the least recently used key is evicted. Its next request
  * gets a full bucket.
  */
-export function createRateLimiter(options: {
-  perMinute: number
-  burst: number
-  keysMax: number
-  now: () => number
-}): RateLimiter {
+export function createRateLimiter(options: { perMinute: number; burst: number; keysMax: number; now: () => number }) {
   const perMs = options.perMinute / 60_000
   const capacity = Math.max(1, options.burst)
-  const buckets = createLruCache<Bucket>(options.keysMax)
+  const buckets = createLruCache<{ tokens: number; at: number }>(options.keysMax)
 
   function tokensOf(key: string, now: number): number {
     const bucket = buckets.get(key)
@@ -38,14 +28,14 @@ export function createRateLimiter(options: {
   }
 
   return {
-    take(key) {
+    take(key: string): RateDecision {
       const now = options.now()
       const tokens = tokensOf(key, now)
       const allowed = tokens >= 1
       buckets.set(key, { tokens: allowed ? tokens - 1 : tokens, at: now })
       return allowed ? { allowed } : { allowed, retryAfter: Math.max(1, Math.ceil((1 - tokens) / perMs / 1000)) }
     },
-    giveBack(key) {
+    giveBack(key: string): void {
       const now = options.now()
       buckets.set(key, { tokens: Math.min(capacity, tokensOf(key, now) + 1), at: now })
     },

@@ -1,9 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
 import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/slots.ts'
-import type { Clock } from '../clock.ts'
 import { GatewayError, unavailable } from '../errors.ts'
-import type { GatewayMetrics } from '../metrics.ts'
+import { type Gateway, perGateway } from '../gateway.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -34,76 +33,71 @@ const UNREAD_MS = 1_000
  * Bounds the reads that run at once, because one read can cost as much as thousands of sends, and the
  * open streams of operators.
  */
-export interface ReadLimit {
-  /** Waits until the read may begin. Rejects with `RateLimited` or `ServiceUnavailable`. */
-  enter(request: FastifyRequest, reply: FastifyReply, session: string): Promise<void>
-  /** Counts an operator's stream until it is closed. Rejects with `RateLimited` if the session has too many. */
-  enterStream(reply: FastifyReply, session: string): Promise<void>
-}
+const readSlotsOf = perGateway(({ config, clock }) =>
+  createSlots({
+    max: READS_MAX,
+    waitingMax: WAITING_MAX,
+    waitMaxMs: config.CORE_DEADLINE_MS,
+    after: clock.after,
+  }),
+)
+const streamSlotsOf = perGateway(() => createSlots({ max: Number.POSITIVE_INFINITY, waitingMax: 0 }))
 
-/**
- * Creates the limit. A hook of `app` ends a read when the answer to the read is sent.
- *
- * @param deps.waitMaxMs a read that has waited for this time is answered with 503
- */
-export function createReadLimit(
-  app: FastifyInstance,
-  deps: { waitMaxMs: number; clock: Clock; metrics: GatewayMetrics },
-): ReadLimit {
-  const { waitMaxMs, clock, metrics } = deps
-  const slots = createSlots({ max: READS_MAX, waitingMax: WAITING_MAX, waitMaxMs, after: clock.after })
-  const streams = createSlots({ max: Number.POSITIVE_INFINITY, waitingMax: 0 })
-
+/** Ends each read when its answer is sent. */
+export function endReads(app: FastifyInstance): void {
   app.decorateRequest('readSlot', null)
   app.addHook('onSend', (request, reply, payload, done) => {
     if (request.readSlot !== null) endWhenRead(request.readSlot, reply)
     done(null, payload)
   })
+}
 
-  /** The core has answered, so the next read may begin. Sessions wait until the answer was read. */
-  function endWhenRead(slot: Slot, reply: FastifyReply): void {
-    slot.release()
-    if (reply.raw.destroyed) {
-      slot.leave()
-      return
-    }
-    const cancel = clock.after(UNREAD_MS, slot.leave)
-    reply.raw.once('close', () => {
-      cancel()
-      slot.leave()
-    })
+/** The core has answered, so the next read may begin. Sessions wait until the answer was read. */
+function endWhenRead(slot: Slot, reply: FastifyReply): void {
+  slot.release()
+  if (reply.raw.destroyed) {
+    slot.leave()
+    return
   }
+  const cancel = reply.server.gateway.clock.after(UNREAD_MS, slot.leave)
+  reply.raw.once('close', () => {
+    cancel()
+    slot.leave()
+  })
+}
 
-  function refusalOf(error: unknown, limit: string): unknown {
-    if (!(error instanceof NoSlotError)) return error
-    if (!error.isGroupFull) return unavailable(error)
-    metrics.rateLimited.inc({ limit })
-    return new GatewayError('RateLimited', { retryAfter: 1 })
+/** Waits until the read may begin. Rejects with `RateLimited` or `ServiceUnavailable`. */
+export async function enterRead(request: FastifyRequest, reply: FastifyReply, session: string): Promise<void> {
+  const { gateway } = request.server
+  const groups = [
+    { key: `session ${session}`, ...PER_SESSION },
+    { key: `address ${clientNetwork(request.ip)}`, ...PER_ADDRESS },
+  ]
+  const disconnected = new AbortController()
+  const onClose = () => disconnected.abort(unavailable())
+  reply.raw.once('close', onClose)
+  try {
+    request.readSlot = await readSlotsOf(gateway).enter(groups, disconnected.signal)
+  } catch (error) {
+    throw refusalOf(gateway, error, 'reads')
+  } finally {
+    reply.raw.off('close', onClose)
   }
+}
 
-  return {
-    async enter(request, reply, session) {
-      const groups = [
-        { key: `session ${session}`, ...PER_SESSION },
-        { key: `address ${clientNetwork(request.ip)}`, ...PER_ADDRESS },
-      ]
-      const disconnected = new AbortController()
-      const onClose = () => disconnected.abort(unavailable())
-      reply.raw.once('close', onClose)
-      try {
-        request.readSlot = await slots.enter(groups, disconnected.signal)
-      } catch (error) {
-        throw refusalOf(error, 'reads')
-      } finally {
-        reply.raw.off('close', onClose)
-      }
-    },
+/** Counts an operator's stream until it is closed. Rejects with `RateLimited` if the session has too many. */
+export async function enterStream(reply: FastifyReply, session: string): Promise<void> {
+  const { gateway } = reply.server
+  const group = { key: session, max: OPERATOR_STREAMS_MAX, waitingMax: 0 }
+  const entered = streamSlotsOf(gateway).enter([group])
+  const slot = await entered.catch((error) => Promise.reject(refusalOf(gateway, error, 'streams')))
+  if (reply.raw.destroyed) slot.leave()
+  else reply.raw.once('close', slot.leave)
+}
 
-    async enterStream(reply, session) {
-      const group = { key: session, max: OPERATOR_STREAMS_MAX, waitingMax: 0 }
-      const slot = await streams.enter([group]).catch((error) => Promise.reject(refusalOf(error, 'streams')))
-      if (reply.raw.destroyed) slot.leave()
-      else reply.raw.once('close', slot.leave)
-    },
-  }
+function refusalOf({ metrics }: Gateway, error: unknown, limit: string): unknown {
+  if (!(error instanceof NoSlotError)) return error
+  if (!error.isGroupFull) return unavailable(error)
+  metrics.rateLimited.inc({ limit })
+  return new GatewayError('RateLimited', { retryAfter: 1 })
 }

@@ -2,19 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Redis, type Result } from 'ioredis'
 import type { RateDecision, RateLimiter } from './rate-limiter.ts'
 
-/** Token buckets that several gateways share. */
-export interface SharedBuckets {
-  /**
-   * Creates one limit. While the store is unreachable, `local` enforces the limit in this process.
-   */
-  limiter(options: { name: string; perMinute: number; burst: number; local: RateLimiter }): RateLimiter
-  /**
-   * Connects to the store. Resolves after one second at the latest; connecting continues meanwhile.
-   */
-  start(): Promise<void>
-  close(): void
-}
-
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     takeToken(key: string, capacity: number, perMs: number): Result<number, Context>
@@ -65,7 +52,7 @@ export function createSharedBuckets(options: {
   url: string
   now: () => number
   logger: { warn(detail: object, message: string): void; info(message: string): void }
-}): SharedBuckets {
+}) {
   const { now, logger } = options
   const redis = new Redis(options.url, {
     commandTimeout: COMMAND_TIMEOUT_MS,
@@ -94,10 +81,18 @@ export function createSharedBuckets(options: {
     )
   }
 
-  function onSuccess(): void {
-    if (!isDown) return
-    isDown = false
-    logger.info('shared rate limit store is reachable again')
+  /** Uses the store, or the local buckets while the store is unreachable. */
+  async function ask<Answer>(shared: () => Promise<Answer>, alone: () => Answer | Promise<Answer>): Promise<Answer> {
+    if (now() < pausedUntil) return alone()
+    try {
+      const answer = await shared()
+      if (isDown) logger.info('shared rate limit store is reachable again')
+      isDown = false
+      return answer
+    } catch (error) {
+      onFailure(error)
+      return alone()
+    }
   }
 
   async function take(key: string, capacity: number, perMs: number): Promise<RateDecision> {
@@ -106,25 +101,13 @@ export function createSharedBuckets(options: {
   }
 
   return {
-    limiter({ name, perMinute, burst, local }) {
-      const perMs = perMinute / 60_000
-      const capacity = Math.max(1, burst)
+    /** Creates one limit. While the store is unreachable, `local` enforces the limit in this process. */
+    limiter(options: { name: string; perMinute: number; burst: number; local: RateLimiter }): RateLimiter {
+      const { name, local } = options
+      const perMs = options.perMinute / 60_000
+      const capacity = Math.max(1, options.burst)
       const keyOf = (key: string) => `service:rate:${name}:${key}`
-      /** Uses the store, or the local buckets while the store is unreachable. */
-      async function ask<Answer>(
-        shared: () => Promise<Answer>,
-        alone: () => Answer | Promise<Answer>,
-      ): Promise<Answer> {
-        if (now() < pausedUntil) return alone()
-        try {
-          const answer = await shared()
-          onSuccess()
-          return answer
-        } catch (error) {
-          onFailure(error)
-          return alone()
-        }
-      }
+      const giveBack = async (key: string) => void (await redis.giveTokenBack(keyOf(key), capacity))
       return {
         take: (key) =>
           ask(
@@ -133,11 +116,12 @@ export function createSharedBuckets(options: {
           ),
         giveBack: (key) =>
           ask(
-            async () => void (await redis.giveTokenBack(keyOf(key), capacity)),
+            () => giveBack(key),
             () => local.giveBack(key),
           ),
       }
     },
+    /** Connects to the store. Resolves after one second at the latest; connecting continues meanwhile. */
     start: () => Promise.race([redis.connect().catch(onFailure), delay(START_TIMEOUT_MS, undefined, { ref: false })]),
     close: () => redis.disconnect(),
   }

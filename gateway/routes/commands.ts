@@ -1,11 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { PublicErrorCode } from '../../contract/errors.ts'
 import { contractLimits } from '../../contract/limits.ts'
-import { idempotencyKeyOf, mediaTypeOf } from '../checks/request-checks.ts'
+import { operationOf } from '../checks/grant.ts'
+import { mediaTypeOf } from '../checks/request-checks.ts'
+import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { timeOf } from '../core-calls/proto-values.ts'
 import { GatewayError } from '../errors.ts'
 import { readChunks } from '../http/request-body.ts'
-import { callOptions, type RouteDeps, visitorOf } from '../route-deps.ts'
 import {
   CommandParams,
   NavigationAcknowledgementAnswer,
@@ -18,11 +19,6 @@ import {
 } from '../schemas/commands.ts'
 import { markReplayed } from './sessions.ts'
 
-interface CommandDeps extends Pick<RouteDeps, 'core'> {
-  /** Longest duration of an upload, including the time to receive it. */
-  uploadDeadlineMs: number
-}
-
 const DECISION_ERRORS: PublicErrorCode[] = [
   'RouteNotAdvertised',
   'CommandNotFound',
@@ -34,8 +30,8 @@ const DECISION_ERRORS: PublicErrorCode[] = [
  * POST /commands/navigation/…/acknowledgements, /commands/screenshots/…/acknowledgements,
  * /commands/screenshots/…/upload
  */
-export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) => {
-  const { core } = deps
+export const commandRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const { commands } = coreOf(app.gateway)
 
   app.post(
     '/commands/navigation/:commandId/acknowledgements',
@@ -53,9 +49,8 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
       config: { scoped: true, idempotent: true, rate: 'calls', described: { errors: DECISION_ERRORS } },
     },
     async (request, reply) => {
-      const { credentials } = visitorOf(request)
-      const { commandId, state, replayed } = await core.commands.acknowledgeNavigation(
-        { ...request.params, ...request.body, credentials, idempotencyKey: idempotencyKeyOf(request) },
+      const { commandId, state, replayed } = await commands.acknowledgeNavigation(
+        { ...request.params, ...request.body, ...operationOf(request) },
         callOptions(request),
       )
       markReplayed(reply, replayed)
@@ -78,9 +73,8 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
       config: { scoped: true, idempotent: true, rate: 'calls', described: { errors: DECISION_ERRORS } },
     },
     async (request, reply) => {
-      const { credentials } = visitorOf(request)
-      const { requestId, state, upload, replayed } = await core.commands.acknowledgeScreenshot(
-        { ...request.params, ...request.body, credentials, idempotencyKey: idempotencyKeyOf(request) },
+      const { requestId, state, upload, replayed } = await commands.acknowledgeScreenshot(
+        { ...request.params, ...request.body, ...operationOf(request) },
         callOptions(request),
       )
       markReplayed(reply, replayed)
@@ -93,12 +87,13 @@ export const commandRoutes: FastifyPluginAsyncTypebox<CommandDeps> = async (app,
     },
   )
 
-  await app.register(uploadRoute, deps)
+  await app.register(uploadRoute)
 }
 
 /** A separate scope without body parsers: the handler streams the body itself. */
-const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) => {
-  const { core, uploadDeadlineMs } = deps
+const uploadRoute: FastifyPluginAsyncTypebox = async (app) => {
+  const { commands } = coreOf(app.gateway)
+  const { REQUEST_TIMEOUT_MS, CORE_DEADLINE_MS } = app.gateway.config
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, payload, done) => {
     const tooLarge = Number(payload.headers['content-length']) > contractLimits.screenshotMaxBytes
@@ -127,16 +122,14 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
       },
     },
     async (request, reply) => {
-      const { credentials } = visitorOf(request)
       const { 'content-type': contentType, 'content-length': length } = request.headers
       // A missing type passes the content type check only if the body is empty, so reject it here.
       if (contentType === undefined)
         throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'type' }] })
       const header = {
         ...request.params,
-        credentials,
+        ...operationOf(request),
         contentType: mediaTypeOf(contentType),
-        idempotencyKey: idempotencyKeyOf(request),
         byteLength: length === undefined ? undefined : BigInt(length),
       }
       const body = readChunks(request.raw, contractLimits.screenshotMaxBytes)
@@ -151,9 +144,10 @@ const uploadRoute: FastifyPluginAsyncTypebox<CommandDeps> = async (app, deps) =>
         if (body.isWhole()) yield { part: { case: 'end', value: { byteLength: BigInt(sent) } } } as const
       }
       try {
-        const { requestId, state, byteLength, sha256, replayed } = await core.commands.uploadScreenshot(parts(), {
+        const { requestId, state, byteLength, sha256, replayed } = await commands.uploadScreenshot(parts(), {
           ...callOptions(request),
-          timeoutMs: uploadDeadlineMs,
+          // The body may arrive for this time.
+          timeoutMs: REQUEST_TIMEOUT_MS + CORE_DEADLINE_MS,
         })
         markReplayed(reply, replayed)
         return reply.code(201).send({ requestId, state, byteLength, sha256 })

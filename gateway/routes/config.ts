@@ -6,21 +6,15 @@ import type { WidgetConfig } from '#proto/session/v1/session_pb.js'
 import { compatibility } from '../../contract/event-categories.ts'
 import type { AllFields } from '../../contract/proto-fields.ts'
 import { CONTRACT, CONTRACT_VERSION } from '../../contract/public-api.ts'
+import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { timeOf } from '../core-calls/proto-values.ts'
-import { matchesEtag } from '../http/etag.ts'
-import { callOptions, type RouteDeps } from '../route-deps.ts'
+import { limitRefusals } from '../limits/refusals.ts'
 import { ConfigParams, WidgetConfigAnswer } from '../schemas/config.ts'
-
-/** A configuration as it is sent to browsers. */
-interface EncodedConfig {
-  body: string
-  etag: string
-}
+import { matchesEtag } from './pictures.ts'
 
 /** GET /config/{publicSiteKey} */
-export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, deps) => {
-  const { core, refusals, heartbeatSeconds } = deps
-
+export const configRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const { gateway } = app
   app.get(
     '/config/:publicSiteKey',
     {
@@ -41,20 +35,17 @@ export const configRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, de
       const { publicSiteKey } = request.params
       const origin = request.headers.origin!
       // No answer is cached here: a core refuses as soon as a site is disabled or deleted.
-      const { config } = await refusals.check(request, 'site', `${publicSiteKey} ${origin}`, () =>
-        core.sessions.getConfig({ publicSiteKey, origin }, callOptions(request)),
+      const { config } = await limitRefusals(request, 'site', `${publicSiteKey} ${origin}`, () =>
+        coreOf(gateway).sessions.getConfig({ publicSiteKey, origin }, callOptions(request)),
       )
-      const answer = toAnswer(config!, heartbeatSeconds)
+      const answer = toAnswer(config!, gateway.config.HEARTBEAT_SECONDS)
       const hash = createHash('sha256').update(JSON.stringify(answer)).digest('base64url')
-      return send({ body: String(reply.serialize(answer)), etag: `"${hash.slice(0, 27)}"` }, reply)
+      const etag = `"${hash.slice(0, 27)}"`
+      const untyped: FastifyReply = reply.headers({ 'cache-control': 'public, max-age=60', etag })
+      if (matchesEtag(request.headers['if-none-match'], etag)) return untyped.code(304).send()
+      return untyped.header('content-type', 'application/json; charset=utf-8').send(String(reply.serialize(answer)))
     },
   )
-}
-
-function send({ body, etag }: EncodedConfig, reply: FastifyReply): FastifyReply {
-  reply.headers({ 'cache-control': 'public, max-age=60', etag })
-  if (matchesEtag(reply.request.headers['if-none-match'], etag)) return reply.code(304).send()
-  return reply.header('content-type', 'application/json; charset=utf-8').send(body)
 }
 
 function toAnswer(config: WidgetConfig, heartbeatSeconds: number): WidgetConfigAnswer {

@@ -1,19 +1,22 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyPluginAsync, FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import type { ConsoleSession, SignInResponse } from '#proto/console/v1/console_pb.js'
-import { consoleOrigin, consoleSecret, cookieSecret, setCookie } from '../checks/console-session.ts'
-import { type Check, inOrder } from '../checks/in-order.ts'
+import { consoleOrigin, consoleSecret, cookieSecret, setCookie } from '../checks/operator-session.ts'
 import { refuseUrlCredentials, requireContentType, requireSameOrigin } from '../checks/request-checks.ts'
-import type { CoreClients } from '../core-calls/core-clients.ts'
+import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { timeOf } from '../core-calls/proto-values.ts'
-import { operatorError } from '../errors.ts'
-import { callOptions } from '../route-deps.ts'
+import { asOperator, operatorError } from '../errors.ts'
+import { type Check, inOrder } from '../in-order.ts'
+import { checkRate } from '../limits/rate-limits.ts'
 import { refuseQuery } from '../schemas/fields.ts'
 
 export const CONSOLE_SESSION_PREFIX = '/console/session'
 
 const ATTEMPT_SECONDS = 600
+
+/** Reasons that the console shows, by the public error code. */
+const REASONS: Record<string, string> = { Unauthenticated: 'refused', PermissionDenied: 'denied' }
 
 const SignInBody = Type.Object(
   {
@@ -34,11 +37,8 @@ const PasskeyBody = oneText('response', 16_384)
  * POST /console/session/…: signs operators of the console in and out. The session's secret is only
  * in a cookie that scripts cannot read. Pages of other sites cannot use these routes.
  */
-export const consoleSessionRoutes: FastifyPluginAsyncTypebox<{
-  core: CoreClients
-  checkRate: Check
-  now: () => number
-}> = async (app, { core, checkRate, now }) => {
+export const consoleSessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const { console: operators } = coreOf(app.gateway)
   app.addHook('onRoute', refuseQuery)
   const setHeaders: Check = (_request, reply) =>
     void reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
@@ -48,11 +48,6 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox<{
   app.addHook('preHandler', inOrder([checkRate]))
   const config = { rate: 'rpc' } as const
 
-  function signedIn(request: FastifyRequest, reply: FastifyReply, answer: SignInResponse) {
-    setCookie(reply, 'console', consoleOrigin(request), sessionCookie(answer, now()))
-    return toAnswer(answer.session)
-  }
-
   app.post('/sign-in', { schema: { body: SignInBody }, config }, async (request, reply) => {
     const { link, token = '', ...names } = request.body
     const credential =
@@ -60,32 +55,31 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox<{
         ? { case: 'workspaceSession' as const, value: token }
         : { case: 'linkSecret' as const, value: link }
     const replacedSecret = consoleSecret(request) ?? ''
-    const answer = await core.console
-      .signIn({ credential, ...names, replacedSecret }, callOptions(request))
-      .catch(asOperator)
-    return signedIn(request, reply, answer)
+    const signIn = { credential, ...names, replacedSecret }
+    const answer = await operators.signIn(signIn, callOptions(request)).catch(asOperator)
+    return signedIn(reply, answer)
   })
 
   app.post('/options', { config }, async (request) => {
-    const { provider, mail } = await core.console.getSignInOptions({}, callOptions(request))
+    const { provider, mail } = await operators.getSignInOptions({}, callOptions(request))
     return { provider, mail }
   })
 
   app.post('/link', { schema: { body: LinkBody }, config }, async (request) => {
     const { link: linkSecret } = request.body
-    const found = await core.console.getSignInLink({ linkSecret }, callOptions(request)).catch(asOperator)
+    const found = await operators.getSignInLink({ linkSecret }, callOptions(request)).catch(asOperator)
     const { workspaceName, name, firstOwner, invitation } = found
     return { workspaceName, name, firstOwner, invitation }
   })
 
   app.post('/mail', { schema: { body: MailBody }, config }, async (request, reply) => {
-    await core.console.mailSignInLink({ mail: request.body.mail }, callOptions(request)).catch(asOperator)
+    await operators.mailSignInLink({ mail: request.body.mail }, callOptions(request)).catch(asOperator)
     return reply.code(204).send()
   })
 
   app.post('/passkey/begin', { config }, async (request, reply) => {
     const origin = consoleOrigin(request)
-    const begun = await core.console.beginPasskeySignIn({ origin: origin.origin }, callOptions(request))
+    const begun = await operators.beginPasskeySignIn({ origin: origin.origin }, callOptions(request))
     setCookie(reply, 'sign_in', origin, { secret: begun.browserSecret, lifetimeSeconds: ATTEMPT_SECONDS })
     return { options: begun.optionsJson }
   })
@@ -97,14 +91,14 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox<{
       browserSecret: cookieSecret(request, 'sign_in', origin) ?? '',
       replacedSecret: consoleSecret(request) ?? '',
     }
-    const answer = await core.console.finishPasskeySignIn(finish, callOptions(request)).catch(asOperator)
-    return signedIn(request, reply, answer)
+    const answer = await operators.finishPasskeySignIn(finish, callOptions(request)).catch(asOperator)
+    return signedIn(reply, answer)
   })
 
   app.post('/provider', { config }, async (request, reply) => {
     const origin = consoleOrigin(request)
     const begin = { origin: origin.origin, replacedSecret: consoleSecret(request) ?? '' }
-    const { url, browserSecret } = await core.console.beginProviderSignIn(begin, callOptions(request))
+    const { url, browserSecret } = await operators.beginProviderSignIn(begin, callOptions(request))
     setCookie(reply, 'sign_in', origin, { secret: browserSecret, lifetimeSeconds: ATTEMPT_SECONDS })
     return { url }
   })
@@ -114,7 +108,7 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox<{
     const sessionSecret = consoleSecret(request)
     if (sessionSecret === undefined) return reply.code(204).send()
     try {
-      const { session } = await core.console.getConsoleSession({ sessionSecret }, callOptions(request))
+      const { session } = await operators.getConsoleSession({ sessionSecret }, callOptions(request))
       return toAnswer(session)
     } catch (error) {
       const failure = operatorError(error)
@@ -125,23 +119,52 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox<{
 
   app.post('/sign-out', { config }, async (request, reply) => {
     const sessionSecret = consoleSecret(request)
-    if (sessionSecret !== undefined) await core.console.signOut({ sessionSecret }, callOptions(request))
+    if (sessionSecret !== undefined) await operators.signOut({ sessionSecret }, callOptions(request))
     setCookie(reply, 'console', consoleOrigin(request))
     return reply.code(204).send()
   })
 }
 
-/** Returns the cookie of a new session. It ends with the session. */
-export function sessionCookie(
-  { sessionSecret: secret, session }: Pick<SignInResponse, 'sessionSecret' | 'session'>,
-  now: number,
-) {
-  const expiresAt = Date.parse(timeOf(session?.expiresAt))
-  return { secret, lifetimeSeconds: Math.max(1, Math.floor((expiresAt - now) / 1000)) }
+/**
+ * GET /console/session/callback: the OpenID Connect provider sends the operator's browser here. The
+ * answer is always a redirect, so that the code does not stay in the address or in the history.
+ */
+export const providerCallbackRoute: FastifyPluginAsync = async (app) => {
+  app.addHook('preHandler', inOrder([checkRate]))
+  app.get('/callback', { config: { rate: 'rpc' } }, async (request, reply) => {
+    reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
+    const addresses = ['https', 'http'].map((scheme) => `${scheme}://${request.host}`)
+    const origins = addresses.filter((each) => URL.canParse(each)).map((each) => new URL(each))
+    const origin = origins.find((each) => cookieSecret(request, 'sign_in', each) !== undefined)
+    if (origin === undefined) return reply.redirect('/console/#sign-in-failed=refused', 303)
+    const browserSecret = cookieSecret(request, 'sign_in', origin)!
+    const parameters = request.raw.url!.split('?')[1] ?? ''
+    setCookie(reply, 'sign_in', origin)
+    try {
+      const call = { parameters, browserSecret, origin: origin.origin }
+      const answer = await coreOf(app.gateway).console.finishProviderSignIn(call, callOptions(request))
+      setSessionCookie(reply, origin, answer)
+      return reply.redirect('/console/#signed-in', 303)
+    } catch (error) {
+      const reason = REASONS[operatorError(error).code] ?? 'unavailable'
+      return reply.redirect(`/console/#sign-in-failed=${reason}`, 303)
+    }
+  })
 }
 
-function asOperator(error: unknown): never {
-  throw operatorError(error)
+/** Sets the cookie of a new session. It ends with the session. */
+function setSessionCookie(
+  reply: FastifyReply,
+  origin: URL,
+  { sessionSecret: secret, session }: Pick<SignInResponse, 'sessionSecret' | 'session'>,
+): void {
+  const leftMs = Date.parse(timeOf(session?.expiresAt)) - reply.server.gateway.clock.now()
+  setCookie(reply, 'console', origin, { secret, lifetimeSeconds: Math.max(1, Math.floor(leftMs / 1000)) })
+}
+
+function signedIn(reply: FastifyReply, answer: SignInResponse) {
+  setSessionCookie(reply, consoleOrigin(reply.request), answer)
+  return toAnswer(answer.session)
 }
 
 function toAnswer(session: ConsoleSession | undefined) {

@@ -1,9 +1,23 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
 import { FormKind } from '#proto/lead/v1/lead_pb.js'
-import { idempotencyKeyOf } from '../checks/request-checks.ts'
-import { callOptions, type RouteDeps, visitorOf } from '../route-deps.ts'
-import { SubmitFormAnswer, SubmitFormBody } from '../schemas/forms.ts'
+import { operationOf } from '../checks/grant.ts'
+import { callOptions, coreOf } from '../core-calls/core-clients.ts'
+import { Strict, WellFormed } from '../schemas/fields.ts'
 import { markReplayed } from './sessions.ts'
+
+const FIELDS_MAX = 64
+
+/** The installation defines the fields of a form, and the core validates them. */
+const SubmitFormBody = Strict(
+  { fields: Type.Record(Type.String(), WellFormed(), { maxProperties: FIELDS_MAX }) },
+  { examples: [{ fields: { name: 'Ada', email: 'ada@example.com' } }] },
+)
+
+const SubmitFormAnswer = Strict(
+  { formSubmissionId: Type.String() },
+  { description: 'The submission and its lead are stored durably.', examples: [{ formSubmissionId: 'frm_4t7n2c' }] },
+)
 
 const forms = [
   {
@@ -23,7 +37,7 @@ const forms = [
 ] as const
 
 /** POST /forms/pre-chat, /forms/offline, for installations that advertise them. */
-export const formRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core }) => {
+export const formRoutes: FastifyPluginAsyncTypebox = async (app) => {
   for (const { path, form, advertisedBy, operationId, summary } of forms) {
     app.post(
       path,
@@ -46,9 +60,8 @@ export const formRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { co
         },
       },
       async (request, reply) => {
-        const { credentials } = visitorOf(request)
-        const { formSubmissionId, replayed } = await core.leads.submitForm(
-          { credentials, form, fields: request.body.fields, idempotencyKey: idempotencyKeyOf(request) },
+        const { formSubmissionId, replayed } = await coreOf(app.gateway).leads.submitForm(
+          { ...operationOf(request), form, fields: request.body.fields },
           callOptions(request),
         )
         markReplayed(reply, replayed)

@@ -2,13 +2,14 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { type DeliveryAttempt, DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import type { PublicErrorCode } from '../../contract/errors.ts'
-import { type Check, inOrder } from '../checks/in-order.ts'
+import { operatorAuthorization } from '../checks/operator-session.ts'
 import { refuseUrlCredentials, requireContentType } from '../checks/request-checks.ts'
-import { operatorAuthorization } from '../checks/workspace-session.ts'
-import type { CoreClients } from '../core-calls/core-clients.ts'
+import { coreOf } from '../core-calls/core-clients.ts'
 import { timeOf } from '../core-calls/proto-values.ts'
-import { operatorError } from '../errors.ts'
+import { asOperator } from '../errors.ts'
 import { answerUnknownRoutes } from '../http/unknown-routes.ts'
+import { type Check, inOrder } from '../in-order.ts'
+import { checkRate } from '../limits/rate-limits.ts'
 import { refuseQuery } from '../schemas/fields.ts'
 import {
   AttemptParams,
@@ -27,10 +28,8 @@ const DECIDED_BY_CORE: PublicErrorCode[] = ['SubscriptionDisabled', 'Idempotency
  * session. Browsers cannot use these routes: they send no CORS headers, and they check neither
  * `Origin` nor the widget version.
  */
-export const leadRoutes: FastifyPluginAsyncTypebox<{
-  core: CoreClients
-  checkRate: Check
-}> = async (app, { core, checkRate }) => {
+export const leadRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const { leads } = coreOf(app.gateway)
   answerUnknownRoutes(app)
   app.addHook('onRoute', refuseQuery)
   const forbidStorage: Check = (_request, reply) => void reply.header('cache-control', 'no-store')
@@ -59,7 +58,7 @@ export const leadRoutes: FastifyPluginAsyncTypebox<{
     },
     async (request, reply) => {
       const { leadId } = request.params
-      const { attempt, existing } = await core.leads
+      const { attempt, existing } = await leads
         .createDeliveryAttempt({ leadId, ...request.body }, operatorOptions(request))
         .catch(asOperator)
       return reply.code(existing ? 200 : 201).send(toAnswer(attempt))
@@ -87,7 +86,7 @@ export const leadRoutes: FastifyPluginAsyncTypebox<{
     },
     async (request, reply) => {
       const { attemptId } = request.params
-      const { attempt, existing } = await core.leads
+      const { attempt, existing } = await leads
         .retryDeliveryAttempt({ attemptId, ofLead: true, ...request.body }, operatorOptions(request))
         .catch(asOperator)
       return reply.code(existing ? 200 : 201).send(toAnswer(attempt))
@@ -96,13 +95,9 @@ export const leadRoutes: FastifyPluginAsyncTypebox<{
 }
 
 /** Options of a call to a core with the workspace session of the operator. */
-function operatorOptions(request: FastifyRequest) {
-  return { headers: { 'x-correlation-id': request.id, authorization: operatorAuthorization(request) } }
-}
-
-function asOperator(error: unknown): never {
-  throw operatorError(error)
-}
+const operatorOptions = (request: FastifyRequest) => ({
+  headers: { 'x-correlation-id': request.id, authorization: operatorAuthorization(request) },
+})
 
 function toAnswer(attempt: DeliveryAttempt | undefined) {
   if (attempt === undefined) throw new Error('the answer of the core has no attempt')

@@ -1,14 +1,22 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
-import { type AcceptedMessage, type Message, TypingState } from '#proto/messaging/v1/messaging_pb.js'
-import { idempotencyKeyOf } from '../checks/request-checks.ts'
+import { type Message, Presence, TypingState } from '#proto/messaging/v1/messaging_pb.js'
+import { operationOf, visitorOf } from '../checks/grant.ts'
+import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { timeOf, toAdvisory, toUint32 } from '../core-calls/proto-values.ts'
+import { sendMessage } from '../core-calls/send-batcher.ts'
 import { GatewayError } from '../errors.ts'
-import { callOptions, type RouteDeps, visitorOf } from '../route-deps.ts'
+import { streamsOf } from '../events/event-streams.ts'
+import { presenceOf } from '../events/presence-relay.ts'
 import {
+  EventsQuery,
   HistoryAnswer,
   HistoryQuery,
   type MessageAnswer,
+  PresenceBody,
+  RatingAnswer,
+  RatingBody,
   ReceiptBody,
   RetryParams,
   SendMessageAnswer,
@@ -20,12 +28,17 @@ import {
 import { markReplayed } from './sessions.ts'
 
 const typingStates = { started: TypingState.STARTED, stopped: TypingState.STOPPED }
+const presences = { here: Presence.HERE, away: Presence.AWAY }
+const EVENT_ID_MAX_LENGTH = 256
 
 /**
  * POST and GET /messages, POST /messages/{clientOperationId}/retry, /messages/{messageId}/stop,
- * /messages/receipts, /typing
+ * /messages/receipts, /ratings, /typing, /presence; GET /events: the SSE stream (specification, section 6.1)
  */
-export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, batcher }) => {
+export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const { gateway } = app
+  const { messaging, sessions } = coreOf(gateway)
+
   app.post(
     '/messages',
     {
@@ -47,15 +60,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       },
     },
     async (request, reply) => {
-      const { credentials } = visitorOf(request)
-      const accepted = await batcher.send({
-        ...request.body,
-        ...toAdvisory(request.body),
-        credentials,
-        correlationId: request.id,
-      })
-      markReplayed(reply, accepted.replayed)
-      return reply.code(202).send(toAccepted(accepted))
+      return reply.code(202).send(await send(reply, request.body))
     },
   )
 
@@ -82,19 +87,10 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       },
     },
     async (request, reply) => {
-      const { credentials } = visitorOf(request)
       if (request.params.clientOperationId !== request.body.clientOperationId) {
         throw new GatewayError('ValidationFailed', { issues: [{ path: '/clientOperationId', rule: 'const' }] })
       }
-      const accepted = await batcher.send({
-        ...request.body,
-        ...toAdvisory(request.body),
-        credentials,
-        retryRoute: true,
-        correlationId: request.id,
-      })
-      markReplayed(reply, accepted.replayed)
-      return reply.code(202).send(toAccepted(accepted))
+      return reply.code(202).send(await send(reply, request.body, true))
     },
   )
 
@@ -115,7 +111,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
     async (request) => {
       const { credentials } = visitorOf(request)
       const { afterSequence, beforeSequence, limit } = request.query
-      const page = await core.messaging.listVisitorMessages(
+      const page = await messaging.listVisitorMessages(
         { credentials, afterSequence: toUint32(afterSequence), beforeSequence: toUint32(beforeSequence), limit },
         callOptions(request),
       )
@@ -144,10 +140,8 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       },
     },
     async (request, reply) => {
-      const { credentials } = visitorOf(request)
-      const idempotencyKey = idempotencyKeyOf(request)
-      const { replayed, messageId, state, sequence } = await core.messaging.stopAnswer(
-        { credentials, idempotencyKey, ...request.params },
+      const { replayed, messageId, state, sequence } = await messaging.stopAnswer(
+        { ...operationOf(request), ...request.params },
         callOptions(request),
       )
       markReplayed(reply, replayed)
@@ -178,10 +172,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
     async (request, reply) => {
       const { credentials } = visitorOf(request)
       const { upToSequence, state } = request.body
-      await core.messaging.reportReceipt(
-        { credentials, upToSequence: toUint32(upToSequence)!, state },
-        callOptions(request),
-      )
+      await messaging.reportReceipt({ credentials, upToSequence: toUint32(upToSequence)!, state }, callOptions(request))
       return reply.code(204).send(null)
     },
   )
@@ -208,16 +199,103 @@ export const messageRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
-      await core.messaging.setVisitorTyping(
-        { credentials, state: typingStates[request.body.state] },
+      await messaging.setVisitorTyping({ credentials, state: typingStates[request.body.state] }, callOptions(request))
+      return reply.code(204).send(null)
+    },
+  )
+
+  app.post(
+    '/ratings',
+    {
+      schema: {
+        operationId: 'rateConversation',
+        summary: 'Rate the closed conversation',
+        description:
+          'Needs the capability `rating`. Accepted once after each closing that asked for a rating, until the conversation is reopened. A repeat with the same key gets the first answer again.',
+        tags: ['Messages'],
+        body: RatingBody,
+        response: { 201: RatingAnswer },
+      },
+      config: {
+        scoped: true,
+        advertisedBy: 'rating',
+        idempotent: true,
+        rate: 'calls',
+        described: { errors: ['ConsentRequired', 'RatingNotRequested', 'RatingAlreadyGiven'] },
+      },
+    },
+    async (request, reply) => {
+      const { ratedAt, replayed, score, sequence } = await messaging.rateConversation(
+        { ...operationOf(request), ...request.body },
         callOptions(request),
       )
+      markReplayed(reply, replayed)
+      return reply.code(201).send({ score, sequence, ratedAt: timeOf(ratedAt) })
+    },
+  )
+
+  // A report replaces the tab's earlier report, so this route takes no `Idempotency-Key`.
+  app.post(
+    '/presence',
+    {
+      schema: {
+        operationId: 'reportPresence',
+        summary: 'Report whether the visitor sees the chat',
+        description:
+          'Needs the capability `presence`. `here` while this tab shows the chat: repeat it every 2 seconds, because it expires after 4. `away` when the tab no longer shows the chat. Operators see it; nothing is stored.',
+        tags: ['Events'],
+        body: PresenceBody,
+        response: { 204: Type.Null({ description: 'Operators are notified.' }) },
+      },
+      config: {
+        scoped: true,
+        advertisedBy: 'presence',
+        rate: 'presence',
+        described: { errors: ['RouteNotAdvertised', 'ConsentRequired'] },
+      },
+    },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      const { tab, state } = request.body
+      const { conversationId, workspaceId } = await sessions.authorizeGrant(
+        { credentials, reportsHere: state === 'here' },
+        callOptions(request),
+      )
+      presenceOf(gateway).report({ conversationId, workspaceId, tab, presence: presences[state] })
       return reply.code(204).send(null)
+    },
+  )
+
+  app.get(
+    '/events',
+    {
+      schema: {
+        operationId: 'openEvents',
+        summary: 'Open or resume the event stream',
+        description:
+          'Server-sent events. The stream begins after the greater of `Last-Event-ID` and `afterSequence`; with neither, at the present end. A position that cannot be resumed from gets one `replay.reset.required`, and the stream ends.',
+        tags: ['Events'],
+        querystring: EventsQuery,
+      },
+      config: { scoped: true, rate: 'calls', described: { headers: ['Last-Event-ID'], stream: true } },
+      exposeHeadRoute: false,
+    },
+    async (request, reply) => {
+      const { credentials } = visitorOf(request)
+      const afterSequence = toUint32(request.query.afterSequence)
+      const start = { afterSequence, lastEventId: lastEventId(request.headers) }
+      await streamsOf(gateway).open(reply, { credentials, start, correlationId: request.id })
+      return reply
     },
   )
 }
 
-function toAccepted(accepted: AcceptedMessage): SendMessageAnswer {
+async function send(reply: FastifyReply, body: SendMessageBody, retryRoute = false): Promise<SendMessageAnswer> {
+  const { id: correlationId, server } = reply.request
+  const { credentials } = visitorOf(reply.request)
+  const message = { ...body, ...toAdvisory(body), credentials, retryRoute, correlationId }
+  const accepted = await sendMessage(server.gateway, message)
+  markReplayed(reply, accepted.replayed)
   return { ...accepted, acceptedAt: timeOf(accepted.acceptedAt) }
 }
 
@@ -230,4 +308,14 @@ function toAnswer({ quickReplies, ...message }: Message): MessageAnswer {
     redactedAt: redactedAt && timeOf(redactedAt),
     ...(quickReplies.length > 0 && { quickReplies }),
   }
+}
+
+/**
+ * Returns the `Last-Event-ID` header, or `invalid` if it is too long. The core answers a malformed
+ * id with the event `replay.reset.required`.
+ */
+function lastEventId(headers: Record<string, string | string[] | undefined>): string | undefined {
+  const given = headers['last-event-id']
+  if (given === undefined) return undefined
+  return typeof given === 'string' && given.length <= EVENT_ID_MAX_LENGTH ? given : 'invalid'
 }

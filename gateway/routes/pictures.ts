@@ -1,14 +1,9 @@
 import type { FastifyPluginAsync } from 'fastify'
-import type { Check } from '../checks/in-order.ts'
 import { createAnswerCache } from '../core-calls/answer-cache.ts'
+import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { GatewayError } from '../errors.ts'
-import { matchesEtag } from '../http/etag.ts'
 import { answerUnknownRoutes } from '../http/unknown-routes.ts'
-import { callOptions, type RouteDeps } from '../route-deps.ts'
-
-interface PictureDeps extends Pick<RouteDeps, 'core' | 'now'> {
-  checkRate: Check
-}
+import { checkRate } from '../limits/rate-limits.ts'
 
 /** How long a gateway serves a picture without a core, also if it was removed. */
 const FRESH_MS = 600_000
@@ -28,12 +23,13 @@ const HEADERS = {
  * the contract nor a grant, so the checks of the other routes do not apply. Only requests that ask a
  * core count for the rate limit.
  */
-export const pictureRoutes: FastifyPluginAsync<PictureDeps> = async (app, { core, now, checkRate }) => {
+export const pictureRoutes: FastifyPluginAsync = async (app) => {
+  const { sessions } = coreOf(app.gateway)
   const pictures = createAnswerCache<{ contentType: string; content: Uint8Array }>({
     freshMs: FRESH_MS,
     maxSize: CACHE_MAX_BYTES,
     sizeOf: ({ content }) => ENTRY_BYTES + content.length,
-    now,
+    now: app.gateway.clock.now,
   })
   answerUnknownRoutes(app)
   app.get<{ Params: { pictureId: string } }>(
@@ -45,7 +41,7 @@ export const pictureRoutes: FastifyPluginAsync<PictureDeps> = async (app, { core
       let picture = pictures.fresh(pictureId)
       if (picture === undefined) {
         await checkRate(request, reply)
-        picture = await pictures.ask(pictureId, () => core.sessions.getPicture({ pictureId }, callOptions(request)))
+        picture = await pictures.ask(pictureId, () => sessions.getPicture({ pictureId }, callOptions(request)))
       }
       const etag = `"${pictureId}"`
       reply.headers({ ...HEADERS, etag })
@@ -53,4 +49,10 @@ export const pictureRoutes: FastifyPluginAsync<PictureDeps> = async (app, { core
       return reply.type(picture.contentType).send(Buffer.from(picture.content))
     },
   )
+}
+
+/** Whether `If-None-Match` contains the ETag (weak comparison, RFC 9110, section 13.1.2). */
+export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false
+  return ifNoneMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
 }

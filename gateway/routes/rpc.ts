@@ -3,16 +3,14 @@ import type { Readable } from 'node:stream'
 import { fromBinary } from '@bufbuild/protobuf'
 import { fastifyHttpProxy } from '@fastify/http-proxy'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
-import type { CorePool } from '../../core-client/core-pool.ts'
-import type { Slots } from '../../platform/concurrency/slots.ts'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
-import { consoleAuthorization } from '../checks/console-session.ts'
-import { type Check, inOrder } from '../checks/in-order.ts'
+import { consoleAuthorization } from '../checks/operator-session.ts'
 import { mediaTypeOf, refuseUrlCredentials, requireSameOrigin } from '../checks/request-checks.ts'
-import type { Config } from '../config.ts'
 import { GatewayError, unavailable } from '../errors.ts'
 import { answerUnknownRoutes } from '../http/unknown-routes.ts'
-import type { ReadLimit } from '../limits/reads.ts'
+import { type Check, inOrder } from '../in-order.ts'
+import { checkRate } from '../limits/rate-limits.ts'
+import { enterRead, enterStream } from '../limits/reads.ts'
 import { answerConnectFailures } from '../rpc/connect-failures.ts'
 import { createCoreForwarder } from '../rpc/core-forwarder.ts'
 import { type OperatorMethod, operatorMethods } from '../rpc/operator-methods.ts'
@@ -36,32 +34,24 @@ const ANSWER_HEADERS = [
   'www-authenticate',
 ]
 
-interface RpcDeps {
-  config: Pick<Config, 'CORE_DEADLINE_MS' | 'BODY_LIMIT_BYTES'>
-  cores: CorePool
-  budget: Slots
-  checkRate: Check
-  reads: ReadLimit
-}
-
 /**
  * POST /rpc/{service}/{method}: the operators' methods of the internal services, for the console in
  * the browser. Connect protocol only. The core verifies the console session or workspace session and
  * authorizes the call.
  */
-export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, cores, budget, checkRate, reads }) => {
+export const rpcRoutes: FastifyPluginAsync = async (app) => {
   const methods = operatorMethods()
   /** Streams that are being forwarded. */
   const open = new Set<Readable>()
-  const forwarder = createCoreForwarder({ cores, budget, deadlineMs: config.CORE_DEADLINE_MS })
+  const forwarder = createCoreForwarder(app.gateway)
   // Clients see that their streams break off, and call again.
   app.addHook('preClose', async () => {
     for (const stream of open) stream.destroy()
   })
 
-  const bodyLimit = config.BODY_LIMIT_BYTES
+  const bodyLimit = app.gateway.config.BODY_LIMIT_BYTES
   answerUnknownRoutes(app)
-  answerConnectFailures(app, bodyLimit)
+  answerConnectFailures(app)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser<Buffer>(CONTENT_TYPES, { parseAs: 'buffer', bodyLimit }, (_request, bytes, done) =>
     done(null, bytes),
@@ -75,8 +65,8 @@ export const rpcRoutes: FastifyPluginAsync<RpcDeps> = async (app, { config, core
   const requireValidMessage: Check = (request) => requireMessage(methodOf(request, methods), request)
   const limitReads: Check = (request, reply) => {
     const { streaming, repeatable } = methodOf(request, methods)
-    if (streaming) return reads.enterStream(reply, consoleAuthorization(request))
-    if (repeatable) return reads.enter(request, reply, consoleAuthorization(request))
+    if (streaming) return enterStream(reply, consoleAuthorization(request))
+    if (repeatable) return enterRead(request, reply, consoleAuthorization(request))
   }
   app.addHook('preHandler', inOrder([checkRate, requireValidMessage, limitReads]))
 

@@ -1,22 +1,32 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
-import { CloseScope, type SessionContent } from '#proto/session/v1/session_pb.js'
+import { CloseScope, ConsentDecision, type SessionContent } from '#proto/session/v1/session_pb.js'
+import { operationOf, visitorOf } from '../checks/grant.ts'
 import { idempotencyKeyOf } from '../checks/request-checks.ts'
-import type { GrantCache } from '../core-calls/grant-cache.ts'
+import { callOptions, coreOf } from '../core-calls/core-clients.ts'
+import { grantsOf } from '../core-calls/grant-cache.ts'
 import { timeOf, toAdvisory, toPageContext } from '../core-calls/proto-values.ts'
-import { callOptions, type RouteDeps, visitorOf } from '../route-deps.ts'
+import { limitRefusals } from '../limits/refusals.ts'
 import { PageContext } from '../schemas/fields.ts'
 import {
+  ClearIdentityBody,
   CloseSessionAnswer,
   CloseSessionBody,
+  ConsentAnswer,
+  ConsentBody,
   CreateSessionBody,
+  IdentifyBody,
+  IdentityAnswer,
   RenewSessionBody,
   SessionAnswer,
 } from '../schemas/sessions.ts'
 
-/** POST /sessions, /sessions/renew, /sessions/close, /context/page */
-export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, { core, grants, refusals }) => {
+/** POST /sessions, /sessions/renew, /sessions/close, /sessions/consent, /context/page, POST and DELETE /sessions/identify */
+export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const { sessions } = coreOf(app.gateway)
+  const grants = grantsOf(app.gateway)
+
   app.post(
     '/sessions',
     {
@@ -38,8 +48,8 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
     async (request, reply) => {
       const { body } = request
       const origin = request.headers.origin!
-      const answer = await refusals.check(request, 'site', `${body.publicSiteKey} ${origin}`, () =>
-        core.sessions.createSession(
+      const answer = await limitRefusals(request, 'site', `${body.publicSiteKey} ${origin}`, () =>
+        sessions.createSession(
           {
             ...body,
             ...toAdvisory(body),
@@ -53,7 +63,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       // Set here, because only routes with `scoped` get this header by default. The answer contains
       // credentials.
       reply.header('cache-control', 'no-store')
-      return reply.code(201).send(answerSession(answer, { grants, request, reply }))
+      return reply.code(201).send(answerSession(answer, reply))
     },
   )
 
@@ -72,12 +82,9 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       config: { scoped: true, expiredToo: true, idempotent: true, rate: 'calls' },
     },
     async (request, reply) => {
-      const { credentials } = visitorOf(request)
-      const answer = await core.sessions.renewSession(
-        { ...request.body, credentials, clientAddress: request.ip, idempotencyKey: idempotencyKeyOf(request) },
-        callOptions(request),
-      )
-      return answerSession(answer, { grants, request, reply })
+      const renewal = { ...request.body, ...operationOf(request), clientAddress: request.ip }
+      const answer = await sessions.renewSession(renewal, callOptions(request))
+      return answerSession(answer, reply)
     },
   )
 
@@ -96,15 +103,98 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
       config: { scoped: true, closedToo: true, idempotent: true, rate: 'calls' },
     },
     async (request, reply) => {
-      const { credentials } = visitorOf(request)
+      const operation = operationOf(request)
       const scope = request.body.scope === 'panel' ? CloseScope.PANEL : CloseScope.CONTINUITY
-      const { sessionId, state, replayed } = await core.sessions.closeSession(
-        { credentials, scope, idempotencyKey: idempotencyKeyOf(request) },
-        callOptions(request),
-      )
-      if (state === 'closed') grants.forget(credentials)
+      const { sessionId, state, replayed } = await sessions.closeSession({ ...operation, scope }, callOptions(request))
+      if (state === 'closed') grants.forget(operation.credentials)
       markReplayed(reply, replayed)
       return { sessionId, state }
+    },
+  )
+
+  app.post(
+    '/sessions/consent',
+    {
+      schema: {
+        operationId: 'recordConsent',
+        summary: 'Grant or deny the consent policy',
+        description:
+          'Takes the `policyVersion` of the configuration; any other version is `ValidationFailed`. While `consent.required` is true, messages and forms are `ConsentRequired` until the visitor has granted the present version. A later decision replaces an earlier one. Identification and renewal keep the decision.',
+        tags: ['Session'],
+        body: ConsentBody,
+        response: { 200: ConsentAnswer },
+      },
+      config: { scoped: true, idempotent: true, rate: 'calls' },
+    },
+    async (request, reply) => {
+      const { policyVersion, decision } = request.body
+      const { consent, replayed } = await sessions.recordConsent(
+        {
+          ...operationOf(request),
+          policyVersion,
+          decision: decision === 'granted' ? ConsentDecision.GRANTED : ConsentDecision.DENIED,
+        },
+        callOptions(request),
+      )
+      if (!consent) throw new Error('the answer of the core has no decision')
+      markReplayed(reply, replayed)
+      return {
+        decision: consent.decision === ConsentDecision.GRANTED ? 'granted' : 'denied',
+        policyVersion: consent.policyVersion,
+        decidedAt: timeOf(consent.decidedAt),
+      }
+    },
+  )
+
+  const identityChecks = { scoped: true, closedToo: true, idempotent: true, rate: 'calls' } as const
+
+  app.post(
+    '/sessions/identify',
+    {
+      schema: {
+        operationId: 'identifyVisitor',
+        summary: 'Identify the visitor',
+        description:
+          'Needs the capability `identity`. Takes an assertion that the host’s backend has signed. Continue with the session of the answer. An anonymous session, or one of another subject, is closed and its grant ends; the same subject keeps its session. The answer has a renewal token only for a new session, or if the request names the one of the session. A repeat with the same key gets the same answer, even though the grant has ended. A failed assertion changes nothing.',
+        tags: ['Identity'],
+        body: IdentifyBody,
+        response: { 200: IdentityAnswer },
+      },
+      config: {
+        ...identityChecks,
+        described: {
+          errors: [
+            'RouteNotAdvertised',
+            'IdentityAssertionInvalid',
+            'IdentityAssertionExpired',
+            'IdentityAssertionReplayed',
+          ],
+        },
+      },
+    },
+    async (request, reply) => {
+      const identification = { ...request.body, ...operationOf(request), clientAddress: request.ip }
+      return answerIdentity(await sessions.identifyVisitor(identification, callOptions(request)), reply)
+    },
+  )
+
+  app.delete(
+    '/sessions/identify',
+    {
+      schema: {
+        operationId: 'clearIdentity',
+        summary: 'Log the visitor out',
+        description:
+          'The body may be left out. Closes the session and answers with a new anonymous one with a new conversation. An anonymous session is returned unchanged, with a renewal token only if the request names the one of the session.',
+        tags: ['Identity'],
+        body: ClearIdentityBody,
+        response: { 200: IdentityAnswer },
+      },
+      config: { ...identityChecks, bodyOptional: true },
+    },
+    async (request, reply) => {
+      const clearing = { ...request.body, ...operationOf(request), clientAddress: request.ip }
+      return answerIdentity(await sessions.clearIdentity(clearing, callOptions(request)), reply)
     },
   )
 
@@ -130,7 +220,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<RouteDeps> = async (app, {
     async (request, reply) => {
       const { credentials } = visitorOf(request)
       const key = request.headers['idempotency-key']
-      const { replayed } = await core.sessions.reportPageContext(
+      const { replayed } = await sessions.reportPageContext(
         {
           credentials,
           pageContext: toPageContext(request.body),
@@ -150,12 +240,12 @@ export function markReplayed(reply: FastifyReply, replayed: boolean): void {
 }
 
 /** Converts session content to the public contract. Caches the authorization of the session's grant. */
-export function answerSession(
+function answerSession(
   { session, replayed }: { session?: SessionContent; replayed: boolean },
-  { grants, request, reply }: { grants: GrantCache; request: FastifyRequest; reply: FastifyReply },
+  reply: FastifyReply,
 ): SessionAnswer {
   if (session?.replay === undefined) throw new Error('the answer of the core has no session')
-  grants.remember(request.headers.origin!, session)
+  grantsOf(reply.server.gateway).remember(reply.request.headers.origin!, session)
   markReplayed(reply, replayed)
   return {
     ...session,
@@ -166,4 +256,12 @@ export function answerSession(
     continuity: { state: session.continuityState },
     identity: { state: session.identityState, displayName: session.displayName },
   }
+}
+
+function answerIdentity(answer: { session?: SessionContent; replayed: boolean }, reply: FastifyReply): IdentityAnswer {
+  const { credentials, sessionId } = visitorOf(reply.request)
+  // A new session replaced the old one, so the grant of the request is no longer valid.
+  if (answer.session?.sessionId !== sessionId) grantsOf(reply.server.gateway).forget(credentials)
+  const { renewalToken, ...rest } = answerSession(answer, reply)
+  return renewalToken === '' ? rest : { renewalToken, ...rest }
 }

@@ -4,51 +4,40 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { connectCodeOf } from '../../contract/errors.ts'
 import { type GatewayError, toGatewayError } from '../errors.ts'
-import { dropBody } from '../http/request-body.ts'
+import { endBody } from '../http/failures.ts'
 
 const END_STREAM_FLAG = 2
 
 /** Answers failures in the Connect protocol with an `ErrorInfo` detail, as a core would. */
-export function answerConnectFailures(app: FastifyInstance, bodyLimit: number): void {
+export function answerConnectFailures(app: FastifyInstance): void {
   app.setErrorHandler(async (error, request, reply) => {
     const failure = toGatewayError(error)
     if (failure.rule.httpStatus >= 500) request.log.warn({ code: failure.code }, 'request failed')
-    if (await dropBody(request.raw, bodyLimit)) reply.removeHeader('connection')
-    else reply.header('connection', 'close')
+    await endBody(failure, reply, app.gateway.config.BODY_LIMIT_BYTES)
     return sendConnectFailure(reply, failure)
   })
 }
 
 function sendConnectFailure(reply: FastifyReply, failure: GatewayError): FastifyReply {
-  const error = connectErrorOf(failure)
+  const { retryable, terminal, httpStatus } = failure.rule
+  const { code, retryAfter, details } = failure
+  const value = { code, retryable, terminal, retryAfter, issues: details.issues ?? [] }
+  // If the method does not exist, or operators may not call it, the code is `Unimplemented`.
+  const connectCode = code === 'NotFound' ? Code.Unimplemented : connectCodeOf(failure.rule)
+  const error = new ConnectError(code, connectCode, undefined, [{ desc: ErrorInfoSchema, value }])
   const type = reply.request.headers['content-type'] ?? ''
   // A streaming call gets its error inside a stream with status 200.
-  if (isStreamType(type)) return reply.code(200).header('content-type', type).send(endOfStream(error))
-  if (failure.code === 'Unauthenticated') reply.header('www-authenticate', 'Bearer')
-  if (failure.retryAfter !== undefined) reply.header('retry-after', String(failure.retryAfter))
-  if (failure.details.allow !== undefined) reply.header('allow', failure.details.allow.join(', '))
-  const { httpStatus } = failure.rule
+  if (/^application\/connect\+(?:json|proto)$/i.test(type))
+    return reply.code(200).header('content-type', type).send(endOfStream(error))
+  if (code === 'Unauthenticated') reply.header('www-authenticate', 'Bearer')
+  if (retryAfter !== undefined) reply.header('retry-after', String(retryAfter))
+  if (details.allow !== undefined) reply.header('allow', details.allow.join(', '))
   const status = httpStatus === 405 || httpStatus === 415 ? httpStatus : codeToHttpStatus(error.code)
   return reply
     .code(status)
     .header('content-type', 'application/json')
     .serializer(JSON.stringify)
     .send(errorToJson(error, undefined))
-}
-
-const isStreamType = (contentType: string) => /^application\/connect\+(?:json|proto)$/i.test(contentType)
-
-function connectErrorOf(failure: GatewayError): ConnectError {
-  const { retryable, terminal } = failure.rule
-  const { retryAfter } = failure
-  const value = {
-    code: failure.code,
-    retryable,
-    terminal,
-    retryAfter,
-    issues: failure.details.issues ?? [],
-  }
-  return new ConnectError(failure.code, codeOf(failure), undefined, [{ desc: ErrorInfoSchema, value }])
 }
 
 /** Encodes the last frame of a stream (Connect protocol, «Streaming RPCs»). */
@@ -59,9 +48,4 @@ function endOfStream(error: ConnectError): Buffer {
   frame.writeUInt32BE(json.length, 1)
   json.copy(frame, 5)
   return frame
-}
-
-function codeOf({ code, rule }: GatewayError): Code {
-  // The method does not exist, or operators may not call it.
-  return code === 'NotFound' ? Code.Unimplemented : connectCodeOf(rule)
 }

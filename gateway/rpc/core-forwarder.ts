@@ -1,9 +1,10 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
-import type { CoreNode, CorePool, Failure } from '../../core-client/core-pool.ts'
+import type { CoreNode, Failure } from '../../core-client/core-pool.ts'
 import type { CoreAnswer, CoreRequest } from '../../core-client/http-client.ts'
 import { systemCodes, wasNeverSent } from '../../core-client/system-codes.ts'
-import type { Slots } from '../../platform/concurrency/slots.ts'
+import { callBudgetOf } from '../core-calls/core-clients.ts'
+import type { Gateway } from '../gateway.ts'
 import type { OperatorMethod } from './operator-methods.ts'
 
 type ReplyOptions = Parameters<FastifyReply['from']>[1]
@@ -15,22 +16,12 @@ interface ForwardedCall {
   signal: AbortSignal
 }
 
-/** Forwards calls with `reply.from` of `@fastify/http-proxy`, over the connections of the pool. */
-interface CoreForwarder {
-  /** The HTTP client of `@fastify/http-proxy`: the connections to the core that was chosen. */
-  client: { request(request: CoreRequest, done: (error: Error | null, answer?: CoreAnswer) => void): void }
-  /**
-   * Sends a call to one core, or to the next if it failed and may be repeated. Returns the body of
-   * the answer; `reply` then has its status and headers. Rejects if no core answers.
-   */
-  forward(reply: FastifyReply, call: ForwardedCall, options: ReplyOptions): Promise<Readable>
-}
-
 /** Timeout for a stream without bytes. It exceeds the longest heartbeat interval of a core. */
 const STREAM_SILENCE_MAX_MS = 330_000
 
-export function createCoreForwarder(options: { cores: CorePool; budget: Slots; deadlineMs: number }): CoreForwarder {
-  const { cores, budget, deadlineMs } = options
+/** Forwards calls with `reply.from` of `@fastify/http-proxy`, over the connections of the pool. */
+export function createCoreForwarder(gateway: Gateway) {
+  const deadlineMs = gateway.config.CORE_DEADLINE_MS
   /** The call for which `reply.from` is running. It calls `request` before it returns. */
   let current: (ForwardedCall & { core: CoreNode }) | undefined
 
@@ -54,8 +45,9 @@ export function createCoreForwarder(options: { cores: CorePool; budget: Slots; d
   }
 
   return {
+    /** The HTTP client of `@fastify/http-proxy`: the connections to the core that was chosen. */
     client: {
-      request({ path, headers, body }, done) {
+      request({ path, headers, body }: CoreRequest, done: (error: Error | null, answer?: CoreAnswer) => void): void {
         const { core, method, signal } = current!
         const bodyTimeout = method.streaming ? STREAM_SILENCE_MAX_MS : deadlineMs
         core.request({ path, headers, body, signal, headersTimeout: deadlineMs, bodyTimeout }).then(
@@ -64,9 +56,13 @@ export function createCoreForwarder(options: { cores: CorePool; budget: Slots; d
         )
       },
     },
-    forward: (reply, call, from) =>
-      budget.run(() =>
-        cores.call(
+    /**
+     * Sends a call to one core, or to the next if it failed and may be repeated. Returns the body of
+     * the answer; `reply` then has its status and headers. Rejects if no core answers.
+     */
+    forward: (reply: FastifyReply, call: ForwardedCall, from: ReplyOptions): Promise<Readable> =>
+      callBudgetOf(gateway).run(() =>
+        gateway.cores.call(
           (core) => send(core, reply, call, from),
           (error) => classifyFailure(error, call),
         ),

@@ -4,11 +4,14 @@ import type {
   Author,
   ListVisitorMessagesResponse,
   Message,
+  RateConversationRequest,
+  RateConversationResponse,
   StopAnswerResponse,
   VisitorMessage,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
 import {
+  Line,
   Locale,
   MessageBody,
   Named,
@@ -16,6 +19,7 @@ import {
   OperationId,
   PageContext,
   type SchemasOf,
+  Score,
   Sequence,
   Strict,
   Time,
@@ -39,6 +43,7 @@ export const SendMessageBody = Strict(
     ],
   },
 )
+export type SendMessageBody = Static<typeof SendMessageBody>
 
 export const SendMessageAnswer = Strict(
   {
@@ -169,4 +174,20 @@ export const TypingBody = Strict({ state: OneOf(['started', 'stopped']) }, { exa
 export const PresenceBody = Strict(
   { tab: Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$' }), state: OneOf(['here', 'away']) },
   { examples: [{ tab: '3735928559-1-2-3', state: 'here' }] },
+)
+
+export const RatingBody = Strict(
+  {
+    score: Score,
+    comment: Type.Optional(Line(1, contractLimits.ratingCommentMaxLength)),
+  } satisfies SchemasOf<RateConversationRequest, 'credentials' | 'idempotencyKey'>,
+  { examples: [{ score: 5, comment: 'Quick and friendly' }] },
+)
+
+export const RatingAnswer = Strict(
+  { score: Score, sequence: Sequence, ratedAt: Time } satisfies SchemasOf<RateConversationResponse, 'replayed'>,
+  {
+    description: 'The rating is stored durably. `sequence` is that of the event `rating.given`.',
+    examples: [{ score: 5, sequence: 44, ratedAt: '2026-01-02T03:04:05.678Z' }],
+  },
 )

@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox'
 import {
   EventId,
   Identifier,
+  Line,
   Locale,
   Named,
   OneOf,
@@ -93,4 +94,20 @@ export type IdentityAnswer = Static<typeof IdentityAnswer>
 export const CloseSessionAnswer = Strict(
   { sessionId: Type.String(), state: Named('active', 'closed') },
   { description: 'The state of the session.', examples: [{ sessionId: 'ses_3f9k2m', state: 'closed' }] },
+)
+
+export const ConsentBody = Strict(
+  {
+    policyVersion: Line(1, 64),
+    decision: OneOf(['granted', 'denied']),
+  },
+  { examples: [{ policyVersion: '2026-01', decision: 'granted' }] },
+)
+
+export const ConsentAnswer = Strict(
+  { decision: Named('granted', 'denied'), policyVersion: Type.String(), decidedAt: Time },
+  {
+    description: 'The stored decision.',
+    examples: [{ decision: 'granted', policyVersion: '2026-01', decidedAt: '2026-01-02T03:04:05.678Z' }],
+  },
 )

@@ -1,16 +1,18 @@
 import { EventEmitter } from 'node:events'
 import type { FastifyBaseLogger, FastifyReply } from 'fastify'
 import { vi } from 'vitest'
-import type { EventHub } from '../events/event-hub.ts'
-import type { EventSink } from '../events/event-sink.ts'
-import { createEventStreams, type Stream } from '../events/event-streams.ts'
+import type { Config } from '../config.ts'
+import { hubOf } from '../events/event-hub.ts'
+import type { EventSink, Stream } from '../events/event-sink.ts'
+import { streamsOf } from '../events/event-streams.ts'
+import { Gateway } from '../gateway.ts'
 import { createGatewayMetrics } from '../metrics.ts'
 
 const config = {
   HEARTBEAT_SECONDS: 3,
   STREAMS_PER_SESSION: 2,
   STREAM_MAX_AGE_SECONDS: 103,
-}
+} as Config
 const startTime = Date.UTC(2030, 0, 1)
 
 /** A connection that records what it sends. */
@@ -47,7 +49,7 @@ export class TestSocket extends EventEmitter {
 
 /** Creates streams over a fake hub that records its subscriptions, and over a manual clock. */
 export function newScene(random = 0.5) {
-  const subscribed: { sink: EventSink<Stream>; reader: Stream; start: object }[] = []
+  const subscribed: { sink: EventSink; reader: Stream; start: object }[] = []
   const unsubscribed: unknown[] = []
   let now = startTime
   let tick = () => {}
@@ -62,18 +64,14 @@ export function newScene(random = 0.5) {
       return { position: 7, attached: true, number: subscribed.length }
     },
     unsubscribe: (subscription) => void unsubscribed.push((subscription as { number?: number }).number),
-  } as Partial<EventHub<Stream>> as EventHub<Stream>
+  } as Partial<ReturnType<typeof hubOf>> as ReturnType<typeof hubOf>
   const metrics = createGatewayMetrics()
   const logged: object[] = []
   const logger = { info: (line: object) => void logged.push(line) } as Partial<FastifyBaseLogger> as FastifyBaseLogger
-  const streams = createEventStreams({
-    hub,
-    config,
-    clock: { now: () => now, every, after: every },
-    random: () => random,
-    logger,
-    metrics,
-  })
+  const clock = { now: () => now, every, after: every }
+  const gateway = new Gateway({ config, clock, random: () => random, logger, metrics } as Partial<Gateway> as Gateway)
+  hubOf.set(gateway, hub)
+  const streams = streamsOf(gateway)
 
   function ask(socket: TestSocket | null = new TestSocket()) {
     const raw = Object.assign(new EventEmitter(), { socket })

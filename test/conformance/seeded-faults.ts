@@ -18,15 +18,15 @@ export const seededFaults: SeededFault[] = [
     'C1.1',
     'checks the version before the origin',
     'gateway/routes',
-    'createOriginCheck(deps.requireOrigin), requireVersion,',
-    'requireVersion, createOriginCheck(deps.requireOrigin),',
+    'checkOrigin, requireVersion,',
+    'requireVersion, checkOrigin,',
   ),
   fault(
     'C1.4',
     'ignores unknown query parameters',
     'gateway/routes',
-    "else await allowKnownOrigin(deps.requireOrigin, reply) }) app.addHook('onRoute', refuseQuery)",
-    'else await allowKnownOrigin(deps.requireOrigin, reply)\n  })',
+    "else await allowKnownOrigin(reply) }) app.addHook('onRoute', refuseQuery)",
+    'else await allowKnownOrigin(reply)\n  })',
   ),
   fault(
     'C1.10',
@@ -80,7 +80,7 @@ export const seededFaults: SeededFault[] = [
   fault(
     'C1.50',
     'has no limit on a burst of messages',
-    'gateway/checks',
+    'gateway/limits',
     'burst: burst * config.RATE_LIMIT_FACTOR',
     'burst: perMinute * config.RATE_LIMIT_FACTOR',
   ),

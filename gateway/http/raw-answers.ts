@@ -1,9 +1,50 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import { validCorrelationId } from '../../contract/correlation-id.ts'
 import { answerLast, unfinishedRequest } from '../../platform/http/request-queue.ts'
 import { GatewayError } from '../errors.ts'
-import { rawAnswer } from './raw-answer.ts'
 import { isStreamSocket } from './stream-socket.ts'
+
+/** Defaults for answers that are data. Routes that serve pages override them. */
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+  // Pages of other origins read these answers. CORS decides which origins.
+  'cross-origin-resource-policy': 'cross-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}
+
+/** Returns the `X-Correlation-Id` of the request if it is well formed, else a new id. */
+export function correlationIdOf(request: Pick<IncomingMessage, 'headers'>): string {
+  const given = request.headers['x-correlation-id']
+  return (typeof given === 'string' && validCorrelationId(given)) || randomUUID()
+}
+
+/**
+ * Encodes a failure that is written to the connection itself. `request` is set if its headers were
+ * read.
+ */
+export function rawAnswer(failure: GatewayError, request?: IncomingMessage): string {
+  const correlationId = correlationIdOf(request ?? { headers: {} })
+  const body = JSON.stringify(failure.envelope(correlationId))
+  const { retryAfter, details } = failure
+  return [
+    `HTTP/1.1 ${failure.rule.httpStatus} ${failure.code}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `X-Correlation-Id: ${correlationId}`,
+    ...Object.entries(SECURITY_HEADERS).map(([name, value]) => `${name}: ${value}`),
+    'Cache-Control: no-store',
+    ...(details.allow === undefined ? [] : [`Allow: ${details.allow.join(', ')}`]),
+    ...(retryAfter === undefined ? [] : [`Retry-After: ${retryAfter}`]),
+    'Connection: close',
+    '',
+    body,
+  ].join('\r\n')
+}
 
 /** Answers requests that Node's parser rejects: malformed HTTP, oversized headers, timeouts. */
 export function answerMalformedRequest(error: NodeJS.ErrnoException, socket: Socket): void {

@@ -1,9 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { decodeJwt } from 'jose'
 import { GatewayError } from '../errors.ts'
-import { operatorAuthorization } from './workspace-session.ts'
 
 /** Header that the console sends with each call. Forms and simple requests cannot send it. */
 const CONSOLE_HEADER = 'x-service-console'
+const AUDIENCE = 'service.workspace'
+const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i
 const SECRET = /^[\w-]{43}$/
 
 /**
@@ -75,4 +77,23 @@ export function consoleAuthorization(request: Pick<FastifyRequest, 'headers'>): 
   const secret = consoleSecret(request)
   if (secret === undefined) throw new GatewayError('Unauthenticated')
   return `Console ${secret}`
+}
+
+/**
+ * Returns the `Authorization` header to forward to a core. Only the core has the keys to verify it.
+ * Throws `Unauthenticated` if the header does not contain a workspace session, for example if it
+ * contains a service token.
+ */
+export function operatorAuthorization({ headers }: Pick<FastifyRequest, 'headers'>): string {
+  const token = BEARER.exec(headers.authorization ?? '')?.[1]
+  if (token === undefined || !isForWorkspaces(token)) throw new GatewayError('Unauthenticated')
+  return `Bearer ${token}`
+}
+
+function isForWorkspaces(token: string): boolean {
+  try {
+    return [decodeJwt(token).aud].flat().includes(AUDIENCE)
+  } catch {
+    return false
+  }
 }
