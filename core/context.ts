@@ -113,7 +113,7 @@ export function createCoreContext({
   })
   const wakeups = createWakeupService(core, stores)
   const events = createLogService(core, stores)
-  const streams = createStreamService(core, stores, { ...wakeups, ...events })
+  const streams = createStreamService(core)
   const log = { ...wakeups, ...events, ...streams }
   const workspaces = createWorkspaceService(core, stores, log, workspaceSessionSecrets)
   const availability = createAvailabilityService(core, stores, log, workspaces)

@@ -1,11 +1,12 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { activeContext, type Context } from '../../platform/observability/tracing.ts'
+import { perCore } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { isEntry, type LogEnd, type LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { type EventDraft, eventAfter, reopened } from './event-draft.ts'
-import type { EventStore } from './event-store.ts'
-import type { LogHeads } from './log-heads.ts'
+import { createEventStore, type EventStore } from './event-store.ts'
+import { type LogHeads, logHeadsOf } from './log-heads.ts'
 import { measuredInsert } from './measured-insert.ts'
 
 export interface Appended {
@@ -67,6 +68,18 @@ export interface EventLogDependencies {
  * so another cause is likely, and the event is rejected.
  */
 const maxTries = 200
+
+export const logOf = perCore((core) => {
+  const { db, bus, metrics, now } = core
+  const store = createEventStore(db)
+  return createEventLog({
+    store,
+    heads: logHeadsOf(core),
+    metrics,
+    now,
+    onAppended: (event) => bus.emit('appended', event),
+  })
+})
 
 /**
  * Writes the events of this process to the log in batches. Events that arrive during a write form

@@ -1,6 +1,8 @@
 import { createLruCache } from '../../platform/lru-cache.ts'
+import { perCore } from '../core.ts'
 import type { LogEnd } from '../log-event.ts'
-import type { EventStore } from './event-store.ts'
+import { createEventStore, type EventStore } from './event-store.ts'
+import { transientMs } from './transient-sweep.ts'
 
 export interface LogHeads {
   /** Returns the presumed end of each conversation's log. The end may be outdated. */
@@ -39,6 +41,12 @@ interface LogHeadsOptions {
 }
 
 const maxEntries = 100_000
+
+export const logHeadsOf = perCore(({ db, bus, now }) => {
+  const logHeads = createLogHeads(createEventStore(db), { now, rememberMs: transientMs / 6 })
+  bus.on('advanced', logHeads.advance)
+  return logHeads
+})
 
 /**
  * Caches the ends of logs, so that an append needs only one insert. If a cached end is outdated,

@@ -1,5 +1,8 @@
 import type { EventStore } from './event-store.ts'
 
+/** Minimum time that events without replay (typing) stay in the log. */
+export const transientMs = 3_600_000
+
 /**
  * Removes old transient events from the log, but never the last event of a conversation.
  *

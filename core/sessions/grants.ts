@@ -1,6 +1,7 @@
 import { CompactSign, compactVerify, errors } from 'jose'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createLruCache } from '../../platform/lru-cache.ts'
+import { perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { equalInConstantTime, type Keyring, keyedHash } from '../keys/keyring.ts'
 
@@ -28,6 +29,8 @@ const type = 'service-access-grant+jwt'
 const algorithm = 'HS256'
 const maxGrantLength = 2048
 const maxVerified = 50_000
+
+export const grantsOf = perCore(({ keyring }) => createGrants(keyring))
 
 /**
  * Signs and verifies access grants, and derives renewal tokens. Needs only the secret keys and no

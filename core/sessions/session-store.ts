@@ -1,5 +1,6 @@
 import type { Collection, Filter } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
+import { perCore } from '../core.ts'
 import { type DocumentUpdate, updateEach } from '../mongodb/update-each.ts'
 import type { ConsentDecision, Identity, PageContext, Session, SessionStatus } from './model.ts'
 import { type Erasures, openErasures } from './open-erasures-store.ts'
@@ -102,6 +103,8 @@ export interface SessionStore {
   /** Returns the host's ids of the verified visitors of each conversation. */
   subjectsIn(conversationIds: string[]): Promise<Map<string, string[]>>
 }
+
+export const sessionStoreOf = perCore(({ db }) => createSessionStore(db))
 
 export function createSessionStore({
   sessions,

@@ -1,12 +1,16 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { isOriginAllowed } from '../../contract/origins.ts'
+import { byKey } from '../../platform/concurrency/batcher.ts'
+import { perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import type { StreamSession } from '../streams/model.ts'
-import type { LiveCache } from '../wakeups/live-cache.ts'
+import { announcedMaxAgeMs, createLiveCache, type LiveCache } from '../wakeups/live-cache.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
 import type { Connection, Installation } from '../workspaces/model.ts'
-import type { SiteDirectory } from '../workspaces/workspaces.ts'
-import type { Grants } from './grants.ts'
+import { type SiteDirectory, siteDirectoryOf } from '../workspaces/workspaces.ts'
+import { type Grants, grantsOf } from './grants.ts'
 import type { Session, SessionEnd, Visitor, VisitorCredentials } from './model.ts'
+import { sessionStoreOf } from './session-store.ts'
 
 /** Cached data of sites and sessions for authorization. It knows all changes older than a second. */
 export interface Directory extends SiteDirectory {
@@ -69,6 +73,24 @@ export const sessionEndCodes: Record<SessionEnd, ErrorCode> = {
   disabled: ErrorCode.CONNECTION_DISABLED,
   closed: ErrorCode.SESSION_CLOSED,
 }
+
+export const directoryOf = perCore(
+  (core): Directory => ({
+    ...siteDirectoryOf(core),
+    sessions: createLiveCache({
+      bus: core.bus,
+      isCurrent: wakeupsOf(core).isCurrent,
+      maxEntries: 100_000,
+      // A renewal is in the grant itself, and a refusal for missing consent reads the session again.
+      maxAgeMs: announcedMaxAgeMs,
+      loadMany: async (ids) => byKey(await sessionStoreOf(core).find(ids), ({ sessionId }) => sessionId),
+    }),
+  }),
+)
+
+export const visitorAccessOf = perCore((core) =>
+  createVisitorAccess({ directory: directoryOf(core), grants: grantsOf(core), now: core.now }),
+)
 
 export function createVisitorAccess({
   directory,

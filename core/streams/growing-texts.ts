@@ -3,7 +3,8 @@ import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { EventStore } from '../log/event-store.ts'
+import { perCore } from '../core.ts'
+import { createEventStore, type EventStore } from '../log/event-store.ts'
 import type { GrowingText, GrownPart, LogEvent } from '../log-event.ts'
 
 export interface GrowingTexts {
@@ -18,6 +19,10 @@ const paceMs = 110
 /** Memory for texts, in characters. */
 const maxChars = 8_000_000
 const maxEnded = 10_000
+
+export const growingTextsOf = perCore(({ bus, db, logger }) =>
+  createGrowingTexts({ bus, events: createEventStore(db), logger }),
+)
 
 /**
  * Keeps the texts of messages that grow, from the parts that any process has accepted, and reports

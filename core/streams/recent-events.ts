@@ -1,5 +1,6 @@
 import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
+import { perCore } from '../core.ts'
 import { type StreamEvent, toStreamEvent } from './model.ts'
 
 export interface RecentEvents {
@@ -34,6 +35,8 @@ const maxBytes = 64 * 1024 * 1024
 /** Estimated memory of an event without its JSON, and of a log, in bytes. */
 const eventBytes = 150
 const logBytes = 500
+
+export const recentEventsOf = perCore(({ bus, now }) => createRecentEvents(bus, now))
 
 /**
  * Keeps the newest events that this process has appended. So a replay of a few missed events needs

@@ -1,8 +1,9 @@
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
-import type { EventStore } from '../log/event-store.ts'
+import { perCore } from '../core.ts'
+import { createEventStore, type EventStore } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { type StreamEvent, toStreamEvent } from './model.ts'
-import type { RecentEvents } from './recent-events.ts'
+import { type RecentEvents, recentEventsOf } from './recent-events.ts'
 
 type ResetReason = 'epoch_changed' | 'position_unknown' | 'window_exceeded'
 
@@ -73,6 +74,12 @@ interface ReplayWindowSettings {
 /** Maximum numbers of conversations and of events in one shared read. */
 const sharedReads = 50
 const sharedEvents = 3000
+
+export const replayWindowOf = perCore((core) => {
+  const { config, db, now } = core
+  const window = { maxEvents: config.REPLAY_WINDOW_EVENTS, maxAge: config.REPLAY_WINDOW_SECONDS }
+  return createReplayWindow(createEventStore(db), recentEventsOf(core), window, now)
+})
 
 /** Limits replays to the newest events, by number and by age. */
 export function createReplayWindow(

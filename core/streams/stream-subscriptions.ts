@@ -1,13 +1,24 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
+import { perCore } from '../core.ts'
 import { storedEpochOf } from '../ids.ts'
-import type { EventStore } from '../log/event-store.ts'
+import { createEventStore, type EventStore } from '../log/event-store.ts'
+import { logHeadsOf } from '../log/log-heads.ts'
 import { endsSession, type GrowingText, type LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
+import { createEpochStore } from './epoch-store.ts'
 import { createFeeds, type Feed } from './feeds.ts'
-import type { GrowingTexts } from './growing-texts.ts'
+import { type GrowingTexts, growingTextsOf } from './growing-texts.ts'
 import { encodeFor, encodeGrowth, isSentTo, resetRequired, type StreamSession, toStreamEvent } from './model.ts'
-import { firstPage, parseEventId, type ReplayWindow, replayPage, type StartPoint } from './replay-window.ts'
+import {
+  firstPage,
+  parseEventId,
+  type ReplayWindow,
+  replayPage,
+  replayWindowOf,
+  type StartPoint,
+} from './replay-window.ts'
 import { createReplays } from './replays.ts'
 import {
   createSessionStreams,
@@ -60,6 +71,36 @@ interface StreamSubscriptionsDependencies {
   now?: () => number
   checkSteps?: number
 }
+
+/**
+ * Each core periodically compares the ends of its followed logs with the database. Each run checks
+ * a fraction of the logs. So a lost wake-up delays an event by at most `checkEveryMs * checkSteps`.
+ * No event is lost.
+ */
+export const checkEveryMs = 300
+const checkSteps = 10
+
+export const streamSubscriptionsOf = perCore((core) => {
+  const { db, bus, metrics, logger, now } = core
+  const events = createEventStore(db)
+  const logHeads = logHeadsOf(core)
+  return createStreamSubscriptions({
+    // An end that was read for streams is cached for the writer too, so that an append needs no
+    // read.
+    events: { ...events, ends: (ids, options) => logHeads.learn(ids, (each) => events.ends(each, options)) },
+    bus,
+    // Its memory of recent events must subscribe to the bus before the streams, so that a new event
+    // is in memory before a stream replays it.
+    replayWindow: replayWindowOf(core),
+    growingTexts: growingTextsOf(core),
+    metrics,
+    logger,
+    isKnownEpoch: createEpochStore(db).isKnown,
+    maySend: wakeupsOf(core).maySend,
+    now,
+    checkSteps,
+  })
+})
 
 /**
  * Sends events to subscribers: first a replay from the log, then live events. Each event is sent

@@ -1,4 +1,3 @@
-import { byKey } from '../../platform/concurrency/batcher.ts'
 import type { BanStore } from '../bans/ban-store.ts'
 import { createBans } from '../bans/bans.ts'
 import type { NetworkBanStore } from '../bans/network-ban-store.ts'
@@ -17,15 +16,14 @@ import { createIdsKey } from '../keys/ids-key.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { EventStore } from '../log/event-store.ts'
 import type { LogService } from '../log/service.ts'
-import { createGrants } from '../sessions/grants.ts'
+import { grantsOf } from '../sessions/grants.ts'
 import type { ConversationRecords } from '../sessions/model.ts'
 import { createSessionCheck } from '../sessions/session-check.ts'
 import { createSessionContents } from '../sessions/session-content.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
-import { createVisitorAccess, type Directory } from '../sessions/visitor-access.ts'
+import { directoryOf, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { createVisitorIdentifier } from '../sessions/visitor-ids.ts'
 import type { StreamService } from '../streams/service.ts'
-import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import { createRenewals } from './renewal.ts'
@@ -55,27 +53,18 @@ const contextMaxKeys = 10
 const contextMaxBytes = 1_024
 
 export function createVisitorService(
-  { config, bus, history, keyring, plannedIds, secretBox, idempotency, logger, now }: Core,
+  core: Core,
   stores: VisitorStores,
   { log, replayWindow, streamSubscriptions, wakeups }: LogService & StreamService & WakeupService,
-  { workspaces, siteDirectory }: WorkspaceService,
+  { workspaces }: WorkspaceService,
 ) {
+  const { config, bus, history, plannedIds, secretBox, idempotency, logger, now } = core
   const { conversations, events } = stores
-  const grants = createGrants(keyring)
-  const directory: Directory = {
-    ...siteDirectory,
-    // This cache must subscribe to the bus before the check of sessions, because the check of sessions
-    // reads the cache.
-    sessions: createLiveCache({
-      bus,
-      isCurrent: wakeups.isCurrent,
-      maxEntries: 100_000,
-      // A renewal is in the grant itself, and a refusal for missing consent reads the session again.
-      maxAgeMs: announcedMaxAgeMs,
-      loadMany: async (ids) => byKey(await stores.sessions.find(ids), ({ sessionId }) => sessionId),
-    }),
-  }
-  const access = createVisitorAccess({ directory, grants, now })
+  const grants = grantsOf(core)
+  // The caches must subscribe to the bus before the check of sessions, because the check of sessions
+  // reads them.
+  const directory = directoryOf(core)
+  const access = visitorAccessOf(core)
   const idsKey = createIdsKey({ store: stores.keys, secretBox, now })
   const identifier = createVisitorIdentifier({ idsKey, listConnections: workspaces.listConnections })
   const sessionCheck = createSessionCheck({

@@ -3,12 +3,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import type { Bus } from '../bus.ts'
+import { perCore } from '../core.ts'
 import type { Keyring } from '../keys/keyring.ts'
 import type { GrownPart, LogEvent } from '../log-event.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { createAnnouncedChanges, unknownForMs } from './announced-changes.ts'
 import { createChangeConfirmations } from './change-confirmations.ts'
-import type { PassedEnds, WakeupDocument, WakeupStore } from './wakeup-store.ts'
+import { createWakeupStore, type PassedEnds, type WakeupDocument, type WakeupStore } from './wakeup-store.ts'
 import { createWakeupWriter, headsOf } from './wakeup-writer.ts'
 
 export interface Wakeups {
@@ -90,6 +91,18 @@ interface WakeupsDependencies {
   /** A clock in milliseconds that never goes back. */
   monotonic?: () => number
 }
+
+export const wakeupsOf = perCore(({ db, nudge, keyring, bus, logger, metrics, now }) =>
+  createWakeups({
+    store: createWakeupStore({ wakeups: db.wakeups, nudge }),
+    processId: randomUUID(),
+    keyring,
+    bus,
+    logger,
+    metrics,
+    now,
+  }),
+)
 
 /**
  * Sends wake-ups between the cores. Each write batch adds one small document to a capped

@@ -1,15 +1,12 @@
-import { byKey } from '../../platform/concurrency/batcher.ts'
 import type { Core } from '../core.ts'
-import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
 import type { WakeupService } from '../wakeups/service.ts'
 import type { PolicyChangeStore } from './policy-change-store.ts'
 import { createPolicyChanges } from './policy-changes.ts'
 import { createRetentionOf } from './retention.ts'
-import type { TokenStore } from './token-store.ts'
-import { createTokens } from './tokens.ts'
+import { tokensOf } from './tokens.ts'
 import { createWorkspaceSessions } from './workspace-sessions.ts'
 import type { WorkspaceStore } from './workspace-store.ts'
-import { createWorkspaces, type SiteDirectory } from './workspaces.ts'
+import { createWorkspaces, siteDirectoryOf } from './workspaces.ts'
 
 /** Time limit in milliseconds for loading the key set of workspace sessions. */
 const jwksTimeoutMs = 3_000
@@ -21,36 +18,18 @@ export function createWorkspaceService(
   {
     workspaces: store,
     policyChanges,
-    tokens,
   }: {
     workspaces: WorkspaceStore
     policyChanges: PolicyChangeStore
-    tokens: TokenStore
   },
   { wakeups }: WakeupService,
   workspaceSessionSecrets: Uint8Array[],
 ) {
   const { config, bus, secretBox, plannedIds, now } = kit
-  const { isCurrent } = wakeups
-  const siteDirectory: SiteDirectory = {
-    connections: createLiveCache({
-      bus,
-      isCurrent,
-      maxEntries: 10_000,
-      maxAgeMs: announcedMaxAgeMs,
-      loadMany: async (ids) => byKey(await store.findConnections(ids), ({ connectionId }) => connectionId),
-    }),
-    installations: createLiveCache({
-      bus,
-      isCurrent,
-      maxEntries: 10_000,
-      maxAgeMs: announcedMaxAgeMs,
-      loadMany: async (keys) => byKey(await store.findInstallations(keys), ({ publicSiteKey }) => publicSiteKey),
-    }),
-  }
+  const siteDirectory = siteDirectoryOf(kit)
   return {
     siteDirectory,
-    tokens: createTokens(kit, { store: tokens, wakeups }),
+    tokens: tokensOf(kit),
     policyChanges: createPolicyChanges({ store: policyChanges, plannedIds, now }),
     retentionOf: createRetentionOf(config),
     workspaces: createWorkspaces({ store, directory: siteDirectory, secretBox, plannedIds, wakeups, bus, now }),

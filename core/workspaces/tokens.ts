@@ -1,11 +1,11 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { Core } from '../core.ts'
+import { type Core, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
-import type { Wakeups } from '../wakeups/wakeups.ts'
-import type { Token, TokenStore } from './token-store.ts'
+import { type Wakeups, wakeupsOf } from '../wakeups/wakeups.ts'
+import { createTokenStore, type Token, type TokenStore } from './token-store.ts'
 
 export type Tokens = ReturnType<typeof createTokens>
 
@@ -13,6 +13,10 @@ export type Tokens = ReturnType<typeof createTokens>
 const revokedTokens = 'revoked-tokens'
 const tokenIdForm = /^tok_[\w-]{22}$/
 const maxPage = 100
+
+export const tokensOf = perCore((core) =>
+  createTokens(core, { store: createTokenStore(core.db), wakeups: wakeupsOf(core) }),
+)
 
 /** The tokens that were used, and those that are revoked. Every core knows a revoked token within a second. */
 export function createTokens(

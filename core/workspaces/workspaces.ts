@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { entriesAllowing, isOriginAllowed } from '../../contract/origins.ts'
+import { byKey } from '../../platform/concurrency/batcher.ts'
 import type { Bus } from '../bus.ts'
+import { perCore } from '../core.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import type { PlannedIds } from '../keys/keyring.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import { field, integer, text, validate } from '../rules.ts'
-import type { LiveCache } from '../wakeups/live-cache.ts'
-import type { Wakeups } from '../wakeups/wakeups.ts'
+import { announcedMaxAgeMs, createLiveCache, type LiveCache } from '../wakeups/live-cache.ts'
+import { type Wakeups, wakeupsOf } from '../wakeups/wakeups.ts'
 import {
   defaultOverlapSeconds,
   type IdentitySecret,
@@ -29,13 +31,33 @@ import {
 } from './model.ts'
 import { retentionIssues } from './retention.ts'
 import { withTexts } from './translations.ts'
-import type { WorkspaceStore } from './workspace-store.ts'
+import { createWorkspaceStore, type WorkspaceStore } from './workspace-store.ts'
 
 /** Caches connections and installations. Cached data is at most a second old. */
 export interface SiteDirectory {
   connections: LiveCache<Connection>
   installations: LiveCache<Installation>
 }
+
+export const siteDirectoryOf = perCore((core): SiteDirectory => {
+  const store = createWorkspaceStore(core.db)
+  const options = {
+    bus: core.bus,
+    isCurrent: wakeupsOf(core).isCurrent,
+    maxEntries: 10_000,
+    maxAgeMs: announcedMaxAgeMs,
+  }
+  return {
+    connections: createLiveCache({
+      ...options,
+      loadMany: async (ids) => byKey(await store.findConnections(ids), ({ connectionId }) => connectionId),
+    }),
+    installations: createLiveCache({
+      ...options,
+      loadMany: async (keys) => byKey(await store.findInstallations(keys), ({ publicSiteKey }) => publicSiteKey),
+    }),
+  }
+})
 
 /**
  * The caller's workspace; `undefined` for a caller that may access all workspaces. For an object of
