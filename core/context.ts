@@ -25,10 +25,7 @@ import { createLogService } from './log/service.ts'
 import { createMailer } from './mail/mailer.ts'
 import { createCoreMetrics, observeJobs, observeLags } from './metrics.ts'
 import { createOperatorService } from './operators/service.ts'
-import { createPictures } from './pictures/pictures.ts'
 import { createPrivacyService } from './privacy/service.ts'
-import { createReports } from './reports/reports.ts'
-import { createUsualAnswer } from './reports/usual-answer.ts'
 import { createSearch } from './search/search.ts'
 import { createSearchService } from './search/service.ts'
 import { createSourceTexts } from './search/source-texts.ts'
@@ -220,9 +217,6 @@ export function createCoreContext({
       conversationsOf: stores.conversations.find,
       textsOf: createSourceTexts(stores),
     }),
-    reports: createReports({ store: stores.reports, now }),
-    usualAnswer: createUsualAnswer({ store: stores.reports, logger, now }),
-    pictures: createPictures({ store: stores.pictures, publicUrl: config.PUBLIC_URL, now }),
     access: createAccess(keyring, now, {
       tokens: workspaces.tokens,
       workspaceSessions: workspaces.workspaceSessions,

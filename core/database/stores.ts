@@ -29,7 +29,6 @@ import { createEventStore } from '../log/event-store.ts'
 import { createFollowerStore } from '../log/follower-store.ts'
 import { createConsoleSessionStore } from '../operators/console-session-store.ts'
 import { createTeamStore } from '../operators/team-store.ts'
-import { createPictureStore } from '../pictures/picture-store.ts'
 import { createConversationFactsStore } from '../privacy/conversation-facts-store.ts'
 import { createDataStore } from '../privacy/data-store.ts'
 import { createDeletionStore } from '../privacy/deletion-store.ts'
@@ -37,7 +36,6 @@ import { createRemovalStore } from '../privacy/removal-store.ts'
 import { createRetentionStore } from '../privacy/retention-store.ts'
 import { createVisitorDataStore } from '../privacy/visitor-data-store.ts'
 import { createVisitorTraceStore } from '../privacy/visitor-trace-store.ts'
-import { createReportStore } from '../reports/report-store.ts'
 import { createSearchEntryStore } from '../search/search-entry-store.ts'
 import { createSessionStore } from '../sessions/session-store.ts'
 import { createEpochStore } from '../streams/epoch-store.ts'
@@ -96,12 +94,10 @@ export function createStores({ collections, screenshots, history }: Database, nu
     networkBans: createNetworkBanStore(collections),
     suppressions: createSuppressionStore(collections),
     nonces: createNonceStore(collections),
-    pictures: createPictureStore(collections),
     policyChanges: createPolicyChangeStore(collections),
     tokens: createTokenStore(collections),
     operatorPresence: createOperatorPresenceStore(collections),
     removals: createRemovalStore(collections),
-    reports: createReportStore(collections),
     retention,
     screenshots: files,
     searchEntries: createSearchEntryStore(collections),

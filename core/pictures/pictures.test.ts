@@ -3,6 +3,7 @@ import { pngOf } from '../../test/support/images.ts'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { testCores } from '../test/cores.ts'
+import { facesOf, keepFace, setFace, setLogo } from './pictures.ts'
 
 const cores = testCores({ env: { PUBLIC_URL: 'https://chat.example' } })
 const day = 86_400
@@ -17,13 +18,13 @@ describe('pictures of a workspace', () => {
   it('have the address of the setting PUBLIC_URL', async () => {
     const { workspaceId } = await cores.newSite()
     const picture = { workspaceId, image: pngOf(), gatewayOrigin: 'https://console.internal' }
-    expect(await cores.core.pictures.setFace('ada', picture)).toMatch(/^https:\/\/chat\.example\/api\//)
+    expect(await setFace(cores.core, 'ada', picture)).toMatch(/^https:\/\/chat\.example\/api\//)
   })
 
   it('are at most 500, and a picture of the same operator can still be replaced', async () => {
     const { workspaceId } = await cores.newSite()
-    const { pictures } = cores.core
-    const set = (operator: string) => pictures.setFace(operator, { workspaceId, image: pngOf(), gatewayOrigin: '' })
+    const { core } = cores
+    const set = (operator: string) => setFace(core, operator, { workspaceId, image: pngOf(), gatewayOrigin: '' })
     const known = (await stored().findOne({ _id: idOf(await set('ada')) }))!
     await stored().insertMany(
       Array.from({ length: 499 }, (_, index) => ({
@@ -37,29 +38,29 @@ describe('pictures of a workspace', () => {
     await stored().deleteOne({ _id: `${workspaceId} 0` })
     await set('ada')
     const { workspaceId: other } = await cores.newSite()
-    await pictures.setFace('bea', { workspaceId: other, image: pngOf(), gatewayOrigin: '' })
+    await setFace(core, 'bea', { workspaceId: other, image: pngOf(), gatewayOrigin: '' })
   })
 
   it('of an operator expire 180 days after the last sign-in; an earlier one 30 days after it was replaced', async () => {
     const { workspaceId } = await cores.newSite()
-    const { pictures } = cores.core
-    const set = () => pictures.setFace('ada', { workspaceId, image: pngOf(), gatewayOrigin: '' })
+    const { core } = cores
+    const set = () => setFace(core, 'ada', { workspaceId, image: pngOf(), gatewayOrigin: '' })
     const [first, second] = [await set(), await set()]
     expect([await daysLeft(first), await daysLeft(second)]).toEqual([30, 180])
     cores.advance(20 * day)
-    await pictures.keepFace(workspaceId, 'ada')
-    await pictures.keepFace(workspaceId, 'nobody')
+    await keepFace(core, workspaceId, 'ada')
+    await keepFace(core, workspaceId, 'nobody')
     expect([await daysLeft(first), await daysLeft(second)]).toEqual([10, 180])
-    expect(await pictures.facesOf(workspaceId, ['ada', 'bea'])).toEqual(new Map([['ada', second]]))
-    expect(await pictures.facesOf('ws_other', ['ada'])).toEqual(new Map())
+    expect(await facesOf(core, workspaceId, ['ada', 'bea'])).toEqual(new Map([['ada', second]]))
+    expect(await facesOf(core, 'ws_other', ['ada'])).toEqual(new Map())
   })
 
   it('of concurrent changes leave one present picture', async () => {
     const { workspaceId } = await cores.newSite()
-    const { pictures } = cores.core
-    const set = () => pictures.setFace('ada', { workspaceId, image: pngOf(), gatewayOrigin: '' })
+    const { core } = cores
+    const set = () => setFace(core, 'ada', { workspaceId, image: pngOf(), gatewayOrigin: '' })
     const urls = await Promise.all(Array.from({ length: 8 }, set))
-    const face = (await pictures.facesOf(workspaceId, ['ada'])).get('ada')
+    const face = (await facesOf(core, workspaceId, ['ada'])).get('ada')
     expect(urls).toContain(face)
     await set()
     expect(await stored().countDocuments({ workspaceId })).toBe(5)
@@ -68,10 +69,11 @@ describe('pictures of a workspace', () => {
   itLong('are removed with their installation and with their workspace', async () => {
     const { workspaceId, publicSiteKey } = await cores.newSite()
     const { publicSiteKey: kept } = await cores.newSite({}, workspaceId)
-    const { pictures, deletions, removals } = cores.core
+    const { core } = cores
+    const { deletions, removals } = core
     const logo = { workspaceId, image: pngOf(), gatewayOrigin: '' }
-    await pictures.setFace('ada', logo)
-    for (const siteKey of [publicSiteKey, kept]) await pictures.setLogo(siteKey, logo, async (url) => url)
+    await setFace(core, 'ada', logo)
+    for (const siteKey of [publicSiteKey, kept]) await setLogo(core, siteKey, logo, async (url) => url)
     const untilLeft = (count: number) =>
       until(`${count} pictures to be left`, async () => {
         cores.advance(70)

@@ -1,22 +1,5 @@
-import type { Collection } from 'mongodb'
-import type { ConversationDocument } from '../conversations/conversation-store.ts'
-import type { EventDocument } from '../log/event-store.ts'
+import { perCore } from '../core.ts'
 import type { ReportedConversation } from './model.ts'
-
-export interface ReportStore {
-  /**
-   * Yields the conversations that were created before `before` and had a message since `since`, in
-   * parts. A conversation that gets a message during the read may be yielded twice.
-   */
-  active(
-    workspaceId: string,
-    range: { since: Date; before: Date },
-  ): AsyncIterable<{ conversationId: string; tags: string[] }[]>
-  /** Returns the ids of the conversations with the newest messages since `since`. */
-  newest(workspaceId: string, since: Date, limit: number): Promise<string[]>
-  /** Returns what the logs say about conversations with a message of the visitor. */
-  read(conversationIds: string[]): Promise<(Omit<ReportedConversation, 'tags'> & { conversationId: string })[]>
-}
 
 const partSize = 200
 
@@ -27,78 +10,74 @@ const score = { $cond: [{ $in: ['$data.score', [1, 2, 3, 4, 5]] }, '$data.score'
 const place = { sequence: '$sequence', at: '$occurredAt' }
 const placeIf = (condition: object) => ({ $cond: [condition, place, '$$REMOVE'] })
 
-export function createReportStore({
-  conversations,
-  events,
-}: {
-  conversations: Collection<ConversationDocument>
-  events: Collection<EventDocument>
-}): ReportStore {
-  return {
-    async *active(workspaceId, { since, before }) {
-      const active = { lastMessageAt: { $gte: since }, createdAt: { $lt: before } }
-      const cursor = conversations
-        .find(
-          { workspaceId, ...active, erasing: { $exists: false } },
-          { projection: { 'tags.names': 1 }, hint: 'by_activity', batchSize: partSize },
-        )
-        .sort({ lastMessageAt: 1 })
-      try {
-        while (await cursor.hasNext())
-          yield cursor
-            .readBufferedDocuments()
-            .map(({ _id, tags }) => ({ conversationId: _id, tags: tags?.names ?? [] }))
-      } finally {
-        await cursor.close()
-      }
-    },
+export const reportStoreOf = perCore(({ db: { conversations, events } }) => ({
+  /**
+   * Yields the conversations that were created before `before` and had a message since `since`, in
+   * parts. A conversation that gets a message during the read may be yielded twice.
+   */
+  async *active(workspaceId: string, { since, before }: { since: Date; before: Date }) {
+    const active = { lastMessageAt: { $gte: since }, createdAt: { $lt: before } }
+    const cursor = conversations
+      .find(
+        { workspaceId, ...active, erasing: { $exists: false } },
+        { projection: { 'tags.names': 1 }, hint: 'by_activity', batchSize: partSize },
+      )
+      .sort({ lastMessageAt: 1 })
+    try {
+      while (await cursor.hasNext())
+        yield cursor.readBufferedDocuments().map(({ _id, tags }) => ({ conversationId: _id, tags: tags?.names ?? [] }))
+    } finally {
+      await cursor.close()
+    }
+  },
 
-    async newest(workspaceId, since, limit) {
-      const found = conversations
-        .find(
-          { workspaceId, lastMessageAt: { $gte: since }, erasing: { $exists: false } },
-          { projection: { _id: 1 }, hint: 'by_activity', batchSize: limit + 1 },
-        )
-        .sort({ lastMessageAt: -1 })
-        .limit(limit)
-      return (await found.toArray()).map(({ _id }) => _id)
-    },
+  /** Returns the ids of the conversations with the newest messages since `since`. */
+  async newest(workspaceId: string, since: Date, limit: number): Promise<string[]> {
+    const found = conversations
+      .find(
+        { workspaceId, lastMessageAt: { $gte: since }, erasing: { $exists: false } },
+        { projection: { _id: 1 }, hint: 'by_activity', batchSize: limit + 1 },
+      )
+      .sort({ lastMessageAt: -1 })
+      .limit(limit)
+    return (await found.toArray()).map(({ _id }) => _id)
+  },
 
-    async read(conversationIds) {
-      const found = await events
-        .aggregate<{ _id: string; begun: { at: Date }; answer?: { at: Date } | null; scores: number[] }>([
-          {
-            $match: {
-              conversationId: { $in: conversationIds },
-              type: { $in: ['message.accepted', 'message.received', ratingType] },
+  /** Returns what the logs say about conversations with a message of the visitor. */
+  async read(conversationIds: string[]): Promise<(Omit<ReportedConversation, 'tags'> & { conversationId: string })[]> {
+    const found = await events
+      .aggregate<{ _id: string; begun: { at: Date }; answer?: { at: Date } | null; scores: number[] }>([
+        {
+          $match: {
+            conversationId: { $in: conversationIds },
+            type: { $in: ['message.accepted', 'message.received', ratingType] },
+          },
+        },
+        {
+          $group: {
+            _id: '$conversationId',
+            begun: { $min: placeIf({ $eq: ['$type', 'message.accepted'] }) },
+            answers: { $push: placeIf({ $eq: ['$message.author.kind', 'agent'] }) },
+            scores: { $push: score },
+          },
+        },
+        { $match: { 'begun.at': { $exists: true } } },
+        {
+          $project: {
+            begun: 1,
+            scores: 1,
+            answer: {
+              $min: { $filter: { input: '$answers', cond: { $gt: ['$$this.sequence', '$begun.sequence'] } } },
             },
           },
-          {
-            $group: {
-              _id: '$conversationId',
-              begun: { $min: placeIf({ $eq: ['$type', 'message.accepted'] }) },
-              answers: { $push: placeIf({ $eq: ['$message.author.kind', 'agent'] }) },
-              scores: { $push: score },
-            },
-          },
-          { $match: { 'begun.at': { $exists: true } } },
-          {
-            $project: {
-              begun: 1,
-              scores: 1,
-              answer: {
-                $min: { $filter: { input: '$answers', cond: { $gt: ['$$this.sequence', '$begun.sequence'] } } },
-              },
-            },
-          },
-        ])
-        .toArray()
-      return found.map(({ _id, begun, answer, scores }) => ({
-        conversationId: _id,
-        begunAt: begun.at,
-        ...(answer && { answeredAt: answer.at }),
-        scores,
-      }))
-    },
-  }
-}
+        },
+      ])
+      .toArray()
+    return found.map(({ _id, begun, answer, scores }) => ({
+      conversationId: _id,
+      begunAt: begun.at,
+      ...(answer && { answeredAt: answer.at }),
+      scores,
+    }))
+  },
+}))

@@ -7,13 +7,15 @@ import {
   type ReportRow,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
+import type { Core } from '../core.ts'
 import { say } from '../test/bots.ts'
+import { bareCore } from '../test/core-with.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { openMeasuredClient } from '../test/query-cost.ts'
 import { newWorkspace, type Story, tell } from '../test/told-conversations.ts'
 import { transportTo } from '../test/transports.ts'
-import { createReportStore } from './report-store.ts'
-import { createReports } from './reports.ts'
+import { reportStoreOf } from './report-store.ts'
+import { readReport } from './reports.ts'
 
 const cores = testCores({ count: 2, started: false })
 let messaging: ReturnType<typeof createClient<typeof MessagingService>>
@@ -143,7 +145,7 @@ describe('the report', () => {
     const story = { begunAt: '2026-03-02T10:00:00Z' }
     for (let count = 0; count < 450; count += 1) await told(workspaceId, story)
     const { conversations } = cores.core.database.collections
-    const store = cores.core.stores.reports
+    const store = reportStoreOf(cores.core)
     let parts = 0
     async function* active(...query: Parameters<typeof store.active>) {
       for await (const part of store.active(...query)) {
@@ -154,19 +156,22 @@ describe('the report', () => {
         if (parts < 3) await conversations.updateMany(moved, { $set: { lastMessageAt: new Date('2026-03-03') } })
       }
     }
-    const reports = createReports({ store: { ...store, active }, now: Date.now })
+    const reports = reporting({ ...store, active })
     expect((await lastOf(reports, { workspaceId, firstDay: '2026-03-02', days: 1 }))?.total.conversations).toBe(450)
     expect(parts).toBeGreaterThan(2)
   })
 })
 
+/** Creates a core that reads reports with these queries. */
+function reporting(store: Pick<ReturnType<typeof reportStoreOf>, 'active' | 'read'>) {
+  const core = bareCore({ now: Date.now })
+  reportStoreOf.set(core, store as never)
+  return core
+}
+
 /** Returns the report at the end of all parts. */
-async function lastOf(
-  reports: ReturnType<typeof createReports>,
-  query: Parameters<typeof reports.read>[0],
-  signal = AbortSignal.timeout(60_000),
-) {
-  for await (const part of reports.read(query, signal)) if ('total' in part) return part
+async function lastOf(core: Core, query: Parameters<typeof readReport>[1], signal = AbortSignal.timeout(60_000)) {
+  for await (const part of readReport(core, query, signal)) if ('total' in part) return part
   return undefined
 }
 
@@ -179,7 +184,7 @@ describe('a core', () => {
       for (; ; next += 200)
         yield Array.from({ length: 200 }, (_, index) => ({ conversationId: `cnv_${next + index}`, tags: [] }))
     }
-    const reports = createReports({ store: { active, read: async () => [] }, now: Date.now })
+    const reports = reporting({ active, read: async () => [] })
     await expect(lastOf(reports, query)).rejects.toMatchObject({ issues: [{ path: '/days', rule: 'maxItems' }] })
     expect(next).toBeLessThan(251_000)
   })
@@ -192,7 +197,7 @@ describe('a core', () => {
       await gate.promise
       yield []
     }
-    const reports = createReports({ store: { active, read: async () => [] }, now: Date.now })
+    const reports = reporting({ active, read: async () => [] })
     const leaving = new AbortController()
     const first = lastOf(reports, query)
     const left = lastOf(reports, query, leaving.signal)
@@ -207,9 +212,9 @@ describe('a core', () => {
   })
 
   it('finishes a report whose caller does not read, so that another can be read', async () => {
-    const reports = createReports({ store: { active: async function* () {}, read: async () => [] }, now: Date.now })
+    const reports = reporting({ active: async function* () {}, read: async () => [] })
     const stalled = Array.from({ length: 3 }, (_, at) =>
-      reports.read({ ...query, workspaceId: `ws_${at}` }, AbortSignal.timeout(60_000))[Symbol.asyncIterator](),
+      readReport(reports, { ...query, workspaceId: `ws_${at}` }, AbortSignal.timeout(60_000))[Symbol.asyncIterator](),
     )
     await Promise.all(stalled.map((parts) => parts.next()))
     expect(await lastOf(reports, query)).toBeDefined()
@@ -221,10 +226,11 @@ it('a part of a report reads only the events of its conversations', async () => 
   const workspaceId = newWorkspace()
   for (let count = 0; count < 3; count += 1) await told(workspaceId, { begunAt: '2026-03-02T10:00:00Z', agent: [5] })
   const measured = await openMeasuredClient(cores.uri, cores.name)
-  const store = createReportStore({
-    conversations: measured.db.collection('conversations'),
-    events: measured.db.collection('events'),
-  } as never)
+  const store = reportStoreOf(
+    bareCore({
+      db: { conversations: measured.db.collection('conversations'), events: measured.db.collection('events') },
+    }),
+  )
   const cost = { calls: 0, keys: 0, documents: 0 }
   const range = { since: new Date('2026-03-02'), before: new Date('2026-03-03') }
   const { sent, answer: found } = await measured.commandsOf(async () => {

@@ -2,28 +2,17 @@ import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promi
 import { Temporal } from 'temporal-polyfill'
 import { createSlots, NoSlotError } from '../../platform/concurrency/slots.ts'
 import { createPace } from '../concurrency/pace.ts'
+import { type Core, perCore } from '../core.ts'
 import { invalid, unavailable } from '../errors.ts'
 import { field, integer, validate } from '../rules.ts'
 import { isDate, isTimeZone } from '../workspaces/opening-hours.ts'
 import { type Report, type ReportedConversation, type ReportRow, rowOf } from './model.ts'
-import type { ReportStore } from './report-store.ts'
+import { reportStoreOf } from './report-store.ts'
 
 interface ReportQuery {
   workspaceId: string
   days: number
   timeZone: string
-}
-
-export interface Reports {
-  /**
-   * Reports on the conversations that began in some days. Yields the number of conversations that were
-   * read so far, then the report. Errors: ValidationFailed, also if too many conversations were active
-   * since the first day; ServiceUnavailable.
-   */
-  read(
-    query: Pick<ReportQuery, 'workspaceId'> & Partial<ReportQuery> & { firstDay?: string },
-    signal: AbortSignal,
-  ): AsyncIterable<{ conversations: number } | Report>
 }
 
 const maxDays = 35
@@ -35,87 +24,93 @@ const progressEveryMs = 500
 const maxListedTags = 100
 const quarterMs = 15 * 60_000
 
+/** A core runs two reports at once, and one for each workspace. */
+const placesOf = perCore(() => ({
+  slots: createSlots({ max: 2, waitingMax: 20 }),
+  pace: createPace({ share: 0.5 }),
+}))
+
 /**
- * Computes reports from the log, in small parts with pauses, so that a report of 100,000 conversations
- * delays no other call. A core runs two reports at once, and one for each workspace.
+ * Reports on the conversations that began in some days, from the log. Yields the number of conversations
+ * that were read so far, then the report. Reads small parts with pauses, so that a report of 100,000
+ * conversations delays no other call. Errors: ValidationFailed, also if too many conversations were active
+ * since the first day; ServiceUnavailable.
  */
-export function createReports({
-  store,
-  now,
-}: {
-  store: Pick<ReportStore, 'active' | 'read'>
-  now: () => number
-}): Reports {
-  const slots = createSlots({ max: 2, waitingMax: 20 })
-  const pace = createPace({ share: 0.5 })
-
-  /** Yields the conversations that were active in a range, in parts. */
-  async function* partsIn(workspaceId: string, range: { since: Date; before: Date }, signal: AbortSignal) {
-    const endsAt = performance.now() + maxMs
-    const tagsOf = new Map<string, string[]>()
-    for await (const found of store.active(workspaceId, range)) {
-      signal.throwIfAborted()
-      if (performance.now() > endsAt) throw unavailable()
-      const unread = found.filter(({ conversationId }) => !tagsOf.has(conversationId))
-      for (const { conversationId, tags } of unread) tagsOf.set(conversationId, tags)
-      if (tagsOf.size > maxConversations) throw invalid('/days', 'maxItems')
-      const read = await pace(() => store.read(unread.map(({ conversationId }) => conversationId)), { signal })
-      yield read.map((one) => ({ ...one, tags: tagsOf.get(one.conversationId) ?? [] }))
-    }
+export async function* readReport(
+  core: Core,
+  query: Pick<ReportQuery, 'workspaceId'> & Partial<ReportQuery> & { firstDay?: string },
+  signal: AbortSignal,
+): AsyncGenerator<{ conversations: number } | Report, void> {
+  const { workspaceId, days = 7, timeZone = 'UTC', firstDay } = query
+  validate(
+    field('/days', days, integer(1, maxDays)),
+    field('/timeZone', timeZone, (value) => (isTimeZone(value) ? undefined : 'timeZone')),
+    field('/firstDay', firstDay, (value) => (isDate(value) ? undefined : 'date')),
+  )
+  const today = localTime(core.now(), timeZone).toPlainDate()
+  const first = firstDay ? Temporal.PlainDate.from(firstDay) : today.subtract({ days: days - 1 })
+  let conversations = 0
+  const onPart = (count: number) => {
+    conversations += count
   }
+  const left = new AbortController()
+  // The work does not wait for the caller, who may read slowly and would hold the slot.
+  const either = AbortSignal.any([signal, left.signal])
+  const computing = compute(core, { workspaceId, first, days, timeZone }, onPart, either)
+  computing.catch(() => {})
+  try {
+    for (;;) {
+      yield { conversations }
+      const report = await Promise.race([computing, delay(progressEveryMs, undefined, { ref: false })])
+      if (!report) continue
+      yield report
+      return
+    }
+  } finally {
+    left.abort()
+  }
+}
 
-  /** Computes a report when the core has room for it. */
-  async function compute(
-    { workspaceId, first, days, timeZone }: ReportQuery & { first: Temporal.PlainDate },
-    onPart: (conversations: number) => void,
-    signal: AbortSignal,
-  ): Promise<Report> {
-    const slot = await slots.enter([{ key: workspaceId, max: 1, waitingMax: 4 }], signal).catch((error) => {
+/** Computes a report when the core has room for it. */
+async function compute(
+  core: Core,
+  { workspaceId, first, days, timeZone }: ReportQuery & { first: Temporal.PlainDate },
+  onPart: (conversations: number) => void,
+  signal: AbortSignal,
+): Promise<Report> {
+  const slot = await placesOf(core)
+    .slots.enter([{ key: workspaceId, max: 1, waitingMax: 4 }], signal)
+    .catch((error) => {
       throw error instanceof NoSlotError ? unavailable(error) : error
     })
-    try {
-      const startOf = (day: Temporal.PlainDate) => new Date(day.toZonedDateTime(timeZone).epochMilliseconds)
-      const range = { since: startOf(first), before: startOf(first.add({ days })) }
-      const { add, report } = createGroups(first, days, timeZone)
-      for await (const part of partsIn(workspaceId, range, signal)) {
-        part.filter(({ begunAt }) => begunAt >= range.since && begunAt < range.before).forEach(add)
-        onPart(part.length)
-      }
-      return await report()
-    } finally {
-      slot.leave()
+  try {
+    const startOf = (day: Temporal.PlainDate) => new Date(day.toZonedDateTime(timeZone).epochMilliseconds)
+    const range = { since: startOf(first), before: startOf(first.add({ days })) }
+    const { add, report } = createGroups(first, days, timeZone)
+    for await (const part of partsIn(core, workspaceId, range, signal)) {
+      part.filter(({ begunAt }) => begunAt >= range.since && begunAt < range.before).forEach(add)
+      onPart(part.length)
     }
+    return await report()
+  } finally {
+    slot.leave()
   }
+}
 
-  return {
-    async *read({ workspaceId, days = 7, timeZone = 'UTC', firstDay }, signal) {
-      validate(
-        field('/days', days, integer(1, maxDays)),
-        field('/timeZone', timeZone, (value) => (isTimeZone(value) ? undefined : 'timeZone')),
-        field('/firstDay', firstDay, (value) => (isDate(value) ? undefined : 'date')),
-      )
-      const today = localTime(now(), timeZone).toPlainDate()
-      const first = firstDay ? Temporal.PlainDate.from(firstDay) : today.subtract({ days: days - 1 })
-      let conversations = 0
-      const onPart = (count: number) => {
-        conversations += count
-      }
-      const left = new AbortController()
-      // The work does not wait for the caller, who may read slowly and would hold the slot.
-      const computing = compute({ workspaceId, first, days, timeZone }, onPart, AbortSignal.any([signal, left.signal]))
-      computing.catch(() => {})
-      try {
-        for (;;) {
-          yield { conversations }
-          const report = await Promise.race([computing, delay(progressEveryMs, undefined, { ref: false })])
-          if (!report) continue
-          yield report
-          return
-        }
-      } finally {
-        left.abort()
-      }
-    },
+/** Yields the conversations that were active in a range, in parts. */
+async function* partsIn(core: Core, workspaceId: string, range: { since: Date; before: Date }, signal: AbortSignal) {
+  const store = reportStoreOf(core)
+  const endsAt = performance.now() + maxMs
+  const tagsOf = new Map<string, string[]>()
+  for await (const found of store.active(workspaceId, range)) {
+    signal.throwIfAborted()
+    if (performance.now() > endsAt) throw unavailable()
+    const unread = found.filter(({ conversationId }) => !tagsOf.has(conversationId))
+    for (const { conversationId, tags } of unread) tagsOf.set(conversationId, tags)
+    if (tagsOf.size > maxConversations) throw invalid('/days', 'maxItems')
+    const ids = unread.map(({ conversationId }) => conversationId)
+    const read = await placesOf(core).pace(() => store.read(ids), { signal })
+    yield read.map((one) => ({ ...one, tags: tagsOf.get(one.conversationId) ?? [] }))
   }
 }
 

@@ -1,17 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
+import { bareCore } from '../test/core-with.ts'
 import { testCores } from '../test/cores.ts'
 import { newWorkspace, tell } from '../test/told-conversations.ts'
-import { createUsualAnswer } from './usual-answer.ts'
+import { reportStoreOf } from './report-store.ts'
+import { usualAnswersOf } from './usual-answer.ts'
 
 const cores = testCores({ started: false })
 
 describe('the usual time to answer', () => {
   let now = Date.parse('2026-03-08T12:00:00Z')
-  const usual = (store: Parameters<typeof createUsualAnswer>[0]['store'] = cores.core.stores.reports) => {
+  const usual = (store: Pick<ReturnType<typeof reportStoreOf>, 'newest' | 'read'> = reportStoreOf(cores.core)) => {
     const warnings: object[] = []
-    const logger = { warn: (fields: object) => warnings.push(fields) } as never
-    return { warnings, ...createUsualAnswer({ store, logger, now: () => now }) }
+    const core = bareCore({ logger: { warn: (fields: object) => warnings.push(fields) }, now: () => now })
+    reportStoreOf.set(core, store as never)
+    return { warnings, ...usualAnswersOf(core) }
   }
   const tellAnswered = async (workspaceId: string, seconds: number[], begunAt = '2026-03-08T10:00:00Z') => {
     for (const each of seconds) await tell(cores.core, workspaceId, { begunAt, agent: [each] })
@@ -22,7 +25,7 @@ describe('the usual time to answer', () => {
     await tellAnswered(workspaceId, Array(20).fill(5), '2026-02-20T10:00:00Z')
     await tellAnswered(workspaceId, [10, 20, 30, 61, 61, 700, 800, 900, 1000])
     await tell(cores.core, workspaceId, { begunAt: '2026-03-08T11:00:00Z' })
-    const { newest, read } = cores.core.stores.reports
+    const { newest, read } = reportStoreOf(cores.core)
     let readings = 0
     const few = usual({ newest, read: (ids) => read(ids).finally(() => (readings += 1)) })
     expect(few.minutesOf(workspaceId)).toBeUndefined()

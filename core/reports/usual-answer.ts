@@ -1,18 +1,8 @@
-import type { Logger } from 'pino'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { createPace } from '../concurrency/pace.ts'
+import { perCore } from '../core.ts'
 import { rowOf } from './model.ts'
-import type { ReportStore } from './report-store.ts'
-
-/** The time that visitors usually wait for the first answer. */
-export interface UsualAnswer {
-  /**
-   * Minutes within which half of the newest conversations of the last week were answered, rounded up.
-   * Undefined if it is not known yet, if fewer than 10 were answered, or above a day. It is read in the
-   * background, at most once an hour.
-   */
-  minutesOf(workspaceId: string): number | undefined
-}
+import { reportStoreOf } from './report-store.ts'
 
 const readEveryMs = 3_600_000
 const weekMs = 7 * 86_400_000
@@ -22,12 +12,10 @@ const maxMinutes = 24 * 60
 const newest = 200
 const maxWorkspaces = 10_000
 
-export function createUsualAnswer(dependencies: {
-  store: Pick<ReportStore, 'newest' | 'read'>
-  logger: Logger
-  now: () => number
-}): UsualAnswer {
-  const { store, logger, now } = dependencies
+/** The time that visitors usually wait for the first answer. */
+export const usualAnswersOf = perCore((core) => {
+  const { logger, now } = core
+  const store = reportStoreOf(core)
   const known = createLruCache<{ minutes: number | undefined; readAt: number }>(maxWorkspaces)
   const pace = createPace({ share: 0.1 })
   let turn: Promise<unknown> = Promise.resolve()
@@ -42,7 +30,12 @@ export function createUsualAnswer(dependencies: {
   }
 
   return {
-    minutesOf(workspaceId) {
+    /**
+     * Returns the minutes within which half of the newest conversations of the last week were answered,
+     * rounded up. Undefined if it is not known yet, if fewer than 10 were answered, or above a day. It is
+     * read in the background, at most once an hour.
+     */
+    minutesOf(workspaceId: string): number | undefined {
       const { minutes, readAt = Number.NEGATIVE_INFINITY } = known.get(workspaceId) ?? {}
       const at = now()
       if (at - readAt >= readEveryMs) {
@@ -54,4 +47,4 @@ export function createUsualAnswer(dependencies: {
       return minutes
     },
   }
-}
+})

@@ -8,11 +8,12 @@ import { newId } from '../ids.ts'
 import type { SignedIn, SignInCredential } from '../operators/console-sessions.ts'
 import { type ConsoleSession, publicIdOf } from '../operators/model.ts'
 import { scopesOfRole } from '../operators/roles.ts'
+import { facesOf, keepFace } from '../pictures/pictures.ts'
 import { field, line, validate } from '../rules.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 
 export function consoleService(router: ConnectRouter, core: CoreContext): void {
-  const { accounts, consoleSessions, passkeys, providerSignIn, pictures, teams, workspaces } = core
+  const { accounts, consoleSessions, passkeys, providerSignIn, teams, workspaces } = core
 
   async function toMessage(session: ConsoleSession) {
     const { workspaceId, operator, displayName, scopes, expiresAt, account } = session
@@ -24,12 +25,12 @@ export function consoleService(router: ConnectRouter, core: CoreContext): void {
       account,
       consoleSessionId: publicIdOf(session),
       expiresAt: timestampFromDate(expiresAt),
-      avatarUrl: (await pictures.facesOf(workspaceId, [operator])).get(operator),
+      avatarUrl: (await facesOf(core, workspaceId, [operator])).get(operator),
     }
   }
 
   async function toSignedIn({ secret, session }: SignedIn) {
-    await pictures.keepFace(session.workspaceId, session.operator)
+    await keepFace(core, session.workspaceId, session.operator)
     return { sessionSecret: secret, session: await toMessage(session) }
   }
 

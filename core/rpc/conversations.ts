@@ -12,6 +12,7 @@ import type { TypingState } from '../conversations/typing.ts'
 import { invalid } from '../errors.ts'
 import type { SignedInOperator } from '../operators/model.ts'
 import { countFitting } from '../page-token.ts'
+import { facesOf, setFace } from '../pictures/pictures.ts'
 import type { SourceKind } from '../search/model.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
 import { deleteSavedReply, listSavedReplies, saveReply } from '../workspaces/saved-replies.ts'
@@ -163,7 +164,7 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
         throw invalid('/operatorId', 'unknown')
       const named = fromAgent(agent) ?? {
         displayName: found?.displayName ?? '',
-        avatarUrl: found && (await core.pictures.facesOf(workspaceId, [found.operator])).get(found.operator),
+        avatarUrl: found && (await facesOf(core, workspaceId, [found.operator])).get(found.operator),
       }
       const operator = operatorId ?? (others.length === 0 ? found?.operator : undefined)
       return { conversation: toConversation(await assignments.assign(conversationId, named, scope, operator)) }
@@ -178,7 +179,8 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     async listAgents({ workspaceId }, context) {
       const workspace = requiredWorkspace(context, workspaceId)
       const found = await core.consoleSessions.operatorsIn(workspace)
-      const faces = await core.pictures.facesOf(
+      const faces = await facesOf(
+        core,
         workspace,
         found.map(({ operator }) => operator),
       )
@@ -194,7 +196,7 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     async setAgentPicture({ workspaceId: named, image, gatewayOrigin }, context) {
       const { workspaceId } = await core.workspaces.findWorkspace(requiredWorkspace(context, named))
       const picture = { workspaceId, image, gatewayOrigin }
-      return { avatarUrl: await core.pictures.setFace(callerOf(context).subject, picture) }
+      return { avatarUrl: await setFace(core, callerOf(context).subject, picture) }
     },
 
     async listSavedReplies({ workspaceId }, context) {

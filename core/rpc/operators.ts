@@ -6,15 +6,16 @@ import type { CoreContext } from '../context.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { type Member, type Passkey, publicIdOf, type Role, type SignInLink } from '../operators/model.ts'
 import { isActive } from '../operators/teams.ts'
+import { facesOf } from '../pictures/pictures.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { enumValue, nameOf } from './enum-names.ts'
 
 export function operatorService(router: ConnectRouter, core: CoreContext): void {
-  const { accounts, passkeys, pictures, teams } = core
+  const { accounts, passkeys, teams } = core
 
   async function toOperators(workspaceId: string, members: Member[]) {
     const ids = members.map(({ id }) => id)
-    const [faces, keys] = await Promise.all([pictures.facesOf(workspaceId, ids), passkeys.of(workspaceId)])
+    const [faces, keys] = await Promise.all([facesOf(core, workspaceId, ids), passkeys.of(workspaceId)])
     return members.map(({ id, name, mail, role, joinedAt, ...member }) => ({
       operatorId: id,
       name,

@@ -14,6 +14,8 @@ import {
 import { latestConsent } from '../consents/consents.ts'
 import type { CoreContext } from '../context.ts'
 import { invalid } from '../errors.ts'
+import { findPicture } from '../pictures/pictures.ts'
+import { usualAnswersOf } from '../reports/usual-answer.ts'
 import type { ConsentDecision, Session, SessionContent } from '../sessions/model.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { enumValue, nameOf } from './enum-names.ts'
@@ -23,7 +25,7 @@ import { fromCredentials, fromPageContext, toPageContext } from './visitor.ts'
 
 export function sessionService(router: ConnectRouter, core: CoreContext): void {
   const { sessions, consents, observations, renewals, identification } = core
-  const { workspaces, visitorAccess, availabilityOf, usualAnswer, config } = core
+  const { workspaces, visitorAccess, availabilityOf, config } = core
   const audited = auditedWrites(core)
   /**
    * Returns the state of a session. If the connection was disabled, the session has ended although
@@ -57,11 +59,11 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
     async getConfig({ publicSiteKey, origin }) {
       const installation = await workspaces.installationFor(publicSiteKey, origin)
       const availability = await availabilityOf(installation)
-      const usualAnswerMinutes = usualAnswer.minutesOf(installation.workspaceId)
+      const usualAnswerMinutes = usualAnswersOf(core).minutesOf(installation.workspaceId)
       return { config: toWidgetConfig(installation, { ...availability, usualAnswerMinutes }, config) }
     },
 
-    getPicture: ({ pictureId }) => core.pictures.find(pictureId),
+    getPicture: ({ pictureId }) => findPicture(core, pictureId),
 
     async createSession({
       publicSiteKey,

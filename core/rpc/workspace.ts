@@ -11,6 +11,7 @@ import {
 } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
 import { invalid, ServiceError } from '../errors.ts'
+import { setLogo } from '../pictures/pictures.ts'
 import { callerOf, operatorWrites, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
 import type { Connection, Workspace } from '../workspaces/model.ts'
 import type { TokenDocument } from '../workspaces/token-store.ts'
@@ -158,7 +159,7 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
       const { workspaceId } = await workspaces.findInstallation(siteKey, scope)
       const settings = [{ name: 'appearance.logo', value: image.length > 0 ? `${image.length} bytes` : 'none' }]
       await audited(context, request, { workspaceId, target: siteKey, settings }, async (operation) => {
-        await core.pictures.setLogo(siteKey, { workspaceId, image, gatewayOrigin }, async (logoUrl) => {
+        await setLogo(core, siteKey, { workspaceId, image, gatewayOrigin }, async (logoUrl) => {
           const changed = await workspaces.updateInstallation(siteKey, { appearance: { logoUrl } }, scope, operation)
           return changed.appearance.logoUrl
         })

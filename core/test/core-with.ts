@@ -1,3 +1,5 @@
+import { Core } from '../core.ts'
+
 /** Returns a view of a core in which these members are replaced. */
 export const coreWith = <C extends object>(core: C, replaced: Partial<C>): C =>
   new Proxy(core, {
@@ -7,3 +9,6 @@ export const coreWith = <C extends object>(core: C, replaced: Partial<C>): C =>
       return typeof value === 'function' && /^(part|setPart)$/.test(String(key)) ? value.bind(target) : value
     },
   })
+
+/** Creates a core that has these members and no parts. */
+export const bareCore = (members: object): Core => new Core(members as Core)
