@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import type { FastifyPluginAsync, onRequestHookHandler } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyPluginAsync, type onRequestHookHandler } from 'fastify'
 import { asOpenApi31 } from './event-stream-description.ts'
 import { gettingStartedPage } from './getting-started.ts'
 
@@ -30,8 +30,7 @@ const sendDocsOrigin = ({ requestBuilder }: { requestBuilder: { headers: Headers
  * /docs/openapi-3.1.json for tools that do not read 3.2. All assets come from this gateway.
  */
 export const docsRoutes: FastifyPluginAsync = async (app) => {
-  // A dynamic import, because the module contains a script of 4 MB.
-  const { default: reference } = await import('@scalar/fastify-api-reference')
+  let reference: Promise<FastifyInstance> | undefined
   const encoded = new Map<Encoding, Promise<Buffer>>()
   app.addHook('onSend', async (request, reply, payload) => {
     const type = String(reply.getHeader('content-type') ?? '')
@@ -51,9 +50,23 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
     reply.type('text/html; charset=utf-8').send(gettingStartedPage(`${protocol}://${host}`)),
   )
   app.get(`${DOCS_PREFIX}/openapi-3.1.json`, { schema: { hide: true } }, async () => asOpenApi31(app.swagger()))
+  for (const path of ['', '/*'])
+    app.get(`${DOCS_PREFIX}${path}`, { schema: { hide: true } }, async ({ url }, reply) => {
+      reference ??= startReference(app)
+      const { statusCode, headers, payload } = await (await reference).inject(url)
+      for (const name of ['content-type', 'location'] as const) if (headers[name]) reply.header(name, headers[name])
+      return reply.code(statusCode).send(payload)
+    })
+}
+
+/** Loads the API reference at the first request for it, because it keeps 17 MB of text in memory. */
+async function startReference(gateway: FastifyInstance): Promise<FastifyInstance> {
+  const { default: reference } = await import('@scalar/fastify-api-reference')
+  const app = fastify()
   await app.register(reference, {
     routePrefix: DOCS_PREFIX,
     configuration: {
+      content: () => gateway.swagger(),
       pageTitle: 'Service widget API',
       onBeforeRequest: sendDocsOrigin,
       defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
@@ -67,6 +80,7 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
       agent: { disabled: true },
     },
   })
+  return app
 }
 
 type Encoding = keyof typeof encode

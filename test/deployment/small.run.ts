@@ -6,9 +6,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { buildConsoleIfStale } from '../../console/build.ts'
-import { engineUri } from '../../dev/engine/engine-place.ts'
+import { enginePlace } from '../../dev/engine/engine-place.ts'
+import { nodeForEngine } from '../../dev/engine/glibc.ts'
+import { hostEngine } from '../../dev/engine/hosted-engine.ts'
 import { atFileEnd } from '../support/clean-up.ts'
-import { childrenOf, isAlive, residentBytes } from '../support/proc.ts'
+import { isAlive, residentBytes } from '../support/proc.ts'
 import { freePort, inheritedEnvironment, startProcess } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { startVisitor } from '../support/visitor.ts'
@@ -52,14 +54,18 @@ it.skipIf(!group)(
     for (const folder of [dataDir, database]) atFileEnd(() => rm(folder, { recursive: true, force: true }))
     await buildConsoleIfStale()
     const inGroup = ['/bin/sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$0" "$@"`]
-    // The group also holds the process that starts the embedded engine. It has no part in production.
-    const holder = await startProcess({ entry: 'test/support/engine-holder.ts', args: [database], through: inGroup })
-    atFileEnd(() => holder.stop())
-    await until('the engine to run', () => holder.output().includes('attached'))
-    const [engine = 0] = await childrenOf(holder.pid)
+    const [shell = '', ...entering] = inGroup
+    const { signal } = new AbortController()
+    const place = enginePlace(database)
+    for (const folder of [place.databaseDir, place.scratchDir]) await mkdir(folder, { recursive: true })
+    const node = await nodeForEngine({ logger: console, signal })
+    const command = { file: shell, args: [...entering, node.file, ...node.args] }
+    const hosted = await hostEngine({ place, command, logger: console, signal })
+    atFileEnd(() => hosted.stop())
+    const engine = hosted.pid ?? 0
 
     const env: Record<string, string> = {
-      MONGODB_URI: engineUri(database),
+      MONGODB_URI: place.uri,
       DATA_DIR: dataDir,
       LOG_LEVEL: 'warn',
       RATE_LIMIT_FACTOR: '1000',
@@ -67,7 +73,7 @@ it.skipIf(!group)(
       CORE_PORT: String(await freePort()),
     }
     const gatewayUrl = `http://localhost:${env.GATEWAY_PORT}`
-    const nodeArgs = ['--max-old-space-size=160', '--max-semi-space-size=8']
+    const nodeArgs = ['--max-old-space-size=112', '--max-semi-space-size=8']
     const readyUrl = `${gatewayUrl}/readyz`
     const service = await startProcess({ entry: 'serve/main.ts', env, nodeArgs, through: inGroup, readyUrl })
     atFileEnd(() => service.stop())
