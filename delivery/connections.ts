@@ -1,18 +1,6 @@
 import type { Socket } from 'node:net'
 import type { ResolvedAddress } from '../platform/addresses/name-service.ts'
 
-export interface Connections {
-  /**
-   * Removes and returns an idle connection to the origin that is connected to one of the addresses.
-   */
-  take(origin: string, addresses: ResolvedAddress[]): Socket | undefined
-  /** Puts a connection into the pool. Its last response must be complete. */
-  give(origin: string, socket: Socket): void
-  /** Number of idle connections. */
-  idle(): number
-  close(): Promise<void>
-}
-
 /** Maximum idle time of a connection in milliseconds. */
 const idleMs = 4_000
 /** An idle connection is closed by each of these events. Bytes that nobody asked for are no response. */
@@ -22,7 +10,7 @@ const endings = ['data', 'timeout', 'close']
  * Pools up to `maxIdle` idle connections for later requests to the same origin. Evicts the least
  * recently used.
  */
-export function createConnections({ maxIdle }: { maxIdle: number }): Connections {
+export function createConnections({ maxIdle }: { maxIdle: number }) {
   const idle = new Map<Socket, string>()
   const byOrigin = new Map<string, Set<Socket>>()
 
@@ -43,7 +31,8 @@ export function createConnections({ maxIdle }: { maxIdle: number }): Connections
   }
 
   return {
-    take(origin, addresses) {
+    /** Removes and returns an idle connection to the origin that is connected to one of the addresses. */
+    take(origin: string, addresses: ResolvedAddress[]): Socket | undefined {
       const allowed = new Set(addresses.map(({ address }) => address))
       const found = [...(byOrigin.get(origin) ?? [])].findLast(
         ({ writable, remoteAddress = '' }) => writable && allowed.has(remoteAddress),
@@ -51,7 +40,8 @@ export function createConnections({ maxIdle }: { maxIdle: number }): Connections
       if (found) remove(found)
       return found
     },
-    give(origin, socket) {
+    /** Puts a connection into the pool. Its last response must be complete. */
+    give(origin: string, socket: Socket): void {
       idle.set(socket, origin)
       byOrigin.set(origin, (byOrigin.get(origin) ?? new Set()).add(socket))
       for (const event of endings) socket.on(event, drop)
@@ -59,8 +49,9 @@ export function createConnections({ maxIdle }: { maxIdle: number }): Connections
       const [oldest] = idle.keys()
       if (idle.size > maxIdle && oldest) drop.call(oldest)
     },
+    /** Number of idle connections. */
     idle: () => idle.size,
-    async close() {
+    async close(): Promise<void> {
       for (const socket of idle.keys()) drop.call(socket)
     },
   }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import { type Client, type Code, ConnectError } from '@connectrpc/connect'
+import { ConnectError, createClient } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import type {
   AttemptResultSchema,
@@ -9,8 +9,22 @@ import type {
   WorkDeliveriesResponse,
   WorkerRoomSchema,
 } from '#proto/lead/v1/delivery_pb.js'
-import type { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { LeadService } from '#proto/lead/v1/lead_pb.js'
+import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
+import type { CoreNode } from '../core-client/core-pool.ts'
+import { tokenFault } from '../core-client/service-token.ts'
 import { createBackoff } from '../platform/concurrency/backoff.ts'
+import type { DeliveryConfig } from './config.ts'
+
+/** The object of a worker's process. */
+export interface Worker {
+  config: DeliveryConfig
+  /** Identifies the worker in claims. */
+  workerId: string
+  logger: Logger
+  /** First pause after a failed call in milliseconds. */
+  retryMs: number
+}
 
 /** The result of an attempt, as the worker sends it to a core. */
 export type AttemptReport = MessageInitShape<typeof AttemptResultSchema>
@@ -20,17 +34,8 @@ type Part = {
   results?: AttemptReport[]
   renewals?: Renewal[]
 }
-export type StreamCalls = Pick<Client<typeof LeadService>, 'workDeliveries'>
 
-/** The `WorkDeliveries` call of this worker to one core. Connects again with backoff. */
-export interface CoreStream {
-  /** Whether the core has accepted the call. */
-  isOpen(): boolean
-  /** Sends a part, together with others. Parts that were not sent are lost when the stream ends. */
-  send(part: Part): void
-  /** Sends all parts and ends the call. Does not connect again. */
-  end(): Promise<void>
-}
+export type CoreStream = ReturnType<typeof createCoreStream>
 
 interface StreamEvents {
   onOpen(): void
@@ -50,33 +55,25 @@ const retryMaxMs = 5_000
 /** A stream that was open for this time has recovered, so the next pause is short again. */
 const stableMs = 1_000
 
-export function createCoreStream(options: {
-  calls: StreamCalls
-  workerId: string
-  /** Time in which the core must accept the call. */
-  acceptWithinMs: number
-  /** First pause after a failure in milliseconds. */
-  retryMs: number
-  events: StreamEvents
-  /** Returns why the core refuses the token; undefined for codes of other failures. */
-  tokenFault?: ((code: Code) => string | undefined) | undefined
-  logger: Logger
-}): CoreStream {
-  const { calls, workerId, acceptWithinMs, retryMs, events, tokenFault, logger } = options
+/** The `WorkDeliveries` call of this worker to one core. Connects again with backoff. */
+export function createCoreStream(worker: Worker, core: CoreNode, events: StreamEvents) {
+  const { config, workerId, retryMs, logger } = worker
+  const token = { setting: 'DELIVERY_TOKEN', token: config.DELIVERY_TOKEN, scope: 'deliveries:work' }
+  const leads = createClient(LeadService, createAuthorizedTransport(core.transport, config.DELIVERY_TOKEN))
   const backoff = createBackoff({ minMs: retryMs, maxMs: retryMaxMs })
   const ending = new AbortController()
-  let outbox: Outbox | undefined
+  let outbox: ReturnType<typeof createOutbox> | undefined
   let isOpen = false
 
   async function connect(): Promise<void> {
     const call = new AbortController()
-    const accepting = setTimeout(() => call.abort(), acceptWithinMs)
+    const accepting = setTimeout(() => call.abort(), config.CORE_DEADLINE_MS)
     let openedAt = Number.POSITIVE_INFINITY
     outbox = createOutbox(workerId)
     if (ending.signal.aborted) outbox.end()
     let reason = 'the core ended the call'
     try {
-      for await (const message of calls.workDeliveries(outbox.messages(), { signal: call.signal })) {
+      for await (const message of leads.workDeliveries(outbox.messages(), { signal: call.signal })) {
         if (!isOpen) {
           clearTimeout(accepting)
           openedAt = performance.now()
@@ -87,7 +84,7 @@ export function createCoreStream(options: {
       }
     } catch (error) {
       const { code, rawMessage } = ConnectError.from(error)
-      reason = tokenFault?.(code) ?? rawMessage
+      reason = tokenFault(token, code) ?? rawMessage
     }
     clearTimeout(accepting)
     outbox.end()
@@ -105,17 +102,18 @@ export function createCoreStream(options: {
   const running = run()
 
   return {
+    /** Whether the core has accepted the call. */
     isOpen: () => isOpen && !ending.signal.aborted,
-    send: (part) => outbox?.add(part),
-    async end() {
+    /** Sends a part, together with others. Parts that were not sent are lost when the stream ends. */
+    send: (part: Part) => outbox?.add(part),
+    /** Sends all parts and ends the call. Does not connect again. */
+    async end(): Promise<void> {
       ending.abort()
       outbox?.end()
       await running
     },
   }
 }
-
-type Outbox = ReturnType<typeof createOutbox>
 
 /** The parts that were not sent yet. */
 function createOutbox(workerId: string) {

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
 import closeWithGrace from 'close-with-grace'
+import type { Logger } from 'pino'
 import { connectCores } from '../core-client/connect-cores.ts'
 import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { readServiceToken } from '../core-client/service-token.ts'
@@ -10,11 +11,13 @@ import { startTracing } from '../platform/observability/tracing.ts'
 import { warnOfMisspeltNames } from '../platform/settings/config.ts'
 import { readAtStart } from '../platform/settings/process-settings.ts'
 import { failStart, listenOn } from '../platform/settings/start-faults.ts'
-import { createDelivery } from './app.ts'
 import { loadDeliveryConfig } from './config.ts'
 import { serveHealth } from './health.ts'
 import { createDeliveryMetrics } from './metrics.ts'
-import { onStopSignal, stopSignals } from './stop-signals.ts'
+import { createDelivery } from './worker.ts'
+
+/** Signals that request a graceful stop. */
+const stopSignals: ('SIGINT' | 'SIGTERM')[] = ['SIGINT', 'SIGTERM']
 
 /** Time for the last claims and reports of a stopping worker, in addition to its grace time. */
 const lastCallsMs = 4_000
@@ -44,7 +47,7 @@ async function main(): Promise<void> {
     logger.info('delivery worker stopped')
   })
 
-  onStopSignal({ stop: close, logger })
+  onStopSignal(close, logger)
 
   const { DELIVERY_HOST, DELIVERY_PORT: port } = config
   if (port > 0) {
@@ -54,6 +57,29 @@ async function main(): Promise<void> {
   }
   worker.start()
   logger.info({ version: serviceVersion() }, 'delivery worker started')
+}
+
+/**
+ * Stops the worker at the first signal. Later signals are logged and ignored. They must not abort
+ * running attempts, because an aborted attempt is sent again. `npm` and terminals may forward one
+ * signal twice. Operators can end the process immediately with SIGKILL.
+ */
+function onStopSignal(stop: () => unknown, logger: Logger): void {
+  let stopping = false
+  for (const signal of stopSignals) {
+    process.on(signal, () => {
+      if (stopping) {
+        logger.warn({ signal }, 'signal ignored; delivery worker is already stopping')
+        return
+      }
+      stopping = true
+      logger.info(
+        { signal },
+        'delivery worker stops; finishing running attempts and returning other deliveries to the queue',
+      )
+      stop()
+    })
+  }
 }
 
 main().catch((error: unknown) => failStart('delivery', error))

@@ -23,33 +23,18 @@ export interface OpenDelivery {
 /** Identifies a claim of a delivery. */
 export const keyOf = ({ deliveryId, claimId }: { deliveryId: string; claimId: string }) => `${deliveryId} ${claimId}`
 
+export type OpenDeliveries = ReturnType<typeof createOpenDeliveries>
+
 /**
  * Limits the concurrent attempts of a worker. At most `concurrency` attempts run at once, and at
  * most `perDestination` per destination. A destination also gets at most a third of the free places,
  * so that a few hanging destinations never use all places.
  */
-export interface OpenDeliveries {
-  /** Adds a delivery. It waits until `next` returns it. */
-  add(open: OpenDelivery): void
-  /** Frees the place of a sent delivery. */
-  finish(destination: string): void
-  /** Returns a waiting delivery that may be sent now. Takes the destinations in round robin. */
-  next(): OpenDelivery | undefined
-  /** Removes and returns the waiting deliveries that match. */
-  dropWaiting(isDropped?: (open: OpenDelivery) => boolean): OpenDelivery[]
-}
-
-export function createOpenDeliveries({
-  concurrency,
-  perDestination,
-}: {
-  concurrency: number
-  perDestination: number
-}): OpenDeliveries {
+export function createOpenDeliveries(options: { concurrency: number; perDestination: number }) {
   const sending = new Map<string, number>()
   /** Waiting deliveries per destination, in round-robin order. */
   const waiting = new Map<string, OpenDelivery[]>()
-  let places = concurrency
+  let places = options.concurrency
 
   function change(destination: string, by: 1 | -1): void {
     const now = (sending.get(destination) ?? 0) + by
@@ -59,16 +44,19 @@ export function createOpenDeliveries({
   }
 
   return {
-    add(open) {
+    /** Adds a delivery. It waits until `next` returns it. */
+    add(open: OpenDelivery): void {
       const { destination } = open.delivery
       const queued = waiting.get(destination)
       if (queued) queued.push(open)
       else waiting.set(destination, [open])
     },
-    finish: (destination) => change(destination, -1),
-    next() {
+    /** Frees the place of a sent delivery. */
+    finish: (destination: string) => change(destination, -1),
+    /** Returns a waiting delivery that may be sent now. Takes the destinations in round robin. */
+    next(): OpenDelivery | undefined {
       if (places < 1) return undefined
-      const most = Math.min(perDestination, Math.max(1, Math.floor(places / 3)))
+      const most = Math.min(options.perDestination, Math.max(1, Math.floor(places / 3)))
       for (const [destination, queued] of waiting) {
         if ((sending.get(destination) ?? 0) >= most) continue
         change(destination, 1)
@@ -79,7 +67,8 @@ export function createOpenDeliveries({
       }
       return undefined
     },
-    dropWaiting(isDropped = () => true) {
+    /** Removes and returns the waiting deliveries that match. */
+    dropWaiting(isDropped: (open: OpenDelivery) => boolean = () => true): OpenDelivery[] {
       const dropped: OpenDelivery[] = []
       for (const [destination, queued] of waiting) {
         const { left = [], gone = [] } = Object.groupBy(queued, (open) => (isDropped(open) ? 'gone' : 'left'))

@@ -18,24 +18,17 @@ export type Outcome =
 /** A request that the core has prepared and signed. */
 export type ReadyRequest = Pick<ClaimedDelivery, 'url' | 'headers' | 'body' | 'deadlineMs'>
 
-export interface Sender {
-  /**
-   * Makes one attempt. Never rejects. If the signal aborts before the request was sent, the outcome
-   * is `released` (not sent). If part of the request was sent, the outcome is a failure.
-   */
-  send(request: ReadyRequest, signal: AbortSignal): Promise<Outcome>
-  /** Number of idle connections. */
-  idleConnections(): number
-  close(): Promise<void>
-}
+export type Sender = ReturnType<typeof createSender>
 
 export interface SenderOptions {
   resolver: Resolver
-  responseMaxBytes: number
+  /** Maximum number of bytes that are read from the response of a destination. */
+  responseMaxBytes?: number
   /** Maximum number of idle connections. */
-  maxIdle: number
+  maxIdle?: number
   now?: () => number
   dial?: Dial | undefined
+  /** Certificate authorities (PEM) that are trusted instead of Node's. For tests. */
   ca?: string | undefined
 }
 
@@ -45,8 +38,8 @@ export interface SenderOptions {
  * Redirects are not followed, and proxies are not used. One deadline covers the whole attempt. An
  * attempt fails if the destination sends more than `responseMaxBytes`, of whatever kind.
  */
-export function createSender(options: SenderOptions): Sender {
-  const { resolver, responseMaxBytes, maxIdle, now = Date.now, dial, ca } = options
+export function createSender(options: SenderOptions) {
+  const { resolver, responseMaxBytes = 65_536, maxIdle = 256, now = Date.now, dial, ca } = options
   const connections = createConnections({ maxIdle })
 
   async function attempt(request: ReadyRequest, signal: AbortSignal, onPhase: (phase: AttemptPhase) => void) {
@@ -94,7 +87,11 @@ export function createSender(options: SenderOptions): Sender {
   }
 
   return {
-    async send(request, signal) {
+    /**
+     * Makes one attempt. Never rejects. If the signal aborts before the request was sent, the outcome
+     * is `released` (not sent). If part of the request was sent, the outcome is a failure.
+     */
+    async send(request: ReadyRequest, signal: AbortSignal): Promise<Outcome> {
       const end = new AbortController()
       let timedOut = false
       const timer = setTimeout(() => {

@@ -1,14 +1,17 @@
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Code } from '@connectrpc/connect'
 import type { Logger } from 'pino'
 import type { ClaimedDelivery, ClaimState, WorkDeliveriesResponse } from '#proto/lead/v1/delivery_pb.js'
+import type { CoreNode, CorePool } from '../core-client/core-pool.ts'
+import { createResolver } from '../platform/addresses/resolve.ts'
 import { readAtScrape } from '../platform/observability/metrics.ts'
-import { type CoreStream, createCoreStream, type StreamCalls } from './core-stream.ts'
-import { createLeaseRenewals } from './lease-renewals.ts'
+import type { DeliveryConfig } from './config.ts'
+import { type CoreStream, createCoreStream } from './core-stream.ts'
 import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
 import { observeAttempt } from './observed-attempt.ts'
 import { createOpenDeliveries, keyOf, type OpenDelivery } from './open-deliveries.ts'
-import type { Outcome, Sender } from './sender.ts'
+import { createSender, type Outcome, type Sender } from './sender.ts'
 
 /** Time for the last results of a stopping worker. */
 const lastResultsMs = 2_000
@@ -18,47 +21,29 @@ const lastResultsMs = 2_000
  */
 const beatMs = 250
 
-export interface DeliveryWorker {
-  start(): void
-  /** Returns true if a core has accepted the worker's stream. */
-  isReady(): boolean
-  /**
-   * Takes no more deliveries. Deliveries whose attempt has not started go back to the queue. Waits
-   * for running attempts during the grace time, then aborts them. If an aborted attempt has sent
-   * part of its request, it is reported as a failure.
-   */
-  stop(): Promise<void>
-}
-
-export interface WorkerOptions {
-  /** Calls the follower for each core that is added or removed, with the URL of the core. */
-  followCores: (follower: { added(url: string, calls: StreamCalls): void; removed(url: string): void }) => void
-  sender: Sender
-  /** Identifies the worker in claims. */
-  workerId: string
-  /** Maximum number of concurrent attempts. */
-  concurrency: number
-  /** Maximum number of concurrent attempts per destination. */
-  perDestination: number
-  graceMs: number
-  /** Time in which a core must accept a stream. */
-  acceptWithinMs: number
-  /** Returns why the cores refuse the token; undefined for codes of other failures. */
-  tokenFault?: (code: Code) => string | undefined
-  logger: Logger
-  metrics?: DeliveryMetrics
-  now?: () => number
-  /** First pause after a failed call in milliseconds. Tests replace it. */
-  retryMs?: number
-}
+/** Number of renewals in one lease time: more than one, so that a failed one is repeated before the lease ends. */
+const renewalsPerLease = 4
 
 /**
  * Sends the deliveries that cores send over their streams, and returns the results. Leases of slow
- * attempts are renewed. When a stream ends, another one carries the results and renewals.
+ * attempts are renewed. When a stream ends, another one carries the results and renewals. A worker has
+ * no database, and its service token is its only secret.
  */
-export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
-  const { followCores, sender, workerId, concurrency, perDestination, graceMs, acceptWithinMs } = options
-  const { logger, metrics = createDeliveryMetrics(), now = Date.now, retryMs = 200 } = options
+export function createDelivery(given: {
+  config: DeliveryConfig
+  cores: CorePool
+  logger: Logger
+  metrics?: DeliveryMetrics
+  sender?: Sender
+  /** First pause after a failed call in milliseconds. Tests replace it. */
+  retryMs?: number
+}) {
+  const { config, cores, metrics = createDeliveryMetrics(), retryMs = 200 } = given
+  const { sender = createSender({ resolver: createResolver({ isAllowed: config.isAddressAllowed }) }) } = given
+  const workerId = `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`
+  // The worker id is also in claims, so that logs of worker and core can be correlated.
+  const logger = given.logger.child({ workerId })
+  const { DELIVERY_CONCURRENCY: concurrency, DELIVERY_PER_DESTINATION: perDestination } = config
   const streams = new Map<string, CoreStream>()
   /** Streams on which no further delivery will follow. */
   const drained = new Set<CoreStream>()
@@ -70,9 +55,9 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   const settled = Promise.withResolvers<void>()
   let isStopping = false
   let beat: NodeJS.Timeout | undefined
+  let turn = 0
 
   const openStreams = () => [...streams.values()].filter((stream) => stream.isOpen())
-  const renewals = createLeaseRenewals({ held, openStreams, metrics, logger, now })
 
   readAtScrape([metrics.running, metrics.unreported, metrics.idleConnections, metrics.streams], () => [
     running.size,
@@ -81,27 +66,19 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     openStreams().length,
   ])
 
-  function addCore(url: string, calls: StreamCalls): void {
-    const stream: CoreStream = createCoreStream({
-      calls,
-      workerId,
-      acceptWithinMs,
-      retryMs,
-      tokenFault: options.tokenFault,
-      logger,
-      events: {
-        onOpen() {
-          if (openStreams().length === 1) logger.info('a core accepted the stream; delivery worker is ready')
-          onStreamsChanged()
-        },
-        onMessage: (message) => handle(message, stream),
-        onEnd: () => onEnd(stream),
+  function addCore(core: CoreNode): void {
+    const stream: CoreStream = createCoreStream({ config, workerId, logger, retryMs }, core, {
+      onOpen() {
+        if (openStreams().length === 1) logger.info('a core accepted the stream; delivery worker is ready')
+        onStreamsChanged()
       },
+      onMessage: (message) => handle(message, stream),
+      onEnd: () => onEnd(stream),
     })
-    streams.set(url, stream)
+    streams.set(core.url, stream)
   }
 
-  function removeCore(url: string): void {
+  function removeCore({ url }: CoreNode): void {
     const stream = streams.get(url)
     streams.delete(url)
     if (stream) void stream.end().then(() => onEnd(stream))
@@ -131,14 +108,14 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
       releaseWaiting((each) => each.stream === stream && recalled.includes(each.delivery.destination))
     startNext()
     onRecorded(recorded)
-    renewals.onAnswer(renewed)
+    onRenewed(renewed)
     if (isDrained) drained.add(stream)
     checkSettled()
   }
 
   function add(delivery: ClaimedDelivery, stream: CoreStream): void {
-    const leaseEndsAt = now() + delivery.leaseMs
-    const each: OpenDelivery = { delivery, leaseEndsAt, renewedAt: now(), stream }
+    const leaseEndsAt = Date.now() + delivery.leaseMs
+    const each: OpenDelivery = { delivery, leaseEndsAt, renewedAt: Date.now(), stream }
     held.set(keyOf(delivery), each)
     if (isStopping) finish(each, { case: 'released', value: {} }, 0)
     else open.add(each)
@@ -165,7 +142,7 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
   async function send(each: OpenDelivery): Promise<void> {
     const { delivery, leaseEndsAt } = each
     // If the lease expired while the delivery waited, another worker may have claimed the delivery.
-    const isExpired = now() >= leaseEndsAt
+    const isExpired = Date.now() >= leaseEndsAt
     const startedAt = performance.now()
     const outcome: Outcome = isExpired
       ? { case: 'released', value: {} }
@@ -194,23 +171,69 @@ export function createDeliveryWorker(options: WorkerOptions): DeliveryWorker {
     logger.warn({ lost: late }, 'results were reported after their leases were lost; a core ignored them')
   }
 
+  /**
+   * Sends the due renewals over one stream, and an empty message over the others. The streams take
+   * turns, so that a core that hangs does not stop all renewals.
+   */
+  function sendRenewals(): void {
+    const all = openStreams()
+    const due = [...held.values()].filter(
+      ({ leaseEndsAt, renewedAt, delivery: { leaseMs } }) =>
+        leaseEndsAt > 0 && Date.now() - renewedAt >= leaseMs / renewalsPerLease,
+    )
+    for (const each of all.length > 0 ? due : []) {
+      each.renewedAt = Date.now()
+      each.renewingSince ??= Date.now()
+    }
+    const renewals = due.map(({ delivery: { deliveryId, claimId } }) => ({ deliveryId, claimId }))
+    turn += 1
+    for (const [index, stream] of all.entries()) stream.send(index === turn % all.length ? { renewals } : {})
+  }
+
+  /** Extends the leases that a core has renewed, and marks the lost ones. */
+  function onRenewed(renewed: ClaimState[]): void {
+    let lost = 0
+    for (const state of renewed) {
+      const each = held.get(keyOf(state))
+      metrics.renewals.inc({ result: state.held ? 'held' : 'lost' })
+      if (!each) continue
+      const { renewingSince = 0, delivery } = each
+      each.renewingSince = undefined
+      if (state.held) each.leaseEndsAt = Math.max(each.leaseEndsAt, renewingSince + delivery.leaseMs)
+      else if (!each.result) {
+        each.leaseEndsAt = 0
+        lost += 1
+      }
+    }
+    if (lost > 0) logger.warn({ lost }, 'leases lost; other workers may send these deliveries again')
+  }
+
   function checkSettled(): void {
     if (isStopping && held.size === 0 && openStreams().every((stream) => drained.has(stream))) settled.resolve()
   }
 
   return {
-    start() {
-      followCores({ added: addCore, removed: removeCore })
-      beat = setInterval(renewals.sendDue, beatMs)
+    start(): void {
+      cores.follow({ added: addCore, removed: removeCore })
+      beat = setInterval(sendRenewals, beatMs)
     },
+    /** Returns true if a core has accepted the worker's stream. */
     isReady: () => openStreams().length > 0,
-    async stop() {
+    /**
+     * Takes no more deliveries. Deliveries whose attempt has not started go back to the queue. Waits
+     * for running attempts during the grace time, then aborts them. If an aborted attempt has sent
+     * part of its request, it is reported as a failure.
+     */
+    async stop(): Promise<void> {
       if (isStopping) return
       isStopping = true
       onStreamsChanged()
       releaseWaiting()
       const grace = new AbortController()
-      await Promise.race([allOf(running), delay(graceMs, undefined, { signal: grace.signal }).catch(() => {})])
+      await Promise.race([
+        allOf(running),
+        delay(config.DELIVERY_GRACE_MS, undefined, { signal: grace.signal }).catch(() => {}),
+      ])
       grace.abort()
       interrupted.abort()
       await allOf(running)

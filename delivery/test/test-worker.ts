@@ -1,11 +1,12 @@
-import { Code, ConnectError, createClient, createRouterTransport } from '@connectrpc/connect'
+import { Code, ConnectError, createRouterTransport, type Transport } from '@connectrpc/connect'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
 import type { AttemptResult, HeldClaim, WorkDeliveriesRequest, WorkerRoom } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
-import type { StreamCalls } from '../core-stream.ts'
+import { type CoreNode, createCorePool } from '../../core-client/core-pool.ts'
+import { readDeliveryConfig } from '../config.ts'
 import type { Outcome, Sender } from '../sender.ts'
-import { createDeliveryWorker, type DeliveryWorker, type WorkerOptions } from '../worker.ts'
+import { createDelivery } from '../worker.ts'
 
 const logger = pino({ level: 'silent' })
 const accepted: Outcome = { case: 'response', value: { status: 200 } }
@@ -135,7 +136,7 @@ export function createTestCore() {
   const transport = createRouterTransport(({ service }) => {
     service(LeadService, { workDeliveries: (messages, { signal }) => serve(messages, signal) })
   })
-  return { core, client: createClient(LeadService, transport) }
+  return { core, transport }
 }
 
 /**
@@ -175,24 +176,37 @@ export function createTestSender() {
   }
 }
 
+export const nodeOf = (transport: Transport, index = 0): CoreNode => ({
+  url: `http://core-${index}`,
+  transport,
+  request: () => Promise.reject(new Error('not used')),
+})
+
 /** Starts a worker with streams to these cores. It stops at the end of the test. */
-export function startWorker({
-  cores = [],
-  ...options
-}: Partial<WorkerOptions> & { cores?: StreamCalls[]; sender: Sender }): DeliveryWorker {
-  const worker = createDeliveryWorker({
-    workerId: 'test',
-    followCores({ added }) {
-      for (const [index, calls] of cores.entries()) added(`http://core-${index}`, calls)
-    },
-    concurrency: 20,
-    perDestination: 5,
-    graceMs: 10_000,
-    acceptWithinMs: 10_000,
-    retryMs: 1,
-    logger,
-    ...options,
+export function startWorker(options: {
+  cores: Transport[]
+  pool?: ReturnType<typeof createCorePool>
+  sender: Sender
+  token?: string
+  concurrency?: number
+  perDestination?: number
+  graceMs?: number
+}) {
+  const {
+    cores,
+    pool = createCorePool({ cores: cores.map(nodeOf) }),
+    sender,
+    token = 'service-token-of-tests',
+  } = options
+  const { concurrency = 20, perDestination = 5, graceMs = 10_000 } = options
+  const config = readDeliveryConfig({
+    DELIVERY_TOKEN: token,
+    CORE_DEADLINE_MS: '10000',
+    DELIVERY_CONCURRENCY: String(concurrency),
+    DELIVERY_PER_DESTINATION: String(perDestination),
+    DELIVERY_GRACE_MS: String(graceMs),
   })
+  const worker = createDelivery({ config, cores: pool, logger, sender, retryMs: 1 })
   onTestFinished(() => worker.stop())
   worker.start()
   return worker

@@ -94,7 +94,7 @@ const isStore = (path: string) => /^core\/[\w-]+\/[\w-]+-store\.ts$/.test(path)
  */
 const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
   { layer: /^\w+\/main\.ts$/, onlyFrom: /^serve\/run\.ts$/ },
-  { layer: /^delivery\/app\.ts$/, onlyFrom: /^(delivery\/main|serve\/parts)\.ts$/ },
+  { layer: /^delivery\/worker\.ts$/, onlyFrom: /^(delivery\/main|serve\/parts)\.ts$/ },
   { layer: /^gateway\/(app|server)\.ts$/, onlyFrom: /^(gateway\/main|serve\/parts)\.ts$/ },
 ]
 

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type DeliveryAttempt, DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { operatorScopes, testDeliveries } from '../../core/test/deliveries.ts'
+import { transportTo } from '../../core/test/transports.ts'
 import { senderWith } from '../../delivery/test/test-sender.ts'
 import { startWorker } from '../../delivery/test/test-worker.ts'
 import { isLong } from '../support/is-long.ts'
@@ -243,7 +244,8 @@ it('each answer of a destination has its response class and its number of reques
   const { subscriptionId } = await operator.createSubscription({ destinationUrl, mappedFields: ['name'] })
   // Without idle connections, bytes that follow a complete answer cannot meet another request.
   const sender = senderWith({ maxIdle: 0 })
-  startWorker({ cores: [await test.client(core, ['deliveries:work'])], sender })
+  const token = await core.access.issue({ subject: 'worker', scopes: ['deliveries:work'] })
+  startWorker({ cores: [transportTo(core)], token, sender })
   const ids = await Promise.all(
     answers.map(async (_, index) => {
       const { leadId } = await operator.captureLead({ source: 'test', fields: { name: `answer ${index}` } })

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { inject } from 'vitest'
 import { connectCores } from '../../core-client/connect-cores.ts'
-import { createDelivery } from '../../delivery/app.ts'
 import { readDeliveryConfig } from '../../delivery/config.ts'
+import { createDelivery } from '../../delivery/worker.ts'
 import { atFileEnd } from './clean-up.ts'
 
 /**
