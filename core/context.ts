@@ -21,7 +21,9 @@ import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.
 import { createSecretBox } from './keys/secret-box.ts'
 import { createContactsOf } from './leads/conversation-contacts.ts'
 import { createLeadService, createSuppressionService } from './leads/service.ts'
-import { createLogService } from './log/service.ts'
+import { logOf } from './log/event-log.ts'
+import { logHeadsOf } from './log/log-heads.ts'
+import { logJobs } from './log/transient-sweep.ts'
 import { createMailer } from './mail/mailer.ts'
 import { createCoreMetrics, observeJobs, observeLags } from './metrics.ts'
 import { createOperatorService } from './operators/service.ts'
@@ -29,10 +31,11 @@ import { createPrivacyService } from './privacy/service.ts'
 import { createSearch } from './search/search.ts'
 import { createSearchService } from './search/service.ts'
 import { createSourceTexts } from './search/source-texts.ts'
-import { createStreamService } from './streams/service.ts'
+import { replayWindowOf } from './streams/replay-window.ts'
+import { streamJobs, streamSubscriptionsOf } from './streams/stream-subscriptions.ts'
 import { createVisitorService } from './visitors/service.ts'
-import { createWakeupService } from './wakeups/service.ts'
 import type { Nudge } from './wakeups/wakeup-store.ts'
+import { wakeupJobs, wakeupsOf } from './wakeups/wakeups.ts'
 import { createAccess } from './workspaces/access.ts'
 import { createWorkspaceService } from './workspaces/service.ts'
 
@@ -87,7 +90,7 @@ export function createCoreContext({
   onRestored = endProcess,
 }: CoreDependencies) {
   const bus = createBus()
-  const stores = createStores(database, nudge, () => bus.emit('due', 'feed of leads', feedOfLeadsMs))
+  const stores = createStores(database, () => bus.emit('due', 'feed of leads', feedOfLeadsMs))
   const keyring = createKeyring(secretKeys)
   const core = new Core({
     config,
@@ -108,10 +111,14 @@ export function createCoreContext({
     now,
     random,
   })
-  const wakeups = createWakeupService(core, stores)
-  const events = createLogService(core, stores)
-  const streams = createStreamService(core)
-  const log = { ...wakeups, ...events, ...streams }
+  const wakeups = wakeupsOf(core)
+  const log = {
+    wakeups,
+    log: logOf(core),
+    logHeads: logHeadsOf(core),
+    replayWindow: replayWindowOf(core),
+    streamSubscriptions: streamSubscriptionsOf(core),
+  }
   const workspaces = createWorkspaceService(core, stores, log, workspaceSessionSecrets)
   const availability = createAvailabilityService(core, stores, log, workspaces)
   const mailer = createMailer({ url: config.SMTP_URL, from: config.SMTP_FROM, logger })
@@ -121,7 +128,7 @@ export function createCoreContext({
   const deliverySources = createDeliverySources({
     store: stores.deliverySources,
     queue: stores.deliveryQueue,
-    wakeups: wakeups.wakeups,
+    wakeups,
     bus: bus,
   })
   const conversations = createConversationService(
@@ -173,19 +180,11 @@ export function createCoreContext({
     run: databaseCheck.check,
     logger,
   })
-  const modules = [
-    wakeups,
-    events,
-    streams,
-    availability,
-    operators,
-    visitors,
-    search,
-    conversations,
-    commands,
-    suppressed,
+  const modules = [availability, operators, visitors, search, conversations, commands, suppressed]
+  const jobs = [
+    ...[wakeupJobs, logJobs, streamJobs].flatMap((jobs) => jobs(core)),
+    ...[...modules, deliveries, feed, privacy].flatMap((module) => module.jobs),
   ]
-  const jobs = [...modules, deliveries, feed, privacy].flatMap((module) => module.jobs)
   jobs.push(historyCheck, databaseCheckJob)
   observeJobs(metrics, jobs)
   observeLags(metrics, { ...feed.lags, search: search.searchIndex.lagMs })

@@ -38,8 +38,6 @@ import { createVisitorDataStore } from '../privacy/visitor-data-store.ts'
 import { createVisitorTraceStore } from '../privacy/visitor-trace-store.ts'
 import { createSearchEntryStore } from '../search/search-entry-store.ts'
 import { createSessionStore } from '../sessions/session-store.ts'
-import { createEpochStore } from '../streams/epoch-store.ts'
-import { createWakeupStore, type Nudge } from '../wakeups/wakeup-store.ts'
 import { createPolicyChangeStore } from '../workspaces/policy-change-store.ts'
 import { createTokenStore } from '../workspaces/token-store.ts'
 import { createWorkspaceStore } from '../workspaces/workspace-store.ts'
@@ -58,7 +56,7 @@ function after<S extends object>(done: () => void, store: S, ...writes: (keyof S
 export type Stores = ReturnType<typeof createStores>
 
 /** @param onMarked called after writes that mark what lacks an entry in the feed of leads */
-export function createStores({ collections, screenshots, history }: Database, nudge?: Nudge, onMarked = () => {}) {
+export function createStores({ collections, screenshots, history }: Database, onMarked = () => {}) {
   const consents = createConsentStore(collections)
   const files = createScreenshotStore(screenshots)
   const retention = createRetentionStore(collections)
@@ -90,7 +88,6 @@ export function createStores({ collections, screenshots, history }: Database, nu
     eventFollowers: createEventFollowerStore(collections),
     messageStates: createMessageStateStore(collections),
     bans: createBanStore(collections),
-    epochs: createEpochStore(collections),
     networkBans: createNetworkBanStore(collections),
     suppressions: createSuppressionStore(collections),
     nonces: createNonceStore(collections),
@@ -108,7 +105,6 @@ export function createStores({ collections, screenshots, history }: Database, nu
     typing: createTypingStore(collections),
     visitorData: createVisitorDataStore(collections),
     visitorTraces: createVisitorTraceStore(collections),
-    wakeups: createWakeupStore({ ...collections, nudge }),
     workspaces: createWorkspaceStore(collections),
   }
 }

@@ -5,7 +5,7 @@ import { ServiceError, unavailable } from '../errors.ts'
 import { isEntry, type LogEnd, type LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { type EventDraft, eventAfter, reopened } from './event-draft.ts'
-import { createEventStore, type EventStore } from './event-store.ts'
+import { type EventStore, eventsOf } from './event-store.ts'
 import { type LogHeads, logHeadsOf } from './log-heads.ts'
 import { measuredInsert } from './measured-insert.ts'
 
@@ -13,29 +13,6 @@ export interface Appended {
   event: LogEvent
   /** True if the log already had an event with this operation key. `event` is then that event. */
   replayed: boolean
-}
-
-export interface EventLog {
-  /**
-   * Appends an event. When the call resolves, the event survives the loss of any process. A message
-   * to a closed conversation reopens the conversation: `conversation.reopened` is appended just
-   * before the message. Closing a closed conversation appends nothing and returns `replayed`.
-   *
-   * Errors: `IdempotencyConflict` when the operation key was used with different input.
-   * `ServiceUnavailable` when the store failed or the queue is full. It is then unknown whether the
-   * log has the event, and the caller can safely retry.
-   */
-  append(draft: EventDraft): Promise<Appended>
-  /**
-   * Appends an event like `append`, but only if `end` is the end of the log. Otherwise returns
-   * undefined. So a caller that decides on state whose changes are events decides on the latest
-   * state: it reads the end, then the state, and appends.
-   */
-  appendAfter(end: number, draft: EventDraft): Promise<Appended | undefined>
-  /** Returns the presumed end of a log. The log may have later events. */
-  endOf(conversationId: string): Promise<number>
-  /** Resolves when no write is in progress. */
-  drain(): Promise<void>
 }
 
 interface Pending {
@@ -70,10 +47,9 @@ export interface EventLogDependencies {
 const maxTries = 200
 
 export const logOf = perCore((core) => {
-  const { db, bus, metrics, now } = core
-  const store = createEventStore(db)
+  const { bus, metrics, now } = core
   return createEventLog({
-    store,
+    store: eventsOf(core),
     heads: logHeadsOf(core),
     metrics,
     now,
@@ -102,7 +78,7 @@ export function createEventLog({
   maxBatch = 512,
   maxInFlight = 2,
   maxWaiting = 20_000,
-}: EventLogDependencies): EventLog {
+}: EventLogDependencies) {
   const insert = measuredInsert(store, metrics)
   let waiting: Pending[] = []
   /** Conversations with an event in flight. */
@@ -277,12 +253,29 @@ export function createEventLog({
   }
 
   return {
-    // Without `onlyAfter`, the result is never undefined.
-    append: (draft) => enqueue(draft) as Promise<Appended>,
-    appendAfter: (end, draft) => enqueue(draft, end),
-    endOf: async (conversationId) => (await heads.get([conversationId]))[0]!.sequence,
-    drain: () => idle.promise,
+    /**
+     * Appends an event. When the call resolves, the event survives the loss of any process. A message
+     * to a closed conversation reopens the conversation: `conversation.reopened` is appended just
+     * before the message. Closing a closed conversation appends nothing and returns `replayed`.
+     *
+     * Errors: `IdempotencyConflict` when the operation key was used with different input.
+     * `ServiceUnavailable` when the store failed or the queue is full. It is then unknown whether the
+     * log has the event, and the caller can safely retry.
+     */
+    append: (draft: EventDraft): Promise<Appended> => enqueue(draft) as Promise<Appended>,
+    /**
+     * Appends an event like `append`, but only if `end` is the end of the log. Otherwise returns
+     * undefined. So a caller that decides on state whose changes are events decides on the latest
+     * state: it reads the end, then the state, and appends.
+     */
+    appendAfter: (end: number, draft: EventDraft): Promise<Appended | undefined> => enqueue(draft, end),
+    /** Returns the presumed end of a log. The log may have later events. */
+    endOf: async (conversationId: string): Promise<number> => (await heads.get([conversationId]))[0]!.sequence,
+    /** Resolves when no write is in progress. */
+    drain: (): Promise<void> => idle.promise,
   }
 }
+
+export type EventLog = ReturnType<typeof createEventLog>
 
 const operationOf = ({ conversationId, operationKey }: EventDraft) => `${conversationId} ${operationKey}`

@@ -1,5 +1,6 @@
 import { type BulkWriteResult, type Collection, MongoBulkWriteError, type MongoServerError, ObjectId } from 'mongodb'
 import { byKey } from '../../platform/concurrency/batcher.ts'
+import { perCore } from '../core.ts'
 import {
   type EventType,
   isCompletion,
@@ -9,7 +10,7 @@ import {
   type OperationKey,
 } from '../log-event.ts'
 import { duplicateIndex, isDuplicateKey } from '../mongodb/faults.ts'
-import { createHistoryPages, type HistoryPage, type HistoryPageQuery, toEvent } from './history-page-store.ts'
+import { createHistoryPages, toEvent } from './history-page-store.ts'
 
 export type EventDocument = LogEvent
 
@@ -21,64 +22,7 @@ export interface Range {
   after: number
 }
 
-export interface EventStore {
-  /**
-   * Writes a batch with at most one event of each conversation. With two events of a conversation,
-   * the store could keep the second and refuse the first. Another process could then write an event
-   * with the first one's sequence after readers have passed that sequence. If the call throws, it
-   * is unknown which events were written.
-   */
-  insert(events: LogEvent[]): Promise<InsertOutcome[]>
-  /** Returns the events of these operations, in any order. */
-  findOperations(operations: { conversationId: string; operationKey: OperationKey }[]): Promise<LogEvent[]>
-  /**
-   * Returns the last sequence of each conversation that has events, and whether the conversation is
-   * closed. By default the query reads the latest data, which a failover may roll back. That is
-   * enough for writers, because the unique index rejects a wrong sequence. With `committed` the
-   * query reads only data that no failover rolls back. Calls for readers must set `committed`.
-   */
-  ends(conversationIds: string[], options?: { committed?: boolean }): Promise<Map<string, LogEnd>>
-  /**
-   * Returns the events after a sequence, in order. Transient events are included only on request.
-   */
-  readAfter(range: Range, limit: number, options?: { transient?: boolean }): Promise<LogEvent[]>
-  /**
-   * Returns the events after a sequence in each of many conversations, in order within each
-   * conversation. `limit` is the maximum for all conversations together.
-   */
-  readManyAfter(ranges: Range[], limit: number, options?: { transient?: boolean }): Promise<LogEvent[]>
-  /** Returns the events with these sequences, in any order. */
-  at(places: { conversationId: string; sequence: number }[]): Promise<LogEvent[]>
-  /** Counts the events after a sequence, without transient ones. Stops counting at `limit`. */
-  countAfter(range: Range, limit: number): Promise<number>
-  historyPage(query: HistoryPageQuery): Promise<HistoryPage>
-  /** Returns the events of these types in a range, in order. */
-  ofTypes(types: EventType[], range: Range & { before?: number }, limit: number): Promise<LogEvent[]>
-  /** Returns the newest events of these types up to a sequence, the newest first. */
-  newestOf(types: EventType[], range: { conversationId: string; through: number }, limit: number): Promise<LogEvent[]>
-  firstMessage(conversationId: string): Promise<LogEvent | undefined>
-  /** Returns the oldest stored event of each conversation. */
-  starts(conversationIds: string[]): Promise<Map<string, LogStart>>
-  /**
-   * Returns the sequence of the oldest event at or after the time `since`; 0 when there is none.
-   * Ignores transient events. With `newest`, searches only the last `newest` events.
-   */
-  oldestSequence(conversationId: string, bounds: { since: Date; newest?: number | undefined }): Promise<number>
-  /**
-   * Reads at most `limit` events that are due for removal, oldest first. Returns their
-   * conversations, and in `seen` the number of events read.
-   */
-  dueTransient(before: Date, limit: number): Promise<{ conversationIds: string[]; seen: number }>
-  /**
-   * Removes the due transient events before `end`, the last sequence of the log. Clears
-   * `removableAt` of the event at `end`, so that `dueTransient` does not return that event again.
-   */
-  removeTransient(conversationId: string, end: number, before: Date): Promise<number>
-  /** Returns the messages, closings and ratings that all processes wrote since a time, in any order. */
-  activitySince(time: Date): AsyncIterable<LogEvent>
-}
-
-export function createEventStore({ events }: { events: Collection<EventDocument> }): EventStore {
+export function createEventStore({ events }: { events: Collection<EventDocument> }) {
   const isMessage = { message: { $exists: true } }
   const lasting = { transient: { $exists: false } }
 
@@ -98,7 +42,16 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     return events.aggregate<{ _id: string } & Pick<EventDocument, F>>(stages, options).toArray()
   }
 
-  async function ends(conversationIds: string[], { committed: onlyCommitted = false } = {}) {
+  /**
+   * Returns the last sequence of each conversation that has events, and whether the conversation is
+   * closed. By default the query reads the latest data, which a failover may roll back. That is
+   * enough for writers, because the unique index rejects a wrong sequence. With `committed` the
+   * query reads only data that no failover rolls back. Calls for readers must set `committed`.
+   */
+  async function ends(
+    conversationIds: string[],
+    { committed: onlyCommitted = false }: { committed?: boolean } = {},
+  ): Promise<Map<string, LogEnd>> {
     if (conversationIds.length === 0) return new Map()
     const options = onlyCommitted ? committed : {}
     const rows = await edges(conversationIds, { order: -1, fields: ['sequence', 'closed', 'waitingSince'], options })
@@ -111,7 +64,13 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
   }
 
   return {
-    async insert(batch) {
+    /**
+     * Writes a batch with at most one event of each conversation. With two events of a conversation,
+     * the store could keep the second and refuse the first. Another process could then write an event
+     * with the first one's sequence after readers have passed that sequence. If the call throws, it
+     * is unknown which events were written.
+     */
+    async insert(batch: LogEvent[]): Promise<InsertOutcome[]> {
       const outcomes: InsertOutcome[] = batch.map(() => 'inserted')
       try {
         const documents = batch.map((event) => ({ ...event, message: isCompletion(event) ? undefined : event.message }))
@@ -124,18 +83,33 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return outcomes
     },
 
-    async findOperations(operations) {
+    /** Returns the events of these operations, in any order. */
+    async findOperations(operations: { conversationId: string; operationKey: OperationKey }[]): Promise<LogEvent[]> {
       return (await events.find({ $or: operations }, committed).toArray()).map(toEvent)
     },
 
     ends,
-
-    async readAfter({ conversationId, after }, limit, { transient = false } = {}) {
+    /**
+     * Returns the events after a sequence, in order. Transient events are included only on request.
+     */
+    async readAfter(
+      { conversationId, after }: Range,
+      limit: number,
+      { transient = false }: { transient?: boolean } = {},
+    ): Promise<LogEvent[]> {
       const found = events.find({ conversationId, sequence: { $gt: after }, ...(transient ? {} : lasting) }, committed)
       return withTexts(events, (await found.sort({ sequence: 1 }).limit(limit).toArray()).map(toEvent))
     },
 
-    async readManyAfter(ranges, limit, { transient = false } = {}) {
+    /**
+     * Returns the events after a sequence in each of many conversations, in order within each
+     * conversation. `limit` is the maximum for all conversations together.
+     */
+    async readManyAfter(
+      ranges: Range[],
+      limit: number,
+      { transient = false }: { transient?: boolean } = {},
+    ): Promise<LogEvent[]> {
       // The database makes a query plan for each alternative of `$or`. A plan costs as much as the
       // read. So ranges with the same start share one alternative.
       const places = Map.groupBy(ranges, ({ after }) => after)
@@ -150,28 +124,39 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       )
     },
 
-    async at(places) {
+    /** Returns the events with these sequences, in any order. */
+    async at(places: { conversationId: string; sequence: number }[]): Promise<LogEvent[]> {
       return places.length === 0 ? [] : (await events.find({ $or: places }, committed).toArray()).map(toEvent)
     },
 
-    countAfter({ conversationId, after }, limit) {
+    /** Counts the events after a sequence, without transient ones. Stops counting at `limit`. */
+    countAfter({ conversationId, after }: Range, limit: number): Promise<number> {
       return events.countDocuments({ conversationId, sequence: { $gt: after }, ...lasting }, { ...committed, limit })
     },
 
     historyPage: createHistoryPages(events, (ids) => ends(ids, { committed: true }), committed),
-
-    async ofTypes(types, { conversationId, after, before }, limit) {
+    /** Returns the events of these types in a range, in order. */
+    async ofTypes(
+      types: EventType[],
+      { conversationId, after, before }: Range & { before?: number },
+      limit: number,
+    ): Promise<LogEvent[]> {
       const sequence = { $gt: after, ...(before !== undefined && { $lt: before }) }
       const found = events.find({ conversationId, sequence, type: { $in: types } }, committed)
       return (await found.sort({ sequence: 1 }).limit(limit).toArray()).map(toEvent)
     },
 
-    async newestOf(types, { conversationId, through }, limit) {
+    /** Returns the newest events of these types up to a sequence, the newest first. */
+    async newestOf(
+      types: EventType[],
+      { conversationId, through }: { conversationId: string; through: number },
+      limit: number,
+    ): Promise<LogEvent[]> {
       const found = events.find({ conversationId, sequence: { $lte: through }, type: { $in: types } }, committed)
       return (await found.sort({ sequence: -1 }).limit(limit).toArray()).map(toEvent)
     },
 
-    async firstMessage(conversationId) {
+    async firstMessage(conversationId: string): Promise<LogEvent | undefined> {
       const [first] = await events
         .find({ conversationId, ...isMessage }, committed)
         .sort({ sequence: 1 })
@@ -180,12 +165,20 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return first && toEvent(first)
     },
 
-    async starts(conversationIds) {
+    /** Returns the oldest stored event of each conversation. */
+    async starts(conversationIds: string[]): Promise<Map<string, LogStart>> {
       const fields = ['sequence' as const, 'occurredAt' as const, 'transient' as const]
       return byKey(await edges(conversationIds, { order: 1, fields, options: committed }), ({ _id }) => _id)
     },
 
-    async oldestSequence(conversationId, { since, newest }) {
+    /**
+     * Returns the sequence of the oldest event at or after the time `since`; 0 when there is none.
+     * Ignores transient events. With `newest`, searches only the last `newest` events.
+     */
+    async oldestSequence(
+      conversationId: string,
+      { since, newest }: { since: Date; newest?: number | undefined },
+    ): Promise<number> {
       const options = { ...committed, projection: { _id: 0, sequence: 1 } }
       const newestOnes = events.find({ conversationId, ...lasting }, options).sort({ sequence: -1 })
       const [edge] =
@@ -201,7 +194,11 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return oldest?.sequence ?? 0
     },
 
-    async dueTransient(before, limit) {
+    /**
+     * Reads at most `limit` events that are due for removal, oldest first. Returns their
+     * conversations, and in `seen` the number of events read.
+     */
+    async dueTransient(before: Date, limit: number): Promise<{ conversationIds: string[]; seen: number }> {
       const found = await events
         .find({ removableAt: { $lte: before } }, { projection: { _id: 0, conversationId: 1 } })
         .sort({ removableAt: 1 })
@@ -210,7 +207,11 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return { conversationIds: [...new Set(found.map(({ conversationId }) => conversationId))], seen: found.length }
     },
 
-    async removeTransient(conversationId, end, before) {
+    /**
+     * Removes the due transient events before `end`, the last sequence of the log. Clears
+     * `removableAt` of the event at `end`, so that `dueTransient` does not return that event again.
+     */
+    async removeTransient(conversationId: string, end: number, before: Date): Promise<number> {
       const { deletedCount } = await events.deleteMany({
         conversationId,
         sequence: { $lt: end },
@@ -225,7 +226,8 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return deletedCount
     },
 
-    async *activitySince(time) {
+    /** Returns the messages, closings and ratings that all processes wrote since a time, in any order. */
+    async *activitySince(time: Date): AsyncIterable<LogEvent> {
       const from = ObjectId.createFromTime(Math.floor(time.getTime() / 1000))
       const activity = {
         $or: [
@@ -247,6 +249,10 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     },
   }
 }
+
+export type EventStore = ReturnType<typeof createEventStore>
+
+export const eventsOf = perCore(({ db }) => createEventStore(db))
 
 /** Adds to each event `message.completed` the message that it completes, with its present text. */
 export async function withTexts(events: Collection<EventDocument>, found: LogEvent[]): Promise<LogEvent[]> {

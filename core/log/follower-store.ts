@@ -13,34 +13,20 @@ export interface FollowerDocument {
 /** A place in the order in which events were created. Undefined for the place before all events. */
 export type FollowerPosition = string | undefined
 
-export interface FollowerStore {
-  position(name: string): Promise<FollowerPosition>
-  /** Moves a position. Returns false if another core has moved it. */
-  advance(name: string, from: FollowerPosition, to: string): Promise<boolean>
-  /**
-   * Returns the events that were created after a position and before a time, oldest first. `since`
-   * is the start if there is no position.
-   */
-  eventsAfter(
-    position: FollowerPosition,
-    range: { since?: Date | undefined; before: Date },
-    limit: number,
-  ): Promise<{ events: LogEvent[]; end: FollowerPosition }>
-}
-
 export function createFollowerStore({
   followers,
   events,
 }: {
   followers: Collection<FollowerDocument>
   events: Collection<EventDocument>
-}): FollowerStore {
+}) {
   return {
-    async position(name) {
+    async position(name: string): Promise<FollowerPosition> {
       return (await followers.findOne({ _id: name }))?.after.toHexString()
     },
 
-    async advance(name, from, to) {
+    /** Moves a position. Returns false if another core has moved it. */
+    async advance(name: string, from: FollowerPosition, to: string): Promise<boolean> {
       const after = new ObjectId(to)
       if (from !== undefined) {
         const filter = { _id: name, after: new ObjectId(from) }
@@ -50,7 +36,15 @@ export function createFollowerStore({
       return created.upsertedCount === 1
     },
 
-    async eventsAfter(position, { since, before }, limit) {
+    /**
+     * Returns the events that were created after a position and before a time, oldest first. `since`
+     * is the start if there is no position.
+     */
+    async eventsAfter(
+      position: FollowerPosition,
+      { since, before }: { since?: Date | undefined; before: Date },
+      limit: number,
+    ): Promise<{ events: LogEvent[]; end: FollowerPosition }> {
       const from = position === undefined ? since && idAt(since) : new ObjectId(position)
       const created = { ...(from && { $gt: from }), $lt: idAt(before) }
       const found = await events
@@ -62,5 +56,7 @@ export function createFollowerStore({
     },
   }
 }
+
+export type FollowerStore = ReturnType<typeof createFollowerStore>
 
 const idAt = (time: Date) => ObjectId.createFromTime(Math.floor(time.getTime() / 1000))

@@ -1,13 +1,6 @@
 import type { LogEvent } from '../log-event.ts'
 import type { FollowerStore } from './follower-store.ts'
 
-export interface LogFollower {
-  /** Handles the events after the stored position until none is left or the signal aborts. */
-  catchUp(): Promise<void>
-  /** Time in milliseconds by which this process is behind the events that it may read. */
-  lagMs(): number
-}
-
 /**
  * Minimum age in milliseconds of the events that a follower reads. An id has the second in which its
  * core created it. The insert of an event takes less than a minute with all retries, and the clocks
@@ -40,12 +33,16 @@ export function createLogFollower(dependencies: {
   now: () => number
   /** Age in milliseconds of the first event that the follower reads at its first start. Default: any. */
   startAgeMs?: number
-}): LogFollower {
+}) {
   const { name, store, handle, signal, now, startAgeMs } = dependencies
+
   let lagMs = 0
+
   return {
-    lagMs: () => lagMs,
-    async catchUp() {
+    /** Time in milliseconds by which this process is behind the events that it may read. */
+    lagMs: (): number => lagMs,
+    /** Handles the events after the stored position until none is left or the signal aborts. */
+    async catchUp(): Promise<void> {
       while (!signal.aborted) {
         const from = await store.position(name)
         const since = startAgeMs === undefined ? undefined : new Date(now() - startAgeMs)
@@ -60,3 +57,5 @@ export function createLogFollower(dependencies: {
     },
   }
 }
+
+export type LogFollower = ReturnType<typeof createLogFollower>

@@ -1,22 +1,8 @@
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { perCore } from '../core.ts'
 import type { LogEnd } from '../log-event.ts'
-import { createEventStore, type EventStore } from './event-store.ts'
+import { type EventStore, eventsOf } from './event-store.ts'
 import { transientMs } from './transient-sweep.ts'
-
-export interface LogHeads {
-  /** Returns the presumed end of each conversation's log. The end may be outdated. */
-  get(conversationIds: string[]): Promise<LogEnd[]>
-  /**
-   * Caches an end: the log has an event with this sequence, and the other fields are the state after
-   * that event.
-   */
-  advance(conversationId: string, end: LogEnd): void
-  /** Reads the ends of these logs with `read` and caches them. Errors: those of `read`. */
-  learn(conversationIds: string[], read: ReadEnds): Promise<Map<string, LogEnd>>
-  /** Drops the ends of these logs from the cache, because they were wrong. */
-  forget(conversationIds: string[]): void
-}
 
 type ReadEnds = (conversationIds: string[]) => Promise<Map<string, LogEnd>>
 
@@ -42,8 +28,9 @@ interface LogHeadsOptions {
 
 const maxEntries = 100_000
 
-export const logHeadsOf = perCore(({ db, bus, now }) => {
-  const logHeads = createLogHeads(createEventStore(db), { now, rememberMs: transientMs / 6 })
+export const logHeadsOf = perCore((core) => {
+  const { bus, now } = core
+  const logHeads = createLogHeads(eventsOf(core), { now, rememberMs: transientMs / 6 })
   bus.on('advanced', logHeads.advance)
   return logHeads
 })
@@ -56,7 +43,7 @@ export const logHeadsOf = perCore(({ db, bus, now }) => {
 export function createLogHeads(
   events: Pick<EventStore, 'ends'>,
   { now = Date.now, monotonic = () => performance.now(), rememberMs = 10 * 60_000 }: LogHeadsOptions = {},
-): LogHeads {
+) {
   const heads = createLruCache<CachedEnd>(maxEntries)
 
   function remember(
@@ -76,6 +63,7 @@ export function createLogHeads(
     return age <= rememberMs ? known : undefined
   }
 
+  /** Reads the ends of these logs with `read` and caches them. Errors: those of `read`. */
   async function learn(conversationIds: string[], read: ReadEnds) {
     // The clocks are read before the database, so that the age of an entry is never underestimated.
     const asked = present()
@@ -90,19 +78,26 @@ export function createLogHeads(
 
   return {
     learn,
-
-    async get(conversationIds) {
+    /** Returns the presumed end of each conversation's log. The end may be outdated. */
+    async get(conversationIds: string[]): Promise<LogEnd[]> {
       const unknown = conversationIds.filter((id) => !fresh(id))
       if (unknown.length > 0) await learn(unknown, (ids) => events.ends(ids))
       return conversationIds.map((id) => heads.get(id) ?? { sequence: 0, closed: false })
     },
 
-    advance(conversationId, end) {
+    /**
+     * Caches an end: the log has an event with this sequence, and the other fields are the state after
+     * that event.
+     */
+    advance(conversationId: string, end: LogEnd): void {
       if ((heads.get(conversationId)?.sequence ?? -1) < end.sequence) remember(conversationId, end, present())
     },
 
-    forget(conversationIds) {
+    /** Drops the ends of these logs from the cache, because they were wrong. */
+    forget(conversationIds: string[]): void {
       for (const id of conversationIds) heads.delete(id)
     },
   }
 }
+
+export type LogHeads = ReturnType<typeof createLogHeads>

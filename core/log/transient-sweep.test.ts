@@ -7,6 +7,7 @@ import { send, type TestVisitor, testCores } from '../test/cores.ts'
 import { createEventLog } from './event-log.ts'
 import { createEventStore } from './event-store.ts'
 import { createLogHeads } from './log-heads.ts'
+import { sweepTransient } from './transient-sweep.ts'
 
 const hour = 3600
 const hourMs = hour * 1000
@@ -45,10 +46,10 @@ describe('the sweep of transient events', () => {
     await type(visitor)
     await send(cores.core, visitor, 'two')
     cores.advance(hour - 60)
-    await cores.core.transientSweep.sweep()
+    await sweepTransient(cores.core)
     expect(await sequencesOf(visitor)).toEqual([1, 2, 3, 4])
     cores.advance(61)
-    await Promise.all([cores.core.transientSweep.sweep(), cores.other.transientSweep.sweep()])
+    await Promise.all([sweepTransient(cores.core), sweepTransient(cores.other)])
     expect(await sequencesOf(visitor)).toEqual([1, 4])
   })
 
@@ -57,7 +58,7 @@ describe('the sweep of transient events', () => {
     await send(cores.core, visitor, 'one')
     await type(visitor)
     cores.advance(2 * hour)
-    for (const core of [cores.core, cores.other, cores.core]) await core.transientSweep.sweep()
+    for (const core of [cores.core, cores.other, cores.core]) await sweepTransient(core)
     expect(await sequencesOf(visitor)).toEqual([1, 3])
     const fresh = createEventStore(cores.core.database.collections)
     expect((await fresh.ends([visitor.conversationId])).get(visitor.conversationId)?.sequence).toBe(3)
@@ -69,7 +70,7 @@ describe('the sweep of transient events', () => {
     const visitor = await cores.newVisitor()
     await type(visitor)
     cores.advance(2 * hour)
-    await cores.core.transientSweep.sweep()
+    await sweepTransient(cores.core)
     expect(await sequencesOf(visitor)).toEqual([2])
     const again = await cores.newVisitor()
     const other = { ...visitor, credentials: again.credentials }
@@ -80,7 +81,7 @@ describe('the sweep of transient events', () => {
     cores.advance(9)
     await cores.core.typing.endOverdue()
     cores.advance(2 * hour)
-    for (let more = true; more; ) ({ more } = await cores.core.transientSweep.sweep(1))
+    for (let more = true; more; ) ({ more } = await sweepTransient(cores.core, 1))
     expect(await sequencesOf(visitor)).toEqual([4])
   })
 
@@ -95,7 +96,7 @@ describe('the sweep of transient events', () => {
     await send(cores.other, visitor, 'two')
     cores.advance(2 * hour)
     elapsed += 2 * hourMs
-    await cores.core.transientSweep.sweep()
+    await sweepTransient(cores.core)
     expect(await sequencesOf(visitor)).toEqual([1, 4])
     const { event } = await idleLog.append(draft(visitor, 'three'))
     expect(event.sequence).toBe(5)
@@ -182,7 +183,7 @@ describe('the sweep of transient events', () => {
     }
     expect(await replayed()).toEqual({ events: [1, 8], position: 10 })
     cores.advance(2 * hour)
-    await cores.core.transientSweep.sweep()
+    await sweepTransient(cores.core)
     expect(await sequencesOf(visitor)).toEqual([1, 8, 10])
     expect(await replayed()).toEqual({ events: [1, 8], position: 10 })
   })

@@ -1,7 +1,10 @@
-import type { EventStore } from './event-store.ts'
+import { createJob } from '../concurrency/job.ts'
+import type { Core } from '../core.ts'
+import { eventsOf } from './event-store.ts'
 
 /** Minimum time that events without replay (typing) stay in the log. */
 export const transientMs = 3_600_000
+const sweepEveryMs = 60_000
 
 /**
  * Removes old transient events from the log, but never the last event of a conversation.
@@ -19,32 +22,33 @@ export const transientMs = 3_600_000
  *   `advanced` (`stream-subscriptions.ts`).
  * - The position of a removed event stays valid, because positions are compared and never looked up
  *   (`replay-window.ts`).
+ *
+ * Removes due events among the oldest `batch` candidates. `more` is true if there may be further due
+ * events.
  */
-export function createTransientSweep({
-  events,
-  now,
-}: {
-  events: Pick<EventStore, 'dueTransient' | 'removeTransient' | 'ends'>
-  now: () => number
-}) {
-  return {
-    /**
-     * Removes due events among the oldest `batch` candidates. `more` is true if there may be
-     * further due events.
-     */
-    async sweep(batch = 1000): Promise<{ removed: number; more: boolean }> {
-      const before = new Date(now())
-      const { conversationIds, seen } = await events.dueTransient(before, batch)
-      if (seen === 0) return { removed: 0, more: false }
-      const ends = await events.ends(conversationIds, { committed: true })
-      let removed = 0
-      for (const conversationId of conversationIds) {
-        const end = ends.get(conversationId)
-        if (end) removed += await events.removeTransient(conversationId, end.sequence, before)
-      }
-      return { removed, more: seen === batch }
-    },
+export async function sweepTransient(core: Core, batch = 1000): Promise<{ removed: number; more: boolean }> {
+  const events = eventsOf(core)
+  const before = new Date(core.now())
+  const { conversationIds, seen } = await events.dueTransient(before, batch)
+  if (seen === 0) return { removed: 0, more: false }
+  const ends = await events.ends(conversationIds, { committed: true })
+  let removed = 0
+  for (const conversationId of conversationIds) {
+    const end = ends.get(conversationId)
+    if (end) removed += await events.removeTransient(conversationId, end.sequence, before)
   }
+  return { removed, more: seen === batch }
 }
 
-export type TransientSweep = ReturnType<typeof createTransientSweep>
+async function sweepAll(core: Core) {
+  for (let more = true; more; ) ({ more } = await sweepTransient(core))
+}
+
+export const logJobs = (core: Core) => [
+  createJob({
+    name: 'sweep of transient events',
+    everyMs: sweepEveryMs,
+    run: () => sweepAll(core),
+    logger: core.logger,
+  }),
+]

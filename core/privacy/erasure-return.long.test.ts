@@ -7,6 +7,7 @@ import type { CoreContext } from '../context.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { finishErasures, flushAll, placesOfTexts } from '../test/visitor-marks.ts'
+import { sweepWakeups } from '../wakeups/wakeups.ts'
 
 const cores = testCores()
 
@@ -220,7 +221,7 @@ describe('an erasure process that lost its lease', () => {
         // the wake-up. The sweep of wake-ups removes them within two minutes.
         for (let sweep = 0; sweep < 2; sweep += 1) {
           cores.advance(31)
-          await cores.core.sweepWakeups()
+          await sweepWakeups(cores.core)
         }
         expect(await placesOf(person.old)).toEqual([])
       }),

@@ -3,7 +3,6 @@ import { createPace } from '../concurrency/pace.ts'
 import { newId } from '../ids.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import { msUntil, whileHeld } from '../mongodb/leases.ts'
-import type { WakeupService } from '../wakeups/service.ts'
 import { leaseMs, maxCallMs, type RemovalKind } from './model.ts'
 import type { Part } from './parts-store.ts'
 import type { Removal, RemovalStore } from './removal-store.ts'
@@ -109,7 +108,7 @@ export function createRemovals(dependencies: {
   store: RemovalStore
   lists: Record<RemovalKind, RemovalList>
   paced: PacedRemoval
-  sweepWakeups: WakeupService['sweepWakeups']
+  sweepWakeups: () => Promise<boolean>
   bus: Bus
   now: () => number
 }): Removals {

@@ -5,6 +5,7 @@ import type { DeliverySources } from '../deliveries/delivery-sources.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
+import { sweepWakeups } from '../wakeups/wakeups.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
@@ -38,13 +39,14 @@ interface PrivacyStores {
 const sweepEveryMs = 60_000
 
 export function createPrivacyService(
-  { bus, plannedIds, metrics, logger, now }: Core,
+  core: Core,
   stores: PrivacyStores,
-  { wakeups, sweepWakeups }: WakeupService,
+  { wakeups }: WakeupService,
   { retentionOf }: WorkspaceService,
   { sessions, subjects }: VisitorService,
   { recall: recallDeliveries }: DeliverySources,
 ) {
+  const { bus, plannedIds, metrics, logger, now } = core
   const { data, removals: store, conversationFacts: factStore, visitorTraces: traces } = stores
   const paced = createPacedRemoval(metrics)
   const oldData = { data, retention: stores.retention, factStore, retentionOf, wakeups, metrics, now }
@@ -92,7 +94,7 @@ export function createPrivacyService(
       subscription: object,
     },
     paced,
-    sweepWakeups,
+    sweepWakeups: () => sweepWakeups(core),
     bus,
     now,
   })

@@ -21,32 +21,6 @@ export interface Feed<M> {
   readonly members: Set<M>
 }
 
-export interface Feeds<M> {
-  /**
-   * Adds a member to the feed of a conversation. A new feed starts at the end of the log. Errors:
-   * those of the store.
-   */
-  join(conversationId: string, member: M): Promise<Feed<M>>
-  leave(feed: Feed<M>, member: M): void
-  /** Returns the members of a conversation's feed. */
-  membersOf(conversationId: string): Iterable<M>
-  /**
-   * Must be called after this or another process has written events up to this sequence. `event` is
-   * the event at this sequence, if it is known.
-   */
-  advanced(conversationId: string, sequence: number, event?: LogEvent): void
-  /**
-   * Compares all followed logs with their ends in the store and reads missed events. This repairs
-   * lost wake-ups.
-   */
-  check(): Promise<void>
-  /**
-   * Like `check`, but for one part of the followed logs. `checkSteps` consecutive calls check all
-   * of them.
-   */
-  checkSome(): Promise<void>
-}
-
 /** Maximum numbers of conversations and of events in one read of the log. */
 const feedsPerRead = 200
 const eventsPerRead = 2000
@@ -61,8 +35,9 @@ export function createFeeds<M>(dependencies: {
   metrics?: CoreMetrics
   logger: Logger
   checkSteps?: number
-}): Feeds<M> {
+}) {
   const { events, deliver, metrics = createCoreMetrics(), logger, checkSteps = 1 } = dependencies
+
   const readEnds = (conversationIds: string[]) => events.ends(conversationIds, { committed: true })
   /** Loads the ends of logs in batches, because many streams join at once after an outage. */
   const endOf = createBatchLoader(readEnds)
@@ -134,7 +109,11 @@ export function createFeeds<M>(dependencies: {
   }
 
   return {
-    async join(conversationId, member) {
+    /**
+     * Adds a member to the feed of a conversation. A new feed starts at the end of the log. Errors:
+     * those of the store.
+     */
+    async join(conversationId: string, member: M): Promise<Feed<M>> {
       let feed = feeds.get(conversationId)
       if (!feed) {
         const created: Feed<M> & { opened: Promise<void> } = {
@@ -161,28 +140,42 @@ export function createFeeds<M>(dependencies: {
       return feed
     },
 
-    leave(feed, member) {
+    leave(feed: Feed<M>, member: M): void {
       feed.members.delete(member)
       if (feed.members.size === 0 && feeds.get(feed.conversationId) === feed) feeds.delete(feed.conversationId)
     },
 
-    membersOf: (conversationId) => feeds.get(conversationId)?.members ?? [],
-
-    advanced(conversationId, sequence, event) {
+    /** Returns the members of a conversation's feed. */
+    membersOf: (conversationId: string): Iterable<M> => feeds.get(conversationId)?.members ?? [],
+    /**
+     * Must be called after this or another process has written events up to this sequence. `event` is
+     * the event at this sequence, if it is known.
+     */
+    advanced(conversationId: string, sequence: number, event?: LogEvent): void {
       const feed = feeds.get(conversationId)
       if (!feed) return
       if (event && sequence === feed.through + 1) advance(feed, event)
       else fallBehind(feed, sequence)
     },
 
-    async check() {
+    /**
+     * Compares all followed logs with their ends in the store and reads missed events. This repairs
+     * lost wake-ups.
+     */
+    async check(): Promise<void> {
       const ids = [...feeds.keys()]
       for (let start = 0; start < ids.length; start += 1000) await checkEnds(ids.slice(start, start + 1000))
     },
 
-    async checkSome() {
+    /**
+     * Like `check`, but for one part of the followed logs. `checkSteps` consecutive calls check all
+     * of them.
+     */
+    async checkSome(): Promise<void> {
       const part = nextPart()
       if (part.length > 0) await checkEnds(part)
     },
   }
 }
+
+export type Feeds<M> = ReturnType<typeof createFeeds<M>>

@@ -4,15 +4,8 @@ import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { perCore } from '../core.ts'
-import { createEventStore, type EventStore } from '../log/event-store.ts'
+import { type EventStore, eventsOf } from '../log/event-store.ts'
 import type { GrowingText, GrownPart, LogEvent } from '../log-event.ts'
-
-export interface GrowingTexts {
-  /** Returns the messages that grow in a conversation, as far as this process knows. */
-  in(conversationId: string): GrowingText[]
-  /** Must be called with each event that readers get, because its wake-up may have been lost. */
-  follow(event: LogEvent): void
-}
 
 /** Minimum time in milliseconds between two parts of a message for a reader: at most ten a second. */
 const paceMs = 110
@@ -20,8 +13,8 @@ const paceMs = 110
 const maxChars = 8_000_000
 const maxEnded = 10_000
 
-export const growingTextsOf = perCore(({ bus, db, logger }) =>
-  createGrowingTexts({ bus, events: createEventStore(db), logger }),
+export const growingTextsOf = perCore((core) =>
+  createGrowingTexts({ bus: core.bus, events: eventsOf(core), logger: core.logger }),
 )
 
 /**
@@ -36,7 +29,7 @@ export function createGrowingTexts({
   bus: Bus
   events: Pick<EventStore, 'at'>
   logger: Logger
-}): GrowingTexts {
+}) {
   /** The messages that grow in each conversation. */
   const known = createLruCache<{ texts: Map<string, GrowingText> }>(maxChars, ({ texts }) =>
     [...texts.values()].reduce((sum, { text }) => sum + text.length, 200),
@@ -82,6 +75,7 @@ export function createGrowingTexts({
     void sending.run()
   }
 
+  /** Must be called with each event that readers get, because its wake-up may have been lost. */
   function follow(event: LogEvent) {
     const { conversationId, sequence, type, message, growth } = event
     if (!message) return
@@ -129,6 +123,9 @@ export function createGrowingTexts({
 
   return {
     follow,
-    in: (conversationId) => [...(known.peek(conversationId)?.texts.values() ?? [])],
+    /** Returns the messages that grow in a conversation, as far as this process knows. */
+    in: (conversationId: string): GrowingText[] => [...(known.peek(conversationId)?.texts.values() ?? [])],
   }
 }
+
+export type GrowingTexts = ReturnType<typeof createGrowingTexts>

@@ -3,16 +3,6 @@ import type { Bus } from '../bus.ts'
 import { perCore } from '../core.ts'
 import { type StreamEvent, toStreamEvent } from './model.ts'
 
-export interface RecentEvents {
-  /**
-   * Returns the events after a sequence in order, without transient ones. Returns undefined if
-   * memory lacks an event after `after` up to `through`.
-   */
-  read(range: { conversationId: string; after: number; through: number }): StreamEvent[] | undefined
-  /** Drops the logs to which nothing was appended for `keptMs`. */
-  dropOld(): void
-}
-
 /** The newest events of a log. Has every event from `first` to `last` except transient ones. */
 interface Tail {
   first: number
@@ -43,7 +33,7 @@ export const recentEventsOf = perCore(({ bus, now }) => createRecentEvents(bus, 
  * no database query. If another process has appended one of the requested events, `read` returns
  * undefined. The caller then queries the database.
  */
-export function createRecentEvents(bus: Bus, now: () => number): RecentEvents {
+export function createRecentEvents(bus: Bus, now: () => number) {
   const tails = createLruCache<Tail>(maxBytes, ({ bytes }) => logBytes + bytes)
 
   bus.on('appended', (event) => {
@@ -66,13 +56,26 @@ export function createRecentEvents(bus: Bus, now: () => number): RecentEvents {
   })
 
   return {
-    read({ conversationId, after, through }) {
+    /**
+     * Returns the events after a sequence in order, without transient ones. Returns undefined if
+     * memory lacks an event after `after` up to `through`.
+     */
+    read({
+      conversationId,
+      after,
+      through,
+    }: {
+      conversationId: string
+      after: number
+      through: number
+    }): StreamEvent[] | undefined {
       const tail = tails.peek(conversationId)
       if (!tail || after < tail.first - 1 || tail.last < through) return undefined
       return tail.events.filter(({ sequence }) => sequence > after)
     },
 
-    dropOld() {
+    /** Drops the logs to which nothing was appended for `keptMs`. */
+    dropOld(): void {
       // `rkeys` begins with the log whose last append is oldest.
       for (const conversationId of [...tails.rkeys()]) {
         if (tails.peek(conversationId)!.at >= now() - keptMs) return
@@ -81,6 +84,8 @@ export function createRecentEvents(bus: Bus, now: () => number): RecentEvents {
     },
   }
 }
+
+export type RecentEvents = ReturnType<typeof createRecentEvents>
 
 /** V8 stores one byte per character if all characters are in Latin-1, else two. */
 const charBytes = (text: string) => (/^[\0-\xff]*$/.test(text) ? 1 : 2)

@@ -32,7 +32,7 @@ function windowOver(lengths: Record<string, number>, timeOf: (sequence: number) 
   const isIn = ({ conversationId, sequence }: LogEvent, range: Range) =>
     conversationId === range.conversationId && sequence > range.after
   const store = {
-    ends: vi.fn(async (ids: string[], _: object) => {
+    ends: vi.fn(async (ids: string[], _?: object) => {
       const known = ids.filter((id) => lengths[id])
       return new Map(known.map((id) => [id, { sequence: lengths[id]!, closed: false }]))
     }),

@@ -1,6 +1,6 @@
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { perCore } from '../core.ts'
-import { createEventStore, type EventStore } from '../log/event-store.ts'
+import { type EventStore, eventsOf } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { type StreamEvent, toStreamEvent } from './model.ts'
 import { type RecentEvents, recentEventsOf } from './recent-events.ts'
@@ -47,24 +47,6 @@ export interface ReadPage {
   limit: number
 }
 
-export interface ReplayWindow {
-  /**
-   * Returns the position where a stream starts, or the reason why it cannot start (contract,
-   * section 4).
-   */
-  resolveStart(conversationId: string, log: { epoch: string; head: number; start: StartPoint }): Promise<ReplayStart>
-  /**
-   * Returns the sequence of the oldest event that can be replayed; 0 when there is none. `head` is the
-   * end of the log.
-   */
-  oldest(conversationId: string, head: number): Promise<number>
-  /**
-   * Returns up to `limit` events after a sequence, in order. The log has all events up to `through`.
-   * Concurrent reads share one query.
-   */
-  read(conversationId: string, after: number, through: number, limit: number): Promise<StreamEvent[]>
-}
-
 interface ReplayWindowSettings {
   maxEvents: number
   /** Maximum age of a replayed event, in seconds. */
@@ -76,9 +58,9 @@ const sharedReads = 50
 const sharedEvents = 3000
 
 export const replayWindowOf = perCore((core) => {
-  const { config, db, now } = core
+  const { config, now } = core
   const window = { maxEvents: config.REPLAY_WINDOW_EVENTS, maxAge: config.REPLAY_WINDOW_SECONDS }
-  return createReplayWindow(createEventStore(db), recentEventsOf(core), window, now)
+  return createReplayWindow(eventsOf(core), recentEventsOf(core), window, now)
 })
 
 /** Limits replays to the newest events, by number and by age. */
@@ -87,7 +69,7 @@ export function createReplayWindow(
   recentEvents: Pick<RecentEvents, 'read'>,
   settings: ReplayWindowSettings,
   now: () => number,
-): ReplayWindow {
+) {
   /**
    * Reads for many streams with one query, because many streams resume at once after an outage.
    * Most of them missed few events.
@@ -128,6 +110,10 @@ export function createReplayWindow(
     return { state: 'reset_required', reason, at: new Date(now()) }
   }
 
+  /**
+   * Returns up to `limit` events after a sequence, in order. The log has all events up to `through`.
+   * Concurrent reads share one query.
+   */
   async function read(conversationId: string, after: number, through: number, limit: number) {
     const recent = recentEvents.read({ conversationId, after, through })
     if (recent) return recent.slice(0, limit)
@@ -138,8 +124,14 @@ export function createReplayWindow(
 
   return {
     read,
-
-    async resolveStart(conversationId, { epoch, head, start }) {
+    /**
+     * Returns the position where a stream starts, or the reason why it cannot start (contract,
+     * section 4).
+     */
+    async resolveStart(
+      conversationId: string,
+      { epoch, head, start }: { epoch: string; head: number; start: StartPoint },
+    ): Promise<ReplayStart> {
       const last = start.lastEventId === undefined ? undefined : parseEventId(start.lastEventId)
       if (start.lastEventId !== undefined && last?.epoch !== epoch) return reset('epoch_changed')
       const positions = [last?.sequence, start.afterSequence].filter((sequence) => sequence !== undefined)
@@ -161,7 +153,11 @@ export function createReplayWindow(
       return tooOld ? reset('window_exceeded') : { state: 'ready', sequence, page }
     },
 
-    async oldest(conversationId, head) {
+    /**
+     * Returns the sequence of the oldest event that can be replayed; 0 when there is none. `head` is the
+     * end of the log.
+     */
+    async oldest(conversationId: string, head: number): Promise<number> {
       if (head === 0) return 0
       const since = new Date(now() - settings.maxAge * 1000)
       if (head > settings.maxEvents) return events.oldestSequence(conversationId, { since, newest: settings.maxEvents })
@@ -171,6 +167,8 @@ export function createReplayWindow(
     },
   }
 }
+
+export type ReplayWindow = ReturnType<typeof createReplayWindow>
 
 /** Parses `<epoch>-<sequence>`. Returns undefined for any other text. */
 export function parseEventId(id: string): { epoch: string; sequence: number } | undefined {

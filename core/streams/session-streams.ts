@@ -2,33 +2,9 @@ import type { LogEvent, SessionEndType } from '../log-event.ts'
 import type { Feed, Feeds } from './feeds.ts'
 import type { EncodedEvent, SentText, StreamEvent, StreamSession } from './model.ts'
 
-/** Pauses and ends all streams of a session on this core. */
-export interface SessionStreams {
-  /** Stops sending on the streams of a session until `release` is called or the streams end. */
-  hold(sessionId: string): void
-  /**
-   * Resumes sending on the streams of a session. The streams replay the events that they missed.
-   */
-  release(sessionId: string): void
-  /**
-   * Ends the streams of a session that ended. `event` is the end event, if the log has one.
-   * `session.closed` is sent in its order in the log, because the visitor may continue in another
-   * session. An end event of another type is sent at once, and the events before it are skipped.
-   */
-  endSession(sessionId: string, type: SessionEndType, event?: LogEvent): void
-  /** Ends the streams of a session with an error, without an end event. */
-  refuseSession(sessionId: string, error: unknown): void
-}
-
-interface SessionStreamIndex extends SessionStreams {
-  /** Resumes sending on all streams that are not held. */
-  releaseAll(): void
-  add(subscription: StreamSubscription): void
-  remove(subscription: StreamSubscription): void
-}
-
 type Ending = (subscription: StreamSubscription) => void
 
+/** Pauses and ends all streams of a session on this core. */
 export function createSessionStreams(dependencies: {
   feeds: Pick<Feeds<StreamSubscription>, 'advanced'>
   /** Replays the log from the subscription's position. */
@@ -36,8 +12,9 @@ export function createSessionStreams(dependencies: {
   sendNow: (subscription: StreamSubscription, event: LogEvent) => void
   end: (subscription: StreamSubscription, error?: unknown) => void
   now: () => number
-}): SessionStreamIndex {
+}) {
   const { feeds, replay, sendNow, end, now } = dependencies
+
   const bySession = new Map<string, Set<StreamSubscription>>()
 
   const ofSession = (sessionId: string) => [...(bySession.get(sessionId) ?? [])]
@@ -61,32 +38,40 @@ export function createSessionStreams(dependencies: {
   }
 
   return {
-    add(subscription) {
+    add(subscription: StreamSubscription): void {
       const { sessionId } = subscription.session
       const streams = bySession.get(sessionId) ?? new Set()
       bySession.set(sessionId, streams.add(subscription))
     },
 
-    remove(subscription) {
+    remove(subscription: StreamSubscription): void {
       const { sessionId } = subscription.session
       const streams = bySession.get(sessionId)
       streams?.delete(subscription)
       if (streams?.size === 0) bySession.delete(sessionId)
     },
 
-    hold(sessionId) {
+    /** Stops sending on the streams of a session until `release` is called or the streams end. */
+    hold(sessionId: string): void {
       for (const subscription of ofSession(sessionId)) subscription.isHeld = true
     },
 
-    release(sessionId) {
+    /** Resumes sending on the streams of a session. The streams replay the events that they missed. */
+    release(sessionId: string): void {
       for (const subscription of ofSession(sessionId)) unhold(subscription)
     },
 
-    releaseAll() {
+    /** Resumes sending on all streams that are not held. */
+    releaseAll(): void {
       for (const streams of bySession.values()) for (const subscription of [...streams]) continueStream(subscription)
     },
 
-    endSession(sessionId, type, event) {
+    /**
+     * Ends the streams of a session that ended. `event` is the end event, if the log has one.
+     * `session.closed` is sent in its order in the log, because the visitor may continue in another
+     * session. An end event of another type is sent at once, and the events before it are skipped.
+     */
+    endSession(sessionId: string, type: SessionEndType, event?: LogEvent): void {
       if (event) feeds.advanced(event.conversationId, event.sequence)
       for (const subscription of ofSession(sessionId))
         endWhenOpen(subscription, () => {
@@ -97,7 +82,8 @@ export function createSessionStreams(dependencies: {
         })
     },
 
-    refuseSession(sessionId, error) {
+    /** Ends the streams of a session with an error, without an end event. */
+    refuseSession(sessionId: string, error: unknown): void {
       for (const subscription of ofSession(sessionId)) endWhenOpen(subscription, () => end(subscription, error))
     },
   }

@@ -1,16 +1,17 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
-import { perCore } from '../core.ts'
+import { createJob } from '../concurrency/job.ts'
+import { type Core, perCore } from '../core.ts'
 import { storedEpochOf } from '../ids.ts'
-import { createEventStore, type EventStore } from '../log/event-store.ts'
+import { type EventStore, eventsOf } from '../log/event-store.ts'
 import { logHeadsOf } from '../log/log-heads.ts'
 import { endsSession, type GrowingText, type LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
-import { createEpochStore } from './epoch-store.ts'
 import { createFeeds, type Feed } from './feeds.ts'
 import { type GrowingTexts, growingTextsOf } from './growing-texts.ts'
 import { encodeFor, encodeGrowth, isSentTo, resetRequired, type StreamSession, toStreamEvent } from './model.ts'
+import { recentEventsOf } from './recent-events.ts'
 import {
   firstPage,
   parseEventId,
@@ -20,36 +21,7 @@ import {
   type StartPoint,
 } from './replay-window.ts'
 import { createReplays } from './replays.ts'
-import {
-  createSessionStreams,
-  noteText,
-  type SessionStreams,
-  type StreamSubscription,
-  type SubscriptionSink,
-} from './session-streams.ts'
-
-export interface StreamSubscriptions extends SessionStreams {
-  /** Starts a subscription for an authorized session. Errors: those of the store. */
-  open(request: {
-    id: number
-    sink: SubscriptionSink
-    session: StreamSession
-    epoch: string
-    start: StartPoint
-    /** The availability that the reader receives with `opened`, as JSON. */
-    toldAvailability?: string
-  }): Promise<StreamSubscription>
-  /** Continues a paused replay. */
-  resume(subscription: StreamSubscription): void
-  close(subscription: StreamSubscription): void
-  /** Registers an observer of each subscription that opens or ends from now on. */
-  observe(observer: SubscriptionObserver): void
-  /**
-   * Compares one part of the followed logs with their ends in the store. `checkSteps` consecutive
-   * calls compare all of them.
-   */
-  checkSome(): Promise<void>
-}
+import { createSessionStreams, noteText, type StreamSubscription, type SubscriptionSink } from './session-streams.ts'
 
 interface SubscriptionObserver {
   opened(subscription: StreamSubscription): void
@@ -77,12 +49,36 @@ interface StreamSubscriptionsDependencies {
  * a fraction of the logs. So a lost wake-up delays an event by at most `checkEveryMs * checkSteps`.
  * No event is lost.
  */
-export const checkEveryMs = 300
+const checkEveryMs = 300
 const checkSteps = 10
 
+/** Whether this is the epoch of an existing log, or of one that an erasure has removed. */
+async function isKnownEpoch({ db }: Core, epoch: string): Promise<boolean> {
+  const idOnly = { projection: { _id: 1 } } as const
+  const found = [db.conversations.findOne({ epoch }, idOnly), db.erasures.findOne({ epochs: epoch }, idOnly)]
+  return (await Promise.all(found)).some((each) => each !== null)
+}
+
+const dropOldEveryMs = 60_000
+
+export const streamJobs = (core: Core) => [
+  createJob({
+    name: 'check for missed events',
+    everyMs: checkEveryMs,
+    run: streamSubscriptionsOf(core).checkSome,
+    logger: core.logger,
+  }),
+  createJob({
+    name: 'drop of old events',
+    everyMs: dropOldEveryMs,
+    run: async () => recentEventsOf(core).dropOld(),
+    logger: core.logger,
+  }),
+]
+
 export const streamSubscriptionsOf = perCore((core) => {
-  const { db, bus, metrics, logger, now } = core
-  const events = createEventStore(db)
+  const { bus, metrics, logger, now } = core
+  const events = eventsOf(core)
   const logHeads = logHeadsOf(core)
   return createStreamSubscriptions({
     // An end that was read for streams is cached for the writer too, so that an append needs no
@@ -95,7 +91,7 @@ export const streamSubscriptionsOf = perCore((core) => {
     growingTexts: growingTextsOf(core),
     metrics,
     logger,
-    isKnownEpoch: createEpochStore(db).isKnown,
+    isKnownEpoch: (epoch) => isKnownEpoch(core, epoch),
     maySend: wakeupsOf(core).maySend,
     now,
     checkSteps,
@@ -117,7 +113,7 @@ export function createStreamSubscriptions({
   maySend = () => true,
   now = Date.now,
   checkSteps,
-}: StreamSubscriptionsDependencies): StreamSubscriptions {
+}: StreamSubscriptionsDependencies) {
   const feeds = createFeeds<StreamSubscription>({ events, deliver, metrics, logger, checkSteps })
   const sessionStreams = createSessionStreams({
     feeds,
@@ -236,8 +232,23 @@ export function createStreamSubscriptions({
 
   return {
     ...sessionStreams,
-
-    async open({ id, sink, session, epoch, start, toldAvailability }) {
+    /** Starts a subscription for an authorized session. Errors: those of the store. */
+    async open({
+      id,
+      sink,
+      session,
+      epoch,
+      start,
+      toldAvailability,
+    }: {
+      id: number
+      sink: SubscriptionSink
+      session: StreamSession
+      epoch: string
+      start: StartPoint
+      /** The availability that the reader receives with `opened`, as JSON. */
+      toldAvailability?: string
+    }): Promise<StreamSubscription> {
       const subscription: StreamSubscription = {
         id,
         sink,
@@ -280,16 +291,22 @@ export function createStreamSubscriptions({
       return subscription
     },
 
-    resume(subscription) {
+    /** Continues a paused replay. */
+    resume(subscription: StreamSubscription): void {
       if (subscription.mode !== 'paused') return
       subscription.mode = 'replaying'
       void replay(subscription)
     },
 
-    close: (subscription) => void close(subscription),
-
-    observe: (observer) => void observers.push(observer),
-
+    close: (subscription: StreamSubscription): void => void close(subscription),
+    /** Registers an observer of each subscription that opens or ends from now on. */
+    observe: (observer: SubscriptionObserver): void => void observers.push(observer),
+    /**
+     * Compares one part of the followed logs with their ends in the store. `checkSteps` consecutive
+     * calls compare all of them.
+     */
     checkSome: feeds.checkSome,
   }
 }
+
+export type StreamSubscriptions = ReturnType<typeof createStreamSubscriptions>

@@ -2,6 +2,8 @@ import type { Document } from 'mongodb'
 import { MongoClient } from 'mongodb'
 // @ts-expect-error: the driver has no types for its internal modules.
 import { Connection } from 'mongodb/lib/cmap/connection.js'
+import { sweepTransient } from '../log/transient-sweep.ts'
+import { sweepWakeups } from '../wakeups/wakeups.ts'
 import { type Retention, retentionKinds } from '../workspaces/model.ts'
 import type { TestCores } from './cores.ts'
 import { flushAll } from './visitor-marks.ts'
@@ -169,8 +171,8 @@ export async function sweepAll(cores: TestCores, core = cores.core): Promise<voi
     await core.typing.endOverdue()
     await core.retention.sweep()
     await core.removals.work()
-    await core.transientSweep.sweep()
-    await core.sweepWakeups()
+    await sweepTransient(core)
+    await sweepWakeups(core)
   }
 }
 

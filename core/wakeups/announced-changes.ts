@@ -5,18 +5,11 @@ const rereadEveryMs = 400
 /** Time in milliseconds within which the write of an announced change succeeds or fails. */
 export const unknownForMs = 10_000
 
-export interface AnnouncedChanges {
-  add(change: string, ids: string[]): void
-  /** Forgets a change, because its result is known. */
-  remove(change: string): void
-  stop(): void
-}
-
 /**
  * Emits `changed` repeatedly for announced changes whose result is unknown. So readers find a
  * change even if the process died after the write and sent no wake-up for the change.
  */
-export function createAnnouncedChanges({ bus, monotonic }: { bus: Bus; monotonic: () => number }): AnnouncedChanges {
+export function createAnnouncedChanges({ bus, monotonic }: { bus: Bus; monotonic: () => number }) {
   const announced = new Map<string, { ids: string[]; until: number }>()
   let timer: NodeJS.Timeout | undefined
 
@@ -33,19 +26,22 @@ export function createAnnouncedChanges({ bus, monotonic }: { bus: Bus; monotonic
   }
 
   return {
-    add(change, ids) {
+    add(change: string, ids: string[]): void {
       announced.set(change, { ids, until: monotonic() + unknownForMs })
       timer ??= setInterval(reread, rereadEveryMs)
     },
 
-    remove(change) {
+    /** Forgets a change, because its result is known. */
+    remove(change: string): void {
       announced.delete(change)
       stopIfEmpty()
     },
 
-    stop() {
+    stop(): void {
       announced.clear()
       stopIfEmpty()
     },
   }
 }
+
+export type AnnouncedChanges = ReturnType<typeof createAnnouncedChanges>

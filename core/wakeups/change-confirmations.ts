@@ -1,23 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-export interface ChangeConfirmations {
-  /**
-   * Resolves when every core has applied the changes of this process up to a number, or after
-   * `leaseMs`. A core that has not confirmed them by then sends nothing on streams until it has read
-   * them.
-   */
-  applied(changes: number): Promise<void>
-  /** Must be called when a beat of another core has arrived. */
-  beatOf(processId: string): void
-  /** Must be called when a wake-up of this process with this number of changes has arrived. */
-  arrived(changes: number): void
-  /** Must be called when a core has confirmed the changes of this process up to a number. */
-  confirmedBy(processId: string, changes: number): void
-  /** Returns the number of other cores that live. Some of them may rest, and write beats rarely. */
-  others(): number
-  stop(): void
-}
-
 /** Time in milliseconds after its last beat for which a core is known. Resting cores write one every 25 s. */
 const knownForMs = 45_000
 
@@ -43,8 +25,9 @@ export function createChangeConfirmations(dependencies: {
   /** Time in milliseconds after which a core that has not confirmed a change no longer acts on earlier state. */
   leaseMs: number
   monotonic: () => number
-}): ChangeConfirmations {
+}) {
   const { processId, leaseMs, monotonic } = dependencies
+
   const waiting = new Set<Waiting>()
   const confirmed = new Map<string, number>()
   /** Time of the last beat of each other core. */
@@ -71,7 +54,12 @@ export function createChangeConfirmations(dependencies: {
   }
 
   return {
-    async applied(changes) {
+    /**
+     * Resolves when every core has applied the changes of this process up to a number, or after
+     * `leaseMs`. A core that has not confirmed them by then sends nothing on streams until it has read
+     * them.
+     */
+    async applied(changes: number): Promise<void> {
       const lease = new AbortController()
       const signal = AbortSignal.any([lease.signal, stopping.signal])
       const leaseEnd = delay(leaseMs, undefined, { signal }).catch(() => {})
@@ -87,14 +75,16 @@ export function createChangeConfirmations(dependencies: {
       }
     },
 
-    beatOf: (id) => void beats.set(id, monotonic()),
-
-    arrived(changes) {
+    /** Must be called when a beat of another core has arrived. */
+    beatOf: (id: string): void => void beats.set(id, monotonic()),
+    /** Must be called when a wake-up of this process with this number of changes has arrived. */
+    arrived(changes: number): void {
       arrivedUpTo = Math.max(arrivedUpTo, changes)
       waiting.forEach(findMissing)
     },
 
-    confirmedBy(id, changes) {
+    /** Must be called when a core has confirmed the changes of this process up to a number. */
+    confirmedBy(id: string, changes: number): void {
       confirmed.set(id, Math.max(changes, confirmed.get(id) ?? 0))
       for (const entry of waiting) {
         if (entry.changes > changes || !entry.missing?.delete(id)) continue
@@ -102,11 +92,14 @@ export function createChangeConfirmations(dependencies: {
       }
     },
 
-    others() {
+    /** Returns the number of other cores that live. Some of them may rest, and write beats rarely. */
+    others(): number {
       forgetSilent()
       return beats.size
     },
 
-    stop: () => stopping.abort(),
+    stop: (): void => stopping.abort(),
   }
 }
+
+export type ChangeConfirmations = ReturnType<typeof createChangeConfirmations>

@@ -1,19 +1,5 @@
 import { ObjectId } from 'mongodb'
 
-/** Shows up to which time a reader has received every wake-up. */
-export interface CursorProof {
-  /** Must be called when the reader received this document. */
-  received(id: ObjectId): void
-  /** Writes a beat when one is due. */
-  beatIfDue(): void
-  /**
-   * Writes a beat when one is due. Returns a time: every document written before it has reached the
-   * reader. Returns undefined while no such time is known. Errors: throws if the cursor has not
-   * returned a confirmed beat for several seconds. The reader must then open a new cursor.
-   */
-  asOf(): number | undefined
-}
-
 /** Interval in milliseconds between two beats while somebody needs the proof. */
 export const beatEveryMs = 250
 /** Interval in milliseconds between two beats otherwise. They tell the other cores that this one lives. */
@@ -39,7 +25,7 @@ export function createCursorProof(
   writeBeat: (id: ObjectId) => Promise<unknown>,
   monotonic: () => number,
   isNeeded: () => boolean = () => true,
-): CursorProof {
+) {
   let proven: number | undefined
   let pending: { id: ObjectId; startedAt: number; confirmedAt?: number; isReceived: boolean } | undefined
   let lastAt = Number.NEGATIVE_INFINITY
@@ -57,18 +43,24 @@ export function createCursorProof(
     }
   }
 
+  /** Writes a beat when one is due. */
   function beatIfDue() {
     if (!pending && monotonic() - lastAt >= (isNeeded() ? beatEveryMs : restingBeatEveryMs)) void beat()
   }
 
   return {
     beatIfDue,
-
-    received(id) {
+    /** Must be called when the reader received this document. */
+    received(id: ObjectId): void {
       if (pending?.id.equals(id)) pending.isReceived = true
     },
 
-    asOf() {
+    /**
+     * Writes a beat when one is due. Returns a time: every document written before it has reached the
+     * reader. Returns undefined while no such time is known. Errors: throws if the cursor has not
+     * returned a confirmed beat for several seconds. The reader must then open a new cursor.
+     */
+    asOf(): number | undefined {
       if (pending?.confirmedAt !== undefined) {
         if (pending.isReceived) {
           proven = pending.startedAt
@@ -80,3 +72,5 @@ export function createCursorProof(
     },
   }
 }
+
+export type CursorProof = ReturnType<typeof createCursorProof>

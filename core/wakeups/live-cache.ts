@@ -2,19 +2,6 @@ import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
 
-export interface LiveCache<V> {
-  /**
-   * Returns the cached value if all wake-ups have arrived and the entry has not reached its maximum
-   * age. Otherwise loads the value. Errors: those of the load.
-   */
-  get(key: string): Promise<V | undefined>
-  /** Reads the value from the store. */
-  reload(key: string): Promise<V | undefined>
-  /** Returns the cached value, even if it is outdated. */
-  peek(key: string): V | undefined
-  invalidate(key: string): void
-}
-
 /**
  * Default maximum age of an entry, in milliseconds. It bounds the delay of a change whose wake-up
  * was lost.
@@ -39,13 +26,15 @@ export function createLiveCache<V>(options: {
   maxAgeMs?: number
   /** A clock in milliseconds that never goes back. */
   monotonic?: () => number
-}): LiveCache<V> {
+}) {
   const { bus, isCurrent, maxEntries, maxAgeMs = defaultMaxAgeMs, monotonic = () => performance.now() } = options
+
   const load = createBatchLoader(options.loadMany)
   const entries = createLruCache<{ value: V; askedAt: number }>(maxEntries)
   /** Running loads by key. A change of the key removes them, and their results are not cached. */
   const loading = new Map<string, { loads: number }>()
 
+  /** Reads the value from the store. */
   async function reload(key: string) {
     const mine = loading.get(key) ?? { loads: 0 }
     loading.set(key, mine)
@@ -73,13 +62,21 @@ export function createLiveCache<V>(options: {
   })
 
   return {
-    async get(key) {
+    /**
+     * Returns the cached value if all wake-ups have arrived and the entry has not reached its maximum
+     * age. Otherwise loads the value. Errors: those of the load.
+     */
+    async get(key: string): Promise<V | undefined> {
       const known = entries.get(key)
       const isFresh = known !== undefined && monotonic() - known.askedAt <= maxAgeMs && isCurrent()
       return isFresh ? known.value : reload(key)
     },
+
     reload,
-    peek: (key) => entries.peek(key)?.value,
+    /** Returns the cached value, even if it is outdated. */
+    peek: (key: string): V | undefined => entries.peek(key)?.value,
     invalidate,
   }
 }
+
+export type LiveCache<V> = ReturnType<typeof createLiveCache<V>>

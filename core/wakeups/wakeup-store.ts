@@ -62,36 +62,6 @@ export interface Nudge {
   after(known: number, atMostMs: number): Promise<void>
 }
 
-export interface WakeupStore {
-  /** Present if new ends of logs can be passed to all other processes without the database. */
-  nudge?: Pick<Nudge, 'pass' | 'onPassed'> | undefined
-  /** A hint may be lost when the database fails over, and waits for no journal. */
-  publish(wakeup: WakeupDocument, options?: { isHint?: boolean }): Promise<void>
-  /**
-   * Yields the wake-ups of all processes until the signal aborts, and `CaughtUp` whenever it is known
-   * up to which time every wake-up was yielded. To find out, writes beats: wake-ups of the process
-   * `from` without content. While `isNeeded` returns false, beats are rare. Ends or throws when the cursor is lost, or when writers have overwritten
-   * documents that the cursor did not read. Some wake-ups are then lost.
-   */
-  follow(reader: {
-    from: string
-    kids: string[]
-    isNeeded?: () => boolean
-    signal: AbortSignal
-    now: () => number
-    monotonic: () => number
-  }): AsyncIterable<WakeupDocument | CaughtUp>
-  /** Writes a beat at once if one is due. Must be called when `isNeeded` becomes true. */
-  wake(): void
-  /**
-   * Removes wake-ups from before `time`, oldest first. A cursor that has not read them loses its
-   * place, so it ends instead of missing them. Keeps the newest wake-up, because cursors wait at
-   * it. If the newest wake-up is outdated too, adds an empty wake-up, so that a later call can
-   * remove the outdated one. Returns whether no outdated wake-up with ids is left.
-   */
-  removeBefore(time: Date, now: Date): Promise<boolean>
-}
-
 /**
  * Tells the reader that every wake-up published before `asOf` was yielded. `asOf` is a time of the
  * clock `monotonic`.
@@ -127,7 +97,7 @@ export function createWakeupStore({
   wakeups: Collection<WakeupDocument>
   /** Present if all processes run on one machine. */
   nudge?: Nudge | undefined
-}): WakeupStore {
+}) {
   const empty = (from: string, at: Date) => ({ from, heads: [], changed: [], at })
 
   /**
@@ -151,9 +121,10 @@ export function createWakeupStore({
       : delay(pauseMs, undefined, { signal }).catch(() => {})
 
   return {
+    /** Present if new ends of logs can be passed to all other processes without the database. */
     nudge,
-
-    async publish(wakeup, { isHint = false } = {}) {
+    /** A hint may be lost when the database fails over, and waits for no journal. */
+    async publish(wakeup: WakeupDocument, { isHint = false }: { isHint?: boolean } = {}): Promise<void> {
       // A lost end of a log only delays events, and waiting for the journal would slow every send.
       // A lost state change would leave outdated authorization data in caches. So wake-ups with
       // state changes must survive a failover.
@@ -165,9 +136,15 @@ export function createWakeupStore({
       if (wakeup.awaited) ownWrite.resolve()
     },
 
-    wake: () => beatIfDue(),
-
-    async removeBefore(time, now) {
+    /** Writes a beat at once if one is due. Must be called when `isNeeded` becomes true. */
+    wake: (): void => beatIfDue(),
+    /**
+     * Removes wake-ups from before `time`, oldest first. A cursor that has not read them loses its
+     * place, so it ends instead of missing them. Keeps the newest wake-up, because cursors wait at
+     * it. If the newest wake-up is outdated too, adds an empty wake-up, so that a later call can
+     * remove the outdated one. Returns whether no outdated wake-up with ids is left.
+     */
+    async removeBefore(time: Date, now: Date): Promise<boolean> {
       // The order of a capped collection is the order of its inserts.
       for (;;) {
         const oldest = await wakeups
@@ -186,7 +163,27 @@ export function createWakeupStore({
       }
     },
 
-    async *follow({ from, kids, isNeeded, signal, now, monotonic }) {
+    /**
+     * Yields the wake-ups of all processes until the signal aborts, and `CaughtUp` whenever it is known
+     * up to which time every wake-up was yielded. To find out, writes beats: wake-ups of the process
+     * `from` without content. While `isNeeded` returns false, beats are rare. Ends or throws when the cursor is lost, or when writers have overwritten
+     * documents that the cursor did not read. Some wake-ups are then lost.
+     */
+    async *follow({
+      from,
+      kids,
+      isNeeded,
+      signal,
+      now,
+      monotonic,
+    }: {
+      from: string
+      kids: string[]
+      isNeeded?: () => boolean
+      signal: AbortSignal
+      now: () => number
+      monotonic: () => number
+    }): AsyncIterable<WakeupDocument | CaughtUp> {
       const beat = (id: ObjectId) => writeBeat(id, from, kids, new Date(now())).finally(() => ownWrite.resolve())
       // A tailable cursor on an empty collection ends at once.
       await beat(new ObjectId())
@@ -231,3 +228,5 @@ export function createWakeupStore({
     },
   }
 }
+
+export type WakeupStore = ReturnType<typeof createWakeupStore>

@@ -3,28 +3,6 @@ import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { GrownPart, LogEvent } from '../log-event.ts'
 import type { AnnouncedEvent, WakeupDocument, WakeupStore } from './wakeup-store.ts'
 
-/** Collects what the next wake-up of this process announces, and writes it. */
-export interface WakeupWriter {
-  /** Adds an event that is the new end of its log. */
-  addEnd(event: LogEvent): void
-  addPart(part: GrownPart): void
-  addChanged(ids: string[]): void
-  /** Like `addChanged`, for changes whose announcement may be lost. */
-  addHint(ids: string[]): void
-  addAnnounced(announced: { change: string; ids: string[] }): void
-  addEnded(change: string): void
-  /** Asks the other processes to confirm the changes of the next wake-up. */
-  awaitChanges(): void
-  /** Confirms that the changes of another process up to this number have taken effect here. */
-  confirm(processId: string, changes: number): void
-  /**
-   * Writes everything that was added. Resolves when the other processes can read it. Returns the
-   * number of written wake-ups with state changes.
-   */
-  publish(): Promise<number>
-  settled(): Promise<unknown>
-}
-
 /**
  * Minimum time in milliseconds between two wake-ups that this process writes. The first wake-up
  * after a pause is written at once.
@@ -38,13 +16,15 @@ const paceMs = 10
 const maxContents = 32
 const maxContentChars = 16_000
 
+/** Collects what the next wake-up of this process announces, and writes it. */
 export function createWakeupWriter(dependencies: {
   store: Pick<WakeupStore, 'publish'>
   processId: string
   logger: Logger
   now: () => number
-}): WakeupWriter {
+}) {
   const { store, processId, logger, now } = dependencies
+
   let next = newContent()
   let changesWritten = 0
 
@@ -79,6 +59,7 @@ export function createWakeupWriter(dependencies: {
     { paceMs },
   )
 
+  /** Like `addChanged`, for changes whose announcement may be lost. */
   function addHint(ids: string[]) {
     for (const id of ids) next.changed.add(id)
   }
@@ -86,36 +67,40 @@ export function createWakeupWriter(dependencies: {
   const hasChanges = () => next.changed.size > 0 || next.announced.length > 0
 
   return {
-    addEnd(event) {
+    /** Adds an event that is the new end of its log. */
+    addEnd(event: LogEvent): void {
       const { conversationId, sequence } = event
       if ((next.ends.get(conversationId)?.sequence ?? 0) < sequence) next.ends.set(conversationId, event)
     },
 
-    addPart: (part) => void next.grown.push(part),
-
-    addChanged(ids) {
+    addPart: (part: GrownPart): void => void next.grown.push(part),
+    addChanged(ids: string[]): void {
       next.isHint = false
       addHint(ids)
     },
 
     addHint,
-
-    addAnnounced(announced) {
+    addAnnounced(announced: { change: string; ids: string[] }): void {
       next.isHint = false
       next.announced.push(announced)
     },
 
-    addEnded: (change) => void next.ended.push(change),
-
-    awaitChanges() {
+    addEnded: (change: string): void => void next.ended.push(change),
+    /** Asks the other processes to confirm the changes of the next wake-up. */
+    awaitChanges(): void {
       next.isAwaited = true
     },
 
-    confirm(from, changes) {
+    /** Confirms that the changes of another process up to this number have taken effect here. */
+    confirm(from: string, changes: number): void {
       next.confirmed.set(from, Math.max(changes, next.confirmed.get(from) ?? 0))
     },
 
-    publish() {
+    /**
+     * Writes everything that was added. Resolves when the other processes can read it. Returns the
+     * number of written wake-ups with state changes.
+     */
+    publish(): Promise<number> {
       const { promise } = next.published
       publishing
         .run()
@@ -131,6 +116,8 @@ export function createWakeupWriter(dependencies: {
     settled: publishing.settled,
   }
 }
+
+export type WakeupWriter = ReturnType<typeof createWakeupWriter>
 
 function newContent() {
   const published = Promise.withResolvers<number>()

@@ -1,60 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
-import type { Bus } from '../bus.ts'
-import { perCore } from '../core.ts'
-import type { Keyring } from '../keys/keyring.ts'
+import { createJob } from '../concurrency/job.ts'
+import { type Core, perCore } from '../core.ts'
 import type { GrownPart, LogEvent } from '../log-event.ts'
-import type { CoreMetrics } from '../metrics.ts'
 import { createAnnouncedChanges, unknownForMs } from './announced-changes.ts'
 import { createChangeConfirmations } from './change-confirmations.ts'
 import { createWakeupStore, type PassedEnds, type WakeupDocument, type WakeupStore } from './wakeup-store.ts'
 import { createWakeupWriter, headsOf } from './wakeup-writer.ts'
-
-export interface Wakeups {
-  /**
-   * Runs a write that changes the state of these ids. Announces the change to every process before
-   * the write, and calls `stateChanged` after the write. If this process dies during the write, or
-   * the result of the write is unknown, every process reads the state again several times. So every
-   * process finds the change within a second. Errors: those of the announcement and of the write.
-   */
-  changing<T>(ids: string[], write: () => Promise<T>): Promise<T>
-  /**
-   * Announces to every process that the state of these ids changed. Resolves when the change has
-   * taken effect in every process: none acts on the earlier state any more.
-   */
-  stateChanged(...ids: string[]): Promise<void>
-  /**
-   * Like `stateChanged`, for changes that may take effect a little later. Waits for no journal and
-   * for no confirmation. If no other core is known, it is written a moment later.
-   */
-  hint(...ids: string[]): Promise<void>
-  /**
-   * Registers a function that resolves when the changes that were emitted so far have taken effect
-   * in this process.
-   */
-  settleWith(settled: () => Promise<void>): void
-  /**
-   * Whether every change older than a second has arrived here. Cached state is then at most a
-   * second old. The first call after a rest returns false, and begins the proof that it is current.
-   */
-  isCurrent(): boolean
-  /**
-   * Whether streams may send events. False while other processes may have confirmed changes to
-   * their callers that this process does not know yet. `current` is emitted when it is true again.
-   */
-  maySend(): boolean
-  /** Starts to read the wake-ups of other processes. Must be called before the first call of a client. */
-  start(): void
-  /**
-   * Resolves when this process has read what the others have announced, or after this time.
-   */
-  caughtUp(atMostMs: number): Promise<void>
-  /** Writes the waiting wake-ups. Resolves even if a write fails. */
-  flush(): Promise<void>
-  stop(): Promise<void>
-}
 
 /**
  * If no other core waits for new ends of logs in the database, they are written after this time in
@@ -79,30 +32,30 @@ const confirmedWithinMs = currentForMs + 100
 /** A core proves that it is current until this time in milliseconds after somebody needed it. */
 const neededForMs = 2_000
 
-interface WakeupsDependencies {
-  store: WakeupStore
-  processId: string
-  keyring: Pick<Keyring, 'kids' | 'current' | 'announcedBy' | 'choose'>
-  /** Bus on which `advanced`, `changed` and `gap` are emitted. */
-  bus: Bus
-  logger: Logger
-  metrics: CoreMetrics
-  now: () => number
-  /** A clock in milliseconds that never goes back. */
-  monotonic?: () => number
-}
+const wakeupStoreOf = perCore(({ db: { wakeups }, nudge }) => createWakeupStore({ wakeups, nudge }))
 
-export const wakeupsOf = perCore(({ db, nudge, keyring, bus, logger, metrics, now }) =>
-  createWakeups({
-    store: createWakeupStore({ wakeups: db.wakeups, nudge }),
-    processId: randomUUID(),
-    keyring,
-    bus,
-    logger,
-    metrics,
-    now,
-  }),
-)
+export const wakeupsOf = perCore((core) => {
+  const { keyring, bus, logger, metrics, now } = core
+  return createWakeups({ store: wakeupStoreOf(core), processId: randomUUID(), keyring, bus, logger, metrics, now })
+})
+
+/**
+ * How long wake-ups are kept. Cursors read them within a second. Wake-ups contain ids and events, so
+ * they must be gone within the minute after which a removal ends.
+ */
+const keptMs = 30_000
+const sweepEveryMs = 60_000
+
+/**
+ * Removes the wake-ups that are older than half a minute. Returns whether none is left. If the
+ * newest wake-up is that old, it is left until a later call.
+ */
+export const sweepWakeups = (core: Core): Promise<boolean> =>
+  wakeupStoreOf(core).removeBefore(new Date(core.now() - keptMs), new Date(core.now()))
+
+export const wakeupJobs = (core: Core) => [
+  createJob({ name: 'sweep of wake-ups', everyMs: sweepEveryMs, run: () => sweepWakeups(core), logger: core.logger }),
+]
 
 /**
  * Sends wake-ups between the cores. Each write batch adds one small document to a capped
@@ -110,8 +63,22 @@ export const wakeupsOf = perCore(({ db, nudge, keyring, bus, logger, metrics, no
  * collection: new ends of logs, changes before and after their write, confirmations of changes, and
  * beats by which a core proves that it has read everything.
  */
-export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
-  const { store, processId, keyring, bus, logger, metrics, now, monotonic = () => performance.now() } = dependencies
+export function createWakeups({
+  store,
+  processId,
+  keyring,
+  bus,
+  logger,
+  metrics,
+  now,
+  monotonic = () => performance.now(),
+}: Pick<Core, 'bus' | 'logger' | 'metrics' | 'now'> & {
+  store: WakeupStore
+  processId: string
+  keyring: Pick<Core['keyring'], 'kids' | 'current' | 'announcedBy' | 'choose'>
+  /** A clock in milliseconds that never goes back. */
+  monotonic?: () => number
+}) {
   const writer = createWakeupWriter({ store, processId, logger, now })
   /**
    * Every change before this time has arrived. The time is the start of the last beat that this
@@ -168,6 +135,10 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
   const isProven = () => monotonic() - currentAsOf < currentForMs
   const isNeeded = () => monotonic() - neededAt < neededForMs
 
+  /**
+   * Whether every change older than a second has arrived here. Cached state is then at most a
+   * second old. The first call after a rest returns false, and begins the proof that it is current.
+   */
   function isCurrent() {
     const hasRested = !isNeeded()
     neededAt = monotonic()
@@ -195,6 +166,10 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     writer.publish().catch(() => {}) // The writer logs the error.
   }
 
+  /**
+   * Announces to every process that the state of these ids changed. Resolves when the change has
+   * taken effect in every process: none acts on the earlier state any more.
+   */
   async function stateChanged(...ids: string[]) {
     if (ids.length === 0) return
     writer.addChanged(ids)
@@ -262,6 +237,7 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     })
   }
 
+  /** Writes the waiting wake-ups. Resolves even if a write fails. */
   async function flush() {
     clearTimeout(later)
     later = undefined
@@ -286,17 +262,29 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
 
   return {
     stateChanged,
-
-    async hint(...ids) {
+    /**
+     * Like `stateChanged`, for changes that may take effect a little later. Waits for no journal and
+     * for no confirmation. If no other core is known, it is written a moment later.
+     */
+    async hint(...ids: string[]): Promise<void> {
       writer.addHint(ids)
       bus.emit('changed', ids)
       if (confirmations.others() === 0) publishLater()
       else await writer.publish()
     },
 
-    settleWith: (settle) => void settlers.push(settle),
-
-    async changing(ids, write) {
+    /**
+     * Registers a function that resolves when the changes that were emitted so far have taken effect
+     * in this process.
+     */
+    settleWith: (settle: () => Promise<void>): void => void settlers.push(settle),
+    /**
+     * Runs a write that changes the state of these ids. Announces the change to every process before
+     * the write, and calls `stateChanged` after the write. If this process dies during the write, or
+     * the result of the write is unknown, every process reads the state again several times. So every
+     * process finds the change within a second. Errors: those of the announcement and of the write.
+     */
+    async changing<T>(ids: string[], write: () => Promise<T>): Promise<T> {
       const change = randomUUID()
       announced.add(change, ids)
       writer.addAnnounced({ change, ids })
@@ -309,19 +297,25 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     },
 
     isCurrent,
+    /**
+     * Whether streams may send events. False while other processes may have confirmed changes to
+     * their callers that this process does not know yet. `current` is emitted when it is true again.
+     */
     maySend,
-
-    start() {
+    /** Starts to read the wake-ups of other processes. Must be called before the first call of a client. */
+    start(): void {
       isFollowing = true
       neededAt = monotonic()
       following = follow()
     },
 
-    caughtUp: (atMostMs) => Promise.race([caughtUpOnce.promise, delay(atMostMs, undefined, { ref: false })]),
-
+    /**
+     * Resolves when this process has read what the others have announced, or after this time.
+     */
+    caughtUp: (atMostMs: number): Promise<void> =>
+      Promise.race([caughtUpOnce.promise, delay(atMostMs, undefined, { ref: false })]),
     flush,
-
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort()
       confirmations.stop()
       announced.stop()
@@ -329,3 +323,5 @@ export function createWakeups(dependencies: WakeupsDependencies): Wakeups {
     },
   }
 }
+
+export type Wakeups = ReturnType<typeof createWakeups>

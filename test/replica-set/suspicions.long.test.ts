@@ -7,6 +7,7 @@ import { retryAtStart } from '../../core/database/start-retries.ts'
 import { createStores } from '../../core/database/stores.ts'
 import { createEventStore } from '../../core/log/event-store.ts'
 import type { LogEvent } from '../../core/log-event.ts'
+import { createWakeupStore } from '../../core/wakeups/wakeup-store.ts'
 import { atFileEnd } from '../support/clean-up.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
@@ -89,7 +90,7 @@ it.each(['FailedToSatisfyReadPreference', 'NetworkInterfaceExceededTimeLimit', '
 
 it('loses no wake-ups while both secondaries are late', async () => {
   const { set, database } = await start()
-  const { wakeups } = createStores(database)
+  const wakeups = createWakeupStore(database.collections)
   const stopped = new AbortController()
   const seen: string[] = []
   let ended = false
