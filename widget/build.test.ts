@@ -19,7 +19,7 @@ describe('the built widget', () => {
 
   it('the built widget does not exceed any size limit', () => {
     const sizes = measureSizes(files)
-    expect(sizes).toHaveLength(10)
+    expect(sizes).toHaveLength(7)
     for (const { name, bytes, limit } of sizes) {
       expect(bytes, name).toBeGreaterThan(500)
       expect(bytes, name).toBeLessThanOrEqual(limit)
@@ -58,18 +58,7 @@ describe('the built widget', () => {
   it('the chat contains the hash of each part, and no file imports another one unchecked', () => {
     const built = files.filter(({ name }) => /^widget\/v1\/.*\.js$/.test(name) && !/\/widget\.js$/.test(name))
     const parts = built.filter(({ name }) => !name.endsWith('/chat.js'))
-    expect(parts.map(({ name }) => basename(name, '.js'))).toEqual([
-      'answer',
-      'ar',
-      'consent',
-      'de',
-      'es',
-      'forms',
-      'fr',
-      'ja',
-      'rating',
-      'requests',
-    ])
+    expect(parts.map(({ name }) => basename(name, '.js'))).toEqual(['ar', 'de', 'es', 'forms', 'fr', 'ja', 'requests'])
     const chat = code(/\/chat\.js$/)[0]!
     for (const { content } of parts) expect(chat).toContain(integrityOf(content))
     for (const { content } of built) expect(String(content)).not.toMatch(/(?:from|import)\s*\(?["'`]/)
@@ -77,7 +66,7 @@ describe('the built widget', () => {
 
   it('the files for browsers have a Brotli and a gzip file beside them', () => {
     const served = files.filter(({ name }) => /^widget(\.js|\/.+\.js)$/.test(name))
-    expect(served).toHaveLength(13)
+    expect(served).toHaveLength(10)
     for (const { name, content } of served) {
       const compressed = (extension: string) => files.find((file) => file.name === `${name}.${extension}`)!.content
       expect(brotliDecompressSync(compressed('br'))).toEqual(content)

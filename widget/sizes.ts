@@ -37,10 +37,7 @@ export function measureSizes(
     { name: 'chat', bytes: later('chat'), limit: 40 * kib },
     { name: 'largest language besides English', bytes: longestLocale, limit: 2.5 * kib },
     { name: "cards of agents' requests", bytes: later('requests'), limit: 4.5 * kib },
-    { name: 'forms', bytes: later('forms'), limit: 4 * kib },
-    { name: 'card of a new answer', bytes: later('answer'), limit: 2 * kib },
-    { name: 'consent step', bytes: later('consent'), limit: 2.5 * kib },
-    { name: 'rating and transcript', bytes: later('rating'), limit: 2.5 * kib },
+    { name: 'forms, consent and rating', bytes: later('forms'), limit: 7 * kib },
     { name: 'headless client', bytes: sizeOf('client.js'), limit: 20 * kib },
   ]
 }

@@ -83,10 +83,7 @@ export const packageBuild = outputOf({
 /** Parts of the chat that are loaded later (see `src/ui/parts.ts`), with the paths of their sources. */
 export const parts: Record<string, string> = {
   requests: 'src/ui/requests/request-card.ts',
-  forms: 'src/ui/forms/form-view.ts',
-  answer: 'src/ui/outside/answer-card.ts',
-  consent: 'src/ui/forms/consent-card.ts',
-  rating: 'src/ui/forms/rating-card.ts',
+  forms: 'src/ui/forms/late-forms.ts',
   ...Object.fromEntries(['de', 'es', 'fr', 'ar', 'ja'].map((tag) => [tag, `src/ui/languages/${tag}.ts`])),
 }
 

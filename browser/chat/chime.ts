@@ -23,6 +23,9 @@ export function createChime(loudness: number) {
         note.stop(at + noteSeconds)
       }
     },
-    dispose: () => void audio?.close(),
+    dispose() {
+      void audio?.close()
+      audio = undefined
+    },
   }
 }

@@ -5,7 +5,7 @@ import { useLoad } from '../ui/load.ts'
 import { Empty, WhenLoaded } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
 import { WithUnsavedBar } from '../ui/unsaved.tsx'
-import type { InstallationPart } from './update.ts'
+import { TabContent } from './installation-tabs.tsx'
 
 type Tab = 'install' | 'look' | 'hours' | 'forms' | 'privacy' | 'keys'
 
@@ -22,14 +22,9 @@ const tabs: [tab: Tab, label: string][] = [
 export function InstallationView({ siteKey, tab = 'install' }: { siteKey: string; tab?: string }) {
   const { api } = useConsole()
   const loaded = useLoad(async () => {
-    const [{ installations }, { TabContent }] = await Promise.all([
-      api.workspaces.listInstallations({}),
-      import('./installation-tabs.tsx'),
-    ])
-    return { installation: installations.find(({ publicSiteKey }) => publicSiteKey === siteKey), TabContent }
+    const { installations } = await api.workspaces.listInstallations({})
+    return { installation: installations.find(({ publicSiteKey }) => publicSiteKey === siteKey) }
   }, [siteKey])
-  const onChanged: InstallationPart['onChanged'] = (installation) =>
-    loaded.value && loaded.set({ ...loaded.value, installation })
   return (
     <Page
       title={loaded.value?.installation?.appearance?.title || 'Website'}
@@ -53,7 +48,7 @@ export function InstallationView({ siteKey, tab = 'install' }: { siteKey: string
         ))}
       </nav>
       <WhenLoaded loaded={loaded} name="website">
-        {({ installation, TabContent }) =>
+        {({ installation }) =>
           installation ? (
             <WithUnsavedBar key={tab}>
               {(revision) => (
@@ -61,7 +56,7 @@ export function InstallationView({ siteKey, tab = 'install' }: { siteKey: string
                   key={revision}
                   tab={tab}
                   installation={installation}
-                  onChanged={onChanged}
+                  onChanged={(changed) => loaded.set({ installation: changed })}
                   onRotated={loaded.reload}
                 />
               )}

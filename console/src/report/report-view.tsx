@@ -8,6 +8,8 @@ import { SelectField, TextField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
 import { FailureNotice, Loading } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
+import { Figures } from './figures.tsx'
+import { toCsv } from './report-csv.ts'
 
 const periods = [
   ['7', '7 days'],
@@ -36,13 +38,11 @@ export function ReportView() {
       else report = frame.value
     }
     announcer.say(`${report?.total?.conversations ?? 0} conversations in the report.`)
-    const [{ Figures }, { toCsv }] = await Promise.all([import('./figures.tsx'), import('./report-csv.ts')])
-    return { report, Figures, toCsv }
+    return report
   }, [days, firstDay])
   useEffect(() => () => current.current.abort(), [])
 
-  const { value, failure, loading } = loaded
-  const report = value?.report
+  const { value: report, failure, loading } = loaded
   const isTooLarge = failure?.issues.some(({ path }) => path === '/days')
   const text = 'Too many conversations. Choose fewer days or a later first day.'
   return (
@@ -52,7 +52,7 @@ export function ReportView() {
       actions={
         <Button
           disabled={!report}
-          onClick={() => report && saveText(`report-${report.firstDay}.csv`, 'text/csv', value.toCsv(report))}
+          onClick={() => report && saveText(`report-${report.firstDay}.csv`, 'text/csv', toCsv(report))}
         >
           Download CSV
         </Button>
@@ -77,7 +77,7 @@ export function ReportView() {
           {read > 0 && <p class="hint">{read.toLocaleString('en-GB')} conversations read</p>}
         </>
       )}
-      {report && <value.Figures report={report} />}
+      {report && <Figures report={report} />}
     </Page>
   )
 }

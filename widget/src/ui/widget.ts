@@ -76,7 +76,6 @@ export function createWidget(
 
   const answers = followAnswers({
     client,
-    loadPart,
     texts: () => shownTexts,
     isOpen: () => isOpen,
     mounted: () => mounted,

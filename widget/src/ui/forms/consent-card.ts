@@ -3,10 +3,6 @@ import type { ServiceClient } from '../../client/client.ts'
 import type { ConsentKeeper } from '../../features/consent.ts'
 import { element, setAttributes } from '../elements/elements.ts'
 import type { WidgetTexts } from '../languages/en.ts'
-import consentCss from './consent.css?inline'
-
-/** Styles of the consent step. */
-export const consentStyles: string = consentCss
 
 interface ConsentCardDeps {
   client: Pick<ServiceClient, 'on' | 'ended' | 'consent'>

@@ -4,10 +4,6 @@ import type { FormDefinition, FormField } from '../../client/types.ts'
 import { element, setAttributes } from '../elements/elements.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import { autocompleteOf, brokenRule } from './form-check.ts'
-import formsCss from './forms.css?inline'
-
-/** Styles of the forms. */
-export const formStyles: string = formsCss
 
 interface FormViewDeps {
   texts: WidgetTexts
@@ -31,7 +27,7 @@ interface Entry {
  */
 export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: FormViewDeps) {
   const entries = form.fields.map(createEntry)
-  const failure = element('p', { class: 'form-failure', role: 'alert', hidden: true })
+  const failure = element('p', { class: 'field-problem', role: 'alert', hidden: true })
   const submit = element('button', { class: 'primary', type: 'submit' })
   const skip = element('button', { class: 'quiet', type: 'button', hidden: !onSkip })
   skip.textContent = isOffline ? texts.writeInstead : texts.skipForm

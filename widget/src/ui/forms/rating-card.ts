@@ -4,11 +4,7 @@ import type { ServiceClient } from '../../client/client.ts'
 import { element, icon, setAttributes } from '../elements/elements.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
-import ratingCss from './rating.css?inline'
 import { transcriptOf } from './transcript.ts'
-
-/** Styles of the rating. */
-export const ratingStyles: string = ratingCss
 
 interface RatingCardDeps {
   client: Pick<ServiceClient, 'presence' | 'config' | 'rate' | 'messages' | 'hasOlder' | 'loadOlder'>
@@ -33,7 +29,7 @@ export function createRatingCard({ client, texts, dates, announce }: RatingCardD
   const faces = mouths.map(createFace)
   const group = element('div', { class: 'faces', role: 'group', 'aria-labelledby': 'rating-title' }, ...faces)
   const comment = element('input', {
-    class: 'rating-comment',
+    class: 'input',
     dir: 'auto',
     type: 'text',
     autocomplete: 'off',

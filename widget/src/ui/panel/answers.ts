@@ -1,16 +1,19 @@
+import { createChime } from '../../../../browser/chat/chime.ts'
+import { initialsOf } from '../../../../browser/chat/initials.ts'
 import type { KeyValueStorage } from '../../../../browser/storage.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import type { StoredMessage } from '../../client/types.ts'
+import { sessionRecordKey } from '../../session/session-record.ts'
+import { element, icon } from '../elements/elements.ts'
+import { closeIcon, soundIcon, soundOffIcon } from '../elements/icons.ts'
+import { picture } from '../elements/picture.ts'
 import { authorName } from '../languages/author-name.ts'
 import type { WidgetTexts } from '../languages/en.ts'
-import type { AnswerCard } from '../outside/answer-card.ts'
-import type { LoadPart } from '../parts.ts'
 import type { Announcer } from './announcer.ts'
 import type { Shell } from './shell.ts'
 
 interface AnswersDeps {
   client: ServiceClient
-  loadPart: LoadPart
   texts(): WidgetTexts
   isOpen(): boolean
   mounted(): { shell: Shell; announcer: Announcer } | undefined
@@ -19,35 +22,106 @@ interface AnswersDeps {
   onOpen(): void
 }
 
-/** While the panel is closed, announces new messages and shows the newest one beside the launcher. */
-export function followAnswers({ client, loadPart, texts, isOpen, mounted, ...deps }: AnswersDeps) {
-  let card: AnswerCard | undefined
+/**
+ * While the panel is closed, announces new messages and shows the newest one in a card beside the launcher.
+ * While the page is hidden, the title of the page also says who has answered. A button of the card turns a
+ * sound on, which is off again in the next tab.
+ */
+export function followAnswers({ client, texts, isOpen, mounted, storage, siteKey, onOpen }: AnswersDeps) {
+  const soundKey = `${sessionRecordKey(siteKey)}.sound`
+  const isSoundOn = () => storage.getItem(soundKey) === 'true'
+  const chime = createChime(0.08)
+  let card: HTMLElement | undefined
+  let shown: string | undefined
+  /** Title of the page, and the title that replaces it. */
+  let titles: { own: string; given: string } | undefined
 
   client.on('message.received', ({ message }) => {
-    const { author, body } = message
     if (isOpen()) return
-    mounted()?.announcer.announce(`${authorName(author, texts())}: ${body}`)
-    void show(message)
+    mounted()?.announcer.announce(`${authorName(message.author, texts())}: ${message.body}`)
+    // The client counts the message as unread after this event.
+    queueMicrotask(() => show(message))
   })
-  client.on('message.redacted', ({ message }) => card?.clear(message.messageId))
+  client.on('message.redacted', ({ message }) => message.messageId === shown && clear())
   // The visitor has read the answers, perhaps in another tab.
-  client.on('unread.changed', ({ count }) => count === 0 && card?.clear())
+  client.on('unread.changed', ({ count }) => count === 0 && clear())
 
   return {
-    clear: () => card?.clear(),
-
+    clear,
     dispose() {
-      card?.dispose()
-      card = undefined
+      clear()
+      chime.dispose()
     },
   }
 
-  async function show(message: StoredMessage) {
-    const part = await loadPart('answer').catch(() => undefined)
+  function show({ messageId, author, body }: StoredMessage) {
     const { shell } = mounted() ?? {}
-    if (!part || !shell || isOpen() || shell.button.hidden || client.unread() === 0) return
-    shell.addStyles(part.answerStyles)
-    card ??= part.createAnswerCard({ frame: shell.frame, button: shell.button, ...deps })
-    card.show(message, client.unread(), texts())
+    if (!shell || isOpen() || shell.button.hidden || client.unread() === 0) return
+    clear()
+    shown = messageId
+    const { agent, replied, closeAnswer } = texts()
+    const name = authorName(author, texts())
+    const open = element(
+      'button',
+      { class: 'answer-open', type: 'button' },
+      element(
+        'span',
+        { class: 'avatar', 'data-bot': author.kind === 'bot' },
+        initialsOf(author.displayName || agent),
+        ...picture(author.avatarUrl),
+      ),
+      element(
+        'span',
+        { class: 'answer-words' },
+        element('bdi', { class: 'answer-name' }, name),
+        element('span', { class: 'answer-text', dir: 'auto' }, body),
+      ),
+    )
+    const label = { class: 'answer-close', type: 'button', 'aria-label': closeAnswer }
+    const close = element('button', label, icon(closeIcon))
+    card = element('section', { class: 'answer', 'aria-label': replied(name) }, open, soundButton(), close)
+    open.addEventListener('click', onOpen)
+    close.addEventListener('click', clear)
+    card.addEventListener('keydown', ({ key }) => key === 'Escape' && clear())
+    shell.frame.append(card)
+    playSound()
+    if (!document.hidden) return
+    titles = { own: document.title, given: `(${client.unread()}) ${replied(name)}` }
+    document.title = titles.given
+    document.addEventListener('visibilitychange', restoreTitle, { once: true })
+  }
+
+  function soundButton() {
+    const toggle = element('button', { class: 'answer-sound', type: 'button', 'aria-label': texts().answerSound })
+    const draw = () => {
+      toggle.ariaPressed = `${isSoundOn()}`
+      toggle.replaceChildren(icon(isSoundOn() ? soundIcon : soundOffIcon))
+    }
+    toggle.addEventListener('click', () => {
+      isSoundOn() ? storage.removeItem(soundKey) : storage.setItem(soundKey, 'true')
+      playSound()
+      draw()
+    })
+    draw()
+    return toggle
+  }
+
+  function playSound() {
+    // Browsers delay sounds until the visitor has used the page.
+    if (isSoundOn() && navigator.userActivation?.hasBeenActive !== false) chime.play()
+  }
+
+  function clear() {
+    if (card?.matches(':focus-within')) mounted()?.shell.button.focus()
+    card?.remove()
+    card = shown = undefined
+    restoreTitle()
+  }
+
+  /** Gives the page its title back, unless the page has changed it meanwhile. */
+  function restoreTitle() {
+    if (titles && document.title === titles.given) document.title = titles.own
+    titles = undefined
+    document.removeEventListener('visibilitychange', restoreTitle)
   }
 }

@@ -2,17 +2,17 @@ import { isTeam } from '../../../../browser/team.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import type { MessageAuthor, WidgetMessage } from '../../client/types.ts'
 import { element } from '../elements/elements.ts'
+import type { RatingCard } from '../forms/rating-card.ts'
 import { authorName } from '../languages/author-name.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import { withActivity } from '../messages/activity-lines.ts'
 import type { MessageLog } from '../messages/message-log.ts'
-import type { LoadPart, Parts } from '../parts.ts'
+import { type LoadPart, latePart } from '../parts.ts'
 import type { RequestCard } from '../requests/request-card.ts'
 import type { Composer } from './composer.ts'
 import type { Header } from './header.ts'
 import { createPanelForms } from './panel-forms.ts'
-import { createRatingPlace } from './rating-place.ts'
 
 interface PanelFeaturesDeps {
   client: ServiceClient
@@ -35,11 +35,21 @@ interface PanelFeaturesDeps {
 /** Adds the assigned agent, typing indicators, forms and agents' requests to the panel. */
 export function createPanelFeatures(deps: PanelFeaturesDeps) {
   const { client, texts, header, log, composer, announce, conceal, onLines } = deps
-  const forms = createPanelForms(deps)
+  const late = latePart('forms', deps, (part) => {
+    if (!part) return void composer.element.toggleAttribute('hidden', client.ended() !== undefined)
+    showForm()
+    showRating()
+  })
+  const requestCards = latePart('requests', deps, (part) => {
+    if (!part) return
+    reportArrivals()
+    showRequest()
+  })
+  const forms = createPanelForms({ ...deps, late })
   const cards = element('div', { class: 'requests', hidden: true })
-  const aboveComposer = element('div', { class: 'above-composer' }, cards, forms.offer)
-  const showRating = createRatingPlace({ ...deps, place: aboveComposer })
-  let requestCard: Parts['requests'] | undefined
+  const ratingPlace = element('div', { hidden: true })
+  const aboveComposer = element('div', { class: 'above-composer' }, ratingPlace, cards, forms.offer)
+  let rating: RatingCard | undefined
   let hasConsentCard = false
   let card: RequestCard | undefined
   let lines = client.activity()
@@ -145,11 +155,12 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
 
   function showRequest() {
     const [request] = client.ended() ? [] : client.requests()
-    if (request && !requestCard) return void loadRequestCard()
+    const part = request && requestCards()
+    if (request && !part) return
     if (card && card.id === request?.id) return card.update(request)
     const hadFocus = card?.element.contains((cards.getRootNode() as ShadowRoot).activeElement)
     card?.dispose()
-    card = request && requestCard!.createRequestCard(request, { client, texts, agentName: agentName(), conceal })
+    card = request && part?.createRequestCard(request, { client, texts, agentName: agentName(), conceal })
     cards.replaceChildren(...(card ? [card.element] : []))
     cards.hidden = !card
     if (request) card?.update(request)
@@ -163,32 +174,28 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
 
   function showConsent() {
     if (hasConsentCard || !client.config()?.consent?.required) return
+    const part = late()
+    if (!part) return
     hasConsentCard = true
     const leave = () => (forms.isShown() ? forms.focus() : composer.focus())
-    deps.loadPart('consent').then(
-      ({ consentStyles, showConsentCard }) => {
-        deps.addStyles(consentStyles)
-        void showConsentCard({ client, texts, announce, leave, subscriptions, place: aboveComposer })
-      },
-      () => {
-        // The next event tries again.
-        hasConsentCard = false
-      },
-    )
+    void part.showConsentCard({ client, texts, announce, leave, subscriptions, place: aboveComposer })
   }
 
-  async function loadRequestCard() {
-    // If the import fails, the next event of an agent's request tries again.
-    const module = await deps.loadPart('requests').catch(() => undefined)
-    if (!module || requestCard) return
-    deps.addStyles(module.requestStyles)
-    requestCard = module
-    reportArrivals()
-    showRequest()
+  /** Shows the rating and the transcript while the conversation is closed. */
+  function showRating() {
+    const isClosed = client.presence().isClosed && !client.ended()
+    if (isClosed && !rating) {
+      rating = late()?.createRatingCard({ client, texts, announce, dates: deps.dates })
+      if (rating) ratingPlace.append(rating.element)
+    }
+    const hadFocus = ratingPlace.contains((ratingPlace.getRootNode() as ShadowRoot).activeElement)
+    ratingPlace.hidden = !isClosed || !rating
+    if (hadFocus && !isClosed) composer.focus()
+    rating?.update()
   }
 
   /** Reports the results of accepted navigations if a session exists. */
   function reportArrivals() {
-    if (client.session()) requestCard?.reportArrivals(client)
+    if (client.session() && client.requests()[0]) requestCards()?.reportArrivals(client)
   }
 }

@@ -5,7 +5,7 @@ import { element } from '../elements/elements.ts'
 import type { FormView } from '../forms/form-view.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import type { MessageLog } from '../messages/message-log.ts'
-import type { LoadPart, Parts } from '../parts.ts'
+import type { latePart } from '../parts.ts'
 import type { Composer } from './composer.ts'
 
 interface PanelFormsDeps {
@@ -13,18 +13,15 @@ interface PanelFormsDeps {
   texts: WidgetTexts
   log: MessageLog
   composer: Composer
-  addStyles(css: string): void
-  loadPart: LoadPart
+  late: ReturnType<typeof latePart<'forms'>>
 }
 
 /** Shows the form that is due instead of the message log. */
-export function createPanelForms({ client, texts, log, composer, addStyles, loadPart }: PanelFormsDeps) {
+export function createPanelForms({ client, texts, log, composer, late }: PanelFormsDeps) {
   const place = element('div', { class: 'form-place', tabindex: '-1', hidden: true })
   const offer = element('button', { class: 'quiet offer', type: 'button', hidden: true }, texts.leaveDetails)
   const views = new Map<FormKind, FormView>()
   const skipped = new Set<FormKind>()
-  let forms: Parts['forms'] | undefined
-  let isLoadingForms = false
   let shownForm: FormKind | undefined
   /** True if the visitor has asked for the offline form during the conversation. */
   let wantsOffline = false
@@ -62,7 +59,7 @@ export function createPanelForms({ client, texts, log, composer, addStyles, load
   }
 
   function show() {
-    if (!forms && !isLoadingForms && client.config()?.forms) void load()
+    const forms = client.config()?.forms && late()
     const isOffered = !client.ended() && client.isOfflineFormOffered()
     const begun = shownForm && views.get(shownForm)?.isFilled() ? shownForm : undefined
     // The form has become due while the visitor is writing a message. Keep the message field.
@@ -80,7 +77,7 @@ export function createPanelForms({ client, texts, log, composer, addStyles, load
     shownForm = next
     place.hidden = !next
     log.element.hidden = next !== undefined
-    const hides = wanted && isLoadingForms
+    const hides = wanted && late.isLoading()
     // A hidden field would lose the focus to the page.
     if (hides && composer.element.contains(activeElement)) place.parentElement!.focus({ preventScroll: true })
     composer.element.hidden = next !== undefined || hides || client.ended() !== undefined
@@ -100,7 +97,7 @@ export function createPanelForms({ client, texts, log, composer, addStyles, load
     const config = client.config()
     const form = config?.forms?.[kind] ?? { fields: [] }
     const isFree = form.fields.every(({ required }) => !required)
-    const view = forms!.createFormView({
+    const view = late()!.createFormView({
       texts,
       form,
       isOffline: kind === 'offline',
@@ -110,16 +107,6 @@ export function createPanelForms({ client, texts, log, composer, addStyles, load
     views.set(kind, view)
     view.show(client.formState(kind))
     return view
-  }
-
-  /** Loads the forms as soon as the configuration has one. If the import fails, the next event tries again. */
-  async function load(): Promise<unknown> {
-    isLoadingForms = true
-    forms = await loadPart('forms').catch(() => undefined)
-    isLoadingForms = false
-    if (!forms) return composer.element.toggleAttribute('hidden', client.ended() !== undefined)
-    addStyles(forms.formStyles)
-    show()
   }
 
   function skip(kind: FormKind) {

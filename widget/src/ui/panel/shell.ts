@@ -6,6 +6,7 @@ import actionsCss from '../forms/actions.css?inline'
 import type { LauncherHost, LauncherOptions } from '../launcher/launcher-host.ts'
 import logCss from '../messages/log.css?inline'
 import messagesCss from '../messages/messages.css?inline'
+import answerCss from './answer.css?inline'
 import composerCss from './composer.css?inline'
 import { isField } from './own-events.ts'
 import panelCss from './panel.css?inline'
@@ -28,7 +29,7 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: Shel
   const badge = element('span', { class: 'badge', 'aria-hidden': 'true', hidden: true })
   const collapse = icon(collapseIcon, 'icon collapse')
   let appearance: WidgetConfig['appearance'] | undefined
-  sheet.replaceSync(panelCss + messagesCss + logCss + composerCss + actionsCss)
+  sheet.replaceSync(panelCss + messagesCss + logCss + composerCss + actionsCss + answerCss)
   const own = sheets.length
   const added = new Set<string>()
   addSheet(sheet)

@@ -9,7 +9,7 @@ import { createScreenshotSteps } from './screenshot-steps.ts'
 
 export { reportArrivals } from './leave.ts'
 
-export const requestStyles: string = requestsCss
+export const styles: string = requestsCss
 
 interface RequestCardDeps {
   client: ServiceClient
