@@ -98,10 +98,12 @@ function textOf(code: Code, issues: Failure['issues'], retryAfter: number | unde
   }
 }
 
-export function issueText({ path, rule }: { path: string; rule: string }): string {
+function issueText({ path, rule }: { path: string; rule: string }): string {
   // Forms for suppressions send a single entry, so the text omits the entry's index.
   const words = path
-    .replace(/^\/(entries\/\d+|entry)\//, '/')
+    .replace(/^\/(entries\/\d+|entry|availability)\//, '/')
+    // A list stands in a message of its own.
+    .replace(/(weeklyHours)\/hours|(exceptions)\/dates/, '$1$2')
     .split('/')
     .filter(Boolean)
     .map((part) =>

@@ -4,6 +4,7 @@ import { useConsole } from '../console-context.ts'
 import { ConversationView } from '../conversation/conversation-view.tsx'
 import { pathOf } from '../router.ts'
 import { Button } from '../ui/button.tsx'
+import { Segments } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { useLoad } from '../ui/load.ts'
 import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
@@ -52,7 +53,11 @@ export function InboxView({ conversationId, part, message: sequence }: InboxView
   )
 }
 
-const statuses = { open: 'Open', closed: 'Closed', all: 'All' } as const
+const statuses = [
+  ['open', 'Open'],
+  ['closed', 'Closed'],
+  ['all', 'All'],
+] as const
 
 interface ConversationListProps {
   openId: string | undefined
@@ -118,20 +123,13 @@ function ConversationList({ openId, openMessage }: ConversationListProps) {
         </div>
         {searches ? (
           <>
-            <fieldset class="segments">
-              <legend class="visually-hidden">Conversation status</legend>
-              {(['open', 'closed', 'all'] as const).map((status) => (
-                <label key={status}>
-                  <input
-                    type="radio"
-                    name="status"
-                    checked={search.query.value.status === status}
-                    onChange={() => router.setFilter({ status })}
-                  />
-                  <span>{statuses[status]}</span>
-                </label>
-              ))}
-            </fieldset>
+            <Segments
+              legend="Conversation status"
+              isLegendHidden
+              options={statuses}
+              value={search.query.value.status}
+              onChange={(status) => router.setFilter({ status })}
+            />
             <SearchFilters />
           </>
         ) : (

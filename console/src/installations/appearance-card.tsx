@@ -1,63 +1,46 @@
-import { useRef, useState } from 'preact/hooks'
 import { isFaint, launcherColors } from '../../../browser/colors.ts'
-import { Field, TextField } from '../ui/field.tsx'
+import { Field, Segments, TextField } from '../ui/field.tsx'
+import { Form, useForm } from '../ui/form.tsx'
 import { Icon } from '../ui/icon.tsx'
-import { FailureNotice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
-import { useUnsaved } from '../ui/unsaved.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 /** Card that edits the widget's appearance and shows a preview. */
 export function AppearanceCard(part: InstallationPart) {
-  const { appearance } = part.installation
-  const { failure, save } = useUpdate(part)
-  const [title, setTitle] = useState(appearance?.title ?? '')
-  const [greeting, setGreeting] = useState(appearance?.greeting ?? '')
-  const [accentColor, setAccentColor] = useState(appearance?.accentColor ?? '#1f6f5c')
-  const [position, setPosition] = useState(appearance?.position ?? 'right')
-  const isValid = /^#[0-9a-f]{6}$/i.test(accentColor)
-  const faint = isValid && (['light', 'dark'] as const).find((scheme) => isFaint(accentColor, scheme))
-
-  const fields = { title: title.trim(), greeting: greeting.trim(), accentColor, position }
-  const { form, onSaved } = useUnsaved(fields)
-  /** The values that this form shows or has saved. A colleague may have changed the settings since. */
-  const known = useRef(fields)
-
-  async function submit(event: Event) {
-    event.preventDefault()
-    if (!isValid || fields.title === '') return
-    // Sends only edited fields, so that concurrent changes of other fields are not overwritten.
-    const edited = Object.entries(fields).filter(
-      ([name, value]) => value !== known.current[name as keyof typeof fields],
-    )
-    if (!(await save({ appearance: Object.fromEntries(edited) }, 'Appearance saved.'))) return
-    known.current = fields
-    onSaved()
-  }
+  const { title = '', greeting = '', accentColor = '#1f6f5c', position = 'right' } = part.installation.appearance ?? {}
+  const { update } = useUpdate(part)
+  const form = useForm({
+    start: { title, greeting, accentColor, position },
+    problemsOf: (draft) => ({
+      title: draft.title.trim() === '' ? 'Enter a title.' : undefined,
+      accentColor: isColour(draft.accentColor) ? undefined : 'Enter # and six hexadecimal digits.',
+    }),
+    save: (_, edited) =>
+      update(
+        { appearance: { ...edited, title: edited.title?.trim(), greeting: edited.greeting?.trim() } },
+        'Appearance saved.',
+      ),
+  })
+  const { draft, problems, set, field } = form
+  const isValid = isColour(draft.accentColor)
+  const faint = isValid && (['light', 'dark'] as const).find((scheme) => isFaint(draft.accentColor, scheme))
 
   return (
     <Card title="Appearance">
-      <form class="appearance" ref={form} onSubmit={submit} noValidate>
+      <Form form={form} class="appearance">
         <div class="stack">
-          <TextField
-            label="Title"
-            maxLength={128}
-            value={title}
-            error={fields.title === '' ? 'Enter a title.' : undefined}
-            onChange={setTitle}
-          />
+          <TextField label="Title" maxLength={128} {...field('title')} error={problems.title} />
           <TextField
             label="Greeting"
             hint="Shown when the chat is empty."
             rows={2}
             maxLength={1024}
-            value={greeting}
-            onChange={setGreeting}
+            {...field('greeting')}
           />
           <Field
             label="Accent colour"
             hint={faint && `Hardly visible on the ${faint} background. The chat adds a thin line around it.`}
-            error={isValid ? undefined : 'Enter # and six hexadecimal digits.'}
+            error={problems.accentColor}
           >
             {(attributes) => (
               <div class="copy-row">
@@ -65,40 +48,35 @@ export function AppearanceCard(part: InstallationPart) {
                   {...attributes}
                   class="input mono"
                   maxLength={7}
-                  value={accentColor}
-                  onInput={(event) => setAccentColor(event.currentTarget.value.trim())}
+                  value={draft.accentColor}
+                  onInput={(event) => set({ accentColor: event.currentTarget.value.trim() })}
                 />
                 <input
                   type="color"
                   class="colour"
                   aria-label="Choose the accent colour"
-                  value={isValid ? accentColor : '#000000'}
-                  onInput={(event) => setAccentColor(event.currentTarget.value)}
+                  value={isValid ? draft.accentColor : '#000000'}
+                  onInput={(event) => set({ accentColor: event.currentTarget.value })}
                 />
               </div>
             )}
           </Field>
-          <fieldset class="segments">
-            <legend>Position</legend>
-            {['left', 'right'].map((side) => (
-              <label key={side}>
-                <input type="radio" name="position" checked={position === side} onChange={() => setPosition(side)} />
-                <span>{side === 'left' ? 'Left' : 'Right'}</span>
-              </label>
-            ))}
-          </fieldset>
-          <FailureNotice failure={failure} />
+          <Segments
+            legend="Position"
+            options={[
+              ['left', 'Left'],
+              ['right', 'Right'],
+            ]}
+            {...field('position')}
+          />
         </div>
-        <Preview
-          title={title}
-          greeting={greeting}
-          accentColor={isValid ? accentColor : '#888888'}
-          position={position}
-        />
-      </form>
+        <Preview {...draft} accentColor={isValid ? draft.accentColor : '#888888'} />
+      </Form>
     </Card>
   )
 }
+
+const isColour = (text: string) => /^#[0-9a-f]{6}$/i.test(text)
 
 function Preview({ title, greeting, accentColor, position }: Record<string, string>) {
   // The content security policy blocks style attributes in markup, but not styles that a script

@@ -1,11 +1,9 @@
-import { useState } from 'preact/hooks'
 import { Button, IconButton } from '../ui/button.tsx'
-import { Field, TextField, Toggle } from '../ui/field.tsx'
+import { Segments, SelectField, TextField, Toggle } from '../ui/field.tsx'
+import { Form, keyed, useForm, withoutKey } from '../ui/form.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { FailureNotice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
-import { useUnsaved } from '../ui/unsaved.tsx'
-import { IssueList } from './issue-list.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 const modes = [
@@ -18,22 +16,18 @@ const timeZones = ['UTC', ...Intl.supportedValuesOf('timeZone')]
 const ownTimeZone = new Intl.DateTimeFormat().resolvedOptions().timeZone
 
 interface Span {
+  key: number
   from: string
   to: string
 }
-interface Row extends Span {
-  key: number
-}
-interface DayRows {
+interface DateHours {
   key: number
   date: string
-  rows: Row[]
+  hours: Span[]
 }
 
-let nextKey = 0
-const toRow = ({ from, to }: Span): Row => ({ key: nextKey++, from, to })
-const toSpan = ({ from, to }: Row): Span => ({ from, to })
-const newRow = (rows: Row[]): Row => toRow(rows.length === 0 ? { from: '09:00', to: '17:00' } : { from: '', to: '' })
+const toSpan = ({ from, to }: Pick<Span, 'from' | 'to'>): Span => keyed({ from, to })
+const newSpan = (spans: Span[]) => toSpan(spans.length === 0 ? { from: '09:00', to: '17:00' } : { from: '', to: '' })
 
 /** Card that edits when visitors see the chat as online. */
 export function AvailabilityCard(part: InstallationPart) {
@@ -42,21 +36,13 @@ export function AvailabilityCard(part: InstallationPart) {
   const hasOfflineForm = part.installation.capabilities?.offlineForm
   return (
     <Card title="Availability">
-      <fieldset class="segments">
-        <legend>Visitors see this chat as</legend>
-        {modes.map(([mode, label]) => (
-          <label key={mode}>
-            <input
-              type="radio"
-              name="availability-mode"
-              disabled={busy}
-              checked={(availability?.mode ?? 'auto') === mode}
-              onChange={() => save({ availability: { mode } }, `Availability: ${label}.`)}
-            />
-            <span>{label}</span>
-          </label>
-        ))}
-      </fieldset>
+      <Segments
+        legend="Visitors see this chat as"
+        options={modes}
+        disabled={busy}
+        value={availability?.mode ?? 'auto'}
+        onChange={(mode) => save({ availability: { mode } }, `Availability: ${new Map(modes).get(mode)}.`)}
+      />
       <p class="hint">
         Automatic follows the opening hours. While the chat is away,{' '}
         {hasOfflineForm
@@ -80,58 +66,47 @@ export function AvailabilityCard(part: InstallationPart) {
 
 function HoursEditor(part: InstallationPart) {
   const { availability } = part.installation
-  const { failure, save } = useUpdate(part)
-  const weekly = availability?.weeklyHours?.hours ?? []
-  const [timeZone, setTimeZone] = useState(() =>
-    weekly.length === 0 && availability?.timeZone === 'UTC' ? ownTimeZone : (availability?.timeZone ?? ownTimeZone),
-  )
-  const [days, setDays] = useState(() =>
-    weekdays.map((_, index) => weekly.filter(({ weekday }) => weekday === index + 1).map(toRow)),
-  )
-  const [dates, setDates] = useState<DayRows[]>(() =>
-    (availability?.exceptions?.dates ?? []).map(({ date, hours }) => ({
-      key: nextKey++,
-      date,
-      rows: hours.map(toRow),
-    })),
-  )
-  const hasHours = days.some((rows) => rows.length > 0)
-  const edited = {
-    timeZone,
-    weeklyHours: {
-      hours: days.flatMap((rows, index) => rows.map((row) => ({ weekday: index + 1, ...toSpan(row) }))),
+  const { update } = useUpdate(part)
+  const form = useForm({
+    start() {
+      const weekly = availability?.weeklyHours?.hours ?? []
+      const hasOwnZone = availability && (weekly.length > 0 || availability.timeZone !== 'UTC')
+      return {
+        timeZone: (hasOwnZone && availability.timeZone) || ownTimeZone,
+        days: weekdays.map((_, index) => weekly.filter(({ weekday }) => weekday === index + 1).map(toSpan)),
+        dates: (availability?.exceptions?.dates ?? []).map(({ date, hours }) =>
+          keyed({ date, hours: hours.map(toSpan) }),
+        ),
+      }
     },
-    exceptions: { dates: dates.map(({ date, rows }) => ({ date, hours: rows.map(toSpan) })) },
-  }
-  const { form, onSaved } = useUnsaved(edited)
-
-  async function submit(event: Event) {
-    event.preventDefault()
-    if (await save({ availability: edited }, 'Opening hours saved.')) onSaved()
-  }
-
-  const copyToWeekdays = (rows: Row[]) =>
-    setDays(days.map((known, index) => (index > 0 && index < 5 ? rows.map((row) => toRow(row)) : known)))
+    save: ({ timeZone, days, dates }) =>
+      update(
+        {
+          availability: {
+            timeZone,
+            weeklyHours: {
+              hours: days.flatMap((spans, index) => spans.map((span) => ({ weekday: index + 1, ...withoutKey(span) }))),
+            },
+            exceptions: { dates: dates.map(({ date, hours }) => ({ date, hours: hours.map(withoutKey) })) },
+          },
+        },
+        'Opening hours saved.',
+      ),
+  })
+  const { timeZone, days, dates } = form.draft
+  const setDates = (next: DateHours[]) => form.set({ dates: next })
+  const hasHours = days.some((spans) => spans.length > 0)
+  const copyToWeekdays = (spans: Span[]) =>
+    form.set({ days: days.map((known, index) => (index > 0 && index < 5 ? spans.map(toSpan) : known)) })
 
   return (
-    <form class="stack hours-editor" ref={form} onSubmit={submit} noValidate aria-label="Opening hours">
+    <Form form={form} class="stack hours-editor" label="Opening hours">
       <h3>Opening hours</h3>
-      <Field label="Time zone">
-        {(attributes) => (
-          <select
-            {...attributes}
-            class="input"
-            value={timeZone}
-            onChange={(event) => setTimeZone(event.currentTarget.value)}
-          >
-            {(timeZones.includes(timeZone) ? timeZones : [timeZone, ...timeZones]).map((name) => (
-              <option key={name} value={name}>
-                {name.replaceAll('_', ' ')}
-              </option>
-            ))}
-          </select>
-        )}
-      </Field>
+      <SelectField
+        label="Time zone"
+        options={[...new Set([timeZone, ...timeZones])].map((name) => [name, name.replaceAll('_', ' ')])}
+        {...form.field('timeZone')}
+      />
       <p class="hint">
         {hasHours ? 'Days without hours are closed.' : 'Without opening hours the chat is open around the clock.'}
       </p>
@@ -141,9 +116,9 @@ function HoursEditor(part: InstallationPart) {
             <span class="hours-name">{name}</span>
             <Spans
               of={name}
-              rows={days[index]!}
+              spans={days[index]!}
               empty={hasHours ? 'Closed' : 'Open all day'}
-              onChange={(rows) => setDays(days.with(index, rows))}
+              onChange={(spans) => form.set({ days: days.with(index, spans) })}
               onCopy={index === 0 && days[0]!.length > 0 ? copyToWeekdays : undefined}
             />
           </li>
@@ -169,60 +144,63 @@ function HoursEditor(part: InstallationPart) {
             </div>
             <Spans
               of={day.date || `date ${index + 1}`}
-              rows={day.rows}
+              spans={day.hours}
               empty="Closed"
-              onChange={(rows) => setDates(dates.with(index, { ...day, rows }))}
+              onChange={(hours) => setDates(dates.with(index, { ...day, hours }))}
             />
           </li>
         ))}
       </ul>
-      <IssueList failure={failure} shownPath={shownPath} />
       <div class="line">
-        <Button kind="small" onClick={() => setDates([...dates, { key: nextKey++, date: '', rows: [] }])}>
+        <Button kind="small" onClick={() => setDates([...dates, keyed({ date: '', hours: [] })])}>
           <Icon name="plus" />
           Add exception
         </Button>
       </div>
-    </form>
+    </Form>
   )
 }
-
-/** Removes the parts of an issue's path that the form does not show, such as `/availability/`. */
-const shownPath = (path: string) =>
-  path.replace('/availability/', '').replace(/(weeklyHours)\/hours|(exceptions)\/dates/, '$1$2')
 
 interface SpansProps {
   /** Name of the day, for screen readers. */
   of: string
-  rows: Row[]
-  /** Text to show if `rows` is empty. */
+  spans: Span[]
+  /** Text to show if `spans` is empty. */
   empty: string
-  onChange: (rows: Row[]) => void
+  onChange: (spans: Span[]) => void
   /** Copies the hours to the other weekdays. */
-  onCopy?: (rows: Row[]) => void
+  onCopy?: (spans: Span[]) => void
 }
 
-function Spans({ of, rows, empty, onChange, onCopy }: SpansProps) {
+function Spans({ of, spans, empty, onChange, onCopy }: SpansProps) {
   return (
     <div class="hours-spans">
-      {rows.length === 0 && <span class="hint">{empty}</span>}
-      {rows.map((row, index) => (
-        <div key={row.key} class="line hours-span">
+      {spans.length === 0 && <span class="hint">{empty}</span>}
+      {spans.map((span, index) => (
+        <div key={span.key} class="line hours-span">
           <TimeInput
             label={`${of}, from`}
-            value={row.from}
-            onChange={(from) => onChange(rows.with(index, { ...row, from }))}
+            value={span.from}
+            onChange={(from) => onChange(spans.with(index, { ...span, from }))}
           />
           <span aria-hidden="true">–</span>
-          <TimeInput label={`${of}, to`} value={row.to} onChange={(to) => onChange(rows.with(index, { ...row, to }))} />
-          <IconButton icon="close" label={`Remove hours of ${of}`} onClick={() => onChange(rows.toSpliced(index, 1))} />
+          <TimeInput
+            label={`${of}, to`}
+            value={span.to}
+            onChange={(to) => onChange(spans.with(index, { ...span, to }))}
+          />
+          <IconButton
+            icon="close"
+            label={`Remove hours of ${of}`}
+            onClick={() => onChange(spans.toSpliced(index, 1))}
+          />
         </div>
       ))}
-      <Button kind="ghost small" onClick={() => onChange([...rows, newRow(rows)])}>
+      <Button kind="ghost small" onClick={() => onChange([...spans, newSpan(spans)])}>
         Add hours<span class="visually-hidden"> on {of}</span>
       </Button>
       {onCopy && (
-        <Button kind="ghost small" onClick={() => onCopy(rows)}>
+        <Button kind="ghost small" onClick={() => onCopy(spans)}>
           Copy to weekdays
         </Button>
       )}

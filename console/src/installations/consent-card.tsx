@@ -1,66 +1,45 @@
-import { useState } from 'preact/hooks'
-import { CheckedForm } from '../ui/checked-form.tsx'
 import { TextField, Toggle } from '../ui/field.tsx'
+import { Form, useForm } from '../ui/form.tsx'
 import { Card } from '../ui/page.tsx'
-import { useUnsaved } from '../ui/unsaved.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 /** Edits the consent that visitors must give before they write. */
 export function ConsentCard(part: InstallationPart) {
-  const { consent } = part.installation
-  const [required, setRequired] = useState(consent?.required ?? false)
-  const [policyUrl, setPolicyUrl] = useState(consent?.policyUrl ?? '')
-  const [policyVersion, setPolicyVersion] = useState(consent?.policyVersion ?? '')
-  const { busy, failure, save } = useUpdate(part)
-  const policy = { required, policyUrl: policyUrl.trim(), policyVersion: policyVersion.trim() }
-  const { form, onSaved } = useUnsaved(policy)
-  const isNeeded = required || policyUrl.trim() !== '' || policyVersion.trim() !== ''
-  const urlProblem = isNeeded && !isHttps(policyUrl) ? 'Enter an https address.' : undefined
-  const versionProblem = isNeeded && policyVersion.trim() === '' ? 'Enter a version.' : undefined
-
+  const { required = false, policyUrl = '', policyVersion = '' } = part.installation.consent ?? {}
+  const { update } = useUpdate(part)
+  const form = useForm({
+    start: { required, policyUrl, policyVersion },
+    problemsOf(draft) {
+      if (!draft.required && `${draft.policyUrl}${draft.policyVersion}`.trim() === '') return {}
+      const isHttps = URL.parse(draft.policyUrl.trim())?.protocol === 'https:'
+      return {
+        policyUrl: isHttps ? undefined : 'Enter an https address.',
+        policyVersion: draft.policyVersion.trim() === '' ? 'Enter a version.' : undefined,
+      }
+    },
+    save: (draft) =>
+      update(
+        { consent: { ...draft, policyUrl: draft.policyUrl.trim(), policyVersion: draft.policyVersion.trim() } },
+        'Consent saved.',
+      ),
+  })
   return (
     <Card title="Consent">
-      <CheckedForm
-        form={form}
-        busy={busy}
-        failure={failure}
-        isValid={urlProblem === undefined && versionProblem === undefined}
-        onSubmit={async () => {
-          if (await save({ consent: policy }, 'Consent saved.')) onSaved()
-        }}
-      >
-        {(isChecked) => (
-          <>
-            <Toggle
-              label="Require consent"
-              hint="Visitors must agree before they send a message or a form. They can always read."
-              checked={required}
-              disabled={busy}
-              onChange={setRequired}
-            />
-            <TextField
-              label="Policy URL"
-              inputMode="url"
-              maxLength={2048}
-              value={policyUrl}
-              error={isChecked ? urlProblem : undefined}
-              onChange={setPolicyUrl}
-            />
-            <TextField
-              label="Policy version"
-              hint="A new version asks every visitor again, also in open chats."
-              maxLength={64}
-              value={policyVersion}
-              error={isChecked ? versionProblem : undefined}
-              onChange={setPolicyVersion}
-            />
-          </>
-        )}
-      </CheckedForm>
+      <Form form={form}>
+        <Toggle
+          label="Require consent"
+          hint="Visitors must agree before they send a message or a form. They can always read."
+          disabled={form.busy}
+          {...form.toggle('required')}
+        />
+        <TextField label="Policy URL" inputMode="url" maxLength={2048} {...form.field('policyUrl')} />
+        <TextField
+          label="Policy version"
+          hint="A new version asks every visitor again, also in open chats."
+          maxLength={64}
+          {...form.field('policyVersion')}
+        />
+      </Form>
     </Card>
   )
-}
-
-function isHttps(text: string): boolean {
-  return URL.parse(text.trim())?.protocol === 'https:'
 }

@@ -1,10 +1,8 @@
-import { useState } from 'preact/hooks'
 import { Button, IconButton } from '../ui/button.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
+import { Form, keyed, useForm, withoutKey } from '../ui/form.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Card } from '../ui/page.tsx'
-import { useUnsaved } from '../ui/unsaved.tsx'
-import { IssueList } from './issue-list.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 interface EditedField {
@@ -42,7 +40,6 @@ const usualFields = {
 }
 const maxFields = 20
 const maxFieldLength = 4000
-let nextKey = 0
 
 /**
  * Card that edits the fields of the pre-chat form and the offline form. Capabilities decide whether
@@ -57,38 +54,22 @@ export function FormsCard(part: InstallationPart) {
   )
 }
 
-/** Converts an edited field to the format in which the installation stores fields. */
-const storedField = ({ name, label, type, required, maxLength }: Omit<EditedField, 'key'>) => ({
-  name,
-  label,
-  type,
-  required,
-  maxLength,
-})
-
-function FormEditor({ form, ...part }: InstallationPart & { form: keyof typeof forms }) {
+function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof typeof forms }) {
   const { forms: savedForms, capabilities } = part.installation
-  const { failure, save } = useUpdate(part)
-  const { title, capability } = forms[form]
-  const [fields, setFields] = useState<EditedField[]>(() =>
-    (savedForms?.[form]?.fields ?? []).map((field) => ({ key: nextKey++, ...storedField(field) })),
-  )
-  const edited = fields.map(storedField)
-  const { form: element, onSaved } = useUnsaved(edited)
-  const add = (...added: Omit<EditedField, 'key'>[]) =>
-    setFields([...fields, ...added.map((field) => ({ key: nextKey++, ...field }))])
+  const { update } = useUpdate(part)
+  const { title, capability } = forms[name]
+  const form = useForm({
+    start: (): { fields: EditedField[] } => ({
+      fields: (savedForms?.[name]?.fields ?? []).map(({ $typeName: _, ...field }) => keyed(field)),
+    }),
+    save: ({ fields }) => update({ forms: { [name]: { fields: fields.map(withoutKey) } } }, `${title} saved.`),
+  })
+  const { fields } = form.draft
+  const setFields = (next: EditedField[]) => form.set({ fields: next })
+  const add = (...added: Omit<EditedField, 'key'>[]) => setFields([...fields, ...added.map(keyed)])
 
   return (
-    <form
-      class="stack form-editor"
-      ref={element}
-      onSubmit={async (event) => {
-        event.preventDefault()
-        if (await save({ forms: { [form]: { fields: edited } } }, `${title} saved.`)) onSaved()
-      }}
-      noValidate
-      aria-label={title}
-    >
+    <Form form={form} class="stack form-editor" label={title}>
       <h3>{title}</h3>
       {!capabilities?.[capability] && <p class="hint">Not shown to visitors: turned off above.</p>}
       {fields.length === 0 && <p class="hint">No fields yet.</p>}
@@ -105,10 +86,9 @@ function FormEditor({ form, ...part }: InstallationPart & { form: keyof typeof f
           />
         ))}
       </ol>
-      <IssueList failure={failure} />
       <div class="line">
         {fields.length === 0 && (
-          <Button kind="small" onClick={() => add(...usualFields[form])}>
+          <Button kind="small" onClick={() => add(...usualFields[name])}>
             Use the usual fields
             <span class="visually-hidden"> in the {title.toLowerCase()}</span>
           </Button>
@@ -119,7 +99,7 @@ function FormEditor({ form, ...part }: InstallationPart & { form: keyof typeof f
           <span class="visually-hidden"> to the {title.toLowerCase()}</span>
         </Button>
       </div>
-    </form>
+    </Form>
   )
 }
 

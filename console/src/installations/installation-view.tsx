@@ -1,10 +1,10 @@
 import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
+import { WithUnsavedBar } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.ts'
 import { Empty, WhenLoaded } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
-import { WithUnsavedBar } from '../ui/unsaved.tsx'
 import { TabContent } from './installation-tabs.tsx'
 
 type Tab = 'install' | 'look' | 'hours' | 'forms' | 'privacy' | 'keys'

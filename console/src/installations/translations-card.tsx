@@ -1,67 +1,57 @@
-import { useState } from 'preact/hooks'
 import { Button, IconButton } from '../ui/button.tsx'
 import { TextField } from '../ui/field.tsx'
+import { Form, keyed, useForm } from '../ui/form.tsx'
 import { Icon } from '../ui/icon.tsx'
-import { FailureNotice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
-import { useUnsaved } from '../ui/unsaved.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
-interface Row {
-  key: number
-  tag: string
-  title: string
-  greeting: string
-}
-
-let nextKey = 0
+const wrongTag = 'Enter a language tag, for example de or de-AT.'
 
 /** Card that edits title and greeting in other languages. */
 export function TranslationsCard(part: InstallationPart) {
-  const saved = part.installation.appearance?.translations ?? {}
-  const { failure, save } = useUpdate(part)
-  const [rows, setRows] = useState<Row[]>(() =>
-    Object.entries(saved).map(([tag, { title = '', greeting = '' }]) => ({ key: nextKey++, tag, title, greeting })),
-  )
-  const { form, onSaved } = useUnsaved(rows)
-  const tags = rows.map(({ tag }) => tag.trim().toLowerCase())
-  const [isChecked, setChecked] = useState(false)
-  const problemOf = ({ tag, title, greeting }: Row) => {
-    if (isChecked && title.trim() === '' && greeting.trim() === '')
-      return 'Enter a title or a greeting, or remove this language.'
-    if (tag.trim() === '') return isChecked ? 'Enter a language tag, for example de or de-AT.' : undefined
-    if (!isLocale(tag.trim())) return 'Enter a language tag, for example de or de-AT.'
-    return tags.filter((one) => one === tag.trim().toLowerCase()).length > 1
-      ? 'This language is there twice.'
-      : undefined
-  }
-  const isComplete = ({ tag, title, greeting }: Row) => tag.trim() !== '' && `${title}${greeting}`.trim() !== ''
-
-  async function submit(event: Event) {
-    event.preventDefault()
-    setChecked(true)
-    if (!rows.every((row) => isComplete(row) && problemOf(row) === undefined)) return
-    const kept = rows.map(({ tag, title, greeting }) => [
-      Intl.getCanonicalLocales(tag.trim())[0]!,
-      { title: title.trim() || undefined, greeting: greeting.trim() || undefined },
-    ])
-    // The service removes a language if its texts are empty. Send empty texts for saved languages
-    // that the form no longer contains.
-    const removed = Object.keys(saved).map((tag) => [tag, {}])
-    const translations = Object.fromEntries([...removed, ...kept])
-    if (await save({ appearance: { translations } }, 'Translations saved.')) onSaved()
-  }
+  const stored = part.installation.appearance?.translations ?? {}
+  const { update } = useUpdate(part)
+  const form = useForm({
+    start: () => ({
+      rows: Object.entries(stored).map(([tag, { title = '', greeting = '' }]) => keyed({ tag, title, greeting })),
+    }),
+    problemsOf: ({ rows }) =>
+      Object.fromEntries(
+        rows.map(({ key, tag, title, greeting }) => {
+          const isDouble = rows.some((other) => other.key !== key && isSameTag(other.tag, tag))
+          const isEmpty = `${title}${greeting}`.trim() === ''
+          const problem = !isLocale(tag.trim()) ? wrongTag : isDouble ? 'This language is there twice.' : undefined
+          return [key, problem ?? (isEmpty ? 'Enter a title or a greeting, or remove this language.' : undefined)]
+        }),
+      ),
+    save({ rows }) {
+      const kept = rows.map(({ tag, title, greeting }) => [
+        Intl.getCanonicalLocales(tag.trim())[0]!,
+        { title: title.trim() || undefined, greeting: greeting.trim() || undefined },
+      ])
+      // The service removes a language if its texts are empty. Send empty texts for saved languages
+      // that the form no longer contains.
+      const removed = Object.keys(stored).map((tag) => [tag, {}])
+      return update({ appearance: { translations: Object.fromEntries([...removed, ...kept]) } }, 'Translations saved.')
+    },
+  })
+  const { rows } = form.draft
+  const setRows = (next: typeof rows) => form.set({ rows: next })
 
   return (
     <Card title="Translations">
-      <form class="stack" ref={form} onSubmit={submit} noValidate aria-label="Translations">
+      <Form form={form} label="Translations">
         <p class="hint">
           Visitors see the title and greeting of their language, for example of de-AT, else of de, else those under
           Appearance.
         </p>
         <ul class="stack">
           {rows.map((row, index) => {
-            const set = (change: Partial<Row>) => setRows(rows.with(index, { ...row, ...change }))
+            const field = (name: 'tag' | 'title' | 'greeting') => ({
+              value: row[name],
+              onChange: (value: string) => setRows(rows.with(index, { ...row, [name]: value })),
+            })
+            const problem = form.problems[row.key]
             return (
               <li key={row.key} class="translation">
                 <TextField
@@ -69,18 +59,11 @@ export function TranslationsCard(part: InstallationPart) {
                   class="input mono"
                   maxLength={35}
                   placeholder="de"
-                  error={problemOf(row)}
-                  value={row.tag}
-                  onChange={(tag) => set({ tag })}
+                  error={form.isChecked || (problem === wrongTag && row.tag !== '') ? problem : undefined}
+                  {...field('tag')}
                 />
-                <TextField label="Title" maxLength={128} value={row.title} onChange={(title) => set({ title })} />
-                <TextField
-                  label="Greeting"
-                  rows={2}
-                  maxLength={1024}
-                  value={row.greeting}
-                  onChange={(greeting) => set({ greeting })}
-                />
+                <TextField label="Title" maxLength={128} {...field('title')} />
+                <TextField label="Greeting" rows={2} maxLength={1024} {...field('greeting')} />
                 <IconButton
                   icon="trash"
                   label={`Remove ${row.tag || 'language'}`}
@@ -90,25 +73,26 @@ export function TranslationsCard(part: InstallationPart) {
             )
           })}
         </ul>
-        <FailureNotice failure={failure} />
         <div class="line">
           <Button
             kind="small"
             disabled={rows.length >= 50}
-            onClick={() => setRows([...rows, { key: nextKey++, tag: '', title: '', greeting: '' }])}
+            onClick={() => setRows([...rows, keyed({ tag: '', title: '', greeting: '' })])}
           >
             <Icon name="plus" />
             Add language
           </Button>
         </div>
-      </form>
+      </Form>
     </Card>
   )
 }
 
+const isSameTag = (one: string, other: string) => one.trim().toLowerCase() === other.trim().toLowerCase()
+
 function isLocale(tag: string): boolean {
   try {
-    return Intl.getCanonicalLocales(tag).length === 1
+    return Intl.getCanonicalLocales(tag).length === 1 && tag !== ''
   } catch {
     return false
   }

@@ -1,13 +1,17 @@
 import { useState } from 'preact/hooks'
 import type { Report, ReportRow } from '#proto/messaging/v1/messaging_pb.js'
 import { formatDistance } from '../time.ts'
-import { SelectField } from '../ui/field.tsx'
+import { Segments, SelectField } from '../ui/field.tsx'
 import { Empty } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
 import { ColumnChart, LineChart } from './report-chart.tsx'
 
-const groups = { day: 'Day', hour: 'Hour', tag: 'Tag' } as const
-type Group = keyof typeof groups
+const groups = [
+  ['day', 'Day'],
+  ['hour', 'Hour'],
+  ['tag', 'Tag'],
+] as const
+type Group = (typeof groups)[number][0]
 
 const duration = (seconds: number | undefined) => (seconds === undefined ? '–' : formatDistance(seconds * 1000))
 const score = (value: number | undefined) => (value === undefined ? '–' : value.toFixed(1))
@@ -59,15 +63,7 @@ export function Figures({ report: { total, byDay, byHour, byTag } }: { report: R
       </dl>
       <Card title="Chart">
         <div class="bar">
-          <fieldset class="segments">
-            <legend>By</legend>
-            {Object.entries(groups).map(([key, title]) => (
-              <label key={key}>
-                <input type="radio" name="group" checked={group === key} onChange={() => setGroup(key as Group)} />
-                <span>{title}</span>
-              </label>
-            ))}
-          </fieldset>
+          <Segments legend="By" options={groups} value={group} onChange={setGroup} />
           <SelectField
             label="Show"
             value={measure}
@@ -112,7 +108,7 @@ function FigureTable({ group, rows }: { group: Group; rows: readonly ReportRow[]
       <table>
         <thead>
           <tr>
-            <th scope="col">{groups[group]}</th>
+            <th scope="col">{new Map(groups).get(group)}</th>
             <th scope="col">Conversations</th>
             <th scope="col">Answered</th>
             <th scope="col">Median</th>

@@ -1,9 +1,9 @@
-import { useState } from 'preact/hooks'
 import type { Subscription } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
-import { Button, IconButton } from '../ui/button.tsx'
+import { IconButton } from '../ui/button.tsx'
 import { TextField } from '../ui/field.tsx'
+import { Form, useForm } from '../ui/form.tsx'
 import { FailureNotice, Notice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
 
@@ -16,28 +16,22 @@ interface HeadersCardProps {
 export function HeadersCard({ subscription, onChanged }: HeadersCardProps) {
   const { subscriptionId, headers, droppedHeaders } = subscription
   const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
-  const [name, setName] = useState('')
-  const [value, setValue] = useState('')
+  const { failure, run } = useAction()
 
   /** Saves the list. Headers without a value keep their present value. */
-  const save = (next: { name: string; value?: string }[], done: string) =>
-    run(async () => {
-      await api.leads.updateSubscription({ subscriptionId, headers: { headers: next } })
-      announcer.say(done)
-      await onChanged()
-    })
+  async function save(next: { name: string; value?: string }[], done: string) {
+    await api.leads.updateSubscription({ subscriptionId, headers: { headers: next } })
+    announcer.say(done)
+    await onChanged()
+  }
   const others = (removed: string) =>
     headers.filter((header) => header.name !== removed.toLowerCase()).map((header) => ({ name: header.name }))
 
-  async function add(event: Event) {
-    event.preventDefault()
-    if (name.trim() === '' || value === '') return
-    const header = { name: name.trim(), value }
-    if (!(await save([...others(header.name), header], 'Header saved.'))) return
-    setName('')
-    setValue('')
-  }
+  const form = useForm({
+    start: { name: '', value: '' },
+    save: ({ name, value }) => save([...others(name.trim()), { name: name.trim(), value }], 'Header saved.'),
+    clears: true,
+  })
 
   return (
     <Card title="Custom headers">
@@ -59,22 +53,22 @@ export function HeadersCard({ subscription, onChanged }: HeadersCardProps) {
               <IconButton
                 icon="close"
                 label={`Remove ${header.name}`}
-                onClick={() => void save(others(header.name), 'Header removed.')}
+                onClick={() => void run(() => save(others(header.name), 'Header removed.'))}
               />
             </li>
           ))}
         </ul>
       )}
-      <form class="stack" onSubmit={add} noValidate>
-        <TextField label="Header name" value={name} maxLength={64} placeholder="Authorization" onChange={setName} />
-        <TextField label="Header value" value={value} maxLength={1024} onChange={setValue} />
-        <FailureNotice failure={failure} />
-        <div class="line">
-          <Button type="submit" disabled={busy || name.trim() === '' || value === ''}>
-            Save header
-          </Button>
-        </div>
-      </form>
+      <FailureNotice failure={failure} />
+      <Form
+        form={form}
+        button="Save header"
+        kind=""
+        disabled={form.draft.name.trim() === '' || form.draft.value === ''}
+      >
+        <TextField label="Header name" maxLength={64} placeholder="Authorization" {...form.field('name')} />
+        <TextField label="Header value" maxLength={1024} {...form.field('value')} />
+      </Form>
     </Card>
   )
 }

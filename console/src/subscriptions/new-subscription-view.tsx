@@ -21,8 +21,12 @@ export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
     return formFields(found?.installations ?? [])
   }, [isHook])
 
-  async function submit({ fields, policy, automatic, maxPerSecond, ...input }: SubscriptionInput) {
-    const settings = { ...input, maxPerSecond: maxPerSecond || undefined }
+  async function submit({ fields, policy, automatic, ...input }: SubscriptionInput) {
+    const settings = {
+      destinationUrl: input.destinationUrl.trim(),
+      maxPerSecond: Number(input.maxPerSecond) || undefined,
+      disableAfterNotFound: Number(input.disableAfterNotFound),
+    }
     if (!isHook)
       return setCreated(await api.leads.createSubscription({ ...settings, ...fieldsOf(fields), automatic, policy }))
     const { hookId: subscriptionId, secret } = await api.hooks.createHook({ ...settings, eventTypes: policy.types })
@@ -40,8 +44,8 @@ export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
               fields,
               automatic: !isHook,
               policy: { types: isHook ? [] : ['lead.ready-for-delivery'], sources: [], installations: [] },
-              maxPerSecond: 0,
-              disableAfterNotFound: 5,
+              maxPerSecond: '',
+              disableAfterNotFound: '5',
             }}
             action={`Create ${name}`}
             submit={submit}

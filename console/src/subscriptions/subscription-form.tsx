@@ -1,10 +1,8 @@
 import type { ComponentChildren } from 'preact'
-import { useRef, useState } from 'preact/hooks'
-import { useAction } from '../ui/action.ts'
-import { Button } from '../ui/button.tsx'
 import { EntryList } from '../ui/entry-list.tsx'
 import { TextField, Toggle } from '../ui/field.tsx'
-import { FailureNotice, Notice } from '../ui/notice.tsx'
+import { Form, useForm } from '../ui/form.tsx'
+import { Notice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
 import { ExampleEvent } from './example-event.tsx'
 import { formFields, PolicyFields, type PolicyInput, useInstallations } from './policy-fields.tsx'
@@ -28,10 +26,10 @@ export interface SubscriptionInput {
   fields: string[]
   automatic: boolean
   policy: PolicyInput
-  /** Maximum number of requests per second; 0 for no limit. */
-  maxPerSecond: number
+  /** Maximum number of requests per second; empty for no limit. */
+  maxPerSecond: string
   /** Number of consecutive 404 answers that disable the subscription; 0 for never. */
-  disableAfterNotFound: number
+  disableAfterNotFound: string
 }
 
 interface SubscriptionFormProps {
@@ -41,54 +39,30 @@ interface SubscriptionFormProps {
   /** True for an event hook, which has no lead fields. */
   isHook: boolean
   action: string
-  submit: (input: SubscriptionInput) => Promise<unknown>
+  submit: (input: SubscriptionInput, edited: Partial<SubscriptionInput>) => Promise<unknown>
   children?: ComponentChildren
 }
 
 /** Form with the editable fields of a lead subscription or an event hook. */
 export function SubscriptionForm({ initial, present, isHook, action, submit, children }: SubscriptionFormProps) {
   const isNew = present === undefined
-  const { busy, failure, run } = useAction()
-  const [destination, setDestination] = useState(initial.destinationUrl)
-  const [fields, setFields] = useState(initial.fields)
-  const [automatic, setAutomatic] = useState(initial.automatic)
-  const [policy, setPolicy] = useState(initial.policy)
   const installations = useInstallations()
-  const [rate, setRate] = useState(initial.maxPerSecond === 0 ? '' : String(initial.maxPerSecond))
-  const [notFound, setNotFound] = useState(String(initial.disableAfterNotFound))
-  const [problem, setProblem] = useState<string>()
-  const [typesProblem, setTypesProblem] = useState<string>()
-  const [rateProblem, setRateProblem] = useState<string>()
-  const [notFoundProblem, setNotFoundProblem] = useState<string>()
-  const form = useRef<HTMLFormElement>(null)
-  const input: SubscriptionInput = {
-    destinationUrl: destination.trim(),
-    fields,
-    automatic,
-    policy,
-    maxPerSecond: Number(rate),
-    disableAfterNotFound: Number(notFound),
-  }
-  const isUnchanged = Object.entries(input).every(
-    ([name, value]) => JSON.stringify(value) === JSON.stringify(initial[name as keyof SubscriptionInput]),
-  )
-
-  function save(event: Event) {
-    event.preventDefault()
-    const isKept = !isNew && input.destinationUrl === ''
-    const urlProblem = isKept ? undefined : destinationProblem(input.destinationUrl)
-    setProblem(urlProblem)
-    const numberProblem = ratePattern.test(rate) ? undefined : 'Enter a whole number from 1 to 1,000, or nothing.'
-    setRateProblem(numberProblem)
-    const countProblem = notFoundPattern.test(notFound) ? undefined : 'Enter a whole number from 0 to 100.'
-    setNotFoundProblem(countProblem)
-    const isEmpty = isHook && policy.types.length === 0
-    setTypesProblem(isEmpty ? 'Choose at least one event.' : undefined)
-    const invalid = form.current!.querySelector<HTMLElement>('input:invalid')
-    if (invalid) invalid.focus()
-    else if (!isEmpty && [urlProblem, numberProblem, countProblem].every((each) => each === undefined))
-      void run(() => submit(input))
-  }
+  const form = useForm({
+    start: initial,
+    problemsOf: ({ destinationUrl, maxPerSecond, disableAfterNotFound, policy }) => ({
+      destinationUrl: !isNew && destinationUrl.trim() === '' ? undefined : destinationProblem(destinationUrl.trim()),
+      maxPerSecond: ratePattern.test(maxPerSecond.trim())
+        ? undefined
+        : 'Enter a whole number from 1 to 1,000, or nothing.',
+      disableAfterNotFound: notFoundPattern.test(disableAfterNotFound.trim())
+        ? undefined
+        : 'Enter a whole number from 0 to 100.',
+      types: isHook && policy.types.length === 0 ? 'Choose at least one event.' : undefined,
+    }),
+    save: submit,
+  })
+  const { field, set } = form
+  const { fields, policy } = form.draft
 
   const leadFields = (
     <>
@@ -98,18 +72,18 @@ export function SubscriptionForm({ initial, present, isHook, action, submit, chi
         placeholder="email"
         entries={fields}
         problemOf={(entry) => mappedFieldProblem(entry, fields)}
-        onChange={setFields}
+        onChange={(changed) => set({ fields: changed })}
         suggestions={[...new Set([...formFields(installations), ...commonFields])]}
       />
       <ExampleEvent {...fieldsOf(fields)} />
       <Toggle
         label="Send leads automatically"
         hint="If off, leads are sent only on request."
-        checked={automatic}
-        onChange={(isChosen) => {
-          setAutomatic(isChosen)
+        checked={form.draft.automatic}
+        onChange={(automatic) => {
           // Another client may have chosen a policy without this event.
-          if (isChosen && !policy.types.includes(ready)) setPolicy({ ...policy, types: [ready, ...policy.types] })
+          const types = automatic ? [...new Set([ready, ...policy.types])] : policy.types
+          set({ automatic, policy: { ...policy, types } })
         }}
       />
     </>
@@ -117,45 +91,37 @@ export function SubscriptionForm({ initial, present, isHook, action, submit, chi
 
   return (
     <Card title="Destination">
-      <form class="stack" onSubmit={save} ref={form} noValidate>
+      <Form form={form} button={action} disabled={!isNew && !form.isChanged} actions={children}>
         <TextField
           label="Destination URL"
           hint={isNew ? newUrlHint : changedUrlHint}
-          error={problem}
           inputMode="url"
           required={isNew}
           maxLength={2048}
           placeholder={present ?? 'https://crm.example.com/hooks/leads'}
-          value={destination}
-          onChange={setDestination}
+          {...field('destinationUrl')}
         />
         {!isHook && leadFields}
-        <PolicyFields policy={policy} isHook={isHook} installations={installations} onChange={setPolicy} />
+        <PolicyFields
+          policy={policy}
+          isHook={isHook}
+          installations={installations}
+          onChange={(changed) => set({ policy: changed })}
+        />
         <TextField
           label="Requests per second at most"
           hint="1 to 1,000. If empty, there is no limit."
-          error={rateProblem}
           inputMode="numeric"
-          value={rate}
-          onChange={(value) => setRate(value.trim())}
+          {...field('maxPerSecond')}
         />
         <TextField
           label="Disable after this many 404 answers in a row"
           hint="1 to 100. With 0, a 404 only fails its delivery."
-          error={notFoundProblem}
           inputMode="numeric"
-          value={notFound}
-          onChange={(value) => setNotFound(value.trim())}
+          {...field('disableAfterNotFound')}
         />
-        {typesProblem && <Notice tone="warning">{typesProblem}</Notice>}
-        <FailureNotice failure={failure} />
-        <div class="line">
-          <Button type="submit" kind="primary" disabled={busy || (!isNew && isUnchanged)}>
-            {action}
-          </Button>
-          {children}
-        </div>
-      </form>
+        {form.isChecked && form.problems.types && <Notice tone="warning">{form.problems.types}</Notice>}
+      </Form>
     </Card>
   )
 }

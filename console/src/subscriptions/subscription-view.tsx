@@ -148,7 +148,7 @@ function DeleteSubscription({
   )
 }
 
-const editedValues = ({ automatic, policy, maxPerSecond = 0, disableAfterNotFound, ...rest }: Subscription) => ({
+const editedValues = ({ automatic, policy, maxPerSecond, disableAfterNotFound, ...rest }: Subscription) => ({
   destinationUrl: '',
   fields: entriesOf(rest),
   automatic,
@@ -157,31 +157,24 @@ const editedValues = ({ automatic, policy, maxPerSecond = 0, disableAfterNotFoun
     sources: policy?.sources ?? [],
     installations: policy?.installations ?? [],
   },
-  maxPerSecond,
-  disableAfterNotFound,
+  maxPerSecond: String(maxPerSecond || ''),
+  disableAfterNotFound: String(disableAfterNotFound),
 })
 
 function EditForm({ subscription, onChanged }: SubscriptionPart) {
   const { api, announcer } = useConsole()
-  const { subscriptionId } = subscription
-  const initial = editedValues(subscription)
-  const { fields, automatic, policy, maxPerSecond, disableAfterNotFound } = initial
-  const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
 
-  /** Sends only edited fields, so that concurrent changes of other fields are not overwritten. */
-  async function save(input: SubscriptionInput) {
+  async function save({ destinationUrl }: SubscriptionInput, edited: Partial<SubscriptionInput>) {
+    const { mappedFields, sentNames } = fieldsOf(edited.fields ?? [])
+    const numberOf = (text: string | undefined) => (text === undefined ? undefined : Number(text))
     const { subscription: changed } = await api.leads.updateSubscription({
-      subscriptionId,
-      destinationUrl: input.destinationUrl || undefined,
-      ...(!isSame(input.fields, fields) && {
-        mappedFields: { names: fieldsOf(input.fields).mappedFields },
-        sentNames: { names: fieldsOf(input.fields).sentNames },
-      }),
-      policy: isSame(input.policy, policy) ? undefined : input.policy,
-      automatic: input.automatic === automatic ? undefined : input.automatic,
-      maxPerSecond: input.maxPerSecond === maxPerSecond ? undefined : input.maxPerSecond,
-      disableAfterNotFound:
-        input.disableAfterNotFound === disableAfterNotFound ? undefined : input.disableAfterNotFound,
+      subscriptionId: subscription.subscriptionId,
+      destinationUrl: destinationUrl.trim() || undefined,
+      ...(edited.fields && { mappedFields: { names: mappedFields }, sentNames: { names: sentNames } }),
+      policy: edited.policy,
+      automatic: edited.automatic,
+      maxPerSecond: numberOf(edited.maxPerSecond),
+      disableAfterNotFound: numberOf(edited.disableAfterNotFound),
     })
     const isDropped = (changed?.droppedHeaders.length ?? 0) > subscription.droppedHeaders.length
     announcer.say(isDropped ? 'Destination saved. Custom headers were removed.' : 'Destination saved.')
@@ -190,7 +183,7 @@ function EditForm({ subscription, onChanged }: SubscriptionPart) {
 
   return (
     <SubscriptionForm
-      initial={initial}
+      initial={editedValues(subscription)}
       present={subscription.destinationUrl}
       isHook={isHookPurpose(subscription.purpose)}
       action="Save changes"

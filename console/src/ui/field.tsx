@@ -131,6 +131,42 @@ export function SelectField({ label, hint, value, options, disabled, onChange }:
   )
 }
 
+interface SegmentsProps<Value extends string> extends Omit<SelectFieldProps, 'label' | 'hint' | 'onChange'> {
+  legend: string
+  isLegendHidden?: boolean
+  options: readonly (readonly [value: Value, text: string])[]
+  onChange: (value: Value) => void
+}
+
+/** A choice of which all options are visible. */
+export function Segments<Value extends string>({
+  legend,
+  isLegendHidden,
+  value,
+  options,
+  disabled,
+  onChange,
+}: SegmentsProps<Value>) {
+  const name = useId()
+  return (
+    <fieldset class="segments">
+      <legend class={isLegendHidden ? 'visually-hidden' : undefined}>{legend}</legend>
+      {options.map(([option, text]) => (
+        <label key={option}>
+          <input
+            type="radio"
+            name={name}
+            disabled={disabled}
+            checked={option === value}
+            onChange={() => onChange(option)}
+          />
+          <span>{text}</span>
+        </label>
+      ))}
+    </fieldset>
+  )
+}
+
 interface ToggleProps {
   label: string
   hint?: string

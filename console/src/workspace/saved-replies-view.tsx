@@ -1,9 +1,9 @@
-import { useState } from 'preact/hooks'
 import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
 import { TextField } from '../ui/field.tsx'
+import { Form, useForm } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.ts'
 import { FailureNotice, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
@@ -13,19 +13,15 @@ export function SavedRepliesView() {
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
   const loaded = useLoad(async () => (await api.messaging.listSavedReplies({})).replies, [])
-  const [shortcut, setShortcut] = useState('')
-  const [body, setBody] = useState('')
-
-  const save = (event: Event) => {
-    event.preventDefault()
-    void run(async () => {
-      await api.messaging.saveReply({ shortcut, body })
+  const form = useForm({
+    start: { shortcut: '', body: '' },
+    async save(reply) {
+      await api.messaging.saveReply(reply)
       announcer.say('Reply saved.')
-      setShortcut('')
-      setBody('')
       await loaded.reload()
-    })
-  }
+    },
+    clears: true,
+  })
   const remove = (name: string) =>
     run(async () => {
       await api.messaging.deleteSavedReply({ shortcut: name })
@@ -39,23 +35,17 @@ export function SavedRepliesView() {
       lead="Type / and a shortcut in a reply to insert its text. Do not save personal data here."
     >
       <Card title="Add a reply">
-        <form class="stack" onSubmit={save}>
+        <Form form={form} button="Save reply" disabled={form.draft.shortcut === '' || form.draft.body.trim() === ''}>
           <TextField
             label="Shortcut"
             hint="Lower-case letters, digits and hyphens."
-            value={shortcut}
             maxLength={32}
-            onChange={setShortcut}
+            {...form.field('shortcut')}
           />
-          <TextField label="Text" rows={3} maxLength={4000} value={body} onChange={setBody} />
-          <FailureNotice failure={failure} />
-          <div class="line">
-            <Button type="submit" kind="primary" disabled={busy || shortcut === '' || body.trim() === ''}>
-              Save reply
-            </Button>
-          </div>
-        </form>
+          <TextField label="Text" rows={3} maxLength={4000} {...form.field('body')} />
+        </Form>
       </Card>
+      <FailureNotice failure={failure} />
       <WhenLoaded loaded={loaded} name="saved replies">
         {(replies) =>
           replies.length > 0 && (

@@ -1,15 +1,21 @@
-import { useState } from 'preact/hooks'
 import type { Workspace } from '#proto/workspace/v1/workspace_pb.js'
 import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
-import { useAction } from '../ui/action.ts'
-import { CheckedForm } from '../ui/checked-form.tsx'
 import { DeleteCard } from '../ui/delete-button.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
+import { Form, useForm } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.ts'
 import { WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
-import { daysProblem, defaultText, inputOf, maxDays, type PeriodInput, retentionKinds } from './retention-words.ts'
+import {
+  daysProblem,
+  defaultText,
+  inputOf,
+  maxDays,
+  type PeriodInput,
+  type RetentionKind,
+  retentionKinds,
+} from './retention-words.ts'
 
 /** Settings of the operator's workspace. */
 export function WorkspaceView() {
@@ -44,65 +50,52 @@ interface RetentionCardProps {
 
 function RetentionCard({ workspace, onChanged }: RetentionCardProps) {
   const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
   const stored = workspace.retention
-  const [inputs, setInputs] = useState(() => inputsOf(workspace))
-  const change = (kind: keyof typeof inputs, input: Partial<PeriodInput>) =>
-    setInputs({ ...inputs, [kind]: { ...inputs[kind], ...input } })
-
-  async function save() {
-    // Sends only edited periods, so that concurrent changes of other periods are not overwritten.
-    const before = inputsOf(workspace)
-    const edited = retentionKinds.filter(({ kind }) => JSON.stringify(inputs[kind]) !== JSON.stringify(before[kind]))
-    const retention = Object.fromEntries(edited.map(({ kind }) => [kind, periodOf(inputs[kind])]))
-    const answer = await api.workspaces.updateWorkspace({ retention })
-    if (answer.workspace) onChanged(answer.workspace)
-    announcer.say('Retention saved.')
-  }
+  const form = useForm({
+    start: () => inputsOf(workspace),
+    problemsOf: (inputs) =>
+      Object.fromEntries(Object.entries(inputs).map(([kind, input]) => [kind, daysProblem(input)])),
+    async save(_, edited) {
+      const retention = Object.fromEntries(Object.entries(edited).map(([kind, input]) => [kind, periodOf(input)]))
+      const answer = await api.workspaces.updateWorkspace({ retention })
+      if (answer.workspace) onChanged(answer.workspace)
+      announcer.say('Retention saved.')
+    },
+  })
+  const change = (kind: RetentionKind, input: Partial<PeriodInput>) =>
+    form.set({ [kind]: { ...form.draft[kind], ...input } })
 
   return (
     <Card title="Retention">
-      <CheckedForm
-        button="Save retention"
-        busy={busy}
-        failure={failure}
-        isValid={retentionKinds.every(({ kind }) => daysProblem(inputs[kind]) === undefined)}
-        onSubmit={() => void run(save)}
-      >
-        {(isChecked) => (
-          <>
-            <p class="hint">
-              Data that is older is removed for good, within hours. A shorter period takes effect at once.
-            </p>
-            {retentionKinds.map(({ kind, label, hint }) => (
-              <div key={kind} class="stack">
-                <SelectField
-                  label={label}
-                  hint={hint}
-                  value={inputs[kind].choice}
-                  options={[
-                    ['default', defaultText(stored?.[kind])],
-                    ['days', 'For a number of days'],
-                    ['forever', 'No limit'],
-                  ]}
-                  onChange={(choice) => change(kind, { choice: choice as PeriodInput['choice'] })}
-                />
-                {inputs[kind].choice === 'days' && (
-                  <TextField
-                    label={`Days (${label.toLowerCase()})`}
-                    type="number"
-                    min={1}
-                    max={maxDays}
-                    value={inputs[kind].days}
-                    error={isChecked ? daysProblem(inputs[kind]) : undefined}
-                    onChange={(days) => change(kind, { days })}
-                  />
-                )}
-              </div>
-            ))}
-          </>
-        )}
-      </CheckedForm>
+      <Form form={form} button="Save retention">
+        <p class="hint">Data that is older is removed for good, within hours. A shorter period takes effect at once.</p>
+        {retentionKinds.map(({ kind, label, hint }) => (
+          <div key={kind} class="stack">
+            <SelectField
+              label={label}
+              hint={hint}
+              value={form.draft[kind].choice}
+              options={[
+                ['default', defaultText(stored?.[kind])],
+                ['days', 'For a number of days'],
+                ['forever', 'No limit'],
+              ]}
+              onChange={(choice) => change(kind, { choice: choice as PeriodInput['choice'] })}
+            />
+            {form.draft[kind].choice === 'days' && (
+              <TextField
+                label={`Days (${label.toLowerCase()})`}
+                type="number"
+                min={1}
+                max={maxDays}
+                value={form.draft[kind].days}
+                error={form.isChecked ? form.problems[kind] : undefined}
+                onChange={(days) => change(kind, { days })}
+              />
+            )}
+          </div>
+        ))}
+      </Form>
     </Card>
   )
 }

@@ -1,9 +1,7 @@
-import { useState } from 'preact/hooks'
 import { isComposing } from '../../../../browser/chat/composing.ts'
-import { useAction } from '../../ui/action.ts'
 import { Button } from '../../ui/button.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { FailureNotice } from '../../ui/notice.tsx'
+import { Form, useForm } from '../../ui/form.tsx'
 
 export interface CommandInput {
   purpose?: string
@@ -22,66 +20,57 @@ interface RequestFormProps {
  * Form for a screenshot or navigation request. The visitor sees the text that the operator enters.
  */
 export function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormProps) {
-  const { busy, failure, run } = useAction()
-  const [purpose, setPurpose] = useState('')
-  const [url, setUrl] = useState(`${origin}/`)
-  const [label, setLabel] = useState('')
-  const [urlError, setUrlError] = useState<string>()
-
-  function submit(event: Event) {
-    event.preventDefault()
-    const isWrong = kind === 'navigation' && !/^https?:$/.test(URL.parse(url.trim())?.protocol ?? '')
-    setUrlError(isWrong ? 'Enter a full URL that starts with http:// or https://.' : undefined)
-    if (isWrong) return
-    void run(() =>
-      kind === 'screenshot'
-        ? onRequest({ purpose: purpose.trim() || undefined })
-        : onRequest({ url: url.trim(), label: label.trim() || undefined }),
-    )
-  }
-
+  const form = useForm({
+    start: { purpose: '', url: `${origin}/`, label: '' },
+    problemsOf: ({ url }) => ({
+      url:
+        kind === 'screenshot' || /^https?:$/.test(URL.parse(url.trim())?.protocol ?? '')
+          ? undefined
+          : 'Enter a full URL that starts with http:// or https://.',
+    }),
+    save: ({ purpose, url, label }) =>
+      onRequest(
+        kind === 'screenshot'
+          ? { purpose: purpose.trim() || undefined }
+          : { url: url.trim(), label: label.trim() || undefined },
+      ),
+  })
   return (
-    <form
+    <Form
+      form={form}
       class="stack request-form"
-      onSubmit={submit}
+      button="Send request"
+      kind="primary small"
       onKeyDown={(event) => {
         if (event.key === 'Escape' && !isComposing(event)) onCancel()
       }}
-      noValidate
+      actions={
+        <Button kind="ghost small" onClick={onCancel}>
+          Cancel
+        </Button>
+      }
     >
       {kind === 'screenshot' ? (
         <TextField
           label="Purpose"
           hint="Shown to the visitor, who allows or denies the request."
           maxLength={256}
-          value={purpose}
           takesFocus
-          onChange={setPurpose}
+          {...form.field('purpose')}
         />
       ) : (
         <>
           <TextField
             label="URL"
             hint={`Must be on ${origin} or another allowed origin.`}
-            error={urlError}
             inputMode="url"
             maxLength={2048}
-            value={url}
             takesFocus
-            onChange={setUrl}
+            {...form.field('url')}
           />
-          <TextField label="Label" hint="Shown to the visitor." maxLength={128} value={label} onChange={setLabel} />
+          <TextField label="Label" hint="Shown to the visitor." maxLength={128} {...form.field('label')} />
         </>
       )}
-      <FailureNotice failure={failure} />
-      <div class="line">
-        <Button type="submit" kind="primary small" disabled={busy}>
-          Send request
-        </Button>
-        <Button kind="ghost small" onClick={onCancel}>
-          Cancel
-        </Button>
-      </div>
-    </form>
+    </Form>
   )
 }
