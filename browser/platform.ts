@@ -16,6 +16,9 @@ export interface Clock {
  */
 export type LifecycleSignal = 'online' | 'offline' | 'visible' | 'hidden' | 'pagehide' | 'pageshow'
 
+/** Returns true if the page or the network is back. */
+export const isReturn = (signal: LifecycleSignal) => ['online', 'visible', 'pageshow'].includes(signal)
+
 export interface Lifecycle {
   subscribe(listener: (signal: LifecycleSignal) => void): () => void
   /** Returns false only if the browser knows that it is offline. */

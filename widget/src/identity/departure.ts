@@ -1,4 +1,4 @@
-import type { Platform } from '../../../browser/platform.ts'
+import { isReturn, type Platform } from '../../../browser/platform.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from '../client/errors.ts'
 import type { Emitter } from '../client/events.ts'
 import type { ConnectionState, SessionContent } from '../client/types.ts'
@@ -55,7 +55,7 @@ export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask
   const leaving = new Set<LeftSession>()
   deps.platform.lifecycle.subscribe((signal) => {
     if (signal === 'pagehide') storeLeft(...leaving)
-    else if (/online|visible/.test(signal) && deps.started()) closeLeft()
+    else if (isReturn(signal) && deps.started()) closeLeft()
   })
 
   return { end, replace, hideMessages, remember, closeLeft }

@@ -145,19 +145,18 @@ export function createIdentity(deps: IdentityDeps) {
       await replace(before, call, { asks: true, isAtStart, subject })
       return false
     }
-    // Messages are not sent while the identity changes. If the session ends meanwhile, its end is
-    // handled after the change.
-    session.hold()
-    outbox.stop()
-    try {
-      const given = await api.ask(before, call)
-      if (deps.current() !== visit) throw new WidgetError('session_ended', { terminal: true })
-      continueIn(visit, { ...given, subject })
-      return true
-    } finally {
-      if (visit.isOpened()) outbox.start()
-      session.release()
-    }
+    return session.whileChanging(async () => {
+      // Messages are not sent meanwhile.
+      outbox.stop()
+      try {
+        const given = await api.ask(before, call)
+        if (deps.current() !== visit) throw new WidgetError('session_ended', { terminal: true })
+        continueIn(visit, { ...given, subject })
+        return true
+      } finally {
+        if (visit.isOpened()) outbox.start()
+      }
+    })
   }
 
   /**

@@ -1,12 +1,13 @@
-import { createPause } from '../../../browser/pause.ts'
-import type { Platform } from '../../../browser/platform.ts'
-import { sessionEndOf, toWidgetError, type WidgetError } from '../client/errors.ts'
+import { createPause, longestWaitMs } from '../../../browser/pause.ts'
+import { isReturn, type LifecycleSignal, type Platform, type TimerId } from '../../../browser/platform.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from '../client/errors.ts'
 import type { PageContext, ReplayReset, SessionContent, WidgetErrorDetail } from '../client/types.ts'
 import type { Api } from '../transport/api.ts'
 import { retrying } from '../transport/retrying.ts'
 import { grantTimes } from './grant-times.ts'
-import { createRenewal } from './renewal.ts'
 import type { SessionNotes, SessionRecord, SessionRecords } from './session-record.ts'
+import { nextState, type SessionEvent, type SessionState } from './session-state.ts'
+import { isWhole } from './whole-record.ts'
 
 /**
  * A session that the service returned. `askedAtMs` is the time at which the client requested the
@@ -53,34 +54,26 @@ export type Grants = () => <Answer>(call: (grant: string) => Promise<Answer>) =>
 export type Session = ReturnType<typeof createSession>
 
 /**
- * One visitor session. The session is created or resumed from the tab's storage, and renewed.
- * Terminal failures end the session (section 3.2 of the specification).
+ * One visitor session. The session is created or resumed from the tab's storage. Its grant is renewed before
+ * it expires; temporary failures are retried until it expires. An expired grant can still be renewed for some
+ * hours, for example when the computer wakes up (section 2 of the contract). Terminal failures end the session
+ * (section 3.2 of the specification).
  */
 export function createSession(deps: SessionDeps) {
   const { api, records } = deps
   const { clock, random, newId, lifecycle } = deps.platform
   const pause = createPause(clock)
+  let state: SessionState = { name: 'none' }
   let record: SessionRecord | undefined
   /** True if nothing is stored of an earlier session of this tab. */
   let isFirst = false
-  let over = false
-  /**
-   * True while the visitor's identity changes. If the session ends meanwhile, its end is handled
-   * after the change.
-   */
-  let held = false
-  let endAfterHold: Parameters<typeof finish> | undefined
-  const renewal = createRenewal({
-    platform: deps.platform,
-    pause,
-    record: () => (over ? undefined : record),
-    remember: (pending) => write({ ...record!, renewal: pending }),
-    call: api.renewSession,
-    onRenewed: accept,
-    onError: deps.onError,
-    onEnd: finish,
-  })
-  const unsubscribe = lifecycle.subscribe(renewal.onLifecycle)
+  /** A change of the visitor's identity that is under way, and the end of the session that it defers. */
+  let change: { end?: [code: string, about?: ReplayReset] } | undefined
+  let timer: TimerId
+  let renewing: Promise<void> | undefined
+  let notBeforeMs = 0
+  let waiting: (() => void)[] = []
+  const unsubscribe = lifecycle.subscribe(onLifecycle)
 
   return {
     /**
@@ -94,20 +87,22 @@ export function createSession(deps: SessionDeps) {
       record = stored && !deps.given ? stored : { clientInstanceId }
       const end = sessionEndOf(record.ended?.event)
       if (deps.given) accept(deps.given)
-      else if (end) finish(end, false, record.ended!.about)
-      else if (!record.session) {
+      else if (end) finish(end, record.ended!.about)
+      else if (record.session) dispatch('resume')
+      else {
+        dispatch('create')
         await deps.configured
         // All attempts send the same input, because the service rejects an idempotency key that is
         // used with another input.
         const { siteKey: publicSiteKey, locale } = deps
         const input = { publicSiteKey, clientInstanceId, locale, pageContext: deps.pageContext() }
-        if (!over) await obtain((key) => api.createSession(input, key))
+        if (now() === 'creating') await create((key) => api.createSession(input, key))
       }
-      if (!over) await renewal.resume()
-      return over ? undefined : record.session
+      if (now() !== 'ended') await (isWhole(record) ? schedule() : finish('session.expired'))
+      return content()
     },
 
-    content: () => (over ? undefined : record?.session),
+    content,
 
     /** Returns by how much the browser's clock is ahead of the service's, in milliseconds. */
     aheadMs: () =>
@@ -118,70 +113,96 @@ export function createSession(deps: SessionDeps) {
     notes: (): Readonly<SessionNotes & Pick<SessionRecord, 'subject'>> => record ?? {},
 
     remember(notes: SessionNotes) {
-      if (record && !over) write({ ...record, ...notes })
+      if (record && now() !== 'ended') write({ ...record, ...notes })
     },
 
-    /** Makes one call with a valid grant. */
-    withGrant: renewal.withGrant,
+    /**
+     * Makes a call with a valid grant. The call counts as an action of the visitor, so an expired
+     * grant is renewed. Await `ready` before calls that the visitor does not cause.
+     */
+    withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer> {
+      act()
+      return withGrant(call)
+    },
 
-    /** Call when the visitor acts. Starts a renewal if the grant has expired. */
-    act: renewal.act,
+    act,
 
     /** Resolves when the session has a valid grant or has ended. */
-    ready: renewal.ready,
+    ready: () => validGrant().catch(() => {}),
 
     /** Continues with the given session, for example after an identification. */
     accept,
 
-    /** If the session ends, defers its end until `release` is called. */
-    hold() {
-      held = true
+    /** Changes the visitor's identity. If the session ends meanwhile, its end is handled after the change. */
+    async whileChanging<Result>(run: () => Promise<Result>): Promise<Result> {
+      change = {}
+      try {
+        return await run()
+      } finally {
+        const { end } = change
+        change = undefined
+        if (end) finish(...end)
+      }
     },
 
-    release() {
-      held = false
-      if (endAfterHold) finish(...endAfterHold)
-    },
-
-    end: (code: string, about?: ReplayReset) => finish(code, false, about),
+    end: finish,
 
     /** Stops the timers. The stored session remains for the next page. */
     stop: leave,
+  }
+
+  function dispatch(event: SessionEvent) {
+    state = nextState(state, event)
+  }
+
+  /** Returns the state at this moment. */
+  function now(): SessionState['name'] {
+    // A damaged record has no times.
+    const { expiresAtMs = 0 } = record?.times ?? {}
+    if (state.name === 'live' && clock.now() >= expiresAtMs) dispatch('expire')
+    return state.name
+  }
+
+  function content(): SessionContent | undefined {
+    return now() === 'ended' ? undefined : record?.session
   }
 
   function isVerified(): boolean {
     return record?.session?.identity?.state === 'verified'
   }
 
-  /** Creates the session with `call`. Retries temporary failures. Any other failure ends the chat. */
-  async function obtain(call: (key: string) => Promise<SessionContent>) {
+  /** Creates the session. Retries temporary failures. Any other failure ends the chat. */
+  async function create(call: (key: string) => Promise<SessionContent>) {
     const key = newId()
     const askedAtMs = clock.now()
-    const isEnough = () => over
+    const isEnough = () => now() === 'ended'
     const onRetry = ({ detail }: WidgetError) => deps.onError(detail)
     try {
       const content = await retrying(() => call(key), { pause, random, isEnough, onRetry })
       accept({ content, askedAtMs })
     } catch (error) {
-      if (over) return
+      if (now() === 'ended') return
       const { code, detail } = toWidgetError(error)
       deps.onError(detail)
-      finish(code, true)
+      finish(code)
     }
   }
 
   function accept(given: GivenSession) {
-    if (over) return
+    if (now() === 'ended') return
     const { content, askedAtMs } = given
     const before = record!.session
     const moved = before?.conversationId !== content.conversationId
     const start = moved && { readTo: content.replay.lastSequence, hiddenTo: 0, position: undefined }
+    const isOther = before?.sessionId !== content.sessionId
     // A deferred end of the previous session does not end the new session.
-    if (before?.sessionId !== content.sessionId) endAfterHold = undefined
-    const subject = before?.sessionId === content.sessionId ? (given.subject ?? record!.subject) : given.subject
+    if (isOther && change) change.end = undefined
+    const subject = isOther ? given.subject : (given.subject ?? record!.subject)
     const times = grantTimes(content, askedAtMs)
     write({ ...record!, ...start, session: content, times, subject, renewal: undefined })
-    renewal.onGrant()
+    dispatch(clock.now() >= times.expiresAtMs ? 'granted-expired' : 'granted')
+    void schedule()
+    wake()
   }
 
   function write(changed: SessionRecord) {
@@ -190,17 +211,154 @@ export function createSession(deps: SessionDeps) {
   }
 
   /**
+   * Makes one call with a valid grant. If the grant has expired, waits until it is renewed. If the
+   * service rejects the grant because it has expired or was renewed meanwhile, repeats the call
+   * once with the new grant. Ends the session if the response says that it has ended.
+   */
+  async function withGrant<Answer>(call: (grant: string) => Promise<Answer>, isRepeated = false): Promise<Answer> {
+    const grant = await validGrant()
+    const hasOther = () => ![undefined, grant].includes(content()?.accessGrant)
+    try {
+      return await call(grant)
+    } catch (error) {
+      const failure = toWidgetError(error)
+      const { code, status, terminal } = failure
+      if (code === 'GrantExpired') {
+        if (!hasOther()) dispatch('expire')
+        if (!isRepeated) return withGrant(call, true)
+        // The service rejects a new grant too, so the caller must back off.
+        throw new WidgetError(code, { status, retryable: true })
+      }
+      if (terminal && status === 401 && !isRepeated) {
+        await renewing
+        if (hasOther()) return withGrant(call, true)
+      }
+      if (terminal) {
+        if (!sessionEndOf(code)) deps.onError(failure.detail)
+        finish(code)
+      }
+      throw failure
+    }
+  }
+
+  /**
+   * Returns the current grant. If the grant has expired, waits until it is renewed.
+   *
+   * @throws WidgetError `session_ended`
+   */
+  async function validGrant(): Promise<string> {
+    for (;;) {
+      const grant = content()?.accessGrant
+      if (!grant) throw new WidgetError('session_ended', { terminal: true })
+      if (now() === 'live') return grant
+      void schedule()
+      if (content()) await new Promise<void>((resolve) => waiting.push(resolve))
+    }
+  }
+
+  /** Call when the visitor acts. Starts a renewal if the grant has expired. */
+  function act() {
+    dispatch('act')
+    if (now() === 'expired-untried') void schedule()
+  }
+
+  function onLifecycle(signal: LifecycleSignal) {
+    if (isReturn(signal)) {
+      dispatch('act')
+      pause.hurry()
+    }
+    // Timers stop while the computer sleeps, so schedule the renewal again from the current time.
+    if (signal !== 'offline' && signal !== 'pagehide') void schedule()
+  }
+
+  function wake() {
+    const woken = waiting
+    waiting = []
+    for (const resume of woken) resume()
+  }
+
+  /** Starts the renewal if it is due, or schedules it. Resolves when a started renewal has ended. */
+  function schedule(): Promise<void> | undefined {
+    clock.clearTimeout(timer)
+    const name = now()
+    if (renewing || name === 'none' || name === 'creating' || name === 'ended') return renewing
+    const { renewAtMs, expiresAtMs, endsAtMs } = record!.times!
+    const nowMs = clock.now()
+    if (nowMs >= endsAtMs) finish('session.expired')
+    else if (name === 'live') {
+      // Add a random delay of up to a tenth of the time until expiry. So tabs of one visitor do not
+      // renew at the same time.
+      const jitterMs = random() * 0.1 * Math.max(0, expiresAtMs - renewAtMs)
+      wait(Math.max(renewAtMs + jitterMs, notBeforeMs), () => (now() === 'live' ? renewOnce() : schedule()))
+    } else if (name === 'expired-tried') wait(endsAtMs, schedule)
+    else if (nowMs < notBeforeMs) wait(Math.min(notBeforeMs, endsAtMs), schedule)
+    else return renewOnce()
+    return undefined
+  }
+
+  function wait(untilMs: number, callback: () => void) {
+    timer = clock.setTimeout(callback, Math.max(0, untilMs - clock.now()))
+  }
+
+  function renewOnce(): Promise<void> {
+    renewing ??= renew(record!)
+    return renewing
+  }
+
+  async function renew({ session, times, position, renewal }: SessionRecord) {
+    // If the response to an earlier renewal was lost, repeat that renewal with the same key and
+    // input. The service then sends the same response, because it accepts the old token for a
+    // limited time.
+    const pending = renewal ?? { key: newId(), lastSeenEventId: position?.lastEventId, askedAtMs: clock.now() }
+    write({ ...record!, renewal: pending })
+    const { key, lastSeenEventId, askedAtMs } = pending
+    const leftMs = () => (now() === 'live' ? times!.expiresAtMs - clock.now() : 0)
+    const isReplaced = () => content()?.accessGrant !== session!.accessGrant
+    function attempt() {
+      dispatch('try')
+      return api.renewSession(session!, key, lastSeenEventId)
+    }
+    try {
+      const content = await retrying(attempt, {
+        // Ends each wait when the grant expires.
+        pause: { wait: (ms, longMs = 0) => pause.wait(Math.min(leftMs(), ms), Math.min(leftMs(), longMs)) },
+        random,
+        isEnough: () => isReplaced() || leftMs() <= 0,
+        onRetry: ({ detail }) => deps.onError(detail),
+      })
+      renewing = undefined
+      if (isReplaced()) void schedule()
+      else accept({ content, askedAtMs })
+    } catch (error) {
+      renewing = undefined
+      if (isReplaced()) return void schedule()
+      const { code, detail, retryable, terminal, retryAfterMs = 0 } = toWidgetError(error)
+      deps.onError(detail)
+      notBeforeMs = clock.now() + Math.min(longestWaitMs, retryAfterMs)
+      if (terminal) return finish(code)
+      // Another attempt with the same input would be refused, too. The grant remains valid.
+      if (!retryable) {
+        write({ ...record!, renewal: undefined })
+        notBeforeMs = times!.expiresAtMs
+      }
+      void schedule()
+    }
+  }
+
+  /**
    * Ends the session. Keeps an end by the service for the next page. After another failure, such as
    * a refused origin, the stored session remains, so that the next page can resume it. If the tab
    * never had a session, the next page tries again.
    */
-  function finish(code: string, isRefused = false, about?: ReplayReset) {
-    if (over) return
-    if (held) {
-      endAfterHold = [code, isRefused, about]
+  function finish(code: string, about?: ReplayReset) {
+    const name = now()
+    if (name === 'ended') return
+    if (change) {
+      change.end = [code, about]
       return
     }
     leave()
+    const isRefused = name === 'creating'
     const event = sessionEndOf(code)
     if (event && record && !(isRefused && isFirst)) {
       const { clientInstanceId, draft } = record
@@ -212,9 +370,10 @@ export function createSession(deps: SessionDeps) {
   }
 
   function leave() {
-    over = true
+    dispatch('end')
     unsubscribe()
-    renewal.stop()
+    clock.clearTimeout(timer)
+    wake()
     pause.end()
   }
 }

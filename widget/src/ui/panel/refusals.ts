@@ -1,4 +1,5 @@
 import { pageLifecycle } from '../../../../browser/page-lifecycle.ts'
+import { isReturn } from '../../../../browser/platform.ts'
 import type { ServiceClient } from '../../client/client.ts'
 
 interface RefusalsDeps {
@@ -34,7 +35,7 @@ export function followRefusals({ client, onChange }: RefusalsDeps) {
      */
     watch: () =>
       pageLifecycle.subscribe((signal) => {
-        if (/^(online|visible|pageshow)$/.test(signal) && pageLifecycle.isOnline()) tryAgain()
+        if (isReturn(signal) && pageLifecycle.isOnline()) tryAgain()
       }),
 
     tryAgain,
