@@ -50,7 +50,7 @@ async function requireReleasable(version: string, current: string) {
 /** Where documents, images and examples name the version, and the text before it. */
 const imageTags = [
   ['deploy/kubernetes/overlays/example/kustomization.yaml', 'newTag: '],
-  ['docs/operating.md', 'service-$part:'],
+  ['docs/operating.md', 'registry.example.com/service:'],
   ['Dockerfile', 'LABEL org.opencontainers.image.version='],
   ['deploy/kubernetes/overlays/example/kustomization.yaml', 'app.kubernetes.io/version: '],
 ] as const

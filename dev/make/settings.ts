@@ -17,81 +17,98 @@ interface Setting {
   anyOf?: { const: string }[]
 }
 
-function row([name, schema]: [string, unknown]): string {
-  const { default: fallback, description, minimum, maximum, anyOf } = schema as Setting
+/** A setting, and the parts that read it. */
+interface Entry {
+  name: string
+  schema: Setting
+  parts: string[]
+}
+
+function row({ name, schema, parts }: Entry): string {
+  const { default: fallback, description, minimum, maximum, anyOf } = schema
   const bounds = [
     minimum === undefined ? '' : `${minimum} or more`,
     maximum === undefined ? '' : `at most ${maximum}`,
   ].filter(Boolean)
   const allowed = anyOf ? anyOf.map((literal) => `\`${literal.const}\``).join(', ') : bounds.join(', ')
   const shown = fallback === undefined || fallback === '' ? '' : `\`${fallback}\``
-  return `| \`${name}\` | ${shown} | ${allowed} | ${description ?? ''} |`
+  return `| \`${name}\` | ${parts.join(', ')} | ${shown} | ${allowed} | ${description ?? ''} |`
 }
 
-function table(properties: Record<string, unknown>): string {
-  return [
-    '| Setting | Default | Allowed | Meaning |',
-    '|---|---|---|---|',
-    ...Object.entries(properties).map(row),
-  ].join('\n')
+const table = (entries: Entry[]) =>
+  ['| Setting | Part | Default | Allowed | Meaning |', '|---|---|---|---|---|', ...entries.map(row)].join('\n')
+
+/** Returns the settings of the parts, each once. */
+function entriesOf(parts: Record<string, { properties: object }>): Entry[] {
+  const entries = new Map<string, Entry>()
+  for (const [part, { properties }] of Object.entries(parts))
+    for (const [name, schema] of Object.entries(properties)) {
+      const entry = entries.get(name)
+      if (entry) entry.parts.push(part)
+      else entries.set(name, { name, schema, parts: [part] })
+    }
+  return [...entries.values()]
 }
 
-/** What an operator of one server may want to set. The other tables leave it out. */
-const usualNames =
-  /^(DOMAIN|MONGODB_URI|DATA_DIR|LOG_LEVEL|METRICS_PORT|BACKUP_.*|RETENTION_.*|OIDC_.*|SECRET_KEYS|WORKSPACE_SESSION_SECRET|DELIVERY_ALLOWED_CIDRS)$/
-const usual = Object.entries({ ...serveSettings.properties, ...coreSettings.properties }).filter(([name]) =>
-  usualNames.test(name),
-)
-const others = (properties: Record<string, unknown>) =>
-  table(Object.fromEntries(Object.entries(properties).filter(([name]) => !usualNames.test(name))))
+/** What an operator of one server may want to set. */
+const isUsual = ({ name }: Entry) =>
+  /^(DOMAIN|MONGODB_URI|DATA_DIR|LOG_LEVEL|METRICS_PORT|BACKUP_.*|RETENTION_.*|OIDC_.*|SMTP_.*|SECRET_KEYS|WORKSPACE_SESSION_SECRET|DELIVERY_ALLOWED_CIDRS)$/.test(
+    name,
+  )
+
+/** Bounds and times have defaults that fit nearly every installation. */
+const isRare = ({ name, schema }: Entry) => schema.type === 'integer' && !name.endsWith('_PORT')
+
+const all = entriesOf({
+  serve: serveSettings,
+  core: coreSettings,
+  gateway: gatewaySettings,
+  worker: deliverySettings,
+  command: adminSettings,
+})
+const others = all.filter((entry) => !isUsual(entry))
 
 /** Returns the text of docs/settings.md, generated from the schemas. */
 export function settingsDocument(): string {
   return `# Settings
 
-Environment variables, read once when a process starts. An invalid value stops the start with an error that names the setting.
-An empty value counts as unset.
-Instead of \`NAME\`, you can set \`NAME_FILE\` to the path of a file with its value, for example a mounted secret. A line feed at the end of the file is ignored. This page is generated from the schemas that validate them (\`npm run make -- settings\`).
+Environment variables, read once when a process starts. An invalid value stops the start with an error that names the setting. An empty
+value counts as unset. \`NAME_FILE\` can name a file with the value of \`NAME\`, such as a mounted secret. This page is generated
+from the schemas that check the settings (\`npm run make -- settings\`).
 
 ## One server
 
-\`npm run serve\` needs \`MONGODB_URI\` and takes these from \`service.env\` ([one server](one-server.md)). The parts have those that concern
-them too; \`MONGODB_URI\`, \`SECRET_KEYS\` and \`WORKSPACE_SESSION_SECRET\` are for cores only.
+\`npm run serve\` needs \`MONGODB_URI\` and takes these from \`service.env\` ([one server](one-server.md)). That process has the
+settings of the parts *serve*, *core*, *gateway* and *worker* (delivery worker). *Command* is \`npm run admin\`.
 
-${table(Object.fromEntries(usual))}
+${table(all.filter(isUsual))}
 
-It also has all settings of core, gateway and delivery worker below. By default it listens on this machine only (\`CORE_HOST\`,
-\`GATEWAY_HOST\`, \`METRICS_HOST\`) and trusts a proxy on it (\`TRUST_PROXY=loopback\`). \`PUBLIC_URL\` follows \`DOMAIN\`.
+By default it listens on this machine only (\`CORE_HOST\`, \`GATEWAY_HOST\`, \`METRICS_HOST\`) and trusts a proxy on it
+(\`TRUST_PROXY=loopback\`). \`PUBLIC_URL\` follows \`DOMAIN\`.
 
-## Core
+## Parts apart
 
-${others(coreSettings.properties)}
+${table(others.filter((entry) => !isRare(entry)))}
 
-## Gateway
+## Rarely changed
 
-${others(gatewaySettings.properties)}
+Bounds and times. Their defaults fit nearly every installation.
 
-## Delivery worker
-
-${others(deliverySettings.properties)}
-
-## Administration command
-
-${others(adminSettings.properties)}
+${table(others.filter(isRare))}
 
 ## Development
 
 \`npm start\`, \`npm run core\`, \`npm run migrate\` and \`npm run make -- token\` also have these.
 
-${table(devSettings.properties)}
+${table(entriesOf({ development: devSettings }))}
 
 ## Secrets
 
-The first \`npm run serve\`, \`npm start\` or \`npm run core\` creates \`DATA_DIR/secrets.json\`, readable by its owner only. It has the secret keys, the
-gateway's service token and the key of workspace sessions. The delivery worker needs only its token, in \`DATA_DIR/delivery.token\`.
-With \`NODE_ENV=production\`, \`npm run core\` creates nothing, and neither does \`core/main.ts\`: set \`MONGODB_URI\`, \`SECRET_KEYS\`, the gateway's \`CORE_TOKEN\`, the worker's
-\`DELIVERY_TOKEN\` and the signer of workspace sessions (\`WORKSPACE_SESSION_SECRET\` or \`WORKSPACE_SESSION_JWKS_URL\`).
-A missing setting stops the start.
+The first \`npm run serve\`, \`npm start\` or \`npm run core\` creates \`DATA_DIR/secrets.json\`, readable by its owner only. It has the secret
+keys, the gateway's service token and the key of workspace sessions. The delivery worker needs only its token, in
+\`DATA_DIR/delivery.token\`. With \`NODE_ENV=production\`, \`npm run core\` creates nothing, and neither does \`core/main.ts\`: set
+\`MONGODB_URI\`, \`SECRET_KEYS\`, the gateway's \`CORE_TOKEN\`, the worker's \`DELIVERY_TOKEN\` and the signer of workspace sessions
+(\`WORKSPACE_SESSION_SECRET\` or \`WORKSPACE_SESSION_JWKS_URL\`). A missing setting stops the start.
 
 To rotate \`SECRET_KEYS\`, add a new key at the front. It signs from then on; the old key is accepted until you remove it.
 \`WORKSPACE_SESSION_SECRET\` works the same way: each secret of the list is accepted.
