@@ -25,7 +25,7 @@ import { formatValue } from './output.ts'
 import { createServices, type Services, schemas } from './services.ts'
 import { type Call, columns, flagAt, readCall, UsageError } from './usage.ts'
 
-const groups = {
+export const groups = {
   workspaces,
   connections,
   installations,

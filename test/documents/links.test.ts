@@ -1,20 +1,12 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { parts } from '../../bench/parts.ts'
-import { groups } from '../../dev/command-groups.ts'
 
 const root = join(import.meta.dirname, '../..')
 const documents = [
   ...globSync('*.md', { cwd: root }),
   ...globSync('{docs/**,core-client,webhooks,widget}/*.md', { cwd: root }),
 ]
-/** Names that may follow `npm run <script> --`. */
-const subcommands: Record<string, string[]> = {
-  ...Object.fromEntries(Object.entries(groups).map(([script, commands]) => [script, Object.keys(commands)])),
-  bench: [...Object.keys(groups.bench!), ...Object.keys(parts)],
-}
-const scripts = Object.keys(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts)
 
 /** Returns the anchors that GitHub creates for the headings of a document. */
 const anchorsOf = (document: string) =>
@@ -24,10 +16,6 @@ const anchorsOf = (document: string) =>
       .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
       .replaceAll(' ', '-'),
   )
-
-/** Returns the part of a document that is about this version: of the change log, its first section. */
-const currentPart = (document: string, text: string) =>
-  document === 'CHANGELOG.md' ? text.split('\n## ').slice(0, 2).join('\n## ') : text
 
 describe.each(documents)('%s', (document) => {
   const text = readFileSync(join(root, document), 'utf8')
@@ -57,14 +45,5 @@ describe.each(documents)('%s', (document) => {
       ),
     ].map(([, path = '']) => path)
     expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])
-  })
-
-  it('the document names only existing npm scripts and subcommands', () => {
-    const named = [...currentPart(document, text).matchAll(/npm run (?:-s )?([\w:]+)(?: -- ([a-z][\w-]*))?/g)]
-    const missing = named.filter(([, script = '', name]) => {
-      const known = subcommands[script]
-      return !scripts.includes(script) || (name !== undefined && known !== undefined && !known.includes(name))
-    })
-    expect(missing.map(([command]) => command)).toEqual([])
   })
 })

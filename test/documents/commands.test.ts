@@ -1,0 +1,103 @@
+// Checks that every command exists that a document, a log line, an error message or a file of a deployment names.
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { groups as administration } from '../../admin/run-admin.ts'
+import { parts } from '../../bench/parts.ts'
+import { groups } from '../../dev/command-groups.ts'
+
+const root = join(import.meta.dirname, '../..')
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const exclude = ['**/node_modules/**', '**/{dist,gen,test,released}/**', '**/*.test.*', 'test/**']
+const find = (pattern: string) => globSync(pattern, { cwd: root, exclude })
+
+const documents = [...find('*.md'), ...find('{docs,docs/**,core-client,webhooks,widget,admin,console,deploy/**}/*.md')]
+const sources = [
+  ...find(
+    '{admin,browser,console,contract,core,core-client,delivery,dev,gateway,platform,serve,webhooks,widget}/**/*.{ts,tsx,js,cjs,mjs}',
+  ),
+  ...find('proto/**/*.proto'),
+  ...find('docs/examples/*'),
+  ...find('deploy/**/*.*'),
+  ...find('{Dockerfile,compose*.yaml,service.env.example,.github/workflows/*}'),
+]
+
+const scripts = Object.keys(JSON.parse(read('package.json')).scripts)
+/** Names that may follow `npm run <script> --`. */
+const subcommands: Record<string, string[]> = {
+  ...Object.fromEntries(Object.entries(groups).map(([script, commands]) => [script, Object.keys(commands)])),
+  bench: [...Object.keys(groups.bench!), ...Object.keys(parts)],
+}
+const roles = [...read('serve/run.ts').matchAll(/^ {2}(?:async )?(\w+)(?:: |\()/gm)].map(([, role]) => role!)
+const flagsOfMigrate = read('core/migrate.ts')
+  .match(/^const flags = \[(.*)\]/m)![1]!
+  .match(/[a-z-]+/g)!
+
+/** Returns what is wrong with the arguments of the administration command. */
+function faultsOfAdmin(args: string): string[] {
+  const [group = '', name = ''] = args.match(/^[a-z][a-z-]*|(?<=^[a-z][a-z-]* )[a-z][a-z-]*/g) ?? []
+  if (group === '') return []
+  const entry = (administration as Record<string, object>)[group] as Record<string, { flags?: object }> | undefined
+  const command = (entry && 'run' in entry ? entry : entry?.[name]) as { flags?: object } | undefined
+  if (!entry || (!command && name !== '')) return [`admin ${group} ${name}`.trim()]
+  const known = ['json', 'key', 'help', ...Object.keys(command?.flags ?? {})]
+  const named = [...args.matchAll(/--([a-z][\w-]*)/g)].map(([, flag]) => flag!)
+  return command ? named.filter((flag) => !known.includes(flag)).map((flag) => `admin ${group} ${name} --${flag}`) : []
+}
+
+/** Returns the commands in a text that do not exist. A command ends with its line, its quote or its pipe. */
+function unknownCommands(text: string): string[] {
+  const commands = [
+    ...text.replaceAll(/\\\n\s*/g, ' ').matchAll(/\bnpm run (?:-s |--silent )?(\w+(?::\w+)?)(?: -- ([^\n`'"|>;)]*))?/g),
+  ]
+  const byNpm = commands.flatMap(([command, script = '', args = '']) => {
+    const [name = ''] = args.match(/^[a-z][\w-]*/) ?? []
+    if (script === 'admin') return faultsOfAdmin(args)
+    if (!scripts.includes(script) || (name !== '' && subcommands[script]?.includes(name) === false)) return [command]
+    const flags = script === 'migrate' ? [...args.matchAll(/--([a-z-]+)/g)].map(([, flag]) => flag!) : []
+    return flags.filter((flag) => !flagsOfMigrate.includes(flag)).map((flag) => `migrate --${flag}`)
+  })
+  // `chat` is a function of docs/one-server.md, `admin` one of docs/operating.md and a service of Compose.
+  const direct = text.matchAll(
+    /(?:(?:^|[`(] ?|\| )(?:chat )?|(?:run --rm|run\.ts|service-) ?)admin ([a-z][^\n`'"|>;)]*)/gm,
+  )
+  const quoted = text.matchAll(new RegExp(`\`((?:${Object.keys(administration).join('|')}) [a-z-][^\n\`\\\\]*)`, 'g'))
+  const ofRoles = [...text.matchAll(/run\.ts (?!ts\b)([a-z]+)|(?:^|`)chat ([a-z]+)/gm)]
+  return [
+    ...byNpm,
+    ...[...direct, ...quoted].flatMap(([, args = '']) => faultsOfAdmin(args)),
+    ...ofRoles.flatMap(([, one, other]) => (roles.includes(one ?? other!) ? [] : [`role ${one ?? other}`])),
+  ]
+}
+
+/** Returns the part of a document that is about this version: of the change log, its first section. */
+const currentPart = (path: string) =>
+  path === 'CHANGELOG.md' ? read(path).split('\n## ').slice(0, 2).join('\n## ') : read(path)
+
+describe('the commands', () => {
+  it('the documents name only existing commands', () => {
+    const missing = documents.flatMap((path) => unknownCommands(currentPart(path)).map((each) => `${path}: ${each}`))
+    expect(missing).toEqual([])
+    expect(documents.length).toBeGreaterThan(25)
+  })
+
+  it('the sources and the files of deployments name only existing commands', () => {
+    const missing = sources.flatMap((path) => unknownCommands(read(path)).map((each) => `${path}: ${each}`))
+    expect(missing).toEqual([])
+    expect(sources.length).toBeGreaterThan(500)
+  })
+
+  it.each([
+    'npm run gone',
+    'npm run verify -- gone',
+    'npm run migrate -- --gone',
+    'npm run admin -- visitors praise',
+    'npm run admin -- explain --gone x',
+    '`visitors praise --session ses_1`',
+    'docker compose run --rm admin workspaces gone',
+    'node serve/run.ts gone',
+    '`chat gone`',
+  ])('a command that does not exist is found (check of the test itself): %s', (text) => {
+    expect(unknownCommands(text)).toHaveLength(1)
+  })
+})
