@@ -87,10 +87,3 @@ describe.each(['bots.md', 'integrating.md'])('the samples of docs/%s', (document
     else expect(await shown()).toEqual(promiseOf(answer))
   })
 })
-
-it('the command with curl in docs/integrating.md makes such a call', async () => {
-  const text = readFileSync(join(docs, 'integrating.md'), 'utf8')
-  const commands = [...text.matchAll(/^curl .*?:8090\/(\S+) [^']*'Content-Type: application\/json'.*?-d '(.*?)'$/gms)]
-  expect(commands).toHaveLength(1)
-  for (const [, method = '', request = ''] of commands) await call(method, request)
-})

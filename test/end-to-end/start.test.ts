@@ -138,9 +138,9 @@ describe('npm start', () => {
     expect(service.output()).not.toContain((await demoFile()).workspaceSession)
   })
 
-  it.skipIf(!existsSync('/usr/bin/curl'))('runs the commands of the README as printed', async () => {
+  it.skipIf(!existsSync('/usr/bin/curl'))('runs the commands of docs/integrating.md as printed', async () => {
     // A busy machine needs longer for the events.
-    const stdout = await runCommandsOf('README.md', (text) => text.replace('--max-time 2', '--max-time 9'))
+    const stdout = await runCommandsOf('docs/integrating.md', (text) => text.replace('--max-time 2', '--max-time 9'))
     expect(stdout).toContain('"capabilities"')
     expect(stdout).toContain('"state":"queued"')
     expect(stdout).toContain('"author":{"kind":"agent","displayName":"Ada"}')
