@@ -1,4 +1,4 @@
-import type { parts } from './package-widget.ts'
+import type { parts } from './package-parts.ts'
 
 /**
  * The parts of the user interface that are loaded when a visitor needs them: the cards of agents' requests;
