@@ -3,6 +3,7 @@ import { signal } from '@preact/signals'
 import type { Command } from '#proto/command/v1/command_pb.js'
 import type { Conversation, GrownMessage, InboxEvent, Message, Note } from '#proto/messaging/v1/messaging_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
+import { createReceipts } from '../../../browser/chat/receipts.ts'
 import { withPart } from '../../../browser/growing-text.ts'
 import type { Api } from '../api.ts'
 import { describeFailure, type Failure } from '../failures.ts'
@@ -14,7 +15,6 @@ import { millisecondsOf } from '../time.ts'
 import type { Outbox } from './composer/outbox.ts'
 import { createConversationEvents } from './messages/conversation-events.ts'
 import { mergeMessages, withdrawn, withState } from './messages/message-merge.ts'
-import { createReceipts } from './messages/receipts.ts'
 import { eventText } from './messages/timeline.ts'
 import { createThreadActions } from './thread-actions.ts'
 
@@ -64,6 +64,7 @@ export function createThread(deps: ThreadDeps) {
   /** Number of closings after a reply of this view. */
   const closings = signal(0)
   let stopped = false
+  let visible = false
   let isReading = false
   let typingTimer: ReturnType<typeof setTimeout> | undefined
 
@@ -76,11 +77,25 @@ export function createThread(deps: ThreadDeps) {
     },
   )
 
-  const receipts = createReceipts({ messaging, conversationId, messages })
+  /** Marks the visitor's messages as `delivered` when they are loaded, and as `read` when the operator sees them. */
+  const sendReceipts = createReceipts({
+    received: () => (stopped ? [] : messages.value.filter(({ author }) => author?.kind === 'visitor')),
+    readTo: () => Number.POSITIVE_INFINITY,
+    isHidden: () => !visible,
+    async report(upToSequence, state) {
+      for (let remaining = 1; remaining > 0; ) {
+        ;({ remaining } = await messaging.updateMessageState({ conversationId, upToSequence, state }))
+      }
+      for (const { messageId, sequence, author } of messages.value) {
+        if (author?.kind === 'visitor' && sequence <= upToSequence)
+          messages.value = withState(messages.value, messageId, state)
+      }
+    },
+  })
 
   function add(more: readonly Message[]) {
     messages.value = mergeMessages(messages.value, more)
-    void receipts.send()
+    void sendReceipts()
   }
 
   async function loadLatest() {
@@ -274,7 +289,10 @@ export function createThread(deps: ThreadDeps) {
     },
 
     /** Sets whether the operator sees the messages. */
-    setVisible: receipts.setVisible,
+    setVisible(isVisible: boolean) {
+      visible = isVisible
+      if (visible) void sendReceipts()
+    },
 
     setSession(changed: Session | undefined) {
       if (changed) session.value = changed
@@ -282,7 +300,6 @@ export function createThread(deps: ThreadDeps) {
 
     stop() {
       stopped = true
-      receipts.stop()
       outgoing.close()
       clearTimeout(typingTimer)
       unfollow()

@@ -1,5 +1,7 @@
+import { createReceipts } from '../../../browser/chat/receipts.ts'
 import type { Platform } from '../../../browser/platform.ts'
 import { createTabStream } from '../../../browser/tab-stream.ts'
+import { isTeam } from '../../../browser/team.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from '../client/errors.ts'
 import type { Emitter } from '../client/events.ts'
 import type {
@@ -13,7 +15,6 @@ import type {
 import { createConversation } from '../messages/conversation.ts'
 import { createHistory } from '../messages/history.ts'
 import { createOutbox, type OutboxEntry } from '../messages/outbox.ts'
-import { createReceipts } from '../messages/receipts.ts'
 import type { Api } from '../transport/api.ts'
 import { createEventStream, positionIn } from '../transport/event-stream.ts'
 import { createSession, type GivenSession } from './session.ts'
@@ -129,7 +130,12 @@ export function createVisit(deps: VisitDeps) {
   })
 
   const sendReceipt = createReceipts({
-    messages: conversation.messages.all,
+    received: () =>
+      conversation.messages
+        .all()
+        .flatMap(({ author, messageId, sequence, deliveryStatus: state }) =>
+          isTeam(author) && messageId && sequence ? [{ messageId, sequence, state }] : [],
+        ),
     readTo: () => session.notes().readTo ?? 0,
     isHidden: () => platform.lifecycle.isHidden?.() ?? false,
     report: (upToSequence, state) => withGrant((grant) => api.reportReceipt(upToSequence, state, grant)),

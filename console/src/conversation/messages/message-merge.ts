@@ -44,14 +44,3 @@ export const withdrawn = (message: Message, redactedAt: Timestamp | undefined): 
   body: '',
   redactedAt,
 })
-
-/**
- * Returns the sequence number of the visitor's latest message that has not reached the state.
- * Returns 0 if every message has reached it.
- */
-export function lastBefore(messages: readonly Message[], state: 'delivered' | 'read'): number {
-  const found = messages.findLast(
-    (message) => message.author?.kind === 'visitor' && stateRank(message.state) < stateRank(state),
-  )
-  return found?.sequence ?? 0
-}

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import type { DeliveryStatus, WidgetMessage } from '../client/types.ts'
+import { isTeam } from '../team.ts'
 import { createReceipts } from './receipts.ts'
 
 function receipts() {
-  const messages: WidgetMessage[] = []
+  const messages: { author: { kind: string }; messageId: string; sequence: number; state: string }[] = []
   const reports: string[] = []
   const page = { readTo: 0, isHidden: false, fails: false }
   const update = createReceipts({
-    messages: () => messages,
+    received: () => messages.filter(({ author }) => isTeam(author)),
     readTo: () => page.readTo,
     isHidden: () => page.isHidden,
     async report(upToSequence, state) {
@@ -15,23 +15,8 @@ function receipts() {
       if (page.fails) throw new Error('offline')
     },
   })
-  function add(
-    sequence: number,
-    kind: 'agent' | 'visitor' | 'system' = 'agent',
-    deliveryStatus: DeliveryStatus = 'sent',
-  ) {
-    const key = `msg_${sequence}`
-    const createdAt = new Date(0).toISOString()
-    messages.push({
-      key,
-      messageId: key,
-      sequence,
-      author: { kind },
-      body: 'Hi',
-      contentType: 'text',
-      createdAt,
-      deliveryStatus,
-    })
+  function add(sequence: number, kind: 'agent' | 'visitor' | 'system' = 'agent', state = 'sent') {
+    messages.push({ messageId: `msg_${sequence}`, sequence, author: { kind }, state })
   }
   return { reports, page, update, add }
 }
