@@ -41,6 +41,7 @@ export type WokenJob =
   | 'expire typing'
   | 'feed of leads'
   | 'finish lead fan-out'
+  | 'mails of unseen answers'
   | 'recover deliveries'
   | 'removal of data'
   | 'sweep of old data'

@@ -24,8 +24,9 @@ import { createLeadService, createSuppressionService } from './leads/service.ts'
 import { logOf } from './log/event-log.ts'
 import { logHeadsOf } from './log/log-heads.ts'
 import { logJobs } from './log/transient-sweep.ts'
-import { createMailer } from './mail/mailer.ts'
+import { mailerOf } from './mail/mailer.ts'
 import { createCoreMetrics, observeJobs, observeLags } from './metrics.ts'
+import { jobs as answerMailJobs } from './notices/answer-mails.ts'
 import { createOperatorService } from './operators/service.ts'
 import { createPrivacyService } from './privacy/service.ts'
 import { createSearch } from './search/search.ts'
@@ -121,7 +122,7 @@ export function createCoreContext({
   }
   const workspaces = createWorkspaceService(core, stores, log, workspaceSessionSecrets)
   const availability = createAvailabilityService(core, stores, log, workspaces)
-  const mailer = createMailer({ url: config.SMTP_URL, from: config.SMTP_FROM, logger })
+  const mailer = mailerOf(core)
   const operators = createOperatorService(core, stores, log, workspaces, mailer)
   const visitors = createVisitorService(core, stores, log, workspaces)
   const search = createSearchService(core, stores)
@@ -185,7 +186,7 @@ export function createCoreContext({
     ...[wakeupJobs, logJobs, streamJobs].flatMap((jobs) => jobs(core)),
     ...[...modules, deliveries, feed, privacy].flatMap((module) => module.jobs),
   ]
-  jobs.push(historyCheck, databaseCheckJob)
+  jobs.push(...answerMailJobs(core), historyCheck, databaseCheckJob)
   observeJobs(metrics, jobs)
   observeLags(metrics, { ...feed.lags, search: search.searchIndex.lagMs })
   bus.on('due', (name, inMs) => jobs.find((job) => job.name === name)?.wake(inMs))

@@ -35,6 +35,7 @@ import { endReads } from './limits/reads.ts'
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
 import { CONSOLE_SESSION_PREFIX, consoleSessionRoutes, providerCallbackRoute } from './routes/console-sessions.ts'
 import { LEADS_PREFIX, leadRoutes } from './routes/leads.ts'
+import { mailRoutes } from './routes/mails.ts'
 import { pictureRoutes } from './routes/pictures.ts'
 import { RPC_PREFIX, rpcRoutes } from './routes/rpc.ts'
 import { consoleRoutes, type StaticFolders, widgetFileRoutes } from './routes/static-files.ts'
@@ -157,6 +158,7 @@ export function createGateway(deps: {
     app.register(consoleSessionRoutes, { prefix: CONSOLE_SESSION_PREFIX })
     app.register(providerCallbackRoute, { prefix: CONSOLE_SESSION_PREFIX })
   }
+  app.register(mailRoutes, { prefix: '/mail' })
   app.register(pictureRoutes, { prefix: `${WIDGET_PREFIX}/pictures` })
   app.register(widgetRoutes, { prefix: WIDGET_PREFIX })
   return app

@@ -37,6 +37,8 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
   notes?: Note[]
   /** Time to look whether the visitor has seen the answers. Set while there may be an unseen one. */
   unseenAt?: Date
+  /** What operators were told since the visitor waits (`core/notices/operator-notices.ts`), newest last. */
+  told?: string[]
   /** Time of the next review. Set if the conversation is kept although its period is over. */
   postponedUntil?: Date
 }
@@ -66,6 +68,8 @@ export interface ConversationStore {
   unseenAt(after: Date, until: Date, limit: number): Promise<{ conversationId: string; unseenAt: Date }[]>
   /** Moves or removes the time to look for unseen messages. Returns false if it has changed meanwhile. */
   moveUnseenAt(conversationId: string, from: Date, to: Date | undefined): Promise<boolean>
+  /** Queues the mail of unseen answers, unless there is one for this message. */
+  queueMail(conversationId: string, messageId: string, at: Date): Promise<void>
   /** Records that conversations were closed, reopened or rated. The log already has the events. */
   recordStatus(changes: StatusChange[]): Promise<void>
   /**
@@ -183,6 +187,13 @@ export function createConversationStore({
       const update = to ? { $set: { unseenAt: to } } : { $unset: { unseenAt: '' as const } }
       const { modifiedCount } = await conversations.updateOne({ _id: conversationId, unseenAt: from }, update)
       return modifiedCount === 1
+    },
+
+    async queueMail(conversationId, messageId, at) {
+      await conversations.updateOne(
+        { _id: conversationId, 'mail.messageId': { $ne: messageId } },
+        { $set: { mail: { messageId, state: 'waiting', at, dueAt: at, attempts: 0 } } },
+      )
     },
 
     async setLastSession(conversationId, lastSession) {
@@ -321,6 +332,7 @@ function conversationOf(document: ConversationDocument, history: string): Conver
     postponedUntil: ___,
     notes: ____,
     unseenAt: _____,
+    told: ______,
     ...rest
   } = document
   const { closedSequence = 0, lastSequence = 0, queue } = rest

@@ -30,6 +30,23 @@ export interface Conversation {
   tags?: Tags
   /** The bot that last wrote, with the sequence of its message. */
   botAuthor?: { sequence: number; bot: Agent }
+  /** The last mail of unseen answers. */
+  mail?: AnswerMail
+  /** Set if the visitor wants no more mails for this conversation. */
+  noMails?: true
+}
+
+/** A mail to the visitor with answers that no device has shown: one for each absence. */
+export interface AnswerMail {
+  /** The oldest of the answers. */
+  messageId: string
+  /** `sending` is final if the process or the connection has ended: nobody knows the outcome. */
+  state: 'waiting' | 'sending' | 'sent' | 'refused' | 'dropped'
+  /** Time of the last change. */
+  at: Date
+  /** Time of the next attempt. Set in the state `waiting` only. */
+  dueAt?: Date
+  attempts: number
 }
 
 /** The state of a conversation for operators' queues, after one event of its log. */

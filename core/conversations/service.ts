@@ -198,6 +198,7 @@ export function createConversationService(
     readEnds,
     sitesOf,
     contactsOf,
+    onMail: config.SMTP_URL === '' ? undefined : () => bus.emit('due', 'mails of unseen answers', 0),
     now,
   })
 

@@ -30,15 +30,17 @@ const deciding: EventType[] = [
  * is appended directly after the end that was read, so a receipt that comes first wins.
  */
 export function createUnseenMessages(dependencies: {
-  store: Pick<ConversationStore, 'unseenAt' | 'moveUnseenAt'>
+  store: Pick<ConversationStore, 'unseenAt' | 'moveUnseenAt' | 'queueMail'>
   events: Pick<EventStore, 'newestOf'>
   log: Pick<EventLog, 'appendAfter'>
   readEnds: (conversationIds: string[]) => Promise<Map<string, LogEnd>>
   sitesOf: SitesOf
   contactsOf: ContactsOf
+  /** Called when the answers of a conversation may have to be mailed. Undefined without a mail server. */
+  onMail: (() => void) | undefined
   now: () => number
 }) {
-  const { store, events, log, readEnds, sitesOf, contactsOf, now } = dependencies
+  const { store, events, log, readEnds, sitesOf, contactsOf, onMail, now } = dependencies
 
   /** Returns after how many milliseconds the websites of a conversation want to know; undefined for never. */
   async function waitOf(conversationId: string): Promise<number | undefined> {
@@ -55,13 +57,24 @@ export function createUnseenMessages(dependencies: {
   async function look(conversationId: string, lookAt: Date) {
     const until = new Date(now() + lookMs)
     if (!(await store.moveUnseenAt(conversationId, lookAt, until))) return
-    const end = (await readEnds([conversationId])).get(conversationId)?.sequence ?? 0
-    const unseen = firstUnseen(await events.newestOf(deciding, { conversationId, through: end }, read))
+    const { end, latest } = await readLatest(conversationId)
+    const unseen = firstUnseen(latest)
     const waitMs = unseen && (await waitOf(conversationId))
     const dueAt = waitMs === undefined ? undefined : new Date(unseen!.occurredAt.getTime() + waitMs)
     const isDue = dueAt !== undefined && dueAt.getTime() <= now()
-    if (!isDue || (await append(end, unseen!)))
-      await store.moveUnseenAt(conversationId, until, isDue ? undefined : dueAt)
+    if (isDue && !(await append(end, unseen!))) return
+    // A core may have died after it told about the message, and before it queued the mail.
+    const told = isDue ? unseen!.message!.messageId : toldIn(latest)?.data?.messageId
+    if (told && onMail) {
+      await store.queueMail(conversationId, told, new Date(now()))
+      onMail()
+    }
+    await store.moveUnseenAt(conversationId, until, isDue ? undefined : dueAt)
+  }
+
+  async function readLatest(conversationId: string) {
+    const end = (await readEnds([conversationId])).get(conversationId)?.sequence ?? 0
+    return { end, latest: await events.newestOf(deciding, { conversationId, through: end }, read) }
   }
 
   async function append(end: number, { conversationId, sequence, occurredAt, message }: LogEvent) {
@@ -76,6 +89,12 @@ export function createUnseenMessages(dependencies: {
   }
 
   return {
+    /** Returns the answers that were told as unseen and are still unseen, oldest first. */
+    async stillUnseen(conversationId: string): Promise<LogEvent[]> {
+      const { latest } = await readLatest(conversationId)
+      return toldIn(latest) === undefined ? [] : unseenIn(latest)
+    },
+
     /** Looks at the conversations in which a message may have been unseen for long enough. */
     async tell() {
       for (let after = new Date(0); ; ) {
@@ -92,17 +111,28 @@ export function createUnseenMessages(dependencies: {
  * Returns the oldest message of an agent or a bot that the visitor has not seen. Returns undefined if
  * the visitor was not there since the last such message was told. `latest` has the newest events first.
  */
-export function firstUnseen(latest: LogEvent[]): LogEvent | undefined {
-  const isRead = (event: LogEvent) =>
-    event.type === 'message.state.changed' && isReceipt(event) && event.data?.state === 'read'
-  const isThere = (event: LogEvent) => isRead(event) || (isEntry(event) && event.type !== 'message.received')
+export const firstUnseen = (latest: LogEvent[]): LogEvent | undefined =>
+  toldIn(latest) === undefined ? unseenIn(latest)[0] : undefined
+
+const isRead = (event: LogEvent) =>
+  event.type === 'message.state.changed' && isReceipt(event) && event.data?.state === 'read'
+const isThere = (event: LogEvent) => isRead(event) || (isEntry(event) && event.type !== 'message.received')
+
+/** Returns the event that tells about a message; undefined if the visitor was there since. */
+function toldIn(latest: LogEvent[]): LogEvent | undefined {
   const newest = latest.find((event) => isThere(event) || event.type === 'message.unseen')
-  if (newest?.type === 'message.unseen') return undefined
+  return newest?.type === 'message.unseen' ? newest : undefined
+}
+
+/** Returns the messages of agents and bots that the visitor has not seen, oldest first. */
+function unseenIn(latest: LogEvent[]): LogEvent[] {
   const withdrawn = latest.flatMap((event) => (isRedaction(event) ? event.messageSequence : []))
   const seenTo = latest.filter(isThere).map((event) => (isRead(event) ? event.messageSequence! : event.sequence))
   const from = Math.max(0, ...seenTo)
-  return latest.findLast(
-    ({ type, sequence, message }) =>
-      type === 'message.received' && sequence > from && !message?.redactedAt && !withdrawn.includes(sequence),
-  )
+  return latest
+    .filter(
+      ({ type, sequence, message }) =>
+        type === 'message.received' && sequence > from && !message?.redactedAt && !withdrawn.includes(sequence),
+    )
+    .reverse()
 }

@@ -38,6 +38,11 @@ export const indexes: IndexPlan[] = [
     { workspaceId: 1, 'queue.waitingSince': 1, _id: 1 },
     { name: 'by_waiting', partialFilterExpression: { 'queue.waitingSince': { $exists: true } } },
   ],
+  [
+    'conversations',
+    { 'mail.dueAt': 1 },
+    { name: 'by_mail', partialFilterExpression: { 'mail.dueAt': { $exists: true } } },
+  ],
   ['conversations', { unseenAt: 1 }, { name: 'by_unseen', partialFilterExpression: { unseenAt: { $exists: true } } }],
   [
     'conversations',

@@ -1,5 +1,6 @@
 import nodemailer from 'nodemailer'
 import type { Logger } from 'pino'
+import { perCore } from '../core.ts'
 
 export type Mailer = ReturnType<typeof createMailer>
 
@@ -7,29 +8,67 @@ export interface Mail {
   to: string
   subject: string
   text: string
+  html?: string
+  /** Name of the sender instead of the one in the settings. */
+  fromName?: string
+  /** The same for each attempt, so that mailboxes can recognise a repeat. */
+  messageId?: string
+  /** Address that stops further mails of this kind with one click (RFC 8058). */
+  unsubscribeUrl?: string
 }
 
 const timeoutMs = 10_000
 /** Mails that wait for the server. */
 const maxWaiting = 100
 
+export const mailerOf = perCore(({ config, logger }) =>
+  createMailer({ url: config.SMTP_URL, from: config.SMTP_FROM, logger }),
+)
+
 /** Sends mails over the SMTP server of the settings. */
 export function createMailer({ url, from, logger }: { url: string; from: string; logger: Logger }) {
   const timeouts = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs }
   const transport =
-    url === '' ? undefined : nodemailer.createTransport({ url, pool: true, maxConnections: 1, ...timeouts })
+    url === ''
+      ? undefined
+      : nodemailer.createTransport({ url, pool: true, maxConnections: 1, maxRequeues: 1, ...timeouts })
+  const address = from
+    .slice(from.lastIndexOf('<') + 1)
+    .replace('>', '')
+    .trim()
   let waiting = 0
 
   return {
     isEnabled: transport !== undefined,
 
-    /** Sends a mail. Rejects if the server does not accept it. */
-    async send({ to, subject, text }: Mail): Promise<void> {
+    /** Rejects if the server cannot be reached, or refuses the user. */
+    async verify(): Promise<void> {
+      await transport?.verify()
+    },
+
+    /**
+     * Sends a mail. Rejects if the server does not accept it. If the error has no `responseCode`, the
+     * server may have accepted it.
+     */
+    async send({ to, subject, text, html, fromName, messageId, unsubscribeUrl }: Mail): Promise<void> {
       if (!transport) throw new Error('no mail server is configured')
       if (waiting >= maxWaiting) throw new Error('too many mails wait for the mail server')
       waiting += 1
       // The address is an object, so that its text is never read as a list of addresses.
-      await transport.sendMail({ from, to: { name: '', address: to }, subject, text }).finally(() => {
+      const mail = {
+        from: fromName === undefined ? from : { name: fromName, address },
+        to: { name: '', address: to },
+        subject,
+        text,
+        html,
+        ...(messageId && { messageId: `<${messageId}@${address.split('@').at(-1)}>` }),
+        headers: {
+          'Auto-Submitted': 'auto-generated',
+          ...(unsubscribeUrl && { 'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click' }),
+        },
+        ...(unsubscribeUrl && { list: { unsubscribe: unsubscribeUrl } }),
+      }
+      await transport.sendMail(mail).finally(() => {
         waiting -= 1
       })
     },

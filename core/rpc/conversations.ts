@@ -10,6 +10,7 @@ import type { CoreContext } from '../context.ts'
 import { type Assignee, tagOf } from '../conversations/model.ts'
 import type { TypingState } from '../conversations/typing.ts'
 import { invalid } from '../errors.ts'
+import { stopMails } from '../notices/answer-mails.ts'
 import type { SignedInOperator } from '../operators/model.ts'
 import { countFitting } from '../page-token.ts'
 import { facesOf, setFace } from '../pictures/pictures.ts'
@@ -38,6 +39,7 @@ type ConversationMethods = Pick<
   | 'setTyping'
   | 'setVisitorTyping'
   | 'reportReceipt'
+  | 'stopMails'
   | 'updateMessageState'
   | 'assignAgent'
   | 'unassignAgent'
@@ -148,6 +150,11 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
 
     async reportReceipt({ credentials, ...receipt }) {
       await states.receive({ credentials: fromCredentials(credentials), ...receipt })
+      return {}
+    },
+
+    async stopMails({ token }) {
+      await stopMails(core, token)
       return {}
     },
 

@@ -61,6 +61,7 @@ export function fromSettings(request: SettingsRequest): InstallationSettings {
     availability,
     consent,
     unseenAfterMinutes,
+    mailUnseenAnswers,
   } = request
   return given<AllFields<InstallationSettings>>({
     enabled,
@@ -72,6 +73,7 @@ export function fromSettings(request: SettingsRequest): InstallationSettings {
     availability: availability && fromAvailability(availability),
     consent: consent && fromConsentPolicy(consent),
     unseenAfterMinutes,
+    mailUnseenAnswers,
   })
 }
 
@@ -82,6 +84,7 @@ export function toInstallation({
 }: Installation): MessageInitShape<typeof InstallationSchema> {
   return {
     unseenAfterMinutes: unseenAfterDefault,
+    mailUnseenAnswers: true,
     ...installation,
     forms: toForms(forms ?? {}),
     availability: toAvailability(availabilityOf(installation)),

@@ -2,6 +2,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import {
   type Agent as AgentMessage,
+  type AnswerMailSchema,
   type ConversationBotSchema,
   type ConversationSchema,
   ConversationStatus,
@@ -71,7 +72,16 @@ export function toConversation(
     bot: toBot(conversation),
     rating: conversation.rating?.score,
     tags: conversation.tags?.names,
+    mail: toMail(conversation),
   }
+}
+
+/** A mail in the state `sending` has no known outcome if the state does not end soon. */
+function toMail({ mail, noMails }: Conversation): MessageInitShape<typeof AnswerMailSchema> | undefined {
+  if (!mail) return undefined
+  const { state, at, attempts } = mail
+  const isUnknown = state === 'sending' && Date.now() - at.getTime() > 60_000
+  return { state: noMails ? 'stopped' : isUnknown ? 'unknown' : state, at: timestampFromDate(at), attempts }
 }
 
 function toBot({ bots, botAuthor }: Conversation): MessageInitShape<typeof ConversationBotSchema> | undefined {

@@ -32,6 +32,7 @@ export function validateInstallation(settings: InstallationSettings) {
     availability: availabilityIssues(availability ?? {}),
     consent: consentPolicyIssues('/consent', consent),
     unseenAfterMinutes: [field('/unseenAfterMinutes', unseenAfterMinutes, integer(0, 1440))],
+    mailUnseenAnswers: [],
   }
   validate(...Object.values(issues).flat())
 }

@@ -1,5 +1,4 @@
-const escapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-const escaped = (text: string) => text.replace(/[&<>"]/g, (letter) => escapes[letter]!)
+import { escapeHtml } from '../../contract/html.ts'
 
 /** The steps of the page, with commands for a gateway at this origin. */
 function stepsAt(gateway: string): { title: string; text: string; code?: string }[] {
@@ -65,8 +64,8 @@ const style = `
 export function gettingStartedPage(gateway: string): string {
   const steps = stepsAt(gateway).map(
     ({ title, text, code }, index) =>
-      `<h2>${index + 1}. ${escaped(title)}</h2>\n<p>${escaped(text)}</p>${
-        code === undefined ? '' : `\n<pre tabindex="0"><code>${escaped(code)}</code></pre>`
+      `<h2>${index + 1}. ${escapeHtml(title)}</h2>\n<p>${escapeHtml(text)}</p>${
+        code === undefined ? '' : `\n<pre tabindex="0"><code>${escapeHtml(code)}</code></pre>`
       }`,
   )
   return `<!doctype html>
@@ -80,7 +79,7 @@ export function gettingStartedPage(gateway: string): string {
 <body>
 <main>
 <h1>Getting started</h1>
-<p>From an empty page to a conversation. The commands call this gateway, ${escaped(gateway)}. All calls are in the <a href="/docs/">API reference</a>.</p>
+<p>From an empty page to a conversation. The commands call this gateway, ${escapeHtml(gateway)}. All calls are in the <a href="/docs/">API reference</a>.</p>
 ${steps.join('\n')}
 </main>
 </body>

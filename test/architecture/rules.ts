@@ -69,6 +69,7 @@ const coreLayers = [
   /^core\/delivery-stores\//,
   /^core\/deliveries\//,
   /^core\/feed\//,
+  /^core\/notices\//,
   /^core\/privacy\//,
   /^core\/database\//,
   /^core\/context\.ts$/,

@@ -1367,6 +1367,13 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
    * @generated from field: service.messaging.v1.Presence presence = 18;
    */
   presence: Presence;
+
+  /**
+   * The last mail of answers that the visitor had not seen. Unset if there was none.
+   *
+   * @generated from field: optional service.messaging.v1.AnswerMail mail = 19;
+   */
+  mail?: AnswerMail | undefined;
 };
 
 /**
@@ -1374,6 +1381,42 @@ export declare type Conversation = Message$1<"service.messaging.v1.Conversation"
  * Use `create(ConversationSchema)` to create a new message.
  */
 export declare const ConversationSchema: GenMessage<Conversation>;
+
+/**
+ * A mail to the visitor with answers that no device of the visitor has shown.
+ *
+ * @generated from message service.messaging.v1.AnswerMail
+ */
+export declare type AnswerMail = Message$1<"service.messaging.v1.AnswerMail"> & {
+  /**
+   * `waiting`, `sending`, `sent`, `refused` (the mail server refused it for good), `unknown` (a process
+   * or connection ended while it was sent; it is not sent again), `dropped` (seen, withdrawn, or no
+   * agreement) or `stopped` (the visitor wants no more mails for this conversation).
+   *
+   * @generated from field: string state = 1;
+   */
+  state: string;
+
+  /**
+   * Time of the last change.
+   *
+   * @generated from field: google.protobuf.Timestamp at = 2;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * Number of attempts so far.
+   *
+   * @generated from field: uint32 attempts = 3;
+   */
+  attempts: number;
+};
+
+/**
+ * Describes the message service.messaging.v1.AnswerMail.
+ * Use `create(AnswerMailSchema)` to create a new message.
+ */
+export declare const AnswerMailSchema: GenMessage<AnswerMail>;
 
 /**
  * @generated from message service.messaging.v1.ConversationBot
@@ -1569,6 +1612,36 @@ export declare type SetVisitorTypingResponse = Message$1<"service.messaging.v1.S
  * Use `create(SetVisitorTypingResponseSchema)` to create a new message.
  */
 export declare const SetVisitorTypingResponseSchema: GenMessage<SetVisitorTypingResponse>;
+
+/**
+ * @generated from message service.messaging.v1.StopMailsRequest
+ */
+export declare type StopMailsRequest = Message$1<"service.messaging.v1.StopMailsRequest"> & {
+  /**
+   * From the link in the mail.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+};
+
+/**
+ * Describes the message service.messaging.v1.StopMailsRequest.
+ * Use `create(StopMailsRequestSchema)` to create a new message.
+ */
+export declare const StopMailsRequestSchema: GenMessage<StopMailsRequest>;
+
+/**
+ * @generated from message service.messaging.v1.StopMailsResponse
+ */
+export declare type StopMailsResponse = Message$1<"service.messaging.v1.StopMailsResponse"> & {
+};
+
+/**
+ * Describes the message service.messaging.v1.StopMailsResponse.
+ * Use `create(StopMailsResponseSchema)` to create a new message.
+ */
+export declare const StopMailsResponseSchema: GenMessage<StopMailsResponse>;
 
 /**
  * @generated from message service.messaging.v1.ReportReceiptRequest
@@ -3763,6 +3836,17 @@ export declare const MessagingService: GenService<{
     methodKind: "unary";
     input: typeof SetVisitorTypingRequestSchema;
     output: typeof SetVisitorTypingResponseSchema;
+  },
+  /**
+   * Stops mails of unseen answers for the conversation of a mail (POST /mail). Errors: NotFound for an
+   * invalid token.
+   *
+   * @generated from rpc service.messaging.v1.MessagingService.StopMails
+   */
+  stopMails: {
+    methodKind: "unary";
+    input: typeof StopMailsRequestSchema;
+    output: typeof StopMailsResponseSchema;
   },
   /**
    * Reports that the visitor's browser has received or shown agents' messages (POST

@@ -646,6 +646,14 @@ export declare type CreateInstallationRequest = Message<"service.workspace.v1.Cr
    * @generated from field: optional uint32 unseen_after_minutes = 10;
    */
   unseenAfterMinutes?: number | undefined;
+
+  /**
+   * Whether unseen answers are mailed to visitors who left an address and agreed. Needs a mail server.
+   * Default: true.
+   *
+   * @generated from field: optional bool mail_unseen_answers = 11;
+   */
+  mailUnseenAnswers?: boolean | undefined;
 };
 
 /**
@@ -920,6 +928,13 @@ export declare type Installation = Message<"service.workspace.v1.Installation"> 
    * @generated from field: optional uint32 unseen_after_minutes = 13;
    */
   unseenAfterMinutes?: number | undefined;
+
+  /**
+   * Whether unseen answers are mailed to visitors who left an address and agreed.
+   *
+   * @generated from field: optional bool mail_unseen_answers = 14;
+   */
+  mailUnseenAnswers?: boolean | undefined;
 };
 
 /**
@@ -1115,6 +1130,13 @@ export declare type UpdateInstallationRequest = Message<"service.workspace.v1.Up
    * @generated from field: optional uint32 unseen_after_minutes = 11;
    */
   unseenAfterMinutes?: number | undefined;
+
+  /**
+   * As in `CreateInstallationRequest`.
+   *
+   * @generated from field: optional bool mail_unseen_answers = 12;
+   */
+  mailUnseenAnswers?: boolean | undefined;
 };
 
 /**

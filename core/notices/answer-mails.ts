@@ -1,0 +1,244 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { escapeHtml } from '../../contract/html.ts'
+import { directionOf, type MailTexts, mailTextsOf } from '../../contract/mail-texts.ts'
+import { isOriginAllowed } from '../../contract/origins.ts'
+import { createJob } from '../concurrency/job.ts'
+import type { ConversationDocument } from '../conversations/conversation-store.ts'
+import { type Core, contextOf } from '../core.ts'
+import { ServiceError } from '../errors.ts'
+import { normalEmail } from '../leads/contacts.ts'
+import { contactOf } from '../leads/conversation-contacts.ts'
+import type { Lead } from '../leads/model.ts'
+import type { LogEvent } from '../log-event.ts'
+import { type Mail, mailerOf } from '../mail/mailer.ts'
+import type { Session } from '../sessions/model.ts'
+import { defaultAppearance, type Installation } from '../workspaces/model.ts'
+
+const everyMs = 60_000
+const batch = 50
+const maxLeads = 50
+/** Code points of all messages in one mail. */
+const maxLength = 12_000
+/** Pauses after refusals. After the last one, the mail counts as refused. */
+const pausesMs = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 8 * 3_600_000]
+/** Pause after a failure of this service, so that one mail does not hold up the others. */
+const failedPauseMs = 10 * 60_000
+const visible = { erasing: { $exists: false } } as const
+
+export const jobs = (core: Core) => [
+  createJob({
+    name: 'mails of unseen answers',
+    everyMs,
+    run: () => sendAnswerMails(core),
+    logger: core.logger,
+  }),
+]
+
+/**
+ * Mails answers that no device of the visitor has shown to visitors who left an address and agreed
+ * (contract, rule 41). A mail is sent at most once: one write claims it before it is handed to the
+ * server, and only a refusal of the server lets it be sent again.
+ */
+export async function sendAnswerMails(core: Core): Promise<number | undefined> {
+  const mailer = mailerOf(core)
+  if (!mailer.isEnabled) return undefined
+  const due = { 'mail.dueAt': { $lte: new Date(core.now()) }, ...visible }
+  const options = { projection: { workspaceId: 1, mail: 1, noMails: 1, lastSession: 1 }, hint: 'by_mail' }
+  const found = await core.db.conversations.find(due, options).sort({ 'mail.dueAt': 1 }).limit(batch).toArray()
+  if (found.length === 0) return undefined
+  // If the server cannot be reached, the mails stay due.
+  await mailer.verify()
+  for (const conversation of found)
+    await sendAnswers(core, conversation).catch(async ({ name }: Error) => {
+      core.logger.warn({ conversationId: conversation._id, reason: name }, 'a mail to a visitor failed; will retry')
+      const dueAt = new Date(core.now() + failedPauseMs)
+      const same = { _id: conversation._id, 'mail.dueAt': conversation.mail!.dueAt }
+      await core.db.conversations.updateOne(same, { $set: { 'mail.dueAt': dueAt } })
+    })
+  return found.length === batch ? 0 : undefined
+}
+
+async function sendAnswers(core: Core, conversation: ConversationDocument): Promise<void> {
+  const { _id } = conversation
+  const { messageId, dueAt, attempts } = conversation.mail!
+  /** Returns false if another core, or the visitor, was faster. */
+  async function settle(from: object, state: 'sending' | 'sent' | 'refused' | 'dropped' | 'waiting', dueInMs?: number) {
+    const at = new Date(core.now())
+    const { modifiedCount } = await core.db.conversations.updateOne(
+      { _id, 'mail.messageId': messageId, ...from },
+      {
+        $set: {
+          'mail.state': state,
+          'mail.at': at,
+          ...(dueInMs !== undefined && { 'mail.dueAt': new Date(at.getTime() + dueInMs) }),
+        },
+        ...(dueInMs === undefined && { $unset: { 'mail.dueAt': '' as const } }),
+        ...(state === 'sending' && { $inc: { 'mail.attempts': 1 } }),
+      },
+    )
+    return modifiedCount === 1
+  }
+
+  const waiting = { 'mail.dueAt': dueAt }
+  const found = await mailOf(core, conversation)
+  if (!found) return void (await settle(waiting, 'dropped'))
+  if (!(await settle({ ...waiting, noMails: { $exists: false }, ...visible }, 'sending'))) {
+    if (conversation.noMails) await settle(waiting, 'dropped')
+    return
+  }
+  const sending = { 'mail.state': 'sending' }
+  const suppressed = await contextOf(core).suppressions.suppressedLeads([found.lead])
+  if (suppressed.size > 0) return void (await settle(sending, 'dropped'))
+  try {
+    await mailerOf(core).send(found.mail)
+    await settle(sending, 'sent')
+  } catch (error) {
+    const { responseCode, command, code } = error as { responseCode?: number; command?: string; code?: string }
+    core.logger.warn(
+      { conversationId: _id, reason: code, answer: responseCode },
+      'a mail to a visitor was not accepted',
+    )
+    // Without an answer, the server may have accepted it.
+    if (responseCode === undefined) return
+    const isFinal = responseCode >= 500 && command === 'RCPT TO'
+    const pauseMs = isFinal ? undefined : pausesMs[attempts]
+    await settle(sending, pauseMs === undefined ? 'refused' : 'waiting', pauseMs)
+  }
+}
+
+/**
+ * Returns the mail; undefined if there is nothing to mail any more, the website mails nothing, or the
+ * visitor has not agreed.
+ */
+async function mailOf(
+  core: Core,
+  { _id: conversationId, workspaceId, lastSession, mail, noMails }: ConversationDocument,
+): Promise<{ mail: Mail; lead: Lead } | undefined> {
+  const { stores, siteDirectory, unseenMessages, workspaces } = contextOf(core)
+  const answers = noMails ? [] : await unseenMessages.stillUnseen(conversationId)
+  if (answers.length === 0) return undefined
+  const [session] = lastSession ? await stores.sessions.find([lastSession.sessionId]) : []
+  const site = session && (await siteDirectory.installations.get(session.publicSiteKey))
+  if (!site || site.mailUnseenAnswers === false || !hasConsent(session, site)) return undefined
+  // Only forms count: the visitor has typed the address, to be answered there.
+  const leads = await stores.leads.ofConversations([conversationId], maxLeads)
+  const lead = leads.find((each) => each.formSubmissionId !== undefined && addressOf(each) !== undefined)
+  if (!lead) return undefined
+  const { language, texts } = mailTextsOf(session.locale, site.defaultLocale)
+  const siteName = nameOf(site, language) ?? (await workspaces.findWorkspace(workspaceId)).name
+  const stopUrl = `${core.config.PUBLIC_URL}/mail/${language}/${core.secretBox.seal(tokenPrefix + conversationId)}`
+  const parts = {
+    siteName,
+    language,
+    texts,
+    messages: shownOf(answers, texts),
+    pageUrl: pageOf(session, site),
+    stopUrl,
+  }
+  return {
+    lead,
+    mail: {
+      to: addressOf(lead)!,
+      fromName: siteName,
+      subject: texts.subject(siteName),
+      text: textOf(parts),
+      html: htmlOf(parts),
+      messageId: mail!.messageId,
+      unsubscribeUrl: stopUrl,
+    },
+  }
+}
+
+const addressOf = (lead: Lead): string | undefined => {
+  const email = contactOf(lead)?.email
+  return email === undefined ? undefined : normalEmail(email)
+}
+
+/** Whether the visitor's latest decision grants the consent that the website requires. */
+function hasConsent({ consents }: Session, { consent }: Installation): boolean {
+  if (!consent?.required) return true
+  const latest = consents?.at(-1)
+  return latest?.decision === 'granted' && latest.policyVersion === consent.policyVersion
+}
+
+/** Returns the website's title, unless it is the default title. */
+function nameOf({ appearance: { title, translations = {} } }: Installation, language: string): string | undefined {
+  const translated = Object.entries(translations).find(([tag]) => tag.toLowerCase().split('-')[0] === language)
+  const name = translated?.[1].title ?? title
+  return name === defaultAppearance.title ? undefined : name
+}
+
+/** Returns the page on which the visitor was, or the website's first origin. */
+function pageOf({ pageContext, origin }: Session, { origins }: Installation): string | undefined {
+  const url = pageContext?.url
+  if (url !== undefined && isOriginAllowed(new URL(url).origin, origins)) return url
+  return isOriginAllowed(origin, origins) ? origin : undefined
+}
+
+interface Parts {
+  siteName: string
+  language: string
+  texts: MailTexts
+  messages: { name: string; body: string }[]
+  pageUrl: string | undefined
+  stopUrl: string
+}
+
+/** Returns the messages with their authors, at most `maxLength` code points of text. */
+function shownOf(answers: LogEvent[], texts: MailTexts): Parts['messages'] {
+  let left = maxLength
+  return answers.flatMap(({ message }) => {
+    if (left <= 0) return []
+    const { kind, displayName = '' } = message!.author
+    const points = [...message!.body]
+    const body = points.length > left ? `${points.slice(0, left).join('')}…` : message!.body
+    left -= points.length
+    return [{ name: kind === 'bot' ? `${displayName} (${texts.assistant})` : displayName, body }]
+  })
+}
+
+const textOf = ({ siteName, texts, messages, pageUrl, stopUrl }: Parts) =>
+  [
+    texts.intro(siteName),
+    ...messages.map(({ name, body }) => (name ? `${name}:\n${body}` : body)),
+    ...(pageUrl ? [`${texts.open}: ${pageUrl}`] : []),
+    texts.noReply,
+    `${texts.stop}: ${stopUrl}`,
+  ]
+    .join('\n\n')
+    .concat('\n')
+
+function htmlOf({ siteName, language, texts, messages, pageUrl, stopUrl }: Parts): string {
+  const link = (url: string, text: string) => `<a href="${escapeHtml(url)}">${escapeHtml(text)}</a>`
+  return [
+    `<!doctype html><html lang="${language}" dir="${directionOf(language)}"><head><meta charset="utf-8">`,
+    `<title>${escapeHtml(texts.subject(siteName))}</title></head><body style="font-family:sans-serif">`,
+    `<p>${escapeHtml(texts.intro(siteName))}</p>`,
+    ...messages.flatMap(({ name, body }) => [
+      `<p dir="auto"><b>${escapeHtml(name)}</b></p>`,
+      `<blockquote dir="auto" style="white-space:pre-wrap">${escapeHtml(body)}</blockquote>`,
+    ]),
+    ...(pageUrl ? [`<p>${link(pageUrl, texts.open)}</p>`] : []),
+    `<p><small>${escapeHtml(texts.noReply)}<br>${link(stopUrl, texts.stop)}</small></p></body></html>`,
+  ].join('\n')
+}
+
+const tokenPrefix = 'mails '
+
+/** Stops the mails for the conversation of a mail's link. Errors: `NotFound` for an invalid token. */
+export async function stopMails(core: Core, token: string): Promise<void> {
+  const refused = new ServiceError(ErrorCode.NOT_FOUND)
+  const plain = opened(core, token)
+  if (!plain?.startsWith(tokenPrefix)) throw refused
+  const _id = plain.slice(tokenPrefix.length)
+  const { matchedCount } = await core.db.conversations.updateOne({ _id, ...visible }, { $set: { noMails: true } })
+  if (matchedCount === 0) throw refused
+}
+
+function opened({ secretBox }: Core, token: string): string | undefined {
+  try {
+    return secretBox.open(token)
+  } catch {
+    return undefined
+  }
+}
