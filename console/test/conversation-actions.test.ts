@@ -109,7 +109,7 @@ describe('actions of operators in a conversation', () => {
     },
   )
 
-  it('requests are shown on a line so slow that the next call begins before each answer', async () => {
+  itLong('requests are shown on a line so slow that the next call begins before each answer', async () => {
     const page = await browser.open(core, 'conversations/cnv_maria')
     let answer = () => {}
     await page.route('**/ListCommands', async (route) => {
@@ -151,39 +151,42 @@ describe('actions of operators in a conversation', () => {
     },
   )
 
-  it('an operator can assign and close a conversation, ban the visitor after a confirmation, and lift the ban', async () => {
-    const page = await browser.open(core, 'conversations/cnv_maria')
-    await page.getByRole('button', { name: 'Assign to me' }).click()
-    await page
-      .locator('.thread-title')
-      .getByText(/Assigned to you/)
-      .waitFor()
-    await page.getByRole('button', { name: 'Revoke session' }).click()
-    const dialog = page.getByRole('dialog')
-    await dialog.getByText(/cannot be reopened/).waitFor()
-    await page.keyboard.press('Escape')
-    expect(core.visitors.session('ses_maria').state).toBe('active')
-    await page.getByRole('button', { name: 'Ban visitor' }).click()
-    await dialog.getByText(/Every active session of this visitor ends/).waitFor()
-    expect(await accessibilityFindings(page)).toEqual([])
-    await dialog.getByLabel('Reason').fill('Abuse')
-    await dialog.getByRole('button', { name: 'Ban visitor' }).click()
-    await page
-      .locator('.thread-title')
-      .getByText(/· Banned/)
-      .waitFor()
-    expect(core.calls('BanVisitor')).toMatchObject([{ sessionId: 'ses_maria', reason: 'Abuse' }])
-    // The ban is stored by the service, so it is also shown after a reload.
-    await page.reload()
-    await page.getByText(/cannot start a new session until you lift the ban/).waitFor()
-    expect(await page.getByRole('button', { name: 'Ban visitor' }).count()).toBe(0)
-    await page.getByRole('button', { name: 'Lift ban' }).click()
-    await dialog.getByRole('button', { name: 'Lift ban' }).click()
-    await page.getByText('Ban lifted. The visitor can').waitFor()
-    await page.reload()
-    await page.getByText('Ban lifted. The visitor can').waitFor()
-    await page.getByRole('button', { name: 'Ban visitor' }).waitFor()
-    await page.getByRole('button', { name: 'Close', exact: true }).click()
-    await page.getByText(/· Closed/).waitFor()
-  })
+  itLong(
+    'an operator can assign and close a conversation, ban the visitor after a confirmation, and lift the ban',
+    async () => {
+      const page = await browser.open(core, 'conversations/cnv_maria')
+      await page.getByRole('button', { name: 'Assign to me' }).click()
+      await page
+        .locator('.thread-title')
+        .getByText(/Assigned to you/)
+        .waitFor()
+      await page.getByRole('button', { name: 'Revoke session' }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByText(/cannot be reopened/).waitFor()
+      await page.keyboard.press('Escape')
+      expect(core.visitors.session('ses_maria').state).toBe('active')
+      await page.getByRole('button', { name: 'Ban visitor' }).click()
+      await dialog.getByText(/Every active session of this visitor ends/).waitFor()
+      expect(await accessibilityFindings(page)).toEqual([])
+      await dialog.getByLabel('Reason').fill('Abuse')
+      await dialog.getByRole('button', { name: 'Ban visitor' }).click()
+      await page
+        .locator('.thread-title')
+        .getByText(/· Banned/)
+        .waitFor()
+      expect(core.calls('BanVisitor')).toMatchObject([{ sessionId: 'ses_maria', reason: 'Abuse' }])
+      // The ban is stored by the service, so it is also shown after a reload.
+      await page.reload()
+      await page.getByText(/cannot start a new session until you lift the ban/).waitFor()
+      expect(await page.getByRole('button', { name: 'Ban visitor' }).count()).toBe(0)
+      await page.getByRole('button', { name: 'Lift ban' }).click()
+      await dialog.getByRole('button', { name: 'Lift ban' }).click()
+      await page.getByText('Ban lifted. The visitor can').waitFor()
+      await page.reload()
+      await page.getByText('Ban lifted. The visitor can').waitFor()
+      await page.getByRole('button', { name: 'Ban visitor' }).waitFor()
+      await page.getByRole('button', { name: 'Close', exact: true }).click()
+      await page.getByText(/· Closed/).waitFor()
+    },
+  )
 })

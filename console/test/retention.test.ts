@@ -6,7 +6,7 @@ const browser = consoleBrowser(beforeAll)
 const { core } = browser
 
 describe('the retention of a workspace', () => {
-  it('can be changed for each kind of data, and a save sends only the edited periods', async () => {
+  itLong('can be changed for each kind of data, and a save sends only the edited periods', async () => {
     const page = await browser.open(core, 'workspace')
     const conversations = page.getByLabel('Conversations', { exact: true })
     expect(await conversations.locator('option:checked').textContent()).toBe('Default (no limit)')

@@ -13,7 +13,7 @@ beforeEach(async () => {
 })
 
 describe('the suppression list in the console', () => {
-  it('lets an operator look up, add and remove an entry with the keyboard', async () => {
+  itLong('lets an operator look up, add and remove an entry with the keyboard', async () => {
     const page = await browser.open(core, 'conversations')
     await page.getByText('No open conversations').waitFor()
     const press = (...keys: string[]) => Promise.all(keys.map((key) => page.keyboard.press(key)))

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { append, bot, botOf, request, say, stopAnswer } from '../test/bots.ts'
 import { answer, codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
@@ -195,7 +196,7 @@ describe('a stop of the visitor', () => {
     expect(await codeOf(stopAnswer(cores.core, off, messageId))).toBe('ROUTE_NOT_ADVERTISED')
   })
 
-  it('that races with appends on two cores shows just what was accepted before it', async () => {
+  itLong('that races with appends on two cores shows just what was accepted before it', async () => {
     for (let round = 0; round < 10; round += 1) {
       const visitor = await cores.newVisitor()
       const { messageId } = await append(cores.core, visitor, 'a', 0, '0')

@@ -284,7 +284,7 @@ describe('the undo of the deletion of a workspace', () => {
     )
   }
 
-  it('shows everything as before until the removal begins, and lets it be deleted again', async () => {
+  itLong('shows everything as before until the removal begins, and lets it be deleted again', async () => {
     const shop = await newShop()
     const { workspaceId } = shop
     const hook = await cores.core.leadSubscriptions.create(
@@ -324,7 +324,7 @@ describe('the undo of the deletion of a workspace', () => {
     expect(await placesOf([...shop.traces, workspaceId])).toEqual([])
   })
 
-  it('is refused when the removal has begun, and leaves a deletion that follows it alone', async () => {
+  itLong('is refused when the removal has begun, and leaves a deletion that follows it alone', async () => {
     const { workspaceId } = await newShop()
     await cores.core.deletions.begin('workspace', workspaceId, undefined)
     expect(await codeOfRestore(workspaceId)).toBe('ok')

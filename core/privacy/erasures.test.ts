@@ -155,7 +155,7 @@ describe('an erased visitor', () => {
     expect(stream.types).toEqual(['session.revoked'])
   })
 
-  it('can return as a new visitor', async () => {
+  itLong('can return as a new visitor', async () => {
     const browser = randomUUID()
     const session = await cores.newSession(cores.core, browser)
     await cores.send(session, 'before')

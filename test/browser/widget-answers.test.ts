@@ -1,6 +1,6 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Page } from 'playwright-core'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { itLong } from '../support/is-long.ts'
 import { setVisible } from '../support/tab-visibility.ts'
 import { inWidget, open, useWidgetPages } from './widget-under-test.ts'
@@ -24,7 +24,7 @@ const hide = (page: Page) =>
   page.evaluate(`Object.defineProperty(document, 'hidden', { get: () => true, configurable: true })`)
 
 describe('a new answer while the chat is closed', () => {
-  it('is shown in a card, which opens the chat; at most two lines of it are visible', async () => {
+  itLong('is shown in a card, which opens the chat; at most two lines of it are visible', async () => {
     const { page, complaints } = await closedChat()
     talk().agentSays(`We do. ${'And more. '.repeat(40)}`)
     await card(page).getByText('Anna Keller').waitFor()

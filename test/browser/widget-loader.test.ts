@@ -27,27 +27,30 @@ const keepsWidget = `
 `
 
 describe('the script tag', () => {
-  it('runs on a strict page without a policy violation, and creates no session before the chat is opened', async () => {
-    const { page, complaints } = await visit({ context: { locale: 'en-GB' } })
-    const asked: string[] = []
-    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
-    await page.reload()
-    await launcher(page).waitFor()
-    expect(asked).toEqual(['/', '/page.js', '/widget.js', '/api/integrations/v1/widget/config/pk_friendly'])
-    expect(await storedKeys(page)).toEqual([])
-    expect(gateway().sessionCount('pk_friendly')).toBe(0)
+  itLong(
+    'runs on a strict page without a policy violation, and creates no session before the chat is opened',
+    async () => {
+      const { page, complaints } = await visit({ context: { locale: 'en-GB' } })
+      const asked: string[] = []
+      page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+      await page.reload()
+      await launcher(page).waitFor()
+      expect(asked).toEqual(['/', '/page.js', '/widget.js', '/api/integrations/v1/widget/config/pk_friendly'])
+      expect(await storedKeys(page)).toEqual([])
+      expect(gateway().sessionCount('pk_friendly')).toBe(0)
 
-    await launcher(page).click()
-    await page.getByText('We are online').waitFor()
-    expect(asked.filter((path) => /^\/widget\/v1\/\w+\/chat\.js$/.test(path))).toHaveLength(1)
-    expect(gateway().sessionCount('pk_friendly')).toBe(1)
-    await page.keyboard.type('Hello')
-    await page.keyboard.press('Enter')
-    await page.getByText(/· Sent$/).waitFor()
-    gateway().conversation('pk_friendly').agentSays('See https://example.com')
-    await page.getByRole('link', { name: /example\.com/ }).waitFor()
-    expect(complaints).toEqual([])
-  })
+      await launcher(page).click()
+      await page.getByText('We are online').waitFor()
+      expect(asked.filter((path) => /^\/widget\/v1\/\w+\/chat\.js$/.test(path))).toHaveLength(1)
+      expect(gateway().sessionCount('pk_friendly')).toBe(1)
+      await page.keyboard.type('Hello')
+      await page.keyboard.press('Enter')
+      await page.getByText(/· Sent$/).waitFor()
+      gateway().conversation('pk_friendly').agentSays('See https://example.com')
+      await page.getByRole('link', { name: /example\.com/ }).waitFor()
+      expect(complaints).toEqual([])
+    },
+  )
 
   it('uses the language of the page, without a policy violation', async () => {
     const { page, complaints } = await visit({ lang: 'ar', dir: 'rtl' })
@@ -315,7 +318,7 @@ describe('a page that controls the widget', () => {
     expect(complaints).toEqual([])
   })
 
-  it('can get the number of unread messages, and unmount and remount the widget', async () => {
+  itLong('can get the number of unread messages, and unmount and remount the widget', async () => {
     const { page, complaints } = await visit({ pageScript: keepsWidget })
     await launcher(page).click()
     await page.getByText('We are online').waitFor()

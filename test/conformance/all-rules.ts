@@ -47,7 +47,10 @@ export function allRules(suite: () => Suite, database: TestDatabase, restarted: 
   responseRules(suite, 18)
 }
 
-/** Registers the rules whose tests mostly wait: lifetimes, and retries of deliveries. */
+/**
+ * Registers the rules whose tests mostly wait or make many calls: lifetimes, retries of deliveries,
+ * policies and limits. Tests of the rooms check them in `npm test`.
+ */
 export function waitingRules(suite: () => Suite, database: TestDatabase): void {
   interleavingRules(suite, { races: 4, runs: 10 })
   lifetimeRules(suite)
@@ -56,6 +59,11 @@ export function waitingRules(suite: () => Suite, database: TestDatabase): void {
   subscriptionRules(suite)
   eventFeedRules(suite)
   eventHookRules(suite)
+  policyRules(suite)
+  visitorPolicyRules(suite)
+  uploadRules(suite, database)
+  rateRules(suite)
+  costRules(suite)
 }
 
 /** Registers the rules that `waitingRules` and `responseRules` do not register. */
@@ -74,21 +82,16 @@ export function quickRules(suite: () => Suite, database: TestDatabase, restarted
     replayRules(suite)
     streamRules(suite)
   })
-  describe('policies', () => policyRules(suite))
-  describe('policies about visitors', () => visitorPolicyRules(suite))
   describe('identity, commands and conversations', () => {
     identityRules(suite)
     assertionRules(suite)
     rejectionRules(suite)
     commandRules(suite, database)
-    uploadRules(suite, database)
     pageContextRules(suite)
     conversationRules(suite)
     ratingRules(suite)
     growingAnswerRules(suite)
   })
-  describe('rate limits', () => rateRules(suite))
-  describe('origins of own pages, and costs', () => costRules(suite))
   describe('idempotency', () => idempotencyRules(suite))
   describe('failures', () => failureRules(suite, database))
   describe('restarts', () => restartRules(restarted))
