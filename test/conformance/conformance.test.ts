@@ -28,7 +28,7 @@ quickRules(
   },
 )
 
-responseRules(() => started, 18)
+responseRules(() => started, 14)
 // waiting-rules.long.test.ts runs the tests of these rules, which wait for time to pass.
 countOnly(() => waitingRules(() => started, databases[0]))
 
