@@ -1,4 +1,13 @@
+import { randomUUID } from 'node:crypto'
+import { parseArgs } from 'node:util'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { columns } from './output.ts'
 import type { Services } from './services.ts'
+
+/** Error: the arguments of the command are invalid. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
 
 /** One flag of an administration command. */
 export interface Flag {
@@ -7,20 +16,59 @@ export interface Flag {
   required?: true
   /** The flag may be repeated. */
   multiple?: true
-  /** Field of the request that the flag sets, if it has another name. */
-  field?: string
+  /** Name of its value, and of the field of the request that it sets, if it is another than that of the flag. */
+  field?: string | undefined
+  /** Converts a given text. Errors: `UsageError`. */
+  read?(text: string, flag: string): unknown
 }
 
-type ValueOf<F extends Flag> = F extends { multiple: true }
-  ? string[]
-  : F extends { type: 'boolean' }
-    ? boolean
-    : string
+type Flags = Record<string, Flag>
 
-/** Values of the flags. Optional flags may be undefined. */
-export type Values<F extends Record<string, Flag>> = {
-  [K in keyof F]: F[K] extends { required: true } ? ValueOf<F[K]> : ValueOf<F[K]> | undefined
+type CamelCase<Name> = Name extends `${infer First}-${infer Rest}` ? `${First}${Capitalize<CamelCase<Rest>>}` : Name
+type FieldOf<Name, F> = F extends { field: infer Field extends string } ? Field : CamelCase<Name>
+type OneOf<F> = F extends { read(text: string, flag: string): infer Value } ? Value : boolean
+type ValueOf<F> = F extends { multiple: true } ? OneOf<F>[] : OneOf<F>
+
+/** Values of the flags, by their fields. Optional flags may be undefined. */
+export type Values<F extends Flags> = {
+  [Name in keyof F as FieldOf<Name, F[Name]> & string]: F[Name] extends { required: true }
+    ? ValueOf<F[Name]>
+    : ValueOf<F[Name]> | undefined
 }
+
+/** Returns a function that defines a flag whose given text is converted by `read`. */
+const reading =
+  <Value>(read: (text: string, flag: string) => Value) =>
+  <const Field extends string | undefined = undefined>(description: string, field?: Field) => ({
+    type: 'string' as const,
+    description,
+    field: field as Field,
+    read,
+  })
+
+export const text = reading((given) => given)
+export const number = reading(Number)
+export const time = reading((given, flag) => {
+  const date = new Date(given)
+  if (Number.isNaN(date.getTime())) throw new UsageError(`--${flag} must be an ISO time, like 2026-01-31T12:00:00Z`)
+  return timestampFromDate(date)
+})
+/** A flag whose text is one of these names. */
+export const choice = <Value>(named: Record<string, Value>) =>
+  reading((given, flag): Value => {
+    if (!Object.hasOwn(named, given)) throw new UsageError(`--${flag} must be one of ${Object.keys(named).join(', ')}`)
+    return named[given]!
+  })
+export const url = (example: string) =>
+  reading((given, flag) => {
+    const found = URL.parse(given)
+    if (found && /^https?:$/.test(found.protocol)) return found
+    throw new UsageError(`--${flag} must be a URL, like ${example}`)
+  })
+export const whether = (description: string) => ({ type: 'boolean' as const, description })
+
+export const must = <F extends Flag>(flag: F) => ({ ...flag, required: true as const })
+export const many = <F extends Flag>(flag: F) => ({ ...flag, multiple: true as const })
 
 /** Default values of flags. They come from the demo on this machine. */
 export interface DemoValues {
@@ -38,7 +86,7 @@ export interface Host {
   webhookSecret: string
 }
 
-export interface Command<F extends Record<string, Flag> = Record<string, Flag>> {
+export interface Command<F extends Flags = Flags> {
   summary: string
   flags: F
   /** False for a command that needs neither a core nor a token. Its `services` cannot be called. */
@@ -60,7 +108,101 @@ export interface Command<F extends Record<string, Flag> = Record<string, Flag>> 
 /** A group of related administration commands, by name. */
 export type Group = Record<string, Command>
 
-/** Defines an administration command. Infers the types of the flags that `run` gets. */
-export function command<const F extends Record<string, Flag>>(definition: Command<F>): Command {
-  return definition as unknown as Command
+/** Defines an administration command. Infers the types of the values that `run` gets. */
+export const command = <const F extends Flags>(definition: Command<F>) => definition as unknown as Command
+
+export interface Call {
+  command: Command
+  values: Record<string, unknown>
+  json: boolean
+  /** Idempotency key of the administration command: from --key, or a new one. */
+  key: string
+}
+
+/**
+ * Parses the arguments. Returns the administration command with its values, or a help text. Errors:
+ * `UsageError`.
+ */
+export function readCall(args: string[], entries: Record<string, Group | Command>): Call | { help: string } {
+  const groups = groupsOf(entries)
+  const [groupName = ''] = args
+  // `groupsOf` turns a command without a group into a group with one command, whose name is empty.
+  const [commandName = '', ...rest] = groups[groupName]?.[''] ? ['', ...args.slice(1)] : args.slice(1)
+  if (args.includes('--help') || groupName === '') return { help: helpFor(groups, groupName, commandName) }
+  const command = groups[groupName]?.[commandName]
+  if (!command) throw new UsageError(`there is no command ${JSON.stringify(`${groupName} ${commandName}`.trim())}`)
+  const { json = false, key = randomUUID(), ...given } = parseFlags(rest, command.flags)
+  const flags = Object.entries(command.flags)
+  const missing = flags.filter(([name, { required }]) => required && given[name] === undefined)
+  if (missing.length > 0) throw new UsageError(`missing: ${missing.map(([name]) => `--${name}`).join(', ')}`)
+  if (json && command.printsText) throw new UsageError('this command prints text; it has no --json')
+  const values = Object.fromEntries(
+    flags.map(([name, flag]) => [fieldOf(name, flag), readGiven(name, flag, given[name])]),
+  )
+  return { command, values, json: json === true, key: String(key) }
+}
+
+type Given = string | boolean | undefined
+
+function parseFlags(args: string[], flags: Flags) {
+  const options = Object.entries(flags).map(([name, { type, multiple = false }]) => [name, { type, multiple }])
+  try {
+    return parseArgs({
+      args,
+      options: { ...Object.fromEntries(options), json: { type: 'boolean' }, key: { type: 'string' } },
+    }).values as Record<string, Given | Given[]>
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+function readGiven(name: string, flag: Flag, given: Given | Given[]): unknown {
+  if (Array.isArray(given)) return given.map((each) => readGiven(name, flag, each))
+  return typeof given === 'string' ? flag.read?.(given, name) : given
+}
+
+/** Returns the name of a flag's value. */
+export const fieldOf = (name: string, { field }: Flag) => field ?? camelCase(name)
+
+const camelCase = (name: string) => name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
+
+/** Returns the flag that sets a field, by the path of an issue of the request: `/eventTypes/0`. */
+export function flagAt(path: string, flags: Flags): string | undefined {
+  const fields = path.split('/').filter((part) => part !== '' && !/^\d+$/.test(part))
+  return Object.keys(flags).find((flag) => {
+    const name = camelCase(flag)
+    return [fieldOf(flag, flags[flag]!), `${name}s`, `${name}Id`].some((each) => fields.includes(each))
+  })
+}
+
+const groupsOf = (entries: Record<string, Group | Command>): Record<string, Group> =>
+  Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, isCommand(entry) ? { '': entry } : entry]))
+
+const isCommand = (entry: Group | Command): entry is Command => typeof entry.run === 'function'
+
+/** Flags that administration commands accept. */
+const jsonFlag = ['--json', 'print the answer as JSON']
+const keyFlag = ['--key …', 'idempotency key: a change that is repeated with its key within 24 hours is made once']
+
+function helpFor(groups: Record<string, Group>, groupName: string, commandName: string): string {
+  const command = groups[groupName]?.[commandName]
+  if (command) {
+    const flags = Object.entries(command.flags).map(([name, { type, required, description }]): [string, string] => [
+      `--${name}${type === 'string' ? ' …' : ''}`,
+      `${description}${required ? ' (required)' : ''}`,
+    ])
+    const all = [...flags, ...(command.printsText ? [] : [jsonFlag]), keyFlag]
+    const words = `${groupName} ${commandName}`.trim()
+    return `${command.summary}.\n\n  npm run admin -- ${words} [flags]\n\n${columns(all)}`
+  }
+  const shown = groups[groupName] ? { [groupName]: groups[groupName] } : groups
+  const commands = Object.entries(shown).flatMap(([group, members]) =>
+    Object.entries(members).map(([name, { summary }]) => [`${group} ${name}`.trim(), summary]),
+  )
+  return `Administers the service: npm run admin -- <command> [flags]
+
+${columns(commands)}
+
+Add --help to a command to see its flags. CORE_URL names the core, and SERVICE_TOKEN is the token for it. If the service
+runs on this machine, both are found in DATA_DIR.`
 }

@@ -1,7 +1,6 @@
 import { allPages } from '../contract/all-pages.ts'
-import type { DemoValues } from './command.ts'
+import { type Call, type DemoValues, UsageError } from './command.ts'
 import type { Services } from './services.ts'
-import { type Call, UsageError } from './usage.ts'
 
 type Values = Call['values']
 
@@ -19,23 +18,23 @@ export async function resolveNames(
   { workspaceId: demoWorkspaceId }: DemoValues,
 ): Promise<Values> {
   const resolved = { ...values }
-  const { workspace, subscription, hook } = values
+  const { workspaceId: workspace, subscriptionId: subscription, hookId: hook } = values
   if (isName(workspace, 'ws_')) {
-    resolved.workspace = only('workspace', workspace, await workspacesNamed(workspaces, workspace))
+    resolved.workspaceId = only('workspace', workspace, await workspacesNamed(workspaces, workspace))
   }
-  const workspaceId = (resolved.workspace as string | undefined) ?? demoWorkspaceId
+  const workspaceId = (resolved.workspaceId as string | undefined) ?? demoWorkspaceId
   // Commands for deliveries take hooks too, by id.
   if (isName(subscription, 'sub_', 'hook_')) {
     const known = (await allSubscriptions(leads, workspaceId)).map(({ subscriptionId: id, ...rest }) => ({
       id,
       ...rest,
     }))
-    resolved.subscription = only('subscription', subscription, idsAt(known, subscription))
+    resolved.subscriptionId = only('subscription', subscription, idsAt(known, subscription))
   }
   if (isName(hook, 'hook_', 'sub_')) {
     const pages = await allPages((pageToken) => hooks.listHooks({ workspaceId, pageToken }))
     const known = pages.flatMap((page) => page.hooks.map(({ hookId: id, ...rest }) => ({ id, ...rest })))
-    resolved.hook = only('hook', hook, idsAt(known, hook))
+    resolved.hookId = only('hook', hook, idsAt(known, hook))
   }
   return resolved
 }
@@ -56,7 +55,7 @@ async function workspacesNamed(workspaces: Services['workspaces'], wanted: strin
   return ids
 }
 
-const isName = (value: Values[string], ...prefixes: string[]): value is string =>
+const isName = (value: unknown, ...prefixes: string[]): value is string =>
   typeof value === 'string' && !prefixes.some((prefix) => value.startsWith(prefix))
 
 /** Returns the ids of the destinations with this host, with or without the scheme. */

@@ -1,5 +1,3 @@
-import { columns } from './usage.ts'
-
 /** Formats a core's response as text: one field per line. */
 export function formatValue(value: unknown): string {
   const rows = rowsOf(value, '')
@@ -24,4 +22,12 @@ function rowsOf(value: unknown, path: string): string[][] {
     return known.flatMap(([name, each]) => rowsOf(each, path === '' ? name : `${path}.${name}`))
   }
   return [[path, String(value)]]
+}
+
+/** Aligns rows of text in columns. */
+export function columns(rows: string[][]): string {
+  const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)))
+  return rows
+    .map((row) => `  ${row.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ')}`.trimEnd())
+    .join('\n')
 }

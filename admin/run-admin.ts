@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { isMessage, toJson } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
@@ -6,24 +7,21 @@ import { createCoreTransport } from '../core-client/core-transport.ts'
 import { errorInfoOf } from '../core-client/error-info.ts'
 import { systemCodes } from '../core-client/system-codes.ts'
 import { SettingError } from '../platform/settings/settings.ts'
-import { consoleLink } from './commands/console-link.ts'
+import { type Call, fieldOf, flagAt, readCall, UsageError } from './command.ts'
 import { conversations } from './commands/conversations.ts'
 import { deliveries } from './commands/deliveries.ts'
-import { doctor } from './commands/doctor.ts'
+import { hooks, subscriptions } from './commands/destinations.ts'
 import { events } from './commands/events.ts'
-import { explain } from './commands/explain.ts'
-import { hooks } from './commands/hooks.ts'
-import { subscriptions } from './commands/subscriptions.ts'
+import { doctor, explain } from './commands/faults.ts'
+import { identitySecrets, installations } from './commands/installations.ts'
 import { suppressions } from './commands/suppressions.ts'
 import { visitors } from './commands/visitors.ts'
-import { connections, identitySecrets, installations, tokens, workspaces } from './commands/workspaces.ts'
+import { connections, consoleLink, tokens, workspaces } from './commands/workspaces.ts'
 import { readAdminConfig } from './config.ts'
 import { createKeyedTransport, UnknownOutcomeError } from './keyed-transport.ts'
-import { localSecret } from './listen/local-secret.ts'
 import { resolveNames } from './names.ts'
-import { formatValue } from './output.ts'
+import { columns, formatValue } from './output.ts'
 import { createServices, type Services, schemas } from './services.ts'
-import { type Call, columns, flagAt, readCall, UsageError } from './usage.ts'
 
 export const groups = {
   workspaces,
@@ -106,7 +104,9 @@ async function withCore({ values, key }: Call, env: NodeJS.ProcessEnv | undefine
   const writes = createKeyedTransport(createAuthorizedTransport(transport, config.SERVICE_TOKEN), { key })
   const services = createServices(writes)
   const resolved = await resolveNames(services, values, config.demo)
-  const webhookSecret = config.WEBHOOK_SECRET || localSecret(config.SERVICE_TOKEN)
+  // The same for each use of a service token, which it does not reveal.
+  const derived = createHmac('sha256', config.SERVICE_TOKEN).update('webhooks of events listen').digest('base64')
+  const webhookSecret = config.WEBHOOK_SECRET || `whsec_${derived}`
   return { services, values: resolved, demo: config.demo, webhookSecret }
 }
 
@@ -141,8 +141,9 @@ function aboutFlag(path: string, { command: { flags } }: Call): string {
 const idFormat = /^[a-z]+_\w+$/
 
 /** Names the ids of a call, one of which is unknown. */
-function aboutIds({ values }: Call): string {
-  const ids = Object.entries(values).filter(([, value]) => typeof value === 'string' && idFormat.test(value))
+function aboutIds({ values, command: { flags } }: Call): string {
+  const given = Object.entries(flags).map(([name, flag]) => [name, values[fieldOf(name, flag)]])
+  const ids = given.filter(([, value]) => typeof value === 'string' && idFormat.test(value))
   if (ids.length === 0) return ''
   return `. Check ${ids.map(([flag, id]) => `--${flag} ${id}`).join(', ')}, and whether the token may read it`
 }

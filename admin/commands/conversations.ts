@@ -1,6 +1,6 @@
-import { command, type Group } from '../command.ts'
+import { command, type Group, number, whether } from '../command.ts'
 import { pageRows } from '../output.ts'
-import { workspace } from './workspace-flag.ts'
+import { page, workspace } from './flags.ts'
 
 /** A conversation of the list, as JSON. */
 interface ListedConversation {
@@ -29,20 +29,11 @@ export const conversations: Group = {
     summary: 'List the conversations of a workspace; with `--unanswered`, those that wait for an answer',
     flags: {
       workspace,
-      unanswered: {
-        type: 'boolean',
-        description: 'only open ones whose last message is the visitor’s, longest wait first',
-      },
-      limit: { type: 'string', description: '1 to 100; default 50' },
-      page: { type: 'string', field: 'pageToken', description: '`nextPageToken` of the previous page' },
+      unanswered: whether('only open ones whose last message is the visitor’s, longest wait first'),
+      limit: number('1 to 100; default 50'),
+      page,
     },
     rows: conversationRows,
-    run: ({ messaging }, { workspace, unanswered = false, limit, page }) =>
-      messaging.listConversations({
-        workspaceId: workspace,
-        unanswered,
-        limit: limit === undefined ? undefined : Number(limit),
-        pageToken: page,
-      }),
+    run: ({ messaging }, given) => messaging.listConversations(given),
   }),
 }

@@ -1,10 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { feedEventTypes } from '../../contract/event-kinds.ts'
-import { command, type Group } from '../command.ts'
+import { command, type Group, many, must, text, UsageError, url } from '../command.ts'
 import { followFeed } from '../listen/follow-feed.ts'
 import { followSubscription } from '../listen/follow-subscription.ts'
 import { createForwarder } from '../listen/forwarder.ts'
-import { UsageError, urlOf } from '../usage.ts'
 
 const pause = (ms: number, signal: AbortSignal) => delay(ms, undefined, { signal }).catch(() => {})
 
@@ -12,24 +11,15 @@ export const events: Group = {
   listen: command({
     summary: 'Send the events of a workspace, or of a subscription, to an address on this machine until Ctrl-C',
     flags: {
-      'forward-to': { type: 'string', required: true, description: 'the address, such as http://localhost:9000/' },
-      workspace: { type: 'string', description: 'the workspace’s id or name; default: that of the demo' },
-      type: {
-        type: 'string',
-        multiple: true,
-        description: `only events of this type; repeatable; default: all of ${feedEventTypes.join(', ')}`,
-      },
-      subscription: { type: 'string', description: 'only the lead deliveries of this subscription: id or host' },
-      replay: {
-        type: 'string',
-        field: 'cursor',
-        description: 'begin at this cursor, as `events listen` prints it, or at this ISO time; default: now',
-      },
+      'forward-to': must(url('http://localhost:9000/')('the address, such as http://localhost:9000/')),
+      workspace: text('the workspace’s id or name; default: that of the demo', 'workspaceId'),
+      type: many(text(`only events of this type; repeatable; default: all of ${feedEventTypes.join(', ')}`, 'types')),
+      subscription: text('only the lead deliveries of this subscription: id or host', 'subscriptionId'),
+      replay: text('begin at this cursor, as `events listen` prints it, or at this ISO time; default: now', 'cursor'),
     },
     printsText: true,
-    async run(services, { 'forward-to': to, workspace, subscription, type: types = [], replay }, demo, host) {
-      const url = urlOf('forward-to', to, 'http://localhost:9000/')
-      const workspaceId = workspace ?? demo.workspaceId
+    async run(services, { forwardTo: url, subscriptionId, types = [], cursor: replay, ...given }, demo, host) {
+      const workspaceId = given.workspaceId ?? demo.workspaceId
       if (workspaceId === undefined) throw new UsageError('missing: --workspace')
       const from = replay === undefined ? new Date() : startOf(replay)
       const { print, webhookSecret: secret } = host
@@ -38,14 +28,14 @@ export const events: Group = {
       const forwarder = createForwarder({ url, secret, report, pause })
       const options = { signal, report, pause }
       const pages =
-        subscription === undefined
+        subscriptionId === undefined
           ? followFeed(services, { workspaceId, from, types }, options)
-          : followSubscription(services, { workspaceId, subscriptionId: subscription, from: timeOf(from) }, options)
+          : followSubscription(services, { workspaceId, subscriptionId, from: timeOf(from) }, options)
 
       let next: string | undefined
       for await (const page of pages) {
         if (next === undefined)
-          print(`Sends the events of ${subscription ?? workspaceId} to ${url}\nWEBHOOK_SECRET=${secret}`)
+          print(`Sends the events of ${subscriptionId ?? workspaceId} to ${url}\nWEBHOOK_SECRET=${secret}`)
         for (const event of page.events) {
           next = event.replayFrom
           if (!signal.aborted) await forwarder.send(event)

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Host } from '../command.ts'
+import { type Call, type Host, must, readCall, text } from '../command.ts'
 import type { Services } from '../services.ts'
-import { deletion } from './deletion.ts'
-import { retention } from './retention.ts'
+import { deletion } from './flags.ts'
+import { workspaces } from './workspaces.ts'
 
 const host = {} as Host
 
@@ -14,7 +14,9 @@ async function sent(values: Record<string, string>) {
     return { $typeName: 'service.workspace.v1.UpdateWorkspaceResponse' as const }
   }
   const services = { workspaces: { updateWorkspace } } as unknown as Services
-  await retention.run(services, { workspace: 'ws_1', ...values }, {}, host)
+  const args = Object.entries({ workspace: 'ws_1', ...values }).map(([name, value]) => `--${name}=${value}`)
+  const call = readCall(['workspaces', 'retention', ...args], { workspaces }) as Call
+  await call.command.run(services, call.values as never, {}, host)
   return requests
 }
 
@@ -32,19 +34,16 @@ describe('the command `workspaces retention`', () => {
     ])
   })
 
-  it.each(['', '-1', '1.5', 'none', '1e3'])('rejects the period %j', async (text) => {
-    await expect(sent({ audit: text })).rejects.toThrow('a period is a number of days')
+  it.each(['', '-1', '1.5', 'none', '1e3'])('rejects the period %j', async (period) => {
+    await expect(sent({ audit: period })).rejects.toThrow('a period is a number of days')
   })
 })
 
 describe('a command that deletes', () => {
   it('runs only with --yes', async () => {
     const deleted: string[] = []
-    const command = deletion({
-      what: 'a thing',
-      flags: { thing: { type: 'string', required: true, description: 'its id' } },
-      run: async (_, { thing }) => deleted.push(thing),
-    })
+    const flags = { thing: must(text('its id')) }
+    const command = deletion('a thing', flags, async (_, { thing }) => deleted.push(thing))
     const run = async (values: object) => command.run({} as Services, values as never, {}, host)
     await expect(run({ thing: 'a' })).rejects.toThrow('confirm with --yes')
     expect(deleted).toEqual([])

@@ -2,32 +2,26 @@ import { readFile } from 'node:fs/promises'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { SuppressionEntrySchema } from '#proto/workspace/v1/workspace_pb.js'
 import { readSuppressionList } from '../../contract/suppression-list.ts'
-import { command, type Group } from '../command.ts'
-import { UsageError } from '../usage.ts'
-import { workspace } from './workspace-flag.ts'
+import { command, type Group, many, text, UsageError, type Values } from '../command.ts'
+import { page, workspace } from './flags.ts'
 
 type Entry = MessageInitShape<typeof SuppressionEntrySchema>
 
-const subject = { type: 'string', multiple: true, description: 'the host’s id of a visitor; repeatable' } as const
-const email = { type: 'string', multiple: true, description: 'an e-mail address; repeatable' } as const
-const phone = { type: 'string', multiple: true, description: 'a phone number with country code; repeatable' } as const
-const file = {
-  type: 'string',
-  description:
+/** Flags that select the workspace and name people. */
+const people = {
+  workspace,
+  subject: many(text('the host’s id of a visitor; repeatable')),
+  email: many(text('an e-mail address; repeatable')),
+  phone: many(text('a phone number with country code; repeatable')),
+  file: text(
     'a file with one entry per line: an address, a number, or subject:… for a host’s id; or CSV with a header of email, phone or subject',
-} as const
+  ),
+}
 
 /** Maximum number of entries per call. */
 const perCall = 1_000
 
-interface Named {
-  subject: string[] | undefined
-  email: string[] | undefined
-  phone: string[] | undefined
-  file: string | undefined
-}
-
-async function entriesOf({ subject = [], email = [], phone = [], file }: Named): Promise<Entry[]> {
+async function entriesOf({ subject = [], email = [], phone = [], file }: Partial<Values<typeof people>>) {
   const entries = [
     ...subject.map((value): Entry => ({ of: { case: 'subject', value } })),
     ...email.map((value): Entry => ({ of: { case: 'email', value } })),
@@ -53,9 +47,6 @@ export function readEntries(content: string): Entry[] {
   return entries.map(({ kind, value }) => ({ of: { case: kind, value } }))
 }
 
-/** Flags that select the workspace and name people. */
-const people = { workspace, subject, email, phone, file }
-
 function* inParts(entries: Entry[]): Generator<Entry[]> {
   for (let from = 0; from < entries.length; from += perCall) yield entries.slice(from, from + perCall)
 }
@@ -63,11 +54,8 @@ function* inParts(entries: Entry[]): Generator<Entry[]> {
 export const suppressions: Group = {
   add: command({
     summary: 'Add people whom the workspace must not contact; entries that are on the list stay',
-    flags: {
-      ...people,
-      reason: { type: 'string', description: 'for the record, at most 512 characters' },
-    },
-    async run({ workspaces }, { workspace: workspaceId, reason = '', ...named }) {
+    flags: { ...people, reason: text('for the record, at most 512 characters') },
+    async run({ workspaces }, { workspaceId, reason, ...named }) {
       const total = { added: 0, existing: 0 }
       for (const entries of inParts(await entriesOf(named))) {
         const { added, existing } = await workspaces.addSuppressions({ workspaceId, entries, reason })
@@ -79,11 +67,8 @@ export const suppressions: Group = {
   }),
   remove: command({
     summary: 'Remove people from the list',
-    flags: {
-      ...people,
-      id: { type: 'string', multiple: true, description: 'an id from the list; repeatable' },
-    },
-    async run({ workspaces }, { workspace: workspaceId, id: suppressionIds = [], ...named }) {
+    flags: { ...people, id: many(text('an id from the list; repeatable', 'suppressionIds')) },
+    async run({ workspaces }, { workspaceId, suppressionIds = [], ...named }) {
       if (suppressionIds.length > 0) {
         const { removed } = await workspaces.removeSuppressions({ workspaceId, suppressionIds })
         return { removed }
@@ -96,8 +81,7 @@ export const suppressions: Group = {
   }),
   list: command({
     summary: 'List who was added, when, by whom and why; the values are not stored',
-    flags: { workspace, page: { type: 'string', description: 'token of the next page' } },
-    run: ({ workspaces }, { workspace: workspaceId, page: pageToken = '' }) =>
-      workspaces.listSuppressions({ workspaceId, pageToken }),
+    flags: { workspace, page },
+    run: ({ workspaces }, given) => workspaces.listSuppressions(given),
   }),
 }

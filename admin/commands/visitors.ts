@@ -1,37 +1,30 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { ErasureState, type VisitorSchema } from '#proto/privacy/v1/privacy_pb.js'
-import { command, type Group } from '../command.ts'
-import { UsageError } from '../usage.ts'
+import { command, type Group, must, text, UsageError, type Values } from '../command.ts'
+import { yes } from './flags.ts'
 
-const session = { type: 'string', required: true, description: 'one of the visitor’s sessions' } as const
+const session = text('one of the visitor’s sessions', 'sessionId')
 const visitor = {
-  session: { type: 'string', description: 'one of the visitor’s sessions' },
-  workspace: { type: 'string', description: 'the workspace, with --subject' },
-  subject: { type: 'string', description: 'the host’s id of a verified visitor, with --workspace' },
-} as const
+  session,
+  workspace: text('the workspace, with --subject', 'workspaceId'),
+  subject: text('the host’s id of a verified visitor, with --workspace'),
+}
 
 /** Milliseconds between checks of a running erasure. */
 const pollMs = 500
 
-interface GivenVisitor {
-  session: string | undefined
-  workspace: string | undefined
-  subject: string | undefined
-}
-
-function visitorOf(given: GivenVisitor): MessageInitShape<typeof VisitorSchema> {
-  if (given.session !== undefined) return { by: { case: 'sessionId', value: given.session } }
+function visitorOf(given: Values<typeof visitor>): MessageInitShape<typeof VisitorSchema> {
+  if (given.sessionId !== undefined) return { by: { case: 'sessionId', value: given.sessionId } }
   return { by: { case: 'subject', value: subjectOf(given) } }
 }
 
-function subjectOf({ subject, workspace = '' }: GivenVisitor) {
+function subjectOf({ subject, workspaceId = '' }: Values<typeof visitor>) {
   if (subject === undefined) throw new UsageError('name the visitor: --session, or --workspace and --subject')
-  return { workspaceId: workspace, externalSubject: subject }
+  return { workspaceId, externalSubject: subject }
 }
 
-function secondsOf(hours: string | undefined): number | undefined {
-  if (hours === undefined) return undefined
+function secondsOf(hours: string): number {
   if (!/^\d{1,3}$/.test(hours)) throw new UsageError('--address-hours must be a whole number of 1 to 720')
   return Number(hours) * 3600
 }
@@ -39,31 +32,28 @@ function secondsOf(hours: string | undefined): number | undefined {
 export const visitors: Group = {
   revoke: command({
     summary: 'End one session of a visitor; the visitor can begin a new one',
-    flags: { session },
-    run: ({ sessions }, { session }) => sessions.revokeSession({ sessionId: session }),
+    flags: { session: must(session) },
+    run: ({ sessions }, given) => sessions.revokeSession(given),
   }),
   ban: command({
     summary: 'Ban a visitor: end all sessions and refuse new ones',
     flags: {
-      session,
-      reason: { type: 'string', description: 'for the record, at most 512 characters' },
+      session: must(session),
+      reason: text('for the record, at most 512 characters'),
       'address-hours': {
-        type: 'string',
-        field: 'addressBanSeconds',
-        description: 'also ban the network address, and everyone there, for 1 to 720 hours',
+        ...text('also ban the network address, and everyone there, for 1 to 720 hours', 'addressBanSeconds'),
+        read: secondsOf,
       },
     },
-    run: ({ sessions }, { session, reason = '', 'address-hours': hours }) =>
-      sessions.banVisitor({ sessionId: session, reason, addressBanSeconds: secondsOf(hours) }),
+    run: ({ sessions }, given) => sessions.banVisitor(given),
   }),
   unban: command({
     summary: 'Unban a visitor: allow new sessions again',
     flags: visitor,
-    async run({ sessions }, given) {
-      const { session: sessionId } = given
-      const name = sessionId === undefined ? { subject: subjectOf(given) } : { sessionId }
-      return sessions.unbanVisitor(name)
-    },
+    run: async ({ sessions }, given) =>
+      sessions.unbanVisitor(
+        given.sessionId === undefined ? { subject: subjectOf(given) } : { sessionId: given.sessionId },
+      ),
   }),
   export: command({
     summary: 'Export all stored data of a visitor as lines of JSON',
@@ -74,8 +64,8 @@ export const visitors: Group = {
   }),
   erase: command({
     summary: 'Erase all stored data of a visitor and wait for the result',
-    flags: { ...visitor, yes: { type: 'boolean', description: 'required, because it cannot be undone' } },
-    async run({ privacy }, { yes = false, ...given }) {
+    flags: { ...visitor, yes },
+    async run({ privacy }, { yes, ...given }) {
       const name = visitorOf(given)
       if (!yes) throw new UsageError('an erasure cannot be undone; confirm with --yes')
       let { erasure } = await privacy.eraseVisitor({ visitor: name })
@@ -88,10 +78,7 @@ export const visitors: Group = {
   }),
   erasure: command({
     summary: 'Show the state of an erasure',
-    flags: { erasure: { type: 'string', required: true, description: 'the erasure’s id' } },
-    run: async ({ privacy }, { erasure: erasureId }) => {
-      const { erasure } = await privacy.getErasure({ erasureId })
-      return erasure
-    },
+    flags: { erasure: must(text('the erasure’s id', 'erasureId')) },
+    run: async ({ privacy }, given) => (await privacy.getErasure(given)).erasure,
   }),
 }

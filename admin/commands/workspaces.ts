@@ -1,82 +1,90 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt'
 import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
-import { command, type Group } from '../command.ts'
-import { oneOf, UsageError } from '../usage.ts'
-import { deletion } from './deletion.ts'
-import { pageFlags } from './destination-flags.ts'
-import { installationPolicies } from './installation-policies.ts'
-import { retention } from './retention.ts'
-import { workspace } from './workspace-flag.ts'
+import { choice, command, type Group, many, must, number, text, UsageError, whether } from '../command.ts'
+import { deletion, page, workspace, yes } from './flags.ts'
 
-const connection = { type: 'string', required: true, description: 'the connection’s id' } as const
-const siteKey = { type: 'string', required: true, description: 'the public site key' } as const
-const name = { type: 'string', required: true, description: '1 to 128 characters' } as const
-const origin = { type: 'string', multiple: true, description: 'an allowed origin; repeatable' } as const
-const locale = { type: 'string', description: 'fallback if the visitor’s language is not supported' } as const
+const connection = must(text('the connection’s id', 'connectionId'))
+const name = must(text('1 to 128 characters'))
+
+const period = (what: string) => ({ ...text(`${what}: days, forever or default`), read: readPeriod })
+
+function readPeriod(given: string) {
+  if (given === 'default') return {}
+  if (given === 'forever') return { period: { case: 'forever' as const, value: true } }
+  if (!/^\d{1,9}$/.test(given)) throw new UsageError(`a period is a number of days, forever or default, not "${given}"`)
+  return { period: { case: 'days' as const, value: Number(given) } }
+}
 
 export const workspaces: Group = {
   create: command({
     summary: 'Create a workspace',
     flags: { name },
-    run: ({ workspaces }, { name }) => workspaces.createWorkspace({ name }),
+    run: ({ workspaces }, given) => workspaces.createWorkspace(given),
   }),
   list: command({
     summary: 'List all workspaces by id',
     flags: {
-      limit: { type: 'string', description: 'page size; default 100' },
-      after: { type: 'string', description: 'last id of the previous page' },
+      limit: number('page size; default 100'),
+      after: text('last id of the previous page', 'afterWorkspaceId'),
     },
-    run: ({ workspaces }, { limit, after = '' }) =>
-      workspaces.listWorkspaces({ afterWorkspaceId: after, limit: limit === undefined ? undefined : Number(limit) }),
+    run: ({ workspaces }, given) => workspaces.listWorkspaces(given),
   }),
   changes: command({
     summary: 'List who changed which policy, newest first',
-    flags: {
-      workspace,
-      target: { type: 'string', description: 'only changes of this site key, connection or session' },
-      page: { type: 'string', description: 'token of the next page' },
-    },
-    run: ({ workspaces }, { workspace: workspaceId, target = '', page: pageToken = '' }) =>
-      workspaces.listPolicyChanges({ workspaceId, target, pageToken }),
+    flags: { workspace, target: text('only changes of this site key, connection or session'), page },
+    run: ({ workspaces }, given) => workspaces.listPolicyChanges(given),
   }),
   show: command({
     summary: 'Show a workspace',
     flags: { workspace },
-    run: ({ workspaces }, { workspace }) => workspaces.getWorkspace({ workspaceId: workspace }),
+    run: ({ workspaces }, given) => workspaces.getWorkspace(given),
   }),
   rename: command({
     summary: 'Rename a workspace',
     flags: { workspace, name },
-    run: ({ workspaces }, { workspace, name }) => workspaces.updateWorkspace({ workspaceId: workspace, name }),
+    run: ({ workspaces }, given) => workspaces.updateWorkspace(given),
   }),
-  retention,
-  delete: deletion({
-    what: 'a workspace with everything in it',
-    flags: { workspace },
-    run: ({ workspaces }, { workspace }) => workspaces.deleteWorkspace({ workspaceId: workspace }),
+  retention: command({
+    summary: 'Set how long data of a workspace is kept; older data is removed for good',
+    flags: {
+      workspace,
+      conversations: period('after the last message'),
+      leads: period('after the capture'),
+      'empty-sessions': period('sessions without a message, after their end'),
+      audit: period('audit entries'),
+      'held-deliveries': period('deliveries of disabled subscriptions'),
+    },
+    run: ({ workspaces }, { workspaceId, ...periods }) => {
+      const given = Object.entries(periods).filter(([, period]) => period !== undefined)
+      return workspaces.updateWorkspace({ workspaceId, retention: Object.fromEntries(given) })
+    },
   }),
+  delete: deletion('a workspace with everything in it', { workspace }, ({ workspaces }, given) =>
+    workspaces.deleteWorkspace(given),
+  ),
   restore: command({
     summary: 'Undo the deletion of a workspace, for about two minutes until the removal begins',
     flags: { workspace: { ...workspace, description: 'the workspace’s id' } },
-    run: ({ workspaces }, { workspace }) => workspaces.restoreWorkspace({ workspaceId: workspace }),
+    run: ({ workspaces }, given) => workspaces.restoreWorkspace(given),
   }),
 }
 
 export const tokens: Group = {
   list: command({
     summary: 'List tokens, the last used or revoked first, without their secrets',
-    flags: { workspace: { type: 'string', description: 'only tokens of this workspace' }, ...pageFlags },
-    run: ({ workspaces }, { workspace: workspaceId, limit, page = '' }) =>
-      workspaces.listTokens({ workspaceId, limit: limit === undefined ? undefined : Number(limit), pageToken: page }),
+    flags: {
+      workspace: text('only tokens of this workspace', 'workspaceId'),
+      limit: number('1 to 100; default 100'),
+      page,
+    },
+    run: ({ workspaces }, given) => workspaces.listTokens(given),
   }),
   revoke: command({
     summary: 'Revoke a token for good, with the links and sessions of the console that it made',
-    flags: {
-      token: { type: 'string', required: true, description: 'the token’s id, tok_…', field: 'tokenId' },
-      yes: { type: 'boolean', description: 'required, because it cannot be undone' },
-    },
-    async run({ workspaces }, { token, yes = false }) {
+    flags: { token: must(text('the token’s id, tok_…', 'tokenId')), yes },
+    async run({ workspaces }, { tokenId, yes }) {
       if (!yes) throw new UsageError('a revocation cannot be undone; confirm with --yes')
-      await workspaces.revokeToken({ tokenId: token })
+      await workspaces.revokeToken({ tokenId })
       return { revoked: true }
     },
   }),
@@ -86,94 +94,43 @@ export const connections: Group = {
   create: command({
     summary: 'Create a connection in a workspace',
     flags: { workspace, name },
-    run: ({ workspaces }, { workspace, name }) => workspaces.createConnection({ workspaceId: workspace, name }),
+    run: ({ workspaces }, given) => workspaces.createConnection(given),
   }),
   list: command({
     summary: 'List the connections of a workspace',
     flags: { workspace },
-    run: ({ workspaces }, { workspace }) => workspaces.listConnections({ workspaceId: workspace }),
+    run: ({ workspaces }, given) => workspaces.listConnections(given),
   }),
   status: command({
     summary: 'Enable a connection, or disable it and end all its sessions',
-    flags: { connection, status: { type: 'string', required: true, description: 'enabled or disabled' } },
-    run: async ({ workspaces }, { connection, status }) => {
-      const named = oneOf('status', status, {
-        enabled: ConnectionStatus.ENABLED,
-        disabled: ConnectionStatus.DISABLED,
-      })
-      return workspaces.setConnectionStatus({ connectionId: connection, status: named })
+    flags: {
+      connection,
+      status: must(
+        choice({ enabled: ConnectionStatus.ENABLED, disabled: ConnectionStatus.DISABLED })('enabled or disabled'),
+      ),
     },
+    run: ({ workspaces }, given) => workspaces.setConnectionStatus(given),
   }),
-  delete: deletion({
-    what: 'a connection with its installations and conversations',
-    flags: { connection },
-    run: ({ workspaces }, { connection }) => workspaces.deleteConnection({ connectionId: connection }),
-  }),
+  delete: deletion('a connection with its installations and conversations', { connection }, ({ workspaces }, given) =>
+    workspaces.deleteConnection(given),
+  ),
 }
 
-export const installations: Group = {
-  ...installationPolicies,
-  create: command({
-    summary: 'Create an installation of the widget; its identity secret is shown only now',
-    flags: { connection, origin: { ...origin, required: true }, locale },
-    run: ({ workspaces }, { connection, origin, locale }) =>
-      workspaces.createInstallation({ connectionId: connection, origins: origin, defaultLocale: locale }),
-  }),
-  list: command({
-    summary: 'List the installations of a workspace',
-    flags: { workspace },
-    run: ({ workspaces }, { workspace }) => workspaces.listInstallations({ workspaceId: workspace }),
-  }),
-  update: command({
-    summary: 'Change an installation; given origins replace the present ones',
-    flags: { 'site-key': siteKey, origin, locale, status: { type: 'string', description: 'enabled or disabled' } },
-    run: ({ workspaces }, { 'site-key': siteKey, origin = [], locale, status }) =>
-      workspaces.updateInstallation({
-        siteKey,
-        origins: origin,
-        defaultLocale: locale,
-        enabled: status === undefined ? undefined : oneOf('status', status, { enabled: true, disabled: false }),
-      }),
-  }),
-  consent: command({
-    summary: 'Set the consent policy of an installation; a new version asks every visitor again',
-    flags: {
-      'site-key': siteKey,
-      required: {
-        type: 'string',
-        required: true,
-        description: 'yes or no: whether visitors must agree before they write',
-      },
-      url: { type: 'string', description: 'https URL of the policy' },
-      version: { type: 'string', description: 'version of the policy, 1 to 64 characters' },
-    },
-    run: async ({ workspaces }, { 'site-key': siteKey, required, url, version }) => {
-      const consent = {
-        required: oneOf('required', required, { yes: true, no: false }),
-        policyUrl: url,
-        policyVersion: version,
-      }
-      return workspaces.updateInstallation({ siteKey, consent })
-    },
-  }),
-  delete: deletion({
-    what: 'an installation with its sessions and conversations',
-    flags: { 'site-key': siteKey },
-    run: ({ workspaces }, { 'site-key': siteKey }) => workspaces.deleteInstallation({ siteKey }),
-  }),
-}
-
-export const identitySecrets: Group = {
-  rotate: command({
-    summary: 'Create a new identity secret, shown only now; the previous one stays valid until the next rotation',
-    flags: {
-      'site-key': siteKey,
-      overlap: {
-        type: 'string',
-        description: 'seconds that replaced secrets stay valid; default 24 hours',
-      },
-    },
-    run: ({ workspaces }, { 'site-key': siteKey, overlap }) =>
-      workspaces.rotateIdentitySecret({ siteKey, overlapSeconds: overlap === undefined ? undefined : Number(overlap) }),
-  }),
-}
+export const consoleLink = command({
+  summary: 'Create a link that signs one operator in to the console, once, within ten minutes',
+  flags: {
+    gateway: text('URL of the gateway; default: of the service on this machine'),
+    workspace: text('the workspace’s id; default: from the token, or of the service on this machine', 'workspaceId'),
+    operator: text('id of the operator in records; default: the subject of the token'),
+    owner: whether('for the first owner of the workspace, who then invites the others'),
+    scope: many(text('a scope, repeatable; default: all of the token’s', 'scopes')),
+  },
+  async run({ console }, { gateway, workspaceId, ...given }, demo) {
+    const url = gateway ?? demo.gatewayUrl
+    if (url === undefined) throw new UsageError('missing: --gateway')
+    const answer = await console.createSignInLink({ workspaceId: workspaceId ?? demo.workspaceId, ...given })
+    // The secret is in the fragment, which browsers do not send to a server.
+    const link = new URL(`/console/#sign-in=${answer.secret}`, url).href
+    return { link, expiresAt: timestampDate(answer.expiresAt!).toISOString() }
+  },
+})

@@ -5,14 +5,7 @@ import { parseRetryAfter } from '../../platform/http/retry-after.ts'
 import type { Pause } from './core-calls.ts'
 import type { LocalEvent } from './local-event.ts'
 
-export interface Forwarder {
-  /** Sends an event. Resolves after its first attempt. Retries follow while other events are sent. */
-  send(event: LocalEvent): Promise<void>
-  /** Ends all retries. Returns the events that the address has not accepted, in the order of `send`. */
-  stop(): LocalEvent[]
-}
-
-export interface ForwarderOptions {
+interface ForwarderOptions {
   url: URL
   secret: string
   report: (line: string) => void
@@ -29,22 +22,14 @@ const maxWaiting = 1_000
 export const isRetried = (status: number) => [408, 425, 429].includes(status) || status >= 500 || status < 200
 
 /** Sends events with the headers, signatures and retries that a destination gets. */
-export function createForwarder({
-  url,
-  secret,
-  report,
-  now = Date.now,
-  random = Math.random,
-  pause,
-}: ForwarderOptions): Forwarder {
+export function createForwarder(options: ForwarderOptions) {
+  const { url, secret, report, now = Date.now, random = Math.random, pause } = options
   const stopped = new AbortController()
   const open = new Set<LocalEvent>()
   const waiting = new Set<Promise<void>>()
 
-  async function attempt({
-    id,
-    body,
-  }: LocalEvent): Promise<{ answer: string; isFinal: boolean; retryAfterMs?: number }> {
+  async function attempt(event: LocalEvent): Promise<{ answer: string; isFinal: boolean; retryAfterMs?: number }> {
+    const { id, body } = event
     const began = performance.now()
     const secrets = { active: secret, all: [secret] }
     const headers = webhookHeaders({ deliveryId: id, correlationId: randomUUID(), body, secrets, at: now() })
@@ -81,14 +66,16 @@ export function createForwarder({
   }
 
   return {
-    async send(event) {
+    /** Sends an event. Resolves after its first attempt. Retries follow while other events are sent. */
+    async send(event: LocalEvent): Promise<void> {
       while (waiting.size >= maxWaiting && !stopped.signal.aborted) await Promise.race(waiting)
       if (stopped.signal.aborted) return
       open.add(event)
       await run(event, 1)
     },
 
-    stop() {
+    /** Ends all retries. Returns the events that the address has not accepted, in the order of `send`. */
+    stop(): LocalEvent[] {
       stopped.abort()
       return [...open]
     },

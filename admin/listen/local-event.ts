@@ -1,7 +1,7 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt'
 import type { Event } from '#proto/events/v1/events_pb.js'
-import { deliveryEvents } from '../../contract/event-kinds.ts'
-import { dataOf } from './event-data.ts'
+import { type EventFacts, eventData } from '../../contract/event-data.ts'
+import { deliveryEvents, feedEventTypes } from '../../contract/event-kinds.ts'
 
 /** An event that is sent to the local address. */
 export interface LocalEvent {
@@ -20,19 +20,14 @@ export interface LocalPage {
 }
 
 /** Returns the event with the body that a destination would receive. */
-export function localEvent({
-  id,
-  type,
-  occurredAt,
-  data,
-  replayFrom,
-}: {
+export function localEvent(event: {
   id: string
   type: string
   occurredAt: Date
   data: { reference: string } & Record<string, unknown>
   replayFrom: string
 }): LocalEvent {
+  const { id, type, occurredAt, data, replayFrom } = event
   const contractVersion = Object.hasOwn(deliveryEvents, type)
     ? deliveryEvents[type as keyof typeof deliveryEvents].version
     : '1.0'
@@ -49,3 +44,36 @@ export const fromFeed = (event: Event, replayFrom: string): LocalEvent =>
     data: dataOf(event),
     replayFrom,
   })
+
+function factsOf(event: Event): EventFacts {
+  const { conversationId, sequence, leadId, workflowId, delivery, subscriptionDisabled: disabled } = event
+  const message = event.message?.message
+  return {
+    conversationId,
+    sequence,
+    messageId: message?.messageId ?? event.redactedMessageId,
+    body: message?.body,
+    displayName: message ? message.author?.displayName : event.assignment?.agent?.displayName,
+    sessionId: event.visitor?.sessionId,
+    leftReason: event.visitor?.reason as EventFacts['leftReason'],
+    tag: event.tagChange?.tag,
+    score: event.rating?.score,
+    comment: event.rating?.comment,
+    leadId,
+    subscriptionId: delivery?.subscriptionId ?? disabled?.subscriptionId,
+    deliveryId: delivery?.deliveryId,
+    workflowId,
+    outcome: delivery?.outcome as EventFacts['outcome'],
+    disabledReason: disabled?.reason as EventFacts['disabledReason'],
+  }
+}
+
+/** Returns the `data` that a destination gets for an event of the feed. */
+function dataOf(event: Event): { reference: string } & Record<string, unknown> {
+  const { conversationId, lead } = event
+  const type = feedEventTypes.find((each) => each === event.type)
+  // A newer core may send other types.
+  if (type === undefined) return { reference: conversationId, conversationId }
+  const data = eventData(type, factsOf(event))
+  return type === 'lead.captured' ? { ...data, ...lead?.fields } : { ...data }
+}

@@ -1,0 +1,170 @@
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { feedEventTypes, leadEventTypes } from '../../contract/event-kinds.ts'
+import { choice, command, type Group, many, must, number, text, whether } from '../command.ts'
+import { deletion, overlap, page, workspace } from './flags.ts'
+
+/** Flags that select a subscription by its id, or by its workspace and destination. */
+export const namedSubscription = {
+  subscription: must(
+    text('the id of the subscription or hook, or the host of the subscription’s destination', 'subscriptionId'),
+  ),
+  workspace: text('the subscription’s workspace, if it is named by its destination', 'workspaceId'),
+}
+/** Flags that select a hook by its id, or by its workspace and destination. */
+const namedHook = {
+  hook: must(text('the hook’s id, or the host of its destination', 'hookId')),
+  workspace: text('the hook’s workspace, if it is named by its destination', 'workspaceId'),
+}
+
+/** Flags of a new and of a changed destination. */
+const url = text(
+  'the destination: https, at a public address or one in DELIVERY_ALLOWED_CIDRS of the cores',
+  'destinationUrl',
+)
+const header = many({ ...text('a header of each request, `name: value`; repeatable', 'headers'), read: toHeader })
+const limits = {
+  rate: number('requests per second, at most', 'maxPerSecond'),
+  'not-found': number(
+    '404 answers in a row that disable the subscription: 1 to 100, default 5; 0 for never',
+    'disableAfterNotFound',
+  ),
+}
+const changedLimits = {
+  ...limits,
+  rate: { ...limits.rate, description: 'requests per second, at most; 0 for no limit' },
+}
+const status = choice({ enabled: SubscriptionStatus.ENABLED, disabled: SubscriptionStatus.DISABLED })(
+  'enabled or disabled',
+)
+const pages = { limit: number('1 to 100; default 100'), page }
+const secretOf = (group: string) => must(text(`the secret’s id, from \`${group} list\``, 'secretId'))
+
+function toHeader(given: string) {
+  const [name = '', ...rest] = given.split(':')
+  return { name: name.trim(), ...(rest.length > 0 && { value: rest.join(':').trim() }) }
+}
+
+/** The headers that replace the present ones. An empty text removes all. */
+const changedHeaders = (headers: ReturnType<typeof toHeader>[] | undefined) =>
+  headers && { headers: headers.filter(({ name, value }) => name !== '' || value !== undefined) }
+
+const field = many(text('a field of the lead to send; `email=mail` sends it as `mail`; repeatable', 'mappedFields'))
+/** Flags of what is sent by itself. */
+const policy = {
+  event: many(text(`an event to send: ${leadEventTypes.join(', ')}`, 'types')),
+  source: many(text('only leads from pre-chat-form, offline-form or services', 'sources')),
+  installation: many(text('only leads of the installation with this site key', 'installations')),
+}
+
+export const subscriptions: Group = {
+  create: command({
+    summary: 'Create a subscription; its secret is shown only now',
+    flags: {
+      workspace,
+      url: must(url),
+      field,
+      header,
+      automatic: whether('send every captured lead automatically'),
+      ...policy,
+      ...limits,
+    },
+    run: ({ leads }, { mappedFields: fields = [], types, sources, installations, ...given }) =>
+      leads.createSubscription({
+        ...given,
+        mappedFields: fields.map(nameOf),
+        sentNames: sentNamesOf(fields),
+        policy: policyOf({ types, sources, installations }),
+      }),
+  }),
+  list: command({
+    summary: 'List the subscriptions of a workspace, newest first',
+    flags: { workspace, ...pages },
+    run: ({ leads }, given) => leads.listSubscriptions(given),
+  }),
+  update: command({
+    summary: 'Change a subscription; given fields replace the present ones',
+    flags: {
+      ...namedSubscription,
+      url: {
+        ...url,
+        description:
+          'the destination; another scheme, host or port removes the headers, and `droppedHeaders` names them',
+      },
+      field,
+      ...policy,
+      header: { ...header, description: 'as for create; `name` alone keeps its value, an empty text removes all' },
+      status,
+      ...changedLimits,
+    },
+    run: ({ leads }, { workspaceId: _, mappedFields: fields, headers, types, sources, installations, ...given }) =>
+      leads.updateSubscription({
+        ...given,
+        mappedFields: fields && { names: fields.map(nameOf) },
+        sentNames: fields && { names: sentNamesOf(fields) },
+        policy: policyOf({ types, sources, installations }),
+        headers: changedHeaders(headers),
+      }),
+  }),
+  delete: deletion('a subscription with its deliveries', namedSubscription, ({ leads }, { subscriptionId }) =>
+    leads.deleteSubscription({ subscriptionId }),
+  ),
+  rotate: command({
+    summary: 'Create a new secret, shown only now; the old one signs until `activate` or the end of the overlap',
+    flags: { ...namedSubscription, overlap },
+    run: ({ leads }, given) => leads.rotateSubscriptionSecret(given),
+  }),
+  activate: command({
+    summary: 'Let a rotated secret sign `X-Service-Webhook-Signature`',
+    flags: { ...namedSubscription, secret: secretOf('subscriptions') },
+    run: ({ leads }, given) => leads.activateSubscriptionSecret(given),
+  }),
+}
+
+const nameOf = (field: string) => field.split('=')[0] ?? ''
+
+/** Returns the names under which fields are sent: `email=mail` is the field `email` as `mail`. */
+const sentNamesOf = (fields: string[]) =>
+  Object.fromEntries(fields.filter((field) => field.includes('=')).map((field) => field.split('=')))
+
+/** Returns the policy that the flags give. One flag replaces the whole policy. */
+const policyOf = (given: Partial<Record<'types' | 'sources' | 'installations', string[]>>) =>
+  Object.values(given).some((values) => values !== undefined) ? given : undefined
+
+const event = many(text(`an event to send; repeatable: ${feedEventTypes.join(', ')}`, 'eventTypes'))
+
+export const hooks: Group = {
+  create: command({
+    summary: 'Send events to a destination; the secret is shown only now',
+    flags: { workspace, url: must(url), event: must(event), header, ...limits },
+    run: ({ hooks }, given) => hooks.createHook(given),
+  }),
+  list: command({
+    summary: 'List the event hooks of a workspace, newest first',
+    flags: { workspace, ...pages },
+    run: ({ hooks }, given) => hooks.listHooks(given),
+  }),
+  update: command({
+    summary: 'Change a hook; given events and headers replace the present ones',
+    flags: {
+      ...namedHook,
+      url: { ...url, description: 'the destination; as for `subscriptions update`' },
+      event,
+      header: { ...header, description: 'as for `subscriptions update`' },
+      status,
+      ...changedLimits,
+    },
+    run: ({ hooks }, { workspaceId: _, eventTypes: types, headers, ...given }) =>
+      hooks.updateHook({ ...given, eventTypes: types && { types }, headers: changedHeaders(headers) }),
+  }),
+  delete: deletion('a hook with its deliveries', namedHook, ({ hooks }, { hookId }) => hooks.deleteHook({ hookId })),
+  rotate: command({
+    summary: 'Create a new secret, shown only now; as `subscriptions rotate`',
+    flags: { ...namedHook, overlap },
+    run: ({ hooks }, given) => hooks.rotateHookSecret(given),
+  }),
+  activate: command({
+    summary: 'Let a rotated secret sign `X-Service-Webhook-Signature`',
+    flags: { ...namedHook, secret: secretOf('hooks') },
+    run: ({ hooks }, given) => hooks.activateHookSecret(given),
+  }),
+}

@@ -1,0 +1,28 @@
+import { type Command, command, type Flag, must, number, text, UsageError, type Values, whether } from '../command.ts'
+import type { Services } from '../services.ts'
+
+export const workspace = must(text('the workspace’s id or name', 'workspaceId'))
+export const page = text('`nextPageToken` of the previous page', 'pageToken')
+export const overlap = number('seconds; default 24 hours', 'overlapSeconds')
+export const siteKey = must(text('the public site key'))
+
+export const yes = whether('required, because it cannot be undone')
+
+/**
+ * Defines an administration command that deletes something. Without `--yes`, the command fails and
+ * deletes nothing.
+ */
+export const deletion = <const F extends Record<string, Flag>>(
+  what: string,
+  flags: F,
+  run: (services: Services, values: Values<F>) => Promise<unknown>,
+): Command =>
+  command<Record<string, Flag>>({
+    summary: `Delete ${what}`,
+    flags: { ...flags, yes },
+    async run(services, values) {
+      if (!values.yes) throw new UsageError('a deletion cannot be undone; confirm with --yes')
+      await run(services, values as never)
+      return { deleted: true }
+    },
+  })
