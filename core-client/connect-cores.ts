@@ -1,20 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { LineLogger } from '../platform/observability/line-logger.ts'
+import type { LineLogger } from '../platform/observability/logger.ts'
 import type { TlsFiles } from '../platform/tls/tls-files.ts'
 import { type CoreLookup, followCoreUrls } from './core-directory.ts'
 import { watchCore } from './core-health.ts'
-import { type CoreNode, type CorePool, createCorePool } from './core-pool.ts'
+import { type CoreNode, createCorePool } from './core-pool.ts'
 import { type CoreTransport, createCoreTransport } from './core-transport.ts'
 
 /** Time in which running calls may finish on a core that DNS no longer returns. */
 const DRAIN_TIMEOUT_MS = 30_000
 const DRAIN_POLL_MS = 250
-
-interface ConnectedCores {
-  cores: CorePool
-  /** Ends the checks of the cores. Closes each connection after its last call, at the latest after 30 s. */
-  stop(): void
-}
 
 interface Connected {
   core: CoreNode & { transport: CoreTransport }
@@ -32,7 +26,7 @@ export function connectCores(options: {
   lookUp?: CoreLookup
   lookUpEveryMs?: number
   logger?: LineLogger
-}): ConnectedCores {
+}) {
   const stopped = new AbortController()
   const cores = createCorePool({})
   const connected = new Map<string, Connected>()
@@ -70,7 +64,8 @@ export function connectCores(options: {
 
   return {
     cores,
-    stop() {
+    /** Ends the checks of the cores. Closes each connection after its last call, at the latest after 30 s. */
+    stop(): void {
       stopped.abort()
       for (const [url, each] of connected) void drain(url, each)
     },

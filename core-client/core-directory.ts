@@ -1,7 +1,7 @@
 import { lookup as systemLookup } from 'node:dns/promises'
 import { isIPv6 } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { LineLogger } from '../platform/observability/line-logger.ts'
+import type { LineLogger } from '../platform/observability/logger.ts'
 
 export type CoreLookup = (hostname: string) => Promise<string[]>
 

@@ -37,34 +37,6 @@ interface PoolFollower {
   removed(core: CoreNode): void
 }
 
-/** All cores of a process, with their health and load. */
-export interface CorePool {
-  /**
-   * Tries cores one after another until one answers. Each step compares the next core in turn with
-   * a random core and calls the less busy one. An unreachable core is skipped until its watcher
-   * marks it alive. An unreachable core without a watcher is skipped for up to 2 s. Then a single
-   * call tries the core again. The pause grows with each failure.
-   *
-   * @throws the error of the call if `classify` says that it is final, else `OutOfReachError`
-   */
-  call<Answer>(attempt: (core: CoreNode) => Promise<Answer>, classify: (reason: unknown) => Failure): Promise<Answer>
-  /**
-   * Replaces the set of cores. Cores that stay keep their state. Running calls on removed cores may
-   * finish.
-   */
-  replace(cores: readonly CoreNode[]): void
-  /** Immediately calls `added` for each core. Later calls `added` or `removed` for each change. */
-  follow(follower: PoolFollower): void
-  /** Marks the core as failed: calls skip it until `markAlive` or the end of its backoff. */
-  markFailed(core: CoreNode): void
-  /** Marks the core as alive: calls may use it again. */
-  markAlive(core: CoreNode): void
-  /** Whether another core is healthy and was seen alive after `since` (milliseconds since 1970). */
-  hasOtherAlive(core: CoreNode, since: number): boolean
-  /** Number of running calls on the core. */
-  inFlight(core: CoreNode): number
-}
-
 interface Member {
   core: CoreNode
   inFlight: number
@@ -74,11 +46,10 @@ interface Member {
   onTrial: boolean
 }
 
-export function createCorePool(options: {
-  cores?: readonly CoreNode[]
-  now?: () => number
-  random?: () => number
-}): CorePool {
+export type CorePool = ReturnType<typeof createCorePool>
+
+/** All cores of a process, with their health and load. */
+export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () => number; random?: () => number }) {
   const { now = Date.now, random = Math.random } = options
   const known = new WeakMap<CoreNode, Member>()
   const followers: PoolFollower[] = []
@@ -114,6 +85,10 @@ export function createCorePool(options: {
     member.skipUntil = 0
   }
 
+  /**
+   * Replaces the set of cores. Cores that stay keep their state. Running calls on removed cores may
+   * finish.
+   */
   function replace(cores: readonly CoreNode[]): void {
     const removed = members.filter(({ core }) => !cores.includes(core))
     const before = members
@@ -127,7 +102,18 @@ export function createCorePool(options: {
   replace(options.cores ?? [])
 
   return {
-    async call(attempt, classify) {
+    /**
+     * Tries cores one after another until one answers. Each step compares the next core in turn with
+     * a random core and calls the less busy one. An unreachable core is skipped until its watcher
+     * marks it alive. An unreachable core without a watcher is skipped for up to 2 s. Then a single
+     * call tries the core again. The pause grows with each failure.
+     *
+     * @throws the error of the call if `classify` says that it is final, else `OutOfReachError`
+     */
+    async call<Answer>(
+      attempt: (core: CoreNode) => Promise<Answer>,
+      classify: (reason: unknown) => Failure,
+    ): Promise<Answer> {
       const tried = new Set<Member>()
       let cause: unknown
       for (let member = choose(tried); member !== undefined; member = choose(tried)) {
@@ -154,14 +140,19 @@ export function createCorePool(options: {
       throw new OutOfReachError('no core reachable', { cause })
     },
     replace,
-    follow(follower) {
+    /** Immediately calls `added` for each core. Later calls `added` or `removed` for each change. */
+    follow(follower: PoolFollower): void {
       followers.push(follower)
       for (const { core } of members) follower.added(core)
     },
-    markFailed: (core) => recordFailure(memberOf(core)),
-    markAlive: (core) => recordSuccess(memberOf(core)),
-    hasOtherAlive: (core, since) =>
+    /** Marks the core as failed: calls skip it until `markAlive` or the end of its backoff. */
+    markFailed: (core: CoreNode) => recordFailure(memberOf(core)),
+    /** Marks the core as alive: calls may use it again. */
+    markAlive: (core: CoreNode) => recordSuccess(memberOf(core)),
+    /** Whether another core is healthy and was seen alive after `since` (milliseconds since 1970). */
+    hasOtherAlive: (core: CoreNode, since: number) =>
       members.some((member) => member.core !== core && member.failures === 0 && member.aliveAt >= since),
-    inFlight: (core) => memberOf(core).inFlight,
+    /** Number of running calls on the core. */
+    inFlight: (core: CoreNode) => memberOf(core).inFlight,
   }
 }

@@ -1,19 +1,16 @@
-import type { LineLogger } from '../platform/observability/line-logger.ts'
-import { SettingError } from '../platform/settings/setting-error.ts'
+import type { LineLogger } from '../platform/observability/logger.ts'
+import { SettingError } from '../platform/settings/start-faults.ts'
 import { createTlsFiles, type TlsFiles, type TlsMaterial, type WatchedTlsFiles } from '../platform/tls/tls-files.ts'
-
-/** Paths of the PEM files for calls to the cores. An empty path means that the file is not set. */
-export interface CoreTlsSettings {
-  CORE_CA: string
-  CLIENT_CERT: string
-  CLIENT_KEY: string
-}
+import type { coreTlsSettings } from './core-settings.ts'
 
 /**
- * Loads the PEM files. Returns undefined if no path is set. Throws `SettingError` if a file is
- * invalid.
+ * Loads the PEM files for calls to the cores. Returns undefined if no path is set. Throws `SettingError`
+ * if a file is invalid.
  */
-export function coreTlsFiles(settings: CoreTlsSettings, logger?: LineLogger): WatchedTlsFiles | undefined {
+export function coreTlsFiles(
+  settings: Record<keyof typeof coreTlsSettings, string>,
+  logger?: LineLogger,
+): WatchedTlsFiles | undefined {
   const { CORE_CA: ca, CLIENT_CERT: cert, CLIENT_KEY: key } = settings
   if ((cert === '') !== (key === '')) throw new SettingError('CLIENT_CERT and CLIENT_KEY are needed together')
   const given = Object.entries({ ca, cert, key }).filter(([, path]) => path !== '')

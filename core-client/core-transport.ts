@@ -4,44 +4,41 @@ import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect
 import { messageMaxBytes } from '../platform/message-limit.ts'
 import type { TlsFiles, TlsMaterial } from '../platform/tls/tls-files.ts'
 import { withCurrentTls } from './core-tls.ts'
-import { createHttpClient, type HttpClient } from './http-client.ts'
+import { type CoreRequest, createHttpClient } from './http-client.ts'
 
 const WINDOW_BYTES = 4 * 1024 * 1024
 
-/**
- * A transport to one core. Unary calls use HTTP/1.1 connections, which stay open between calls.
- * Streams share one HTTP/2 connection.
- */
-export interface CoreTransport extends Transport, Pick<HttpClient, 'request'> {
-  /**
-   * Sends a health request on the open connections. Resolves when the core answers: false if the
-   * core is starting or stopping. Rejects on failure.
-   */
-  probe(signal: AbortSignal): Promise<boolean>
-  /** Closes the connections. Running calls on them fail with `unavailable`. */
-  cut(): void
-}
+export type CoreTransport = ReturnType<typeof createCoreTransport>
 
 /**
- * Creates a transport that speaks the Connect protocol. After certificates change, new calls use new
- * connections, and running calls finish on the old ones.
+ * A transport to one core, which speaks the Connect protocol. Unary calls use HTTP/1.1 connections, which
+ * stay open between calls. Streams share one HTTP/2 connection. After certificates change, new calls use
+ * new connections, and running calls finish on the old ones.
  */
-export function createCoreTransport(baseUrl: string, tls?: TlsFiles): CoreTransport {
+export function createCoreTransport(baseUrl: string, tls?: TlsFiles) {
   const latest = withCurrentTls(
     tls,
     (material) => connectTo(baseUrl, material),
     ({ close }) => close(),
   )
-  return {
+  const transport: Transport = {
     unary: (...call) => latest().unary(...call),
     stream: (...call) => latest().stream(...call),
-    request: (request) => latest().request(request),
-    probe: (signal) => latest().probe(signal),
+  }
+  return {
+    ...transport,
+    request: (request: CoreRequest) => latest().request(request),
+    /**
+     * Sends a health request on the open connections. Resolves when the core answers: false if the
+     * core is starting or stopping. Rejects on failure.
+     */
+    probe: (signal: AbortSignal) => latest().probe(signal),
+    /** Closes the connections. Running calls on them fail with `unavailable`. */
     cut: () => latest().cut(),
   }
 }
 
-function connectTo(baseUrl: string, material: TlsMaterial = {}): CoreTransport & Pick<HttpClient, 'close'> {
+function connectTo(baseUrl: string, material: TlsMaterial = {}) {
   const { unary, request, close, ...http } = createHttpClient(baseUrl, material)
   const { stream, ...http2 } = createStreamTransport(baseUrl, material)
   return {
@@ -49,7 +46,7 @@ function connectTo(baseUrl: string, material: TlsMaterial = {}): CoreTransport &
     request,
     stream,
     close,
-    async probe(signal) {
+    async probe(signal: AbortSignal): Promise<boolean> {
       const [isRunning] = await Promise.all([http.probe(signal), http2.probe(signal)])
       return isRunning
     },

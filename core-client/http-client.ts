@@ -1,5 +1,5 @@
 import { create, type DescMethod, fromBinary, isMessage, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
-import { Code, ConnectError, type Transport, type UnaryResponse } from '@connectrpc/connect'
+import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 import { codeFromHttpStatus, errorFromJsonBytes } from '@connectrpc/connect/protocol-connect'
 import { type Dispatcher, Pool } from 'undici'
 import { messageMaxBytes } from '../platform/message-limit.ts'
@@ -15,22 +15,13 @@ export type CoreRequest = Pick<
 >
 export type CoreAnswer = Dispatcher.ResponseData
 
-/** The HTTP/1.1 connections to one core. Each connection carries one call at a time. */
-export interface HttpClient {
-  /** Calls a method in the Connect protocol. If no answer arrives, rejects with `unavailable`. */
-  unary: Transport['unary']
-  /** Sends a request and returns the answer of the core, whatever its status. */
-  request(request: CoreRequest): Promise<CoreAnswer>
-  /** Asks whether the process answers. Returns false if the core is starting or stopping. */
-  probe(signal: AbortSignal): Promise<boolean>
-  /** Closes the connections. Running calls fail with `unavailable`. The next call connects again. */
-  cut(): void
-  /** Closes each connection after its running call. Further calls are rejected. */
-  close(): void
-}
+export type HttpClient = ReturnType<typeof createHttpClient>
 
-/** Creates the connections to a core. Certificates in `material` are used for https. */
-export function createHttpClient(baseUrl: string, material: TlsMaterial = {}): HttpClient {
+/**
+ * The HTTP/1.1 connections to one core. Each connection carries one call at a time. Certificates in
+ * `material` are used for https.
+ */
+export function createHttpClient(baseUrl: string, material: TlsMaterial = {}) {
   const { origin, pathname } = new URL(baseUrl)
   const prefix = pathname.replace(/\/$/, '')
   let pool = open()
@@ -48,36 +39,40 @@ export function createHttpClient(baseUrl: string, material: TlsMaterial = {}): H
     })
   }
 
+  /** Calls a method in the Connect protocol. If no answer arrives, rejects with `unavailable`. */
+  const unary: Transport['unary'] = async (method, signal, timeoutMs, header, input) => {
+    if (signal?.aborted) throw cancelled()
+    const body = toBinary(method.input, isMessage(input, method.input) ? input : create(method.input, input))
+    if (body.length > messageMaxBytes) throw tooLarge('message')
+    const headers = headersOf(header, timeoutMs)
+    const answer = await new Promise<UnaryAnswer>((resolve, reject) => {
+      const call = new UnaryCall({ resolve, reject, signal, timeoutMs })
+      pool.dispatch({ path: `${prefix}/${method.parent.typeName}/${method.name}`, method: 'POST', headers, body }, call)
+    })
+    return decode(method, answer) as never
+  }
+
   return {
-    async unary(method, signal, timeoutMs, header, input): Promise<UnaryResponse<never, never>> {
-      if (signal?.aborted) throw cancelled()
-      const body = toBinary(method.input, isMessage(input, method.input) ? input : create(method.input, input))
-      if (body.length > messageMaxBytes) throw tooLarge('message')
-      const headers = headersOf(header, timeoutMs)
-      const answer = await new Promise<UnaryAnswer>((resolve, reject) => {
-        const call = new UnaryCall({ resolve, reject, signal, timeoutMs })
-        pool.dispatch(
-          { path: `${prefix}/${method.parent.typeName}/${method.name}`, method: 'POST', headers, body },
-          call,
-        )
-      })
-      return decode(method, answer) as never
-    },
+    unary,
+    /** Sends a request and returns the answer of the core, whatever its status. */
+    request: ({ path, ...request }: CoreRequest): Promise<CoreAnswer> =>
+      pool.request({ ...request, path: `${prefix}${path}`, method: 'POST' }),
 
-    request: ({ path, ...request }) => pool.request({ ...request, path: `${prefix}${path}`, method: 'POST' }),
-
-    async probe(signal) {
+    /** Asks whether the process answers. Returns false if the core is starting or stopping. */
+    async probe(signal: AbortSignal): Promise<boolean> {
       const { headers, body } = await pool.request({ path: `${prefix}/livez`, method: 'GET', signal })
       await body.dump()
       return headers.connection !== 'close'
     },
 
-    cut() {
+    /** Closes the connections. Running calls fail with `unavailable`. The next call connects again. */
+    cut(): void {
       const old = pool
       pool = open()
       void old.destroy(new ConnectError('core does not answer', Code.Unavailable))
     },
 
+    /** Closes each connection after its running call. Further calls are rejected. */
     close: () => void pool.close(),
   }
 }

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { AttemptPhase, type ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
+import { parseDestinationUrl } from '../contract/destination-url.ts'
 import { contractLimits } from '../contract/limits.ts'
-import { parseDestinationUrl } from '../platform/addresses/destination-url.ts'
 import { DestinationBlockedError, type Resolver } from '../platform/addresses/resolve.ts'
 import { parseRetryAfter } from '../platform/http/retry-after.ts'
 import { createConnections } from './connections.ts'

@@ -1,5 +1,5 @@
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
-import { UNKNOWN_ADDRESS } from '../../platform/addresses/forwarded-address.ts'
+import { UNKNOWN_ADDRESS } from '../../platform/addresses/client-network.ts'
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import type { IdsKey } from '../keys/ids-key.ts'
 import { shortHash } from '../keys/keyring.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
+import { parseDestinationUrl } from '../../contract/destination-url.ts'
 import type { DeliveryStore } from '../delivery-stores/delivery-store.ts'
 import { sealedHeaders } from '../destinations/custom-headers.ts'
 import type { IsAllowedDestination } from '../destinations/destination-check.ts'

@@ -1,5 +1,5 @@
+import { parseDestinationUrl } from '../../contract/destination-url.ts'
 import type { FieldIssue } from '../../contract/errors.ts'
-import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import { field, integer, line, oneOf } from '../rules.ts'
 import { type GivenHeader, headerIssues, sealedHeaders } from './custom-headers.ts'

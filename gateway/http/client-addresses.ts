@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import { forwardedAddress, UNKNOWN_ADDRESS } from '../../platform/addresses/forwarded-address.ts'
+import { forwardedAddress, UNKNOWN_ADDRESS } from '../../platform/addresses/client-network.ts'
 
 /**
  * Behind trusted proxies, makes the entries of `X-Forwarded-For` addresses without a port, so that each

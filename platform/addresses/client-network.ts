@@ -1,7 +1,8 @@
-import { isIPv4 } from 'node:net'
+import { isIP, isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { UNKNOWN_ADDRESS } from './forwarded-address.ts'
 
+/** Stands for a client without a valid address. All such clients share the limits of one address. */
+export const UNKNOWN_ADDRESS = 'unknown'
 const MAPPED_IPV4 = '::ffff:'
 
 /**
@@ -17,4 +18,14 @@ export function clientNetwork(address: string): string {
   if (parsed.kind() === 'ipv4') return parsed.toString()
   const parts = (parsed as ipaddr.IPv6).parts.slice(0, 4)
   return `${parts.map((part) => part.toString(16)).join(':')}::/64`
+}
+
+/**
+ * Returns the address of an entry of `X-Forwarded-For`. Some proxies add a port: `192.0.2.7:4711`,
+ * `[2001:db8::7]:4711`. Returns `UNKNOWN_ADDRESS` if the entry has no address.
+ */
+export function forwardedAddress(entry: string): string {
+  const [, bracketed, plain] = /^"?(?:\[([^\]]*)\]|([^:]*))(?::\d{1,5})?"?$/.exec(entry.trim()) ?? []
+  const address = bracketed ?? plain ?? entry.trim()
+  return isIP(address) === 0 ? UNKNOWN_ADDRESS : address
 }

@@ -12,25 +12,18 @@ export class DestinationBlockedError extends Error {
   }
 }
 
-export interface Resolver {
-  /**
-   * Returns the addresses of a URL's `hostname`. Literal addresses are checked too, with or without
-   * brackets. Errors: `DestinationBlockedError` if any address is not allowed; `NameError`; the
-   * reason of the signal.
-   */
-  resolve(hostname: string, signal?: AbortSignal): Promise<ResolvedAddress[]>
-}
+export type Resolver = ReturnType<typeof createResolver>
 
 /** Resolves destinations to allowed addresses. Does not cache. */
-export function createResolver({
-  isAllowed,
-  lookup = createNameService(),
-}: {
-  isAllowed: AddressCheck
-  lookup?: Lookup
-}): Resolver {
+export function createResolver(options: { isAllowed: AddressCheck; lookup?: Lookup }) {
+  const { isAllowed, lookup = createNameService() } = options
   return {
-    async resolve(hostname, signal) {
+    /**
+     * Returns the addresses of a URL's `hostname`. Literal addresses are checked too, with or without
+     * brackets. Errors: `DestinationBlockedError` if any address is not allowed; `NameError`; the
+     * reason of the signal.
+     */
+    async resolve(hostname: string, signal?: AbortSignal): Promise<ResolvedAddress[]> {
       signal?.throwIfAborted()
       const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
       const family = isIP(host)

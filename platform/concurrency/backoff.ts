@@ -14,21 +14,15 @@ export function backoffMs(
 }
 
 /** A pause between retries that grows with each failure until `reset`. */
-export interface Backoff {
-  failures(): number
-  reset(): void
-  /** Counts a failure. Resolves after the pause, or when the signal is aborted. */
-  pause(signal: AbortSignal): Promise<void>
-}
-
-export function createBackoff(range: { minMs: number; maxMs: number }): Backoff {
+export function createBackoff(range: { minMs: number; maxMs: number }) {
   let failures = 0
   return {
     failures: () => failures,
-    reset() {
+    reset(): void {
       failures = 0
     },
-    async pause(signal) {
+    /** Counts a failure. Resolves after the pause, or when the signal is aborted. */
+    async pause(signal: AbortSignal): Promise<void> {
       failures += 1
       await delay(backoffMs(failures, range), undefined, { signal }).catch(() => {})
     },

@@ -1,10 +1,3 @@
-interface Batcher<Item, Result> {
-  /** Queues an item for the next call. Settles with the outcome of this item. */
-  add(item: Item): Promise<Result>
-  /** Returns the number of queued items that are not yet part of a call. */
-  waiting(): number
-}
-
 /**
  * Combines items into batches and calls `callMany` with each batch. Items that arrive while
  * `maxInFlight` calls run form the next batch, without a timer. If a call fails, each of its items
@@ -23,7 +16,7 @@ export function createBatcher<Item, Result>(
     defer?: (start: () => void, inFlight: number) => void
     onWaiting?: (waiting: number) => void
   } = {},
-): Batcher<Item, Result> {
+) {
   const { maxInFlight = 2, sizeOf = () => 200, defer = queueMicrotask, onWaiting = () => {} } = options
   let queue: Item[] = []
   let outcomes: PromiseWithResolvers<Result>[] = []
@@ -57,7 +50,8 @@ export function createBatcher<Item, Result>(
   }
 
   return {
-    add(item) {
+    /** Queues an item for the next call. Settles with the outcome of this item. */
+    add(item: Item): Promise<Result> {
       const outcome = Promise.withResolvers<Result>()
       queue.push(item)
       outcomes.push(outcome)
@@ -65,6 +59,7 @@ export function createBatcher<Item, Result>(
       if (queue.length === 1) defer(start, inFlight)
       return outcome.promise
     },
+    /** Returns the number of queued items that are not yet part of a call. */
     waiting: () => queue.length,
   }
 }

@@ -1,5 +1,5 @@
 /** A group that shares some of the slots, for example the calls of one session. */
-export interface SlotGroup {
+interface SlotGroup {
   key: string
   /** Maximum number of slots that the group holds at once. */
   max: number
@@ -34,25 +34,16 @@ interface Waiting {
   resolve(slot: Slot): void
 }
 
-/** Limits how many calls run at once. Further calls wait, first come, first served. */
-export interface Slots {
-  /**
-   * Waits for a slot. A call whose group holds all its slots does not block calls of other groups.
-   * Rejects with `NoSlotError` if too many calls wait or after `waitMaxMs`, and with the reason of
-   * the signal if it aborts.
-   */
-  enter(groups?: readonly SlotGroup[], signal?: AbortSignal): Promise<Slot>
-  /** Runs a call in a slot. Rejects like `enter`. */
-  run<Answer>(call: () => Promise<Answer>, groups?: readonly SlotGroup[]): Promise<Answer>
-}
+export type Slots = ReturnType<typeof createSlots>
 
+/** Limits how many calls run at once. Further calls wait, first come, first served. */
 export function createSlots(options: {
   max: number
   waitingMax: number
   waitMaxMs?: number
   /** Runs once after some time, unless the returned function is called first. */
   after?: (ms: number, run: () => void) => () => void
-}): Slots {
+}) {
   const { max, waitingMax, waitMaxMs = Number.POSITIVE_INFINITY, after = () => () => {} } = options
   const counts = new Map<string, { running: number; waiting: number }>()
   const waiting = new Set<Waiting>()
@@ -101,8 +92,9 @@ export function createSlots(options: {
     }
   }
 
-  const slots: Slots = {
-    async run(call, groups) {
+  const slots = {
+    /** Runs a call in a slot. Rejects like `enter`. */
+    async run<Answer>(call: () => Promise<Answer>, groups?: readonly SlotGroup[]): Promise<Answer> {
       const slot = await slots.enter(groups)
       try {
         return await call()
@@ -111,7 +103,12 @@ export function createSlots(options: {
       }
     },
 
-    async enter(groups = [], signal) {
+    /**
+     * Waits for a slot. A call whose group holds all its slots does not block calls of other groups.
+     * Rejects with `NoSlotError` if too many calls wait or after `waitMaxMs`, and with the reason of
+     * the signal if it aborts.
+     */
+    async enter(groups: readonly SlotGroup[] = [], signal?: AbortSignal): Promise<Slot> {
       signal?.throwIfAborted()
       if (running < max && hasRoom(groups)) return take(groups)
       if (groups.some(({ key, waitingMax }) => countOf(key).waiting >= waitingMax)) throw new NoSlotError(true)

@@ -26,18 +26,7 @@ export const publicLimits: UnreadLimits = { maxMs: 30_000, maxBytes: MIB, totalM
 const CHECK_MS = 1_000
 
 /** Bounds the memory of answers that clients do not read. */
-export interface UnreadAnswers {
-  add(connection: Connection): void
-  /**
-   * Destroys connections that break a limit. If all connections together have too many unsent bytes,
-   * destroys those that have been waiting longest. Must be called every second. Counts its calls
-   * instead of time, so that a process that was suspended, or whose clock jumps, does not destroy the
-   * connections of clients that read.
-   */
-  check(): void
-}
-
-export function createUnreadAnswers(limits: UnreadLimits = publicLimits): UnreadAnswers {
+export function createUnreadAnswers(limits: UnreadLimits = publicLimits) {
   const connections = new Map<Connection, Progress>()
 
   function forget(this: Connection): void {
@@ -45,11 +34,17 @@ export function createUnreadAnswers(limits: UnreadLimits = publicLimits): Unread
   }
 
   return {
-    add(connection) {
+    add(connection: Connection): void {
       connections.set(connection, { sent: 0, stalledChecks: 0 })
       connection.on('close', forget)
     },
-    check() {
+    /**
+     * Destroys connections that break a limit. If all connections together have too many unsent bytes,
+     * destroys those that have been waiting longest. Must be called every second. Counts its calls
+     * instead of time, so that a process that was suspended, or whose clock jumps, does not destroy the
+     * connections of clients that read.
+     */
+    check(): void {
       const waiting: [Connection, Progress][] = []
       let total = 0
       for (const [connection, progress] of connections) {

@@ -7,6 +7,12 @@ const retryMs = 100
 
 let droppedLines = 0
 
+/** The part of a logger that writes warnings and their ends. */
+export interface LineLogger {
+  warn(details: object, message: string): void
+  info(details: object, message: string): void
+}
+
 /** Returns the number of log lines that this process has dropped. */
 export const droppedLineCount = (): number => droppedLines
 

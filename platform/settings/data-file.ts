@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { SettingError } from './setting-error.ts'
+import { SettingError } from './start-faults.ts'
 
 /**
  * Returns the content of a file of a data folder, or undefined if there is none.

@@ -1,25 +1,20 @@
 import { readFileSync } from 'node:fs'
 import { envSchema } from 'env-schema'
 import Type, { type Static, type TProperties } from 'typebox'
-import { SettingError } from './setting-error.ts'
+import { SettingError } from './start-faults.ts'
 
 export { SettingError }
 
 /** Settings with their names, bounds, defaults and descriptions. `read` returns their values. */
-export interface Settings<Properties extends TProperties> {
-  properties: Properties
-  /**
-   * Reads settings from an environment. An empty variable counts as not set. Instead of `NAME`, the
-   * environment may have `NAME_FILE`, the path of a file with the value. Throws `SettingError`.
-   */
-  read(env: NodeJS.ProcessEnv): Static<Type.TObject<Properties>>
-}
-
-export function defineSettings<Properties extends TProperties>(properties: Properties): Settings<Properties> {
+export function defineSettings<Properties extends TProperties>(properties: Properties) {
   const schema = Type.Object(properties)
   return {
     properties,
-    read(env) {
+    /**
+     * Reads settings from an environment. An empty variable counts as not set. Instead of `NAME`, the
+     * environment may have `NAME_FILE`, the path of a file with the value. Throws `SettingError`.
+     */
+    read(env: NodeJS.ProcessEnv): Static<Type.TObject<Properties>> {
       const data = Object.fromEntries(Object.keys(properties).flatMap((name) => givenValue(name, env)))
       try {
         return envSchema<Static<typeof schema>>({ schema, data, env: false })

@@ -1,7 +1,10 @@
-import { SettingError } from './setting-error.ts'
+/** Thrown if a setting is missing or invalid. The message names the setting and its bounds. */
+export class SettingError extends Error {
+  override readonly name: string = 'SettingError'
+}
 
 /** Exit code of a process whose setting is wrong: starting it again does not help. */
-export const wrongSettingExitCode = 2
+const wrongSettingExitCode = 2
 
 /** Ends the process with one line per fault and no stack: code 2 for a wrong setting, else 1. */
 export function failStart(part: string, error: unknown): never {
@@ -18,7 +21,7 @@ export function asUsageError(error: unknown): unknown {
 }
 
 /** The address and the port to listen on, with the names of their settings. */
-export interface ListenSettings {
+interface ListenSettings {
   host: [name: string, value: string]
   port: [name: string, value: number]
 }

@@ -1,9 +1,8 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import type { LineLogger } from '../observability/line-logger.ts'
-import { SettingError } from '../settings/setting-error.ts'
-import { fileFault } from '../settings/start-faults.ts'
+import type { LineLogger } from '../observability/logger.ts'
+import { fileFault, SettingError } from '../settings/start-faults.ts'
 
 /** Paths of PEM files. */
 interface TlsPaths {

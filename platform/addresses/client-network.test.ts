@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { clientNetwork } from './client-network.ts'
-import { forwardedAddress } from './forwarded-address.ts'
+import { clientNetwork, forwardedAddress } from './client-network.ts'
 
 test.each([
   ['192.0.2.7', '192.0.2.7'],
