@@ -1,6 +1,8 @@
 import { createSlots } from '../platform/concurrency/slots.ts'
 import { splitList } from '../platform/settings/settings.ts'
-import { createAvailabilityService } from './availability/service.ts'
+import { readAvailability } from './availability/availability.ts'
+import { availabilityJobs, availabilitySenderOf } from './availability/availability-sender.ts'
+import { operatorPresenceOf } from './availability/operator-presence.ts'
 import { createBus } from './bus.ts'
 import { createCommandService } from './commands/service.ts'
 import { createJob } from './concurrency/job.ts'
@@ -32,6 +34,9 @@ import { createPrivacyService } from './privacy/service.ts'
 import { createSearch } from './search/search.ts'
 import { createSearchService } from './search/service.ts'
 import { createSourceTexts } from './search/source-texts.ts'
+import { sessionCheckOf, sessionJobs } from './sessions/session-check.ts'
+import { conversationRecordsOf } from './sessions/session-store.ts'
+import { directoryOf } from './sessions/visitor-access.ts'
 import { replayWindowOf } from './streams/replay-window.ts'
 import { streamJobs, streamSubscriptionsOf } from './streams/stream-subscriptions.ts'
 import { createVisitorService } from './visitors/service.ts'
@@ -120,11 +125,19 @@ export function createCoreContext({
     replayWindow: replayWindowOf(core),
     streamSubscriptions: streamSubscriptionsOf(core),
   }
-  const workspaces = createWorkspaceService(core, stores, log, workspaceSessionSecrets)
-  const availability = createAvailabilityService(core, stores, log, workspaces)
+  const workspaces = createWorkspaceService(core)
+  const availability = {
+    operatorPresence: operatorPresenceOf(core),
+    availabilityOf: (installation: Parameters<typeof readAvailability>[1]) => readAvailability(core, installation),
+  }
+  availabilitySenderOf(core)
   const mailer = mailerOf(core)
   const operators = createOperatorService(core, stores, log, workspaces, mailer)
-  const visitors = createVisitorService(core, stores, log, workspaces)
+  conversationRecordsOf.set(core, stores.conversations)
+  // The check of sessions reads the caches, so they subscribe to the bus first.
+  directoryOf(core)
+  wakeups.settleWith(sessionCheckOf(core).settled)
+  const visitors = createVisitorService(core)
   const search = createSearchService(core, stores)
   const deliverySources = createDeliverySources({
     store: stores.deliverySources,
@@ -181,9 +194,11 @@ export function createCoreContext({
     run: databaseCheck.check,
     logger,
   })
-  const modules = [availability, operators, visitors, search, conversations, commands, suppressed]
+  const modules = [search, conversations, commands, suppressed]
   const jobs = [
-    ...[wakeupJobs, logJobs, streamJobs].flatMap((jobs) => jobs(core)),
+    ...[wakeupJobs, logJobs, streamJobs, availabilityJobs].flatMap((jobs) => jobs(core)),
+    ...operators.jobs,
+    ...sessionJobs(core),
     ...[...modules, deliveries, feed, privacy].flatMap((module) => module.jobs),
   ]
   jobs.push(...answerMailJobs(core), historyCheck, databaseCheckJob)

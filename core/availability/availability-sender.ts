@@ -1,18 +1,10 @@
-import type { Logger } from 'pino'
-import type { Bus } from '../bus.ts'
+import { createJob } from '../concurrency/job.ts'
+import { type Core, perCore } from '../core.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
-import type { StreamSubscriptions } from '../streams/stream-subscriptions.ts'
-import type { SiteDirectory } from '../workspaces/workspaces.ts'
-import type { AvailabilityOf, AvailabilityState } from './availability.ts'
-import { presenceChanged } from './operator-presence.ts'
-
-export interface AvailabilitySender {
-  /**
-   * Evaluates each installation whose availability may have changed by its opening hours or its
-   * operators. Sends the changes to open streams.
-   */
-  check(): Promise<void>
-}
+import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
+import { siteDirectoryOf } from '../workspaces/workspaces.ts'
+import { type AvailabilityState, readAvailability } from './availability.ts'
+import { operatorPresenceOf, presenceChanged } from './operator-presence.ts'
 
 /** Pause in milliseconds before held streams are tried again. */
 const heldPauseMs = 50
@@ -37,25 +29,19 @@ export const encodeAvailability = ({ online, nextChangeAt }: AvailabilityState):
  * if it differs from the last state that the stream got. So each change is sent once, even if it
  * is announced several times.
  */
-export function createAvailabilitySender(dependencies: {
-  directory: Pick<SiteDirectory, 'installations'>
-  availabilityOf: AvailabilityOf
-  subscriptions: Pick<StreamSubscriptions, 'observe'>
-  bus: Bus
-  logger: Logger
-  now: () => number
-}): AvailabilitySender {
-  const { directory, availabilityOf, subscriptions, bus, logger, now } = dependencies
+export const availabilitySenderOf = perCore((core) => {
+  const { bus, logger, now } = core
+
   const sites = new Map<string, Site>()
 
   async function evaluate(publicSiteKey: string) {
     const site = sites.get(publicSiteKey)
     if (!site) return
     const { changes } = site
-    const installation = await directory.installations.get(publicSiteKey)
+    const installation = await siteDirectoryOf(core).installations.get(publicSiteKey)
     // The session watch ends the streams of an installation that no longer exists.
     if (!installation) return
-    const state = await availabilityOf(installation)
+    const state = await readAvailability(core, installation)
     if (site.changes !== changes) return evaluate(publicSiteKey)
     const dependsOnOperators = installation.availability?.requiresOperator === true
     site.nextAt = dependsOnOperators ? 0 : (state.nextChangeAt?.getTime() ?? Number.POSITIVE_INFINITY)
@@ -96,7 +82,7 @@ export function createAvailabilitySender(dependencies: {
     }
   }
 
-  subscriptions.observe({
+  streamSubscriptionsOf(core).observe({
     opened(stream) {
       const { publicSiteKey } = stream.session
       const site = sites.get(publicSiteKey) ?? { streams: new Set(), nextAt: 0, changes: 0 }
@@ -116,9 +102,34 @@ export function createAvailabilitySender(dependencies: {
   bus.on('gap', () => lookAgain([...sites.keys()]))
 
   return {
-    async check() {
+    /**
+     * Evaluates each installation whose availability may have changed by its opening hours or its
+     * operators. Sends the changes to open streams.
+     */
+    async check(): Promise<void> {
       const due = [...sites].filter(([, { nextAt }]) => nextAt <= now())
       await Promise.all(due.map(([publicSiteKey]) => evaluate(publicSiteKey)))
     },
   }
-}
+})
+
+export type AvailabilitySender = ReturnType<typeof availabilitySenderOf>
+
+const checkEveryMs = 500
+/** A core renews its lease in `operator-presence.ts` at this interval. The lease is more than three times as long. */
+const presenceEveryMs = 3_000
+
+export const availabilityJobs = (core: Core) => [
+  createJob({
+    name: 'check of availability',
+    everyMs: checkEveryMs,
+    run: availabilitySenderOf(core).check,
+    logger: core.logger,
+  }),
+  createJob({
+    name: 'renewal of operator presence',
+    everyMs: presenceEveryMs,
+    run: operatorPresenceOf(core).renew,
+    logger: core.logger,
+  }),
+]

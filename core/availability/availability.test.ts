@@ -7,6 +7,8 @@ import type { TestStream } from '../test/streams.ts'
 import { site } from '../test/visitor-credentials.ts'
 import type { Availability } from '../workspaces/model.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
+import { availabilitySenderOf } from './availability-sender.ts'
+import { storePresence } from './operator-presence.ts'
 
 const cores = testCores({ count: 2 })
 const open = { weekday: 1, from: '00:00', to: '00:01' }
@@ -146,7 +148,7 @@ describe('an installation that requires an operator', () => {
     await cores.core.operatorPresence.renew()
     cores.advance(4)
     await Promise.all([cores.core.operatorPresence.renew(), cores.other.operatorPresence.renew()])
-    await cores.core.availabilitySender.check()
+    await availabilitySenderOf(cores.core).check()
     expect(onlineOf(streams[0])).not.toContain(false)
     await leaveAgain()
   })
@@ -155,7 +157,7 @@ describe('an installation that requires an operator', () => {
     const { workspaceId, openStreams } = await newSite({ requiresOperator: true })
     const streams = await openStreams()
     // Act as a process that dies: store a lease and never renew it.
-    await cores.other.stores.operatorPresence.renew(randomUUID(), [workspaceId], new Date(cores.now() + 10_000))
+    await storePresence(cores.other, randomUUID(), [workspaceId], new Date(cores.now() + 10_000))
     await expectTold(streams, true)
     cores.advance(11)
     await expectTold(streams, true, false)

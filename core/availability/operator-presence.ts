@@ -1,20 +1,8 @@
-import type { Logger } from 'pino'
-import type { Bus } from '../bus.ts'
+import { randomUUID } from 'node:crypto'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { Wakeups } from '../wakeups/wakeups.ts'
-import type { OperatorPresenceStore } from './operator-presence-store.ts'
-
-export interface OperatorPresence {
-  /**
-   * Records that somebody watches the inbox of a workspace, or of all workspaces, until the returned
-   * function is called.
-   */
-  enter(workspaceId: string | undefined): () => void
-  /** Returns whether somebody watches the workspace's inbox on any core. */
-  isAttended(workspaceId: string): Promise<boolean>
-  /** Renews the lease of this process and removes workspaces that are no longer watched. */
-  renew(): Promise<void>
-}
+import type { Core } from '../core.ts'
+import { perCore } from '../core.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
 
 /** Id that is announced as changed when an inbox becomes watched or unwatched on a core. */
 export const presenceChanged = 'operator-presence'
@@ -39,15 +27,10 @@ const everyWorkspace = '*'
  * Records which inboxes are watched on this core, and reads which inboxes are watched on any core.
  * Each core stores its watched workspaces; they expire with its lease.
  */
-export function createOperatorPresence(dependencies: {
-  store: OperatorPresenceStore
-  processId: string
-  wakeups: Pick<Wakeups, 'hint'>
-  bus: Bus
-  logger: Logger
-  now: () => number
-}): OperatorPresence {
-  const { store, processId, wakeups, bus, logger, now } = dependencies
+export const operatorPresenceOf = perCore((core) => {
+  const { bus, logger, now } = core
+  const processId = randomUUID()
+
   const watchers = new Map<string, { count: number; leftAt: number }>()
   let published = new Set<string>()
   let isDue = false
@@ -65,9 +48,9 @@ export function createOperatorPresence(dependencies: {
     if (watchers.size === 0 && published.size === 0) return
     const watched = new Set(watchers.keys())
     const isChanged = watched.size !== published.size || [...watched].some((id) => !published.has(id))
-    await store.renew(processId, [...watched], new Date(now() + leaseMs))
+    await storePresence(core, processId, [...watched], new Date(now() + leaseMs))
     published = watched
-    if (isChanged) await wakeups.hint(presenceChanged)
+    if (isChanged) await wakeupsOf(core).hint(presenceChanged)
   }
 
   /**
@@ -82,13 +65,18 @@ export function createOperatorPresence(dependencies: {
     },
   )
 
+  /** Renews the lease of this process and removes workspaces that are no longer watched. */
   function renew(): Promise<void> {
     isDue = true
     return writing.run()
   }
 
   return {
-    enter(workspaceId = everyWorkspace) {
+    /**
+     * Records that somebody watches the inbox of a workspace, or of all workspaces, until the returned
+     * function is called.
+     */
+    enter(workspaceId: string | undefined = everyWorkspace): () => void {
       const isTooMany = watchers.size >= maxWorkspaces && !watchers.has(workspaceId)
       if (isTooMany || workspaceId.length > maxIdLength) return () => {}
       const entry = watchers.get(workspaceId) ?? { count: 0, leftAt: 0 }
@@ -107,10 +95,11 @@ export function createOperatorPresence(dependencies: {
       }
     },
 
-    async isAttended(workspaceId) {
+    /** Returns whether somebody watches the workspace's inbox on any core. */
+    async isAttended(workspaceId: string): Promise<boolean> {
       const at = now()
       if (!known || Math.abs(at - known.at) >= readAgainMs) {
-        const read = { at, workspaces: store.watched(new Date(at)).then((ids) => new Set(ids)) }
+        const read = { at, workspaces: watchedWorkspaces(core, new Date(at)).then((ids) => new Set(ids)) }
         read.workspaces.catch(() => {
           if (known === read) known = undefined
         })
@@ -122,4 +111,25 @@ export function createOperatorPresence(dependencies: {
 
     renew,
   }
+})
+
+export type OperatorPresence = ReturnType<typeof operatorPresenceOf>
+
+/** The workspaces whose inbox is watched on one core. */
+export interface OperatorPresenceDocument {
+  /** Id of the process. */
+  _id: string
+  workspaces: string[]
+  /** End of the lease. A process that dies does not renew it. */
+  until: Date
+}
+
+export async function storePresence(core: Core, processId: string, workspaces: string[], until: Date): Promise<void> {
+  await core.db.operatorPresence.updateOne({ _id: processId }, { $set: { workspaces, until } }, { upsert: true })
+}
+
+/** Returns the workspaces that are watched on any core at this time. */
+export async function watchedWorkspaces(core: Core, at: Date): Promise<string[]> {
+  const found = await core.db.operatorPresence.find({ until: { $gt: at } }).toArray()
+  return found.flatMap(({ workspaces }) => workspaces)
 }

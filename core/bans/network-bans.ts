@@ -1,47 +1,78 @@
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
 import { UNKNOWN_ADDRESS } from '../../platform/addresses/client-network.ts'
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
-import type { IdsKey } from '../keys/ids-key.ts'
+import { type Core, perCore } from '../core.ts'
 import { shortHash } from '../keys/keyring.ts'
-import type { NetworkBanStore } from './network-ban-store.ts'
+import { idsKey } from '../sessions/ids-key.ts'
 
-/** Bans network addresses for a time. Stores only keyed hashes of addresses. */
-export interface NetworkBans {
-  /**
-   * Returns the keyed hash of a client's network on a connection. The network is the IPv4 address,
-   * or the /64 prefix of the IPv6 address. Returns undefined without an address.
-   */
-  networkOf(connectionId: string, clientAddress: string | undefined): Promise<string | undefined>
-  /** Bans the network of a visitor with these ids. A repeat replaces the end of the ban. */
-  ban(network: string, visitorIds: string[], until: Date): Promise<void>
-  /** Lifts the bans of networks that were set for this browser or subject. */
-  unban(visitorIds: string[]): Promise<void>
-  isBanned(network: string | undefined): Promise<boolean>
-  /** Returns the latest end of a ban of networks that was set for this browser or subject. */
-  bannedUntil(visitorIds: string[]): Promise<Date | undefined>
+/**
+ * The ban of one network because of one visitor. Stores only a keyed hash of the address. The
+ * database removes the document when the ban ends.
+ */
+export interface NetworkBanDocument {
+  /** Network and browser, so that a repeated ban replaces the earlier one. */
+  _id: string
+  network: string
+  /** The browser and the subject for which the ban was set. */
+  visitorIds: string[]
+  bannedAt: Date
+  endsAt: Date
 }
 
-export function createNetworkBans(dependencies: {
-  store: NetworkBanStore
-  idsKey: IdsKey
-  now: () => number
-}): NetworkBans {
-  const { store, idsKey, now } = dependencies
-  const loadBanned = createBatchLoader(async (networks) => {
-    const banned = await store.banned(networks, new Date(now()))
-    return new Map(networks.map((network) => [network, banned.has(network)]))
-  })
+/**
+ * Returns the keyed hash of a client's network on a connection. The network is the IPv4 address,
+ * or the /64 prefix of the IPv6 address. Returns undefined without an address.
+ */
+export async function networkOf(
+  core: Core,
+  connectionId: string,
+  clientAddress: string | undefined,
+): Promise<string | undefined> {
+  const network = clientNetwork(clientAddress ?? '')
+  // A ban of clients without an address would affect all of them.
+  if (network === UNKNOWN_ADDRESS) return undefined
+  return shortHash(await idsKey(core), 'network', connectionId, network)
+}
 
-  return {
-    async networkOf(connectionId, clientAddress) {
-      const network = clientNetwork(clientAddress ?? '')
-      // A ban of clients without an address would affect all of them.
-      if (network === UNKNOWN_ADDRESS) return undefined
-      return shortHash(await idsKey(), 'network', connectionId, network)
+/** Bans the network of a visitor with these ids. A repeat replaces the end of the ban. */
+export async function banNetwork(
+  { db, now }: Pick<Core, 'db' | 'now'>,
+  network: string,
+  visitorIds: string[],
+  until: Date,
+): Promise<void> {
+  await db.networkBans.updateOne(
+    { _id: `${network} ${visitorIds[0]}` },
+    {
+      $set: { network, bannedAt: new Date(now()), endsAt: until },
+      $addToSet: { visitorIds: { $each: visitorIds } },
     },
-    ban: (network, visitorIds, until) => store.ban({ network, visitorIds, at: new Date(now()), until }),
-    unban: (visitorIds) => store.unban(visitorIds),
-    isBanned: async (network) => network !== undefined && (await loadBanned(network)) === true,
-    bannedUntil: (visitorIds) => store.bannedUntil(visitorIds, new Date(now())),
-  }
+    { upsert: true },
+  )
+}
+
+/** Lifts the bans of networks that were set for this browser or subject. */
+export async function liftNetworkBans({ db }: Core, visitorIds: string[]): Promise<void> {
+  await db.networkBans.deleteMany({ visitorIds: { $in: visitorIds } })
+}
+
+const isBannedOf = perCore(({ db, now }) =>
+  createBatchLoader(async (networks) => {
+    const banned = { network: { $in: networks }, endsAt: { $gt: new Date(now()) } }
+    const found = db.networkBans.find(banned, { projection: { network: 1 } })
+    return new Map(await found.map(({ network }) => [network, true] as const).toArray())
+  }),
+)
+
+export const isNetworkBanned = async (core: Core, network: string | undefined): Promise<boolean> =>
+  network !== undefined && (await isBannedOf(core)(network)) === true
+
+/** Returns the latest end of a ban of networks that was set for this browser or subject. */
+export async function networkBannedUntil({ db, now }: Core, visitorIds: string[]): Promise<Date | undefined> {
+  const [latest] = await db.networkBans
+    .find({ visitorIds: { $in: visitorIds }, endsAt: { $gt: new Date(now()) } })
+    .sort({ endsAt: -1 })
+    .limit(1)
+    .toArray()
+  return latest?.endsAt
 }

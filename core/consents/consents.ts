@@ -1,102 +1,95 @@
+import type { Filter } from 'mongodb'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
-import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
+import type { Repeatable } from '../idempotency/idempotency.ts'
 import { field, oneOf, validate } from '../rules.ts'
-import type { ConsentDecision, Session, Visitor, VisitorCredentials } from '../sessions/model.ts'
-import type { Directory, VisitorAccess } from '../sessions/visitor-access.ts'
-import type { Wakeups } from '../wakeups/wakeups.ts'
+import type { ConsentDecision, Session, StoredConsent, Visitor, VisitorCredentials } from '../sessions/model.ts'
+import type { SessionDocument } from '../sessions/session-store.ts'
+import { directoryOf, visitorAccessOf } from '../sessions/visitor-access.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
 import type { Installation } from '../workspaces/model.ts'
-import type { ConsentStore } from './consent-store.ts'
 
 /**
- * Records visitors' decisions on the consent policy of an installation, and refuses requests
- * without the required consent (contract, section 3).
+ * Stores the visitor's decision for all live sessions of the same browser or verified subject on
+ * the installation. Errors: those of VisitorAccess.authorize and of Idempotency.once,
+ * `ValidationFailed` if `policyVersion` is not the current version of the policy.
  */
-export interface Consents {
-  /**
-   * Stores the visitor's decision for all live sessions of the same browser or verified subject on
-   * the installation. Errors: those of VisitorAccess.authorize and of Idempotency.once,
-   * `ValidationFailed` if `policyVersion` is not the current version of the policy.
-   */
-  record(request: {
+export async function recordConsent(
+  core: Core,
+  {
+    credentials,
+    policyVersion,
+    decision,
+    idempotencyKey,
+  }: {
     credentials: VisitorCredentials
     policyVersion: string
     decision: ConsentDecision['decision']
     idempotencyKey: string
-  }): Promise<Repeatable<ConsentDecision>>
-  /**
-   * Throws `ConsentRequired` if the installation requires consent that the visitor has not granted.
-   * `isRepeated` returns whether the operation was accepted before; a repeat is never refused.
-   */
-  require(visitor: Visitor, isRepeated: () => Promise<boolean>): Promise<void>
-  /**
-   * Gives a new session the visitor's latest decision. Call after the session was inserted and
-   * before its credentials are returned. A decision that is recorded at the same time reaches the
-   * session either here or in `record`.
-   */
-  inherit(session: Session): Promise<void>
+  },
+): Promise<Repeatable<ConsentDecision>> {
+  const { session } = await visitorAccessOf(core).authorize(credentials)
+  const { sessionId, publicSiteKey } = session
+  validate(field('/decision', decision, oneOf<ConsentDecision['decision']>('granted', 'denied')))
+  const { result, replayed } = await core.idempotency.once({
+    scope: ['POST /sessions/consent', sessionId],
+    sessionId,
+    key: idempotencyKey,
+    input: { policyVersion, decision },
+    keptFor: core.config.IDEMPOTENCY_RETENTION_SECONDS,
+    async run(operation, decidedAt): Promise<ConsentDecision> {
+      const policy = await presentPolicy(core, publicSiteKey, policyVersion)
+      const current = await visitorAccessOf(core).live(sessionId)
+      const decided = { decision, ...policy, decidedAt }
+      const others = await otherSessionIds(core, current)
+      return wakeupsOf(core).changing([sessionId, ...others], async () => {
+        if (!(await addConsent(core, sessionId, { ...decided, operation })))
+          await visitorAccessOf(core).rejectEnded(sessionId)
+        const all = await addConsentToOthers(core, current, { ...decided, operation })
+        // Sessions that began after the first read.
+        await wakeupsOf(core).stateChanged(...all.filter((id) => !others.includes(id)))
+        return decided
+      })
+    },
+  })
+  return { content: result, replayed }
 }
 
-export function createConsents(dependencies: {
-  store: ConsentStore
-  directory: Directory
-  access: VisitorAccess
-  idempotency: Idempotency
-  wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
-  settings: { idempotencyRetention: number }
-}): Consents {
-  const { store, directory, access, idempotency, wakeups, settings } = dependencies
+/**
+ * Throws `ConsentRequired` if the installation requires consent that the visitor has not granted.
+ * `isRepeated` returns whether the operation was accepted before; a repeat is never refused.
+ */
+export async function requireConsent(
+  core: Core,
+  { session, installation }: Visitor,
+  isRepeated: () => Promise<boolean>,
+): Promise<void> {
+  if (hasConsented(session, installation)) return
+  // The cached state may be older than a decision that another core has stored.
+  const [fresh, site] = await Promise.all([
+    directoryOf(core).sessions.reload(session.sessionId),
+    directoryOf(core).installations.reload(installation.publicSiteKey),
+  ])
+  if (fresh && site && hasConsented(fresh, site)) return
+  if (!(await isRepeated())) throw new ServiceError(ErrorCode.CONSENT_REQUIRED)
+}
 
-  async function presentPolicy(publicSiteKey: string, policyVersion: string) {
-    const { policyUrl, policyVersion: present } = (await directory.installations.reload(publicSiteKey))?.consent ?? {}
-    if (policyUrl === undefined || present !== policyVersion) throw invalid('/policyVersion', 'const')
-    return { policyUrl, policyVersion }
-  }
+/**
+ * Gives a new session the visitor's latest decision. Call after the session was inserted and
+ * before its credentials are returned. A decision that is recorded at the same time reaches the
+ * session either here or in `record`.
+ */
+export async function inheritConsent(core: Core, session: Session): Promise<void> {
+  const latest = await storedConsentOf(core, session)
+  if (latest) await addConsent(core, session.sessionId, latest)
+}
 
-  return {
-    async record({ credentials, policyVersion, decision, idempotencyKey }) {
-      const { session } = await access.authorize(credentials)
-      const { sessionId, publicSiteKey } = session
-      validate(field('/decision', decision, oneOf<ConsentDecision['decision']>('granted', 'denied')))
-      const { result, replayed } = await idempotency.once({
-        scope: ['POST /sessions/consent', sessionId],
-        sessionId,
-        key: idempotencyKey,
-        input: { policyVersion, decision },
-        keptFor: settings.idempotencyRetention,
-        async run(operation, decidedAt): Promise<ConsentDecision> {
-          const policy = await presentPolicy(publicSiteKey, policyVersion)
-          const current = await access.live(sessionId)
-          const decided = { decision, ...policy, decidedAt }
-          const others = await store.others(current)
-          return wakeups.changing([sessionId, ...others], async () => {
-            if (!(await store.add(sessionId, { ...decided, operation }))) await access.rejectEnded(sessionId)
-            const all = await store.addToOthers(current, { ...decided, operation })
-            // Sessions that began after the first read.
-            await wakeups.stateChanged(...all.filter((id) => !others.includes(id)))
-            return decided
-          })
-        },
-      })
-      return { content: result, replayed }
-    },
-
-    async require({ session, installation }, isRepeated) {
-      if (hasConsented(session, installation)) return
-      // The cached state may be older than a decision that another core has stored.
-      const [fresh, site] = await Promise.all([
-        directory.sessions.reload(session.sessionId),
-        directory.installations.reload(installation.publicSiteKey),
-      ])
-      if (fresh && site && hasConsented(fresh, site)) return
-      if (!(await isRepeated())) throw new ServiceError(ErrorCode.CONSENT_REQUIRED)
-    },
-
-    async inherit(session) {
-      const latest = await store.latestOf(session)
-      if (latest) await store.add(session.sessionId, latest)
-    },
-  }
+async function presentPolicy(core: Core, publicSiteKey: string, policyVersion: string) {
+  const { policyUrl, policyVersion: present } =
+    (await directoryOf(core).installations.reload(publicSiteKey))?.consent ?? {}
+  if (policyUrl === undefined || present !== policyVersion) throw invalid('/policyVersion', 'const')
+  return { policyUrl, policyVersion }
 }
 
 /** Returns the visitor's latest decision, which may be about an earlier version of the policy. */
@@ -108,4 +101,93 @@ function hasConsented(session: Session, { consent }: Pick<Installation, 'consent
   if (!consent?.required) return true
   const latest = latestConsent(session)
   return latest?.decision === 'granted' && latest.policyVersion === consent.policyVersion
+}
+
+/** Maximum number of decisions kept per session. */
+const consentsMax = 20
+
+/**
+ * Adds a decision to a session. Changes nothing if the session already has a decision of the same
+ * operation. Returns false if the session is not active.
+ */
+export async function addConsent(core: Core, sessionId: string, consent: StoredConsent): Promise<boolean> {
+  const active = { _id: sessionId, status: 'active' as const }
+  const { matchedCount } = await core.db.sessions.updateOne({ ...active, ...unlessRecorded(consent) }, adding(consent))
+  return matchedCount === 1 || (await core.db.sessions.findOne(active, { projection: { _id: 1 } })) !== null
+}
+
+/** Returns the ids of the other active sessions of the same visitor on the same installation. */
+export async function otherSessionIds(core: Core, session: Session): Promise<string[]> {
+  const active = { ...othersOf(session), status: 'active' as const }
+  return (await core.db.sessions.find(active, { projection: { _id: 1 } }).toArray()).map(({ _id }) => _id)
+}
+
+/**
+ * Adds a decision to the other active sessions of the same visitor on the same installation.
+ * Returns the ids of all these sessions, including those that already had the decision.
+ */
+export async function addConsentToOthers(core: Core, session: Session, consent: StoredConsent): Promise<string[]> {
+  const ids = await otherSessionIds(core, session)
+  if (ids.length > 0)
+    await core.db.sessions.updateMany(
+      { _id: { $in: ids }, status: 'active', ...unlessRecorded(consent) },
+      adding(consent),
+    )
+  return ids
+}
+
+/**
+ * Keeps the latest decision of a session that will be removed, because an earlier decision would
+ * otherwise apply again. Adds it to the visitor's newest other session on the same installation,
+ * except those in `removedIds`. Changes nothing if there is no such session.
+ */
+export async function keepLatestConsent(core: Pick<Core, 'db'>, session: Session, removedIds: string[]): Promise<void> {
+  const latest = session.consents?.at(-1)
+  // A decision from before the session began is a copy of an earlier session's decision.
+  if (!latest || latest.decidedAt < session.createdAt) return
+  const [heir] = await core.db.sessions
+    .find({ ...othersOf(session), _id: { $nin: removedIds } }, { projection: { _id: 1 } })
+    .sort({ createdAt: -1 })
+    .limit(1)
+    .toArray()
+  if (heir) await core.db.sessions.updateOne({ _id: heir._id, ...unlessRecorded(latest) }, adding(latest))
+}
+
+/** Returns the latest decision in another session of the same visitor on the installation. */
+export async function storedConsentOf(core: Core, session: Session): Promise<StoredConsent | undefined> {
+  // Erasures of the visitor that began before the session do not remove the session. So the
+  // session must not copy data that these erasures remove.
+  const own = await core.db.sessions.findOne({ _id: session.sessionId }, { projection: { afterErasures: 1 } })
+  const kept = (own?.afterErasures ?? []).map((erasureId) => ({
+    $or: [{ afterErasures: erasureId }, { joinedAfterErasures: erasureId }],
+  }))
+  const [found] = await core.db.sessions
+    .find(
+      { ...othersOf(session), consents: { $exists: true }, ...(kept.length > 0 && { $and: kept }) },
+      { projection: { consents: { $slice: -1 } } },
+    )
+    .sort({ 'consents.decidedAt': -1 })
+    .limit(1)
+    .toArray()
+  return found?.consents?.[0]
+}
+
+/** A denial also removes the page that was stored while consent was granted. */
+const adding = (consent: StoredConsent) => ({
+  ...(consent.decision === 'denied' && { $unset: { pageContext: '' as const, pageContextAt: '' as const } }),
+  $push: { consents: { $each: [consent], $sort: { decidedAt: 1 as const }, $slice: -consentsMax } },
+})
+
+const unlessRecorded = ({ operation }: StoredConsent) => ({ 'consents.operation': { $ne: operation } })
+
+/**
+ * Matches the other sessions of the same visitor on the same installation. These are the anonymous
+ * sessions of the browser, or all sessions of the verified subject.
+ */
+function othersOf({ sessionId, publicSiteKey, visitorId, identity }: Session): Filter<SessionDocument> {
+  return {
+    ...(identity ? { 'identity.subjectId': identity.subjectId } : { visitorId, identity: { $exists: false } }),
+    publicSiteKey,
+    _id: { $ne: sessionId },
+  }
 }

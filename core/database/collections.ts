@@ -1,10 +1,10 @@
 import type { Collection, Db } from 'mongodb'
-import type { OperatorPresenceDocument } from '../availability/operator-presence-store.ts'
+import type { OperatorPresenceDocument } from '../availability/operator-presence.ts'
 import type { NonceDocument } from '../identity/identity-store.ts'
-import type { KeyDocument } from '../keys/key-store.ts'
 import type { FollowerDocument } from '../log/follower-store.ts'
 import type { SignInAttemptDocument } from '../operators/console-session-store.ts'
 import type { PrivacyCollections } from '../privacy/visitor-data-store.ts'
+import type { KeyDocument } from '../sessions/ids-key.ts'
 import type { WakeupDocument } from '../wakeups/wakeup-store.ts'
 import type { MigrationDocument } from './migrations.ts'
 

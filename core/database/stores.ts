@@ -1,9 +1,6 @@
-import { createOperatorPresenceStore } from '../availability/operator-presence-store.ts'
-import { createBanStore } from '../bans/ban-store.ts'
-import { createNetworkBanStore } from '../bans/network-ban-store.ts'
 import { createCommandStore } from '../commands/command-store.ts'
 import { createScreenshotStore } from '../commands/screenshot-store.ts'
-import { createConsentStore } from '../consents/consent-store.ts'
+import { keepLatestConsent } from '../consents/consents.ts'
 import { createConversationStore } from '../conversations/conversation-store.ts'
 import { createGrowthStore } from '../conversations/growth-store.ts'
 import { createMessageStateStore } from '../conversations/message-state-store.ts'
@@ -21,8 +18,6 @@ import { createFeedSourceStore } from '../feed/feed-source-store.ts'
 import { createFeedStore } from '../feed/feed-store.ts'
 import { createLeadFeedStore } from '../feed/lead-feed-store.ts'
 import { createIdempotencyStore } from '../idempotency/idempotency-store.ts'
-import { createNonceStore, createSubjectStore } from '../identity/identity-store.ts'
-import { createKeyStore } from '../keys/key-store.ts'
 import { createLeadStore } from '../leads/lead-store.ts'
 import { createSuppressionStore } from '../leads/suppression-store.ts'
 import { createEventStore } from '../log/event-store.ts'
@@ -37,9 +32,8 @@ import { createRetentionStore } from '../privacy/retention-store.ts'
 import { createVisitorDataStore } from '../privacy/visitor-data-store.ts'
 import { createVisitorTraceStore } from '../privacy/visitor-trace-store.ts'
 import { createSearchEntryStore } from '../search/search-entry-store.ts'
+import type { Session } from '../sessions/model.ts'
 import { createSessionStore } from '../sessions/session-store.ts'
-import { createPolicyChangeStore } from '../workspaces/policy-change-store.ts'
-import { createTokenStore } from '../workspaces/token-store.ts'
 import { createWorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { Database } from './database.ts'
 
@@ -57,13 +51,14 @@ export type Stores = ReturnType<typeof createStores>
 
 /** @param onMarked called after writes that mark what lacks an entry in the feed of leads */
 export function createStores({ collections, screenshots, history }: Database, onMarked = () => {}) {
-  const consents = createConsentStore(collections)
+  const consents = {
+    keepLatest: (session: Session, removedIds: string[]) => keepLatestConsent({ db: collections }, session, removedIds),
+  }
   const files = createScreenshotStore(screenshots)
   const retention = createRetentionStore(collections)
   const data = createDataStore({ ...collections, consents, files, retention })
   return {
     commands: createCommandStore(collections),
-    consents,
     consoleSessions: createConsoleSessionStore(collections),
     conversationFacts: createConversationFactsStore(collections),
     conversations: createConversationStore({ ...collections, history }),
@@ -81,25 +76,17 @@ export function createStores({ collections, screenshots, history }: Database, on
     followers: createFollowerStore(collections),
     growth: createGrowthStore(collections),
     idempotency: createIdempotencyStore(collections),
-    keys: createKeyStore(collections),
     leads: after(onMarked, createLeadStore(collections), 'insert'),
     leadFeed: createLeadFeedStore(collections),
     leadSubscriptions: after(onMarked, createLeadSubscriptionStore(collections), 'disable', 'beginDeadLetters'),
     eventFollowers: createEventFollowerStore(collections),
     messageStates: createMessageStateStore(collections),
-    bans: createBanStore(collections),
-    networkBans: createNetworkBanStore(collections),
     suppressions: createSuppressionStore(collections),
-    nonces: createNonceStore(collections),
-    policyChanges: createPolicyChangeStore(collections),
-    tokens: createTokenStore(collections),
-    operatorPresence: createOperatorPresenceStore(collections),
     removals: createRemovalStore(collections),
     retention,
     screenshots: files,
     searchEntries: createSearchEntryStore(collections),
     sessions: createSessionStore(collections),
-    subjects: createSubjectStore(collections),
     tags: createTagStore(collections),
     teams: createTeamStore(collections),
     typing: createTypingStore(collections),

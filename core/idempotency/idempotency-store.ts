@@ -28,26 +28,7 @@ export type IdempotencyRecord = Omit<IdempotencyDocument, '_id'>
 /** The fields of a record while one run leases its idempotency key. */
 type KeyLease = Required<Pick<IdempotencyRecord, 'owner' | 'startedAt'>> & Omit<IdempotencyRecord, 'result'>
 
-export interface IdempotencyStore {
-  /**
-   * Leases the key for a new operation, or takes it over from a dead run. Otherwise returns the
-   * earlier record.
-   */
-  acquire(key: string, lease: KeyLease, now: Date): Promise<{ acquired: KeyLease } | { earlier: IdempotencyRecord }>
-  /**
-   * Stores the result if the lease is still held or the key is free. Otherwise returns the existing
-   * record. `sessionId` is the session of the result.
-   */
-  finish(key: string, lease: KeyLease, result: unknown, sessionId?: string): Promise<IdempotencyRecord | undefined>
-  /** Removes the lease of the key after a failure without effects, if the lease is still held. */
-  release(key: string, lease: KeyLease): Promise<void>
-}
-
-export function createIdempotencyStore({
-  idempotency,
-}: {
-  idempotency: Collection<IdempotencyDocument>
-}): IdempotencyStore {
+export function createIdempotencyStore({ idempotency }: { idempotency: Collection<IdempotencyDocument> }) {
   // Concurrent operations share calls, because a call costs the database more than a document.
   const { add: insertOnce } = createBatcher((records: IdempotencyDocument[]) => insertEach(idempotency, records))
   const leases = createLeases(idempotency, { until: 'runningUntil', token: 'owner' })
@@ -65,7 +46,15 @@ export function createIdempotencyStore({
   }
 
   return {
-    async acquire(key, lease, now) {
+    /**
+     * Leases the key for a new operation, or takes it over from a dead run. Otherwise returns the
+     * earlier record.
+     */
+    async acquire(
+      key: string,
+      lease: KeyLease,
+      now: Date,
+    ): Promise<{ acquired: KeyLease } | { earlier: IdempotencyRecord }> {
       for (;;) {
         const earlier = await insert(key, lease)
         if (!earlier) return { acquired: lease }
@@ -83,7 +72,16 @@ export function createIdempotencyStore({
       }
     },
 
-    async finish(key, lease, result, sessionId) {
+    /**
+     * Stores the result if the lease is still held or the key is free. Otherwise returns the existing
+     * record. `sessionId` is the session of the result.
+     */
+    async finish(
+      key: string,
+      lease: KeyLease,
+      result: unknown,
+      sessionId?: string,
+    ): Promise<IdempotencyRecord | undefined> {
       const { owner, sessionIds = [] } = lease
       const isStored = await update({
         filter: leases.held({ id: key, token: owner }),
@@ -94,8 +92,11 @@ export function createIdempotencyStore({
       return insert(key, { ...lease, result, sessionIds: allSessionIds.size > 0 ? [...allSessionIds] : undefined })
     },
 
-    async release(key, { owner }) {
+    /** Removes the lease of the key after a failure without effects, if the lease is still held. */
+    async release(key: string, { owner }: KeyLease): Promise<void> {
       await idempotency.deleteOne({ ...leases.held({ id: key, token: owner }), result: { $exists: false } })
     },
   }
 }
+
+export type IdempotencyStore = ReturnType<typeof createIdempotencyStore>

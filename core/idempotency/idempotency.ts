@@ -25,22 +25,25 @@ export interface Operation<R> {
   run: (operation: string, startedAt: Date) => Promise<R>
 }
 
-export interface Idempotency {
-  /**
-   * Runs an operation once, even if its repeats reach other processes (contract, section 1). If
-   * another run took over, the slower run returns the stored result. Errors:
-   * `IdempotencyKeyInvalid`, `IdempotencyConflict` for different input, `OperationInProgress` while
-   * the first run is still running.
-   */
-  once<R>(operation: Operation<R>): Promise<{ result: R; replayed: boolean }>
-}
-
 /** Time in milliseconds after which a run is considered dead and another may take over. */
 const maxRunMs = 15_000
 
-export function createIdempotency(store: IdempotencyStore, now: () => number): Idempotency {
+export function createIdempotency(store: IdempotencyStore, now: () => number) {
   return {
-    async once<R>({ scope, key, sessionId, input, keptFor, run }: Operation<R>) {
+    /**
+     * Runs an operation once, even if its repeats reach other processes (contract, section 1). If
+     * another run took over, the slower run returns the stored result. Errors:
+     * `IdempotencyKeyInvalid`, `IdempotencyConflict` for different input, `OperationInProgress` while
+     * the first run is still running.
+     */
+    async once<R>({
+      scope,
+      key,
+      sessionId,
+      input,
+      keptFor,
+      run,
+    }: Operation<R>): Promise<{ result: R; replayed: boolean }> {
       if (!isIdempotencyKey(key)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
       const id = createHash('sha256')
         .update(JSON.stringify([...scope, key]))
@@ -76,6 +79,8 @@ export function createIdempotency(store: IdempotencyStore, now: () => number): I
     },
   }
 }
+
+export type Idempotency = ReturnType<typeof createIdempotency>
 
 function sessionIdIn(result: unknown): string | undefined {
   const { sessionId } = Object(result) as { sessionId?: unknown }

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { type AssertionChange, signAssertion } from '../../test/support/assertion.ts'
+import { readCoreConfig } from '../config.ts'
 import type { ServiceError } from '../errors.ts'
 import { createKeyring } from '../keys/keyring.ts'
 import { createSecretBox } from '../keys/secret-box.ts'
+import { bareCore } from '../test/core-with.ts'
 import type { Installation } from '../workspaces/model.ts'
-import { createIdentityAssertions } from './identity-assertions.ts'
+import { verifyAssertion } from './identity-assertions.ts'
 
 const now = Date.UTC(2030, 0, 1)
 const time = now / 1000
@@ -16,11 +18,10 @@ const installation = {
   identitySecrets: [{ kid: current.kid, sealed: secretBox.seal(current.secret) }],
 } as Installation
 
-const settings = { assertionLifetime: 300, clockSkew: 30, contextMaxKeys: 10, contextMaxBytes: 1024 }
-const assertions = createIdentityAssertions({ secretBox, settings, now: () => now })
+const core = bareCore({ config: readCoreConfig({}), secretBox, now: () => now })
 
 const sign = (change?: AssertionChange, key = current) => signAssertion({ siteKey, ...key, now }, change)
-const verify = (assertion: string) => assertions.verify(assertion, installation)
+const verify = (assertion: string) => verifyAssertion(core, assertion, installation)
 
 describe('an invalid identity assertion is rejected with the failed rules, for', () => {
   const rulesOf = (assertion: string) =>

@@ -6,11 +6,13 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type AssertionChange, signAssertion } from '../../test/support/assertion.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { brokenBytes, nearlyGood } from '../../test/support/mutations.ts'
+import { readCoreConfig } from '../config.ts'
 import { ServiceError } from '../errors.ts'
 import { createKeyring } from '../keys/keyring.ts'
 import { createSecretBox } from '../keys/secret-box.ts'
+import { bareCore } from '../test/core-with.ts'
 import type { Installation } from '../workspaces/model.ts'
-import { createIdentityAssertions } from './identity-assertions.ts'
+import { verifyAssertion } from './identity-assertions.ts'
 
 const now = Date.UTC(2030, 0, 1)
 const time = now / 1000
@@ -25,12 +27,11 @@ const installationWith = (...secrets: { kid: string; secret: string }[]) =>
     identitySecrets: secrets.map(({ kid, secret }) => ({ kid, sealed: secretBox.seal(secret) })),
   }) as Installation
 
-const settings = { assertionLifetime: 300, clockSkew: 30, contextMaxKeys: 10, contextMaxBytes: 1024 }
-const assertions = createIdentityAssertions({ secretBox, settings, now: () => now })
+const core = bareCore({ config: readCoreConfig({}), secretBox, now: () => now })
 
 const sign = (change?: AssertionChange, key = current) => signAssertion({ siteKey, ...key, now }, change)
 const verify = (assertion: string, installation = installationWith(current, before)) =>
-  assertions.verify(assertion, installation)
+  verifyAssertion(core, assertion, installation)
 
 const invalid = { code: ErrorCode.IDENTITY_ASSERTION_INVALID }
 const expired = { code: ErrorCode.IDENTITY_ASSERTION_EXPIRED }
@@ -278,8 +279,8 @@ describe('an identity assertion', () => {
     const open = () => {
       throw new Error('no key')
     }
-    const { verify: verifyWith } = createIdentityAssertions({ secretBox: { open }, settings, now: () => now })
-    await expect(verifyWith(sign(), installationWith(current))).rejects.toThrow('no key')
+    const broken = bareCore({ config: readCoreConfig({}), secretBox: { open }, now: () => now })
+    await expect(verifyAssertion(broken, sign(), installationWith(current))).rejects.toThrow('no key')
   })
 })
 

@@ -1,7 +1,7 @@
 import { compactVerify, errors } from 'jose'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
-import type { SecretBox } from '../keys/secret-box.ts'
 import { text } from '../rules.ts'
 import type { IdentityContextValue } from '../sessions/model.ts'
 import type { Installation } from '../workspaces/model.ts'
@@ -19,24 +19,6 @@ interface VerifiedAssertion {
   endsAt: Date
 }
 
-interface IdentitySettings {
-  /** Maximum lifetime of an assertion, in seconds. */
-  assertionLifetime: number
-  /** Tolerated error of a host's clock, in seconds. */
-  clockSkew: number
-  contextMaxKeys: number
-  contextMaxBytes: number
-}
-
-export interface IdentityAssertions {
-  /**
-   * Returns the claims of an assertion for this installation (contract, «Identity assertion»). Does
-   * not check whether the assertion was used before. Errors: `IdentityAssertionInvalid` with the
-   * failed rules as `issues`, `IdentityAssertionExpired`.
-   */
-  verify(assertion: string, installation: Installation): Promise<VerifiedAssertion>
-}
-
 /**
  * A rule of assertions (contract, section 7, rule 11). `type` stands for the form and the header
  * `typ`, and `context` for `ctx` and `name`.
@@ -47,6 +29,11 @@ const type = 'service-visitor-identity+jwt'
 const algorithm = 'HS256'
 const maxAssertionLength = 8192
 const maxKeyLength = 64
+/** Tolerated clock difference of hosts that sign identity assertions. */
+const clockSkewSeconds = 30
+/** Limits of the context in an identity assertion. */
+const contextMaxKeys = 10
+const contextMaxBytes = 1_024
 
 const subject = text(1, 256)
 const nonce = text(8, 128)
@@ -55,86 +42,81 @@ const contextKey = text(1, maxKeyLength)
 const contextText = text(0, Number.POSITIVE_INFINITY)
 
 /**
- * Verifies identity assertions with the identity secrets that the installation currently accepts.
+ * Returns the claims of an assertion for this installation (contract, «Identity assertion»). Does
+ * not check whether the assertion was used before. Errors: `IdentityAssertionInvalid` with the
+ * failed rules as `issues`, `IdentityAssertionExpired`.
  */
-export function createIdentityAssertions(dependencies: {
-  secretBox: Pick<SecretBox, 'open'>
-  settings: IdentitySettings
-  now: () => number
-}): IdentityAssertions {
-  const { secretBox, settings, now } = dependencies
+export async function verifyAssertion(
+  core: Core,
+  assertion: string,
+  installation: Installation,
+): Promise<VerifiedAssertion> {
+  const claims = await readSigned(core, assertion, installation)
+  if (!isObject(claims)) throw invalid('type')
+  const { aud, sub, iat, exp, nbf = 0, jti, name: displayName, ctx } = claims
+  const time = core.now() / 1000
+  const latest = time + clockSkewSeconds
+  const context = isObject(ctx) ? readContext(ctx) : undefined
 
-  /** Returns the payload if an accepted secret signed it as an identity assertion. */
-  async function readSigned(assertion: string, { identitySecrets }: Installation): Promise<unknown> {
-    if (assertion.length > maxAssertionLength) throw invalid('type')
-    try {
-      const { payload, protectedHeader } = await compactVerify(
-        assertion,
-        ({ kid }) => {
-          const secret = identitySecrets.find((live) => live.kid === kid)
-          if (!secret) throw new errors.JWKSNoMatchingKey()
-          return new TextEncoder().encode(secretBox.open(secret.sealed))
-        },
-        { algorithms: [algorithm] },
-      )
-      if (protectedHeader.typ === type) return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload))
-    } catch (error) {
-      if (error instanceof errors.JOSEError) throw invalid(error instanceof errors.JWSInvalid ? 'type' : 'signature')
-      const isInvalidPayload = error instanceof SyntaxError || error instanceof TypeError
-      if (!isInvalidPayload) throw error
-    }
-    throw invalid('type')
+  const isSubject = isText(sub, subject)
+  const isNonce = isText(jti, nonce)
+  const isLifetime =
+    isTime(iat) && isTime(exp) && exp > iat && exp - iat <= core.config.IDENTITY_ASSERTION_LIFETIME_SECONDS
+  const isName = displayName === undefined || isText(displayName, name)
+  const failed: Record<AssertionRule, boolean> = {
+    // These two were checked above.
+    type: false,
+    signature: false,
+    audience: aud !== installation.publicSiteKey,
+    subject: !isSubject,
+    nonce: !isNonce,
+    lifetime: !isLifetime,
+    clock: !isTime(nbf) || nbf > latest || (isTime(iat) && iat > latest),
+    context: !isName || (ctx !== undefined && context === undefined),
   }
-
-  /** Returns the entries of the context; undefined when it is not a small flat object. */
-  function readContext(context: object): VerifiedAssertion['context'] {
-    const entries = Object.entries(context)
-    const isFlat = entries.every(
-      ([key, value]) => contextKey(key) === undefined && key !== '__proto__' && isFlatValue(value),
-    )
-    const isSmall =
-      entries.length <= settings.contextMaxKeys &&
-      Buffer.byteLength(JSON.stringify(context)) <= settings.contextMaxBytes
-    return isFlat && isSmall ? entries : undefined
-  }
+  const rules = (Object.keys(failed) as AssertionRule[]).filter((rule) => failed[rule])
+  if (rules.length > 0 || !isSubject || !isNonce || !isLifetime || !isName) throw invalid(...rules)
+  if (exp + clockSkewSeconds <= time) throw new ServiceError(ErrorCode.IDENTITY_ASSERTION_EXPIRED)
 
   return {
-    async verify(assertion, installation) {
-      const claims = await readSigned(assertion, installation)
-      if (!isObject(claims)) throw invalid('type')
-      const { aud, sub, iat, exp, nbf = 0, jti, name: displayName, ctx } = claims
-      const time = now() / 1000
-      const latest = time + settings.clockSkew
-      const context = isObject(ctx) ? readContext(ctx) : undefined
-
-      const isSubject = isText(sub, subject)
-      const isNonce = isText(jti, nonce)
-      const isLifetime = isTime(iat) && isTime(exp) && exp > iat && exp - iat <= settings.assertionLifetime
-      const isName = displayName === undefined || isText(displayName, name)
-      const failed: Record<AssertionRule, boolean> = {
-        // These two were checked above.
-        type: false,
-        signature: false,
-        audience: aud !== installation.publicSiteKey,
-        subject: !isSubject,
-        nonce: !isNonce,
-        lifetime: !isLifetime,
-        clock: !isTime(nbf) || nbf > latest || (isTime(iat) && iat > latest),
-        context: !isName || (ctx !== undefined && context === undefined),
-      }
-      const rules = (Object.keys(failed) as AssertionRule[]).filter((rule) => failed[rule])
-      if (rules.length > 0 || !isSubject || !isNonce || !isLifetime || !isName) throw invalid(...rules)
-      if (exp + settings.clockSkew <= time) throw new ServiceError(ErrorCode.IDENTITY_ASSERTION_EXPIRED)
-
-      return {
-        externalSubject: sub,
-        displayName: displayName || undefined,
-        context: context?.length ? context : undefined,
-        nonce: jti,
-        endsAt: new Date((exp + settings.clockSkew) * 1000),
-      }
-    },
+    externalSubject: sub,
+    displayName: displayName || undefined,
+    context: context?.length ? context : undefined,
+    nonce: jti,
+    endsAt: new Date((exp + clockSkewSeconds) * 1000),
   }
+}
+
+/** Returns the payload if an accepted secret signed it as an identity assertion. */
+async function readSigned(core: Core, assertion: string, { identitySecrets }: Installation): Promise<unknown> {
+  if (assertion.length > maxAssertionLength) throw invalid('type')
+  try {
+    const { payload, protectedHeader } = await compactVerify(
+      assertion,
+      ({ kid }) => {
+        const secret = identitySecrets.find((live) => live.kid === kid)
+        if (!secret) throw new errors.JWKSNoMatchingKey()
+        return new TextEncoder().encode(core.secretBox.open(secret.sealed))
+      },
+      { algorithms: [algorithm] },
+    )
+    if (protectedHeader.typ === type) return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload))
+  } catch (error) {
+    if (error instanceof errors.JOSEError) throw invalid(error instanceof errors.JWSInvalid ? 'type' : 'signature')
+    const isInvalidPayload = error instanceof SyntaxError || error instanceof TypeError
+    if (!isInvalidPayload) throw error
+  }
+  throw invalid('type')
+}
+
+/** Returns the entries of the context; undefined when it is not a small flat object. */
+function readContext(context: object): VerifiedAssertion['context'] {
+  const entries = Object.entries(context)
+  const isFlat = entries.every(
+    ([key, value]) => contextKey(key) === undefined && key !== '__proto__' && isFlatValue(value),
+  )
+  const isSmall = entries.length <= contextMaxKeys && Buffer.byteLength(JSON.stringify(context)) <= contextMaxBytes
+  return isFlat && isSmall ? entries : undefined
 }
 
 function invalid(...rules: AssertionRule[]): ServiceError {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { Collection } from 'mongodb'
+import type { Core } from '../core.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
-import { type Erasures, openErasures } from '../sessions/open-erasures-store.ts'
+import { openErasures } from '../sessions/open-erasures-store.ts'
 
 /** A verified visitor on a connection. */
 export interface Subject {
@@ -22,57 +22,45 @@ export type SubjectDocument = Omit<Subject, 'subjectId'> & {
   afterErasures?: string[]
 }
 
-export interface SubjectStore {
-  /**
-   * Returns the verified visitor with their conversation. Omits the conversation if an unfinished
-   * erasure removes it.
-   */
-  find(subjectId: string): Promise<Subject | undefined>
-  /**
-   * Sets the conversation of a verified visitor if the stored conversation is `from`. If `from` is
-   * undefined, sets it only if none is stored. Otherwise returns false and changes nothing.
-   */
-  setConversation(subject: Subject, from: string | undefined): Promise<boolean>
-  remove(subjectId: string): Promise<void>
+/**
+ * Returns the verified visitor with their conversation. Omits the conversation if an unfinished
+ * erasure removes it.
+ */
+export async function findSubject(core: Core, subjectId: string): Promise<Subject | undefined> {
+  // Read the erasures before the conversation. A conversation that is set after an erasure
+  // began stores the id of that erasure.
+  const open = await openErasures(core.db.erasures, [subjectId])
+  const found = await core.db.subjects.findOne({ _id: subjectId })
+  if (!found) return undefined
+  const { _id, afterErasures = [], ...rest } = found
+  if (open.every((erasureId) => afterErasures.includes(erasureId))) return { subjectId: _id, ...rest }
+  await core.db.subjects.deleteOne({ _id, conversationId: rest.conversationId })
+  return findSubject(core, subjectId)
 }
 
-export function createSubjectStore({
-  subjects,
-  erasures,
-}: {
-  subjects: Collection<SubjectDocument>
-  erasures: Erasures
-}): SubjectStore {
-  return {
-    async find(subjectId) {
-      // Read the erasures before the conversation. A conversation that is set after an erasure
-      // began stores the id of that erasure.
-      const open = await openErasures(erasures, [subjectId])
-      const found = await subjects.findOne({ _id: subjectId })
-      if (!found) return undefined
-      const { _id, afterErasures = [], ...rest } = found
-      if (open.every((erasureId) => afterErasures.includes(erasureId))) return { subjectId: _id, ...rest }
-      await subjects.deleteOne({ _id, conversationId: rest.conversationId })
-      return this.find(subjectId)
-    },
-
-    async setConversation({ subjectId, ...rest }, from) {
-      const afterErasures = await openErasures(erasures, [subjectId])
-      if (from !== undefined) {
-        const { conversationId } = rest
-        const { matchedCount } = await subjects.updateOne(
-          { _id: subjectId, conversationId: from },
-          { $set: { conversationId, afterErasures } },
-        )
-        return matchedCount === 1
-      }
-      return insertOnce(subjects, { _id: subjectId, ...rest, afterErasures })
-    },
-
-    async remove(subjectId) {
-      await subjects.deleteOne({ _id: subjectId })
-    },
+/**
+ * Sets the conversation of a verified visitor if the stored conversation is `from`. If `from` is
+ * undefined, sets it only if none is stored. Otherwise returns false and changes nothing.
+ */
+export async function setSubjectConversation(
+  core: Core,
+  { subjectId, ...rest }: Subject,
+  from: string | undefined,
+): Promise<boolean> {
+  const afterErasures = await openErasures(core.db.erasures, [subjectId])
+  if (from !== undefined) {
+    const { conversationId } = rest
+    const { matchedCount } = await core.db.subjects.updateOne(
+      { _id: subjectId, conversationId: from },
+      { $set: { conversationId, afterErasures } },
+    )
+    return matchedCount === 1
   }
+  return insertOnce(core.db.subjects, { _id: subjectId, ...rest, afterErasures })
+}
+
+export async function forgetConversation(core: Core, subjectId: string): Promise<void> {
+  await core.db.subjects.deleteOne({ _id: subjectId })
 }
 
 export interface NonceDocument {
@@ -82,32 +70,30 @@ export interface NonceDocument {
   expiresAt: Date
 }
 
-export interface NonceStore {
-  /**
-   * Marks a nonce as used by one operation. The same operation may use the nonce again after its
-   * process died. Returns false when another operation has used the nonce. If several operations
-   * use a nonce concurrently, exactly one of them succeeds.
-   */
-  consume(
-    nonce: { publicSiteKey: string; nonce: string; operation: string; expiresAt: Date },
-    now: Date,
-  ): Promise<boolean>
-}
-
-export function createNonceStore({ nonces }: { nonces: Collection<NonceDocument> }): NonceStore {
-  return {
-    async consume({ publicSiteKey, nonce, operation, expiresAt }, now) {
-      const _id = createHash('sha256')
-        .update(JSON.stringify([publicSiteKey, nonce]))
-        .digest('base64url')
-      if (await insertOnce(nonces, { _id, operation, expiresAt })) return true
-      // Either this operation has used the nonce before, or the record of the nonce has expired but
-      // is not deleted yet.
-      const retaken = await nonces.updateOne(
-        { _id, $or: [{ operation }, { expiresAt: { $lte: now } }] },
-        { $set: { operation, expiresAt } },
-      )
-      return retaken.matchedCount === 1
-    },
-  }
+/**
+ * Marks a nonce as used by one operation. The same operation may use the nonce again after its
+ * process died. Returns false when another operation has used the nonce. If several operations
+ * use a nonce concurrently, exactly one of them succeeds.
+ */
+export async function consumeNonce(
+  core: Core,
+  {
+    publicSiteKey,
+    nonce,
+    operation,
+    expiresAt,
+  }: { publicSiteKey: string; nonce: string; operation: string; expiresAt: Date },
+  now: Date,
+): Promise<boolean> {
+  const _id = createHash('sha256')
+    .update(JSON.stringify([publicSiteKey, nonce]))
+    .digest('base64url')
+  if (await insertOnce(core.db.nonces, { _id, operation, expiresAt })) return true
+  // Either this operation has used the nonce before, or the record of the nonce has expired but
+  // is not deleted yet.
+  const retaken = await core.db.nonces.updateOne(
+    { _id, $or: [{ operation }, { expiresAt: { $lte: now } }] },
+    { $set: { operation, expiresAt } },
+  )
+  return retaken.matchedCount === 1
 }

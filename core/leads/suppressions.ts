@@ -3,7 +3,6 @@ import { normalPhone } from '../../contract/contacts.ts'
 import type { FieldIssue } from '../../contract/errors.ts'
 import type { Bus } from '../bus.ts'
 import { ServiceError } from '../errors.ts'
-import type { IdsKey } from '../keys/ids-key.ts'
 import { shortHash } from '../keys/keyring.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, line, text, validate } from '../rules.ts'
@@ -79,7 +78,7 @@ export function createSuppressions(dependencies: {
   workspaceStore: Pick<WorkspaceStore, 'findWorkspace'>
   /** Ends the deliveries of leads with these contact ids, except those that a worker is sending. */
   endDeliveries(contactIds: string[]): Promise<void>
-  idsKey: IdsKey
+  idsKey: () => Promise<Uint8Array>
   bus: Bus
   wakeups: Pick<Wakeups, 'changing' | 'stateChanged' | 'isCurrent'>
   now: () => number

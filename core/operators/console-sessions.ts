@@ -6,7 +6,7 @@ import { field, line, validate } from '../rules.ts'
 import { createLiveCache } from '../wakeups/live-cache.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
 import { type Caller, type ConsoleCallers, tokenIdOf } from '../workspaces/access.ts'
-import type { Tokens } from '../workspaces/tokens.ts'
+import type { Tokens } from '../workspaces/service.ts'
 import { operatorScopes, type WorkspaceSessions } from '../workspaces/workspace-sessions.ts'
 import type { ConsoleSessionStore } from './console-session-store.ts'
 import {

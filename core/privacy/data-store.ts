@@ -1,6 +1,5 @@
 import type { Collection, Filter } from 'mongodb'
 import type { ScreenshotStore } from '../commands/screenshot-store.ts'
-import type { ConsentStore } from '../consents/consent-store.ts'
 import type { DeliveryDocument } from '../delivery-stores/delivery-store.ts'
 import type { FeedEntryDocument } from '../feed/feed-store.ts'
 import type { LeadDocument } from '../leads/lead-store.ts'
@@ -22,7 +21,7 @@ export type DataStore = ReturnType<typeof createDataStore>
  */
 export function createDataStore(
   collections: PrivacyCollections & {
-    consents: Pick<ConsentStore, 'keepLatest'>
+    consents: { keepLatest(session: Session, removedIds: string[]): Promise<void> }
     files: Pick<ScreenshotStore, 'delete'>
     retention: Pick<RetentionStore, 'reviewAll'>
   },

@@ -1,4 +1,3 @@
-import type { ConsentStore } from '../consents/consent-store.ts'
 import type { DeliveryDocument } from '../delivery-stores/delivery-store.ts'
 import type { Session } from '../sessions/model.ts'
 import type { PrivacyCollections } from './visitor-data-store.ts'
@@ -8,7 +7,7 @@ export function createKeptDataStore(
   collections: Pick<
     PrivacyCollections,
     'sessions' | 'subjects' | 'conversations' | 'events' | 'leads' | 'leadSubscriptions'
-  > & { consents: Pick<ConsentStore, 'keepLatest'> },
+  > & { consents: { keepLatest(session: Session, removedIds: string[]): Promise<void> } },
 ) {
   const { sessions, subjects, conversations, events, leads, leadSubscriptions, consents } = collections
 

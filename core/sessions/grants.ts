@@ -14,16 +14,6 @@ interface GrantClaims {
   exp: number
 }
 
-export interface Grants {
-  /** Returns a compact JWS. The same claims give the same grant. */
-  sign(claims: Omit<GrantClaims, 'aud'>): Promise<string>
-  /** Returns the claims of a signed grant, even if it has expired. Errors: `GrantInvalid`. */
-  verify(grant: string): Promise<GrantClaims>
-  /** Derives a renewal token of 256 bits in base64url. The token is never stored. */
-  renewalToken(sessionId: string, generation: number): string
-  isRenewalToken(token: string, sessionId: string, generation: number): boolean
-}
-
 const audience = 'service.widget.public-api'
 const type = 'service-access-grant+jwt'
 const algorithm = 'HS256'
@@ -36,7 +26,7 @@ export const grantsOf = perCore(({ keyring }) => createGrants(keyring))
  * Signs and verifies access grants, and derives renewal tokens. Needs only the secret keys and no
  * database.
  */
-export function createGrants(keyring: Keyring): Grants {
+export function createGrants(keyring: Keyring) {
   /** Claims of grants verified earlier. A visitor sends the same grant until it expires. */
   const verified = createLruCache<GrantClaims>(maxVerified)
 
@@ -65,28 +55,32 @@ export function createGrants(keyring: Keyring): Grants {
   }
 
   return {
-    sign(claims) {
+    /** Returns a compact JWS. The same claims give the same grant. */
+    sign(claims: Omit<GrantClaims, 'aud'>): Promise<string> {
       const { kid, key } = keyring.current('access-grant')
       return new CompactSign(new TextEncoder().encode(JSON.stringify({ ...claims, aud: audience })))
         .setProtectedHeader({ alg: algorithm, typ: type, kid })
         .sign(key)
     },
 
-    async verify(grant) {
+    /** Returns the claims of a signed grant, even if it has expired. Errors: `GrantInvalid`. */
+    async verify(grant: string): Promise<GrantClaims> {
       const claims = verified.get(grant) ?? (await readGrant(grant))
       verified.set(grant, claims)
       return claims
     },
 
-    renewalToken: (sessionId, generation) => renewalToken(sessionId, generation),
-
-    isRenewalToken(token, sessionId, generation) {
+    /** Derives a renewal token of 256 bits in base64url. The token is never stored. */
+    renewalToken: (sessionId: string, generation: number): string => renewalToken(sessionId, generation),
+    isRenewalToken(token: string, sessionId: string, generation: number): boolean {
       return keyring
         .all('renewal-token')
         .some((key) => equalInConstantTime(token, renewalToken(sessionId, generation, key)))
     },
   }
 }
+
+export type Grants = ReturnType<typeof createGrants>
 
 function isGrantClaims(value: unknown): value is GrantClaims {
   const { sid, aud, org, iat, exp } = value as Partial<Record<keyof GrantClaims, unknown>>

@@ -1,29 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Bus } from '../bus.ts'
-import { createRounds } from '../concurrency/job.ts'
+import { createJob, createRounds } from '../concurrency/job.ts'
+import { type Core, perCore } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
-import type { EventLog } from '../log/event-log.ts'
+import { type EventLog, logOf } from '../log/event-log.ts'
 import { operationKeys, type SessionEndType } from '../log-event.ts'
 import type { StreamSession } from '../streams/model.ts'
-import type { StreamSubscriptions } from '../streams/stream-subscriptions.ts'
+import { type StreamSubscriptions, streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
 import type { SessionEnd } from './model.ts'
-import type { VisitorAccess } from './visitor-access.ts'
-
-interface SessionCheck {
-  /**
-   * Checks the state of one part of the sessions with an open stream. `checkSteps` consecutive
-   * calls check all of them.
-   */
-  checkSome(): Promise<void>
-  /**
-   * Checks the sessions whose last known grant has expired and the sessions whose last check
-   * failed.
-   */
-  checkDue(): Promise<void>
-  /** Resolves when the checks of changed sessions that run now have ended. */
-  settled(): Promise<void>
-}
+import { type VisitorAccess, visitorAccessOf } from './visitor-access.ts'
 
 const endTypes: Record<SessionEnd, SessionEndType> = {
   expired: 'session.expired',
@@ -55,6 +41,32 @@ interface Watched {
   isHeld: boolean
 }
 
+const checkEveryMs = 300
+/** After this number of `checkSome` calls, each session with an open stream has been read once. */
+const checkSteps = 50
+const expiryEveryMs = 500
+
+export const sessionCheckOf = perCore((core) =>
+  createSessionCheck({
+    access: visitorAccessOf(core),
+    log: logOf(core),
+    subscriptions: streamSubscriptionsOf(core),
+    bus: core.bus,
+    logger: core.logger,
+    now: core.now,
+    checkSteps,
+  }),
+)
+
+export function sessionJobs(core: Core) {
+  const { checkSome, checkDue } = sessionCheckOf(core)
+  const { logger } = core
+  return [
+    createJob({ name: 'check of sessions', everyMs: checkEveryMs, run: checkSome, logger }),
+    createJob({ name: 'expiry of sessions', everyMs: expiryEveryMs, run: checkDue, logger }),
+  ]
+}
+
 /**
  * Ends the streams of sessions whose requests are refused. The end of a session is an event in the
  * log. The first core that detects the end writes this event once. A refusal that can be undone has
@@ -71,8 +83,9 @@ export function createSessionCheck(dependencies: {
   logger: Logger
   now: () => number
   checkSteps?: number
-}): SessionCheck {
+}) {
   const { access, log, subscriptions, bus, logger, now, checkSteps = 1 } = dependencies
+
   const watched = new Map<string, Watched>()
   /** Watched sessions by the ids whose changes concern them: of the session, its connection and its site. */
   const concerned = new Map<string, Set<Watched>>()
@@ -171,13 +184,22 @@ export function createSessionCheck(dependencies: {
   bus.on('gap', () => void checkMany([...watched.keys()]))
 
   return {
-    settled: async () => void (await Promise.all(checking)),
-
-    checkSome: () => checkMany(nextPart()),
-
-    checkDue: () =>
+    /** Resolves when the checks of changed sessions that run now have ended. */
+    settled: async (): Promise<void> => void (await Promise.all(checking)),
+    /**
+     * Checks the state of one part of the sessions with an open stream. `checkSteps` consecutive
+     * calls check all of them.
+     */
+    checkSome: (): Promise<void> => checkMany(nextPart()),
+    /**
+     * Checks the sessions whose last known grant has expired and the sessions whose last check
+     * failed.
+     */
+    checkDue: (): Promise<void> =>
       checkMany([...watched].flatMap(([id, { expiresAt, isHeld }]) => (isHeld || expiresAt <= now() ? [id] : []))),
   }
 }
+
+export type SessionCheck = ReturnType<typeof createSessionCheck>
 
 const idsOf = ({ sessionId, connectionId, publicSiteKey }: StreamSession) => [sessionId, connectionId, publicSiteKey]

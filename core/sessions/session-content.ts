@@ -1,65 +1,47 @@
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
-import type { EventStore } from '../log/event-store.ts'
-import type { ReplayWindow } from '../streams/replay-window.ts'
-import type { Grants } from './grants.ts'
-import type {
-  ContinuityState,
-  ConversationRecords,
-  GrantTimes,
-  Issued,
-  Replay,
-  Session,
-  SessionContent,
-} from './model.ts'
+import { type Core, perCore } from '../core.ts'
+import { eventsOf } from '../log/event-store.ts'
+import { replayWindowOf } from '../streams/replay-window.ts'
+import { grantsOf } from './grants.ts'
+import type { ContinuityState, GrantTimes, Issued, Replay, Session, SessionContent, SessionLifetimes } from './model.ts'
+import { conversationRecordsOf } from './session-store.ts'
 
-export interface SessionContents {
-  /** Returns the part of a session's content that is stored. */
-  issue(
-    session: Session,
-    grant: GrantTimes & { generation: number },
-    continuity: { state: ContinuityState; replay?: Replay },
-  ): Promise<Issued>
-  /**
-   * Adds the credentials to a stored content. They are derived and never stored, so a repeated
-   * operation gets the same credentials.
-   */
-  contentOf(issued: Issued): Promise<SessionContent>
+export const lifetimesOf = ({ config }: Core): SessionLifetimes => ({
+  grantLifetime: config.GRANT_LIFETIME_SECONDS,
+  renewable: config.SESSION_RENEWABLE_SECONDS,
+  sessionLifetime: config.SESSION_LIFETIME_SECONDS,
+})
+
+/** Creates session contents from stored data and derived credentials (contract, section 2). */
+export const sessionContentsOf = perCore((core) => {
+  // Many browsers renew at once after an outage, so concurrent renewals share queries.
+  const findConversation = createBatchLoader(async (ids) =>
+    byKey(await conversationRecordsOf(core).find(ids), ({ conversationId }) => conversationId),
+  )
+  const endOf = createBatchLoader((ids) => eventsOf(core).ends(ids, { committed: true }))
+
   /**
    * Returns the end of the log, and whether a stream can resume after the last event that the
    * browser has seen.
    */
-  replayOf(conversationId: string, lastSeenEventId?: string): Promise<Replay>
-}
-
-/** Creates session contents from stored data and derived credentials (contract, section 2). */
-export function createSessionContents(dependencies: {
-  grants: Pick<Grants, 'sign' | 'renewalToken'>
-  conversations: Pick<ConversationRecords, 'find'>
-  events: Pick<EventStore, 'ends'>
-  replayWindow: Pick<ReplayWindow, 'oldest' | 'resolveStart'>
-}): SessionContents {
-  const { grants, conversations, events, replayWindow } = dependencies
-
-  // Many browsers renew at once after an outage, so concurrent renewals share queries.
-  const findConversation = createBatchLoader(async (ids) =>
-    byKey(await conversations.find(ids), ({ conversationId }) => conversationId),
-  )
-  const endOf = createBatchLoader((ids) => events.ends(ids, { committed: true }))
-
   async function replayOf(conversationId: string, lastSeenEventId?: string): Promise<Replay> {
     const [conversation, end] = await Promise.all([findConversation(conversationId), endOf(conversationId)])
     const epoch = conversation?.epoch ?? ''
     const lastSequence = end?.sequence ?? 0
-    const oldestSequence = await replayWindow.oldest(conversationId, lastSequence)
+    const oldestSequence = await replayWindowOf(core).oldest(conversationId, lastSequence)
     const start = lastSeenEventId === undefined ? {} : { lastEventId: lastSeenEventId }
-    const { state } = await replayWindow.resolveStart(conversationId, { epoch, head: lastSequence, start })
+    const { state } = await replayWindowOf(core).resolveStart(conversationId, { epoch, head: lastSequence, start })
     return { state, epoch, lastSequence, oldestSequence }
   }
 
   return {
     replayOf,
-
-    async issue({ sessionId, conversationId, origin, identity }, grant, { state, replay }) {
+    /** Returns the part of a session's content that is stored. */
+    async issue(
+      { sessionId, conversationId, origin, identity }: Session,
+      grant: GrantTimes & { generation: number },
+      { state, replay }: { state: ContinuityState; replay?: Replay },
+    ): Promise<Issued> {
       return {
         sessionId,
         conversationId,
@@ -71,14 +53,24 @@ export function createSessionContents(dependencies: {
       }
     },
 
-    async contentOf({ sessionId, conversationId, replay, continuityState, ...issued }) {
+    /**
+     * Adds the credentials to a stored content. They are derived and never stored, so a repeated
+     * operation gets the same credentials.
+     */
+    async contentOf({
+      sessionId,
+      conversationId,
+      replay,
+      continuityState,
+      ...issued
+    }: Issued): Promise<SessionContent> {
       const { issuedAt, expiresAt, renewableUntil, generation, origin, identity } = issued
       return {
         sessionId,
         conversationId,
         replay,
         continuityState,
-        accessGrant: await grants.sign({
+        accessGrant: await grantsOf(core).sign({
           sid: sessionId,
           org: origin,
           iat: issuedAt,
@@ -87,10 +79,12 @@ export function createSessionContents(dependencies: {
         expiresAt: new Date(expiresAt * 1000),
         renewAfter: new Date((issuedAt + Math.floor(((expiresAt - issuedAt) * 2) / 3)) * 1000),
         renewableUntil: new Date(renewableUntil * 1000),
-        renewalToken: grants.renewalToken(sessionId, generation),
+        renewalToken: grantsOf(core).renewalToken(sessionId, generation),
         identityState: identity ? 'verified' : 'anonymous',
         ...identity,
       }
     },
   }
-}
+})
+
+export type SessionContents = ReturnType<typeof sessionContentsOf>

@@ -2,9 +2,9 @@ import type { Collection, Filter } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { perCore } from '../core.ts'
 import { type DocumentUpdate, updateEach } from '../mongodb/update-each.ts'
-import type { ConsentDecision, Identity, PageContext, Session, SessionStatus } from './model.ts'
+import type { ConsentDecision, ConversationRecords, Identity, PageContext, Session, SessionStatus } from './model.ts'
 import { type Erasures, openErasures } from './open-erasures-store.ts'
-import type { VisitorIds } from './visitor-ids-model.ts'
+import type { VisitorIds } from './visitor-ids.ts'
 
 export type SessionDocument = Omit<Session, 'sessionId'> & {
   _id: string
@@ -34,75 +34,10 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
 /** End of a session's latest grant, and time at which the session expires if it is not renewed. */
 type GrantEnds = Pick<Session, 'grantExpiresAt' | 'renewableUntil'>
 
-export interface SessionStore {
-  /** Inserts a session. Returns false and changes nothing when the session exists. */
-  insertOnce(session: Session): Promise<boolean>
-  find(sessionIds: string[]): Promise<Session[]>
-  /** Returns the site keys of the conversation's sessions. */
-  sitesOf(conversationId: string): Promise<string[]>
-  /**
-   * Ends an active session. Returns false when it was not active. `closedBy` is the visitor's
-   * operation that closes it.
-   */
-  end(sessionId: string, status: Exclude<SessionStatus, 'active'>, closedBy?: string): Promise<boolean>
-  /**
-   * Returns the ids of all sessions of a browser or a verified visitor that could have a valid grant
-   * at `at`. The ids include sessions that were ended, because the process that ended them may have
-   * sent no wake-up.
-   */
-  unendedOf(visitor: Pick<VisitorIds, 'browserIds' | 'subjectIds'>, at: Date): Promise<string[]>
-  /** Ends these sessions, if they are active. */
-  endAll(sessionIds: string[], status: Exclude<SessionStatus, 'active'>): Promise<void>
-  /** Replaces the identity of an active session. Returns false when it was not active. */
-  refreshIdentity(sessionId: string, identity: Identity, times: GrantEnds): Promise<boolean>
-  /**
-   * Closes an active session that another one replaces. Returns false when it was not active.
-   * `identity` is set when the session is anonymous; it is the identity of the new session.
-   */
-  replaceBy(
-    sessionId: string,
-    successor: { operation: string; sessionId: string },
-    identity: Identity | undefined,
-  ): Promise<boolean>
-  /**
-   * Records that an active session has written a message. Returns false when the session is not
-   * active.
-   */
-  markWritten(sessionId: string): Promise<boolean>
-  /** Returns the verified visitor's sessions for which `setConversation` was not called yet. */
-  findProvisional(subjectId: string): Promise<Session[]>
-  /**
-   * Sets the conversation of a session that has replaced another one. Later calls change nothing.
-   */
-  setConversation(sessionId: string, conversationId: string): Promise<void>
-  /** Stores the keyed hash of the network that the browser uses now. */
-  setNetwork(sessionId: string, network: string): Promise<void>
-  /**
-   * Stores the page. With `policyVersion`, stores it only if the session's latest decision grants
-   * this version of the consent policy.
-   */
-  setPageContext(sessionId: string, pageContext: PageContext, at: Date, policyVersion?: string): Promise<void>
-  /** Stores that the panel was closed. Returns false when the session is not active. */
-  closePanel(sessionId: string, at: Date): Promise<boolean>
-  /** Removes the time at which the panel was closed, if it was closed at `until` or earlier. */
-  openPanel(sessionId: string, until: Date): Promise<void>
-  /**
-   * Extends the grant and rotates the token. Returns false when another renewal changed the session
-   * first.
-   */
-  renew(
-    sessionId: string,
-    from: number,
-    times: GrantEnds,
-    rotation: { previousUntil: Date; operation: string },
-  ): Promise<boolean>
-  /**
-   * Extends the grant without rotating the token. Returns false when the generation has changed.
-   */
-  extend(sessionId: string, generation: number, times: GrantEnds): Promise<boolean>
-  /** Returns the host's ids of the verified visitors of each conversation. */
-  subjectsIn(conversationIds: string[]): Promise<Map<string, string[]>>
-}
+/** The queries of conversations that visitors' sessions use. The room of conversations sets them. */
+export const conversationRecordsOf = perCore((): ConversationRecords => {
+  throw new Error('the core has no conversations')
+})
 
 export const sessionStoreOf = perCore(({ db }) => createSessionStore(db))
 
@@ -112,7 +47,7 @@ export function createSessionStore({
 }: {
   sessions: Collection<SessionDocument>
   erasures: Erasures
-}): SessionStore {
+}) {
   const { add: update } = createBatcher((updates: DocumentUpdate<SessionDocument>[]) => updateEach(sessions, updates))
 
   /**
@@ -128,7 +63,8 @@ export function createSessionStore({
     erasureField('afterErasures', [visitorId, identity?.subjectId])
 
   return {
-    async insertOnce({ sessionId, ...rest }) {
+    /** Inserts a session. Returns false and changes nothing when the session exists. */
+    async insertOnce({ sessionId, ...rest }: Session): Promise<boolean> {
       const session = { ...rest, reviewAt: rest.renewableUntil, ...(await afterErasures(rest)) }
       const { upsertedCount } = await sessions.updateOne(
         { _id: sessionId },
@@ -138,13 +74,17 @@ export function createSessionStore({
       return upsertedCount === 1
     },
 
-    async find(sessionIds) {
+    async find(sessionIds: string[]): Promise<Session[]> {
       return (await sessions.find({ _id: { $in: sessionIds } }).toArray()).map(toSession)
     },
 
-    sitesOf: (conversationId) => sessions.distinct('publicSiteKey', { conversationId }),
-
-    async end(sessionId, status, closedBy) {
+    /** Returns the site keys of the conversation's sessions. */
+    sitesOf: (conversationId: string): Promise<string[]> => sessions.distinct('publicSiteKey', { conversationId }),
+    /**
+     * Ends an active session. Returns false when it was not active. `closedBy` is the visitor's
+     * operation that closes it.
+     */
+    async end(sessionId: string, status: Exclude<SessionStatus, 'active'>, closedBy?: string): Promise<boolean> {
       const { modifiedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
         { $set: { status, closedBy } },
@@ -152,7 +92,15 @@ export function createSessionStore({
       return modifiedCount === 1
     },
 
-    async unendedOf({ browserIds, subjectIds }, at) {
+    /**
+     * Returns the ids of all sessions of a browser or a verified visitor that could have a valid grant
+     * at `at`. The ids include sessions that were ended, because the process that ended them may have
+     * sent no wake-up.
+     */
+    async unendedOf(
+      { browserIds, subjectIds }: Pick<VisitorIds, 'browserIds' | 'subjectIds'>,
+      at: Date,
+    ): Promise<string[]> {
       const wanted = [{ visitorId: { $in: browserIds } }, { 'identity.subjectId': { $in: subjectIds } }]
       const found = wanted.map((visitor) =>
         sessions.find({ ...visitor, endsAt: { $gt: at } }, { projection: { _id: 1 } }).toArray(),
@@ -160,12 +108,14 @@ export function createSessionStore({
       return [...new Set((await Promise.all(found)).flat().map(({ _id }) => _id))]
     },
 
-    async endAll(sessionIds, status) {
+    /** Ends these sessions, if they are active. */
+    async endAll(sessionIds: string[], status: Exclude<SessionStatus, 'active'>): Promise<void> {
       if (sessionIds.length > 0)
         await sessions.updateMany({ _id: { $in: sessionIds }, status: 'active' }, { $set: { status } })
     },
 
-    async refreshIdentity(sessionId, identity, times) {
+    /** Replaces the identity of an active session. Returns false when it was not active. */
+    async refreshIdentity(sessionId: string, identity: Identity, times: GrantEnds): Promise<boolean> {
       const { matchedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
         { $set: { identity }, $max: times },
@@ -173,7 +123,15 @@ export function createSessionStore({
       return matchedCount === 1
     },
 
-    async replaceBy(sessionId, successor, identity) {
+    /**
+     * Closes an active session that another one replaces. Returns false when it was not active.
+     * `identity` is set when the session is anonymous; it is the identity of the new session.
+     */
+    async replaceBy(
+      sessionId: string,
+      successor: { operation: string; sessionId: string },
+      identity: Identity | undefined,
+    ): Promise<boolean> {
       const joined = identity && (await erasureField('joinedAfterErasures', [identity.subjectId]))
       const { matchedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
@@ -182,7 +140,11 @@ export function createSessionStore({
       return matchedCount === 1
     },
 
-    async markWritten(sessionId) {
+    /**
+     * Records that an active session has written a message. Returns false when the session is not
+     * active.
+     */
+    async markWritten(sessionId: string): Promise<boolean> {
       const { matchedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
         { $set: { hasWritten: true } },
@@ -190,38 +152,58 @@ export function createSessionStore({
       return matchedCount === 1
     },
 
-    async findProvisional(subjectId) {
+    /** Returns the verified visitor's sessions for which `setConversation` was not called yet. */
+    async findProvisional(subjectId: string): Promise<Session[]> {
       const filter = { 'identity.subjectId': subjectId, provisionalFor: { $exists: true }, status: 'active' as const }
       return (await sessions.find(filter).toArray()).map(toSession)
     },
 
-    async setConversation(sessionId, conversationId) {
+    /**
+     * Sets the conversation of a session that has replaced another one. Later calls change nothing.
+     */
+    async setConversation(sessionId: string, conversationId: string): Promise<void> {
       await sessions.updateOne(
         { _id: sessionId, provisionalFor: { $exists: true } },
         { $set: { conversationId }, $unset: { provisionalFor: '' } },
       )
     },
 
-    async setNetwork(sessionId, network) {
+    /** Stores the keyed hash of the network that the browser uses now. */
+    async setNetwork(sessionId: string, network: string): Promise<void> {
       await sessions.updateOne({ _id: sessionId }, { $set: { network } })
     },
 
-    async setPageContext(sessionId, pageContext, at, policyVersion) {
+    /**
+     * Stores the page. With `policyVersion`, stores it only if the session's latest decision grants
+     * this version of the consent policy.
+     */
+    async setPageContext(sessionId: string, pageContext: PageContext, at: Date, policyVersion?: string): Promise<void> {
       const change = { $set: { pageContext, pageContextAt: at } }
       if (policyVersion === undefined) await update({ filter: { _id: sessionId }, update: change })
       else await sessions.updateOne({ _id: sessionId, ...lastDecision('granted', policyVersion) }, change)
     },
 
-    async closePanel(sessionId, at) {
+    /** Stores that the panel was closed. Returns false when the session is not active. */
+    async closePanel(sessionId: string, at: Date): Promise<boolean> {
       const active = { _id: sessionId, status: 'active' as const }
       return (await sessions.updateOne(active, { $set: { panelClosedAt: at } })).matchedCount === 1
     },
 
-    async openPanel(sessionId, until) {
+    /** Removes the time at which the panel was closed, if it was closed at `until` or earlier. */
+    async openPanel(sessionId: string, until: Date): Promise<void> {
       await sessions.updateOne({ _id: sessionId, panelClosedAt: { $lte: until } }, { $unset: { panelClosedAt: '' } })
     },
 
-    renew(sessionId, from, times, rotation) {
+    /**
+     * Extends the grant and rotates the token. Returns false when another renewal changed the session
+     * first.
+     */
+    renew(
+      sessionId: string,
+      from: number,
+      times: GrantEnds,
+      rotation: { previousUntil: Date; operation: string },
+    ): Promise<boolean> {
       const generation = from + 1
       return update({
         filter: {
@@ -236,13 +218,16 @@ export function createSessionStore({
       })
     },
 
-    extend: (sessionId, generation, times) =>
+    /**
+     * Extends the grant without rotating the token. Returns false when the generation has changed.
+     */
+    extend: (sessionId: string, generation: number, times: GrantEnds): Promise<boolean> =>
       update({
         filter: { _id: sessionId, status: 'active', 'renewal.generation': generation },
         update: { $max: times },
       }),
-
-    async subjectsIn(conversationIds) {
+    /** Returns the host's ids of the verified visitors of each conversation. */
+    async subjectsIn(conversationIds: string[]): Promise<Map<string, string[]>> {
       if (conversationIds.length === 0) return new Map()
       const found = await sessions
         .find(
@@ -257,6 +242,8 @@ export function createSessionStore({
     },
   }
 }
+
+export type SessionStore = ReturnType<typeof createSessionStore>
 
 /** Matches sessions whose latest consent decision is this one. */
 function lastDecision(decision: ConsentDecision['decision'], policyVersion: string): Filter<SessionDocument> {

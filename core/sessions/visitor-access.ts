@@ -17,48 +17,6 @@ export interface Directory extends SiteDirectory {
   sessions: LiveCache<Session>
 }
 
-export interface VisitorAccess {
-  /**
-   * Authorizes a visitor anew for each request (contract, section 1). Errors: GrantMissing,
-   * GrantInvalid, OriginNotAllowed, OriginMismatch, SessionExpired, SessionRevoked, VisitorBanned,
-   * ConnectionDisabled, SessionClosed, GrantExpired.
-   *
-   * - `resumed`: for a stream that was opened before its grant expired. The expired grant is accepted
-   *   while a later grant of the session is valid. An ended session is accepted too, so that the
-   *   stream gets the event of its end.
-   * - `closedToo`: for a repeated operation whose first run may have closed the session. The session
-   *   is read from the store, and the grant must not have expired.
-   * - `expiredToo`: for a renewal. The expired grant is accepted while the session is live.
-   */
-  authorize(credentials: VisitorCredentials, options?: AuthorizeOptions): Promise<Visitor>
-  /**
-   * Returns whether an authorized session has not ended and its cached state is unchanged. Does not
-   * read the store.
-   */
-  isUnchanged(session: StreamSession): boolean
-  /**
-   * Reads from the store whether requests of a session are refused. `end` is set if the session has
-   * ended for good. `refused` is set if its site refuses the session or if its latest grant has
-   * expired. An operator or a renewal can undo these refusals. `grantExpiresAt` is absent if the
-   * session does not exist.
-   */
-  endOf(sessionId: string): Promise<{
-    end?: SessionEnd
-    refused?: ErrorCode
-    grantExpiresAt?: Date
-  }>
-  /**
-   * Reads a live session from the store. Its grant may have expired. Errors: GrantInvalid for an
-   * unknown session; the error in `sessionEndCodes` for an ended one.
-   */
-  live(sessionId: string): Promise<Session>
-  /**
-   * Throws the error for a session that another operation has ended. For a write that found the
-   * session ended.
-   */
-  rejectEnded(sessionId: string): Promise<never>
-}
-
 interface AuthorizeOptions {
   resumed?: boolean
   closedToo?: boolean
@@ -100,7 +58,7 @@ export function createVisitorAccess({
   directory: Directory
   grants: Grants
   now: () => number
-}): VisitorAccess {
+}) {
   /**
    * @param grantEnd end of a grant of the session, in milliseconds since 1970. Another core may
    * have issued it after the session was cached. So the session does not expire before this grant.
@@ -124,6 +82,10 @@ export function createVisitorAccess({
     return installation?.enabled === true && isOriginAllowed(session.origin, installation.origins)
   }
 
+  /**
+   * Reads a live session from the store. Its grant may have expired. Errors: GrantInvalid for an
+   * unknown session; the error in `sessionEndCodes` for an ended one.
+   */
   async function live(sessionId: string): Promise<Session> {
     const session = await directory.sessions.reload(sessionId)
     if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
@@ -133,7 +95,22 @@ export function createVisitorAccess({
   }
 
   return {
-    async authorize({ accessGrant, origin }, { resumed = false, closedToo = false, expiredToo = false } = {}) {
+    /**
+     * Authorizes a visitor anew for each request (contract, section 1). Errors: GrantMissing,
+     * GrantInvalid, OriginNotAllowed, OriginMismatch, SessionExpired, SessionRevoked, VisitorBanned,
+     * ConnectionDisabled, SessionClosed, GrantExpired.
+     *
+     * - `resumed`: for a stream that was opened before its grant expired. The expired grant is accepted
+     *   while a later grant of the session is valid. An ended session is accepted too, so that the
+     *   stream gets the event of its end.
+     * - `closedToo`: for a repeated operation whose first run may have closed the session. The session
+     *   is read from the store, and the grant must not have expired.
+     * - `expiredToo`: for a renewal. The expired grant is accepted while the session is live.
+     */
+    async authorize(
+      { accessGrant, origin }: VisitorCredentials,
+      { resumed = false, closedToo = false, expiredToo = false }: AuthorizeOptions = {},
+    ): Promise<Visitor> {
       if (accessGrant === '') throw new ServiceError(ErrorCode.GRANT_MISSING)
       const claims = await grants.verify(accessGrant)
       const grantIssuedAt = new Date(claims.iat * 1000)
@@ -160,7 +137,11 @@ export function createVisitorAccess({
       return { session, installation, grantIssuedAt, grantExpiresAt }
     },
 
-    isUnchanged(session) {
+    /**
+     * Returns whether an authorized session has not ended and its cached state is unchanged. Does not
+     * read the store.
+     */
+    isUnchanged(session: StreamSession): boolean {
       const { sessionId, connectionId, publicSiteKey } = session
       const current = directory.sessions.peek(sessionId)
       return (
@@ -170,7 +151,17 @@ export function createVisitorAccess({
       )
     },
 
-    async endOf(sessionId) {
+    /**
+     * Reads from the store whether requests of a session are refused. `end` is set if the session has
+     * ended for good. `refused` is set if its site refuses the session or if its latest grant has
+     * expired. An operator or a renewal can undo these refusals. `grantExpiresAt` is absent if the
+     * session does not exist.
+     */
+    async endOf(sessionId: string): Promise<{
+      end?: SessionEnd
+      refused?: ErrorCode
+      grantExpiresAt?: Date
+    }> {
       const session = await directory.sessions.reload(sessionId)
       if (!session) return { end: 'closed' }
       const { connectionId, publicSiteKey, grantExpiresAt } = session
@@ -186,13 +177,18 @@ export function createVisitorAccess({
     },
 
     live,
-
-    async rejectEnded(sessionId) {
+    /**
+     * Throws the error for a session that another operation has ended. For a write that found the
+     * session ended.
+     */
+    async rejectEnded(sessionId: string): Promise<never> {
       await live(sessionId)
       throw new ServiceError(ErrorCode.SESSION_CLOSED)
     },
   }
 }
+
+export type VisitorAccess = ReturnType<typeof createVisitorAccess>
 
 /** Whether the connection was never disabled since the session began. */
 const isConnected = ({ connectionVersion }: Pick<Session, 'connectionVersion'>, connection: Connection | undefined) =>

@@ -1,66 +1,71 @@
-import type { IdsKey } from '../keys/ids-key.ts'
+import type { Core } from '../core.ts'
 import { shortHash } from '../keys/keyring.ts'
+import { listConnections } from '../workspaces/workspaces.ts'
+import { idsKey } from './ids-key.ts'
 import type { Session } from './model.ts'
-import type { VisitorIds } from './visitor-ids-model.ts'
 
 type Browser = Pick<Session, 'workspaceId' | 'connectionId' | 'clientInstanceId'>
 type Visitor = Browser & { identity?: { externalSubject: string } | undefined }
 
-/** Computes the ids of visitors: keyed hashes of the browser's id and of the host's user id. */
-export interface VisitorIdentifier {
-  browserOn(connectionId: string, clientInstanceId: string): Promise<string>
-  subjectOn(connectionId: string, externalSubject: string): Promise<string>
-  of(visitor: Visitor): Promise<VisitorIds>
-  /** Returns all ids under which a ban of the subject may be stored. */
-  ofSubject(workspaceId: string, externalSubject: string): Promise<string[]>
-  /** Returns ids under which a ban of the browser is stored. Reads no connections. */
-  ofBrowser(browser: Browser): Promise<string[]>
+export const browserIdOn = async (core: Core, connectionId: string, clientInstanceId: string): Promise<string> =>
+  `vis_${shortHash(await idsKey(core), connectionId, clientInstanceId)}`
+
+export const subjectIdOn = async (core: Core, connectionId: string, externalSubject: string): Promise<string> =>
+  `sub_${shortHash(await idsKey(core), 'subject', connectionId, externalSubject)}`
+
+export async function visitorIdsOf(
+  core: Core,
+  { workspaceId, connectionId, clientInstanceId, identity }: Visitor,
+): Promise<VisitorIds> {
+  const connections = [...new Set([connectionId, ...(await connectionsOf(core, workspaceId))])]
+  const browserIds = await Promise.all(connections.map((id) => browserIdOn(core, id, clientInstanceId)))
+  const workspaceIds = [await browserIn(core, workspaceId, clientInstanceId)]
+  if (!identity) return { workspaceIds, connectionIds: browserIds.slice(0, 1), browserIds, subjectIds: [] }
+  const { externalSubject } = identity
+  const subjectIds = await Promise.all(connections.map((id) => subjectIdOn(core, id, externalSubject)))
+  workspaceIds.push(await subjectIn(core, workspaceId, externalSubject))
+  return { workspaceIds, connectionIds: [browserIds[0]!, subjectIds[0]!], browserIds, subjectIds }
 }
 
-export function createVisitorIdentifier(dependencies: {
-  idsKey: IdsKey
-  listConnections: (workspaceId: string) => Promise<{ connectionId: string }[]>
-}): VisitorIdentifier {
-  const { idsKey, listConnections } = dependencies
-
-  const browserOn = async (connectionId: string, clientInstanceId: string) =>
-    `vis_${shortHash(await idsKey(), connectionId, clientInstanceId)}`
-
-  const subjectOn = async (connectionId: string, externalSubject: string) =>
-    `sub_${shortHash(await idsKey(), 'subject', connectionId, externalSubject)}`
-
-  const browserIn = async (workspaceId: string, clientInstanceId: string) =>
-    `ban_${shortHash(await idsKey(), 'banned browser', workspaceId, clientInstanceId)}`
-
-  const subjectIn = async (workspaceId: string, externalSubject: string) =>
-    `ban_${shortHash(await idsKey(), 'banned subject', workspaceId, externalSubject)}`
-
-  const connectionsOf = async (workspaceId: string) =>
-    (await listConnections(workspaceId)).map(({ connectionId }) => connectionId)
-
-  return {
-    browserOn,
-    subjectOn,
-
-    async of({ workspaceId, connectionId, clientInstanceId, identity }) {
-      const connections = [...new Set([connectionId, ...(await connectionsOf(workspaceId))])]
-      const browserIds = await Promise.all(connections.map((id) => browserOn(id, clientInstanceId)))
-      const workspaceIds = [await browserIn(workspaceId, clientInstanceId)]
-      if (!identity) return { workspaceIds, connectionIds: browserIds.slice(0, 1), browserIds, subjectIds: [] }
-      const { externalSubject } = identity
-      const subjectIds = await Promise.all(connections.map((id) => subjectOn(id, externalSubject)))
-      workspaceIds.push(await subjectIn(workspaceId, externalSubject))
-      return { workspaceIds, connectionIds: [browserIds[0]!, subjectIds[0]!], browserIds, subjectIds }
-    },
-
-    async ofSubject(workspaceId, externalSubject) {
-      const connections = await connectionsOf(workspaceId)
-      const subjectIds = await Promise.all(connections.map((id) => subjectOn(id, externalSubject)))
-      return [await subjectIn(workspaceId, externalSubject), ...subjectIds]
-    },
-
-    async ofBrowser({ workspaceId, connectionId, clientInstanceId }) {
-      return [await browserIn(workspaceId, clientInstanceId), await browserOn(connectionId, clientInstanceId)]
-    },
-  }
+/** Returns all ids under which a ban of the subject may be stored. */
+export async function banIdsOfSubject(core: Core, workspaceId: string, externalSubject: string): Promise<string[]> {
+  const connections = await connectionsOf(core, workspaceId)
+  const subjectIds = await Promise.all(connections.map((id) => subjectIdOn(core, id, externalSubject)))
+  return [await subjectIn(core, workspaceId, externalSubject), ...subjectIds]
 }
+
+/** Returns ids under which a ban of the browser is stored. Reads no connections. */
+export async function banIdsOfBrowser(
+  core: Core,
+  { workspaceId, connectionId, clientInstanceId }: Browser,
+): Promise<string[]> {
+  return [await browserIn(core, workspaceId, clientInstanceId), await browserIdOn(core, connectionId, clientInstanceId)]
+}
+
+const browserIn = async (core: Core, workspaceId: string, clientInstanceId: string) =>
+  `ban_${shortHash(await idsKey(core), 'banned browser', workspaceId, clientInstanceId)}`
+
+const subjectIn = async (core: Core, workspaceId: string, externalSubject: string) =>
+  `ban_${shortHash(await idsKey(core), 'banned subject', workspaceId, externalSubject)}`
+
+const connectionsOf = async (core: Core, workspaceId: string) =>
+  (await listConnections(core, workspaceId)).map(({ connectionId }) => connectionId)
+
+/** Ids of one visitor in a workspace. */
+export interface VisitorIds {
+  /** Ids under which a ban in the whole workspace is stored: of the browser and of the subject. */
+  workspaceIds: string[]
+  /** Ids of the browser and the subject on the session's connection. */
+  connectionIds: string[]
+  /** Ids of the browser on each connection. */
+  browserIds: string[]
+  /** Ids of the verified subject on each connection. */
+  subjectIds: string[]
+}
+
+/** Returns all ids under which a ban of the visitor may be stored, on any connection. */
+export const allIdsOf = ({ workspaceIds, browserIds, subjectIds }: VisitorIds): string[] => [
+  ...workspaceIds,
+  ...browserIds,
+  ...subjectIds,
+]

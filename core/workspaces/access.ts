@@ -4,7 +4,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { ServiceError } from '../errors.ts'
 import type { Keyring } from '../keys/keyring.ts'
-import type { Tokens } from './tokens.ts'
+import type { Tokens } from './service.ts'
 import { operatorScopes, type WorkspaceSessions, workspaceSessionAudience } from './workspace-sessions.ts'
 
 /** The caller of an internal service. */
@@ -43,21 +43,6 @@ interface TokenGrant {
   workspaceId?: string
   /** Lifetime of the token in seconds. Without it, the token is valid until its key is removed. */
   lifetime?: number
-}
-
-export interface Access {
-  /**
-   * Returns the caller identified by an `Authorization` header, if the caller has the scope. The
-   * header has a service token, a workspace session or the secret of a console session. Errors:
-   * `Unauthenticated` without a valid token, `PermissionDenied` without the scope,
-   * `ServiceUnavailable` while the keys of workspace sessions cannot be loaded.
-   */
-  authenticate(authorization: string | null, scope: string): Promise<Caller>
-  /**
-   * Issues a service token: a JWT (HS256) for the audience `service.core`. Rejects if a token of a
-   * bot has no workspace, or scopes that no bot has.
-   */
-  issue(grant: TokenGrant): Promise<string>
 }
 
 /**
@@ -110,7 +95,7 @@ export function createAccess(
     workspaceSessions,
     consoleCallers,
   }: { tokens?: Tokens; workspaceSessions?: WorkspaceSessions; consoleCallers?: ConsoleCallers } = {},
-): Access {
+) {
   const known = createLruCache<{ caller: Caller; until: number }>(maxCached)
 
   async function verifyServiceToken(token: string): Promise<Omit<Caller, 'tokenId'>> {
@@ -161,7 +146,13 @@ export function createAccess(
   }
 
   return {
-    async authenticate(authorization, scope) {
+    /**
+     * Returns the caller identified by an `Authorization` header, if the caller has the scope. The
+     * header has a service token, a workspace session or the secret of a console session. Errors:
+     * `Unauthenticated` without a valid token, `PermissionDenied` without the scope,
+     * `ServiceUnavailable` while the keys of workspace sessions cannot be loaded.
+     */
+    async authenticate(authorization: string | null, scope: string): Promise<Caller> {
       const secret = /^Console ([\w-]+)$/i.exec(authorization ?? '')?.[1]
       const token = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(authorization ?? '')?.[1]
       let caller: Caller
@@ -175,7 +166,11 @@ export function createAccess(
       return caller
     },
 
-    async issue({ subject, scopes, workspaceId, lifetime }) {
+    /**
+     * Issues a service token: a JWT (HS256) for the audience `service.core`. Rejects if a token of a
+     * bot has no workspace, or scopes that no bot has.
+     */
+    async issue({ subject, scopes, workspaceId, lifetime }: TokenGrant): Promise<string> {
       isBot({ scopes, workspaceId })
       const { kid, key } = keyring.current('service-token')
       const jwt = new SignJWT({ scope: scopes.join(' '), wid: workspaceId })
@@ -188,6 +183,8 @@ export function createAccess(
     },
   }
 }
+
+export type Access = ReturnType<typeof createAccess>
 
 /**
  * Returns the id of a JWT. It is a hash of what the signature covers, because some signatures of a

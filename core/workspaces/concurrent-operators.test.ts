@@ -7,9 +7,12 @@ import { createDeliveryHolds } from '../deliveries/delivery-holds.ts'
 import { createLeadSubscriptions } from '../deliveries/lead-subscriptions.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
 import type { IdPrefix } from '../ids.ts'
+import { bareCore } from '../test/core-with.ts'
 import { testCores } from '../test/cores.ts'
 import { scheduledStore } from '../test/scheduled-database.ts'
-import { createWorkspaces } from './workspaces.ts'
+import { type Wakeups, wakeupsOf } from '../wakeups/wakeups.ts'
+import { workspaceStoreOf } from './workspace-store.ts'
+import { rotateIdentitySecret, setConnectionStatus, updateInstallation } from './workspaces.ts'
 
 const cores = testCores({ started: false })
 
@@ -23,16 +26,20 @@ const wakeups = {
   stateChanged: async () => {},
 }
 
-const workspacesOn = (scheduler: Scheduler) =>
-  createWorkspaces({
-    store: scheduledStore(scheduler, cores.core.stores.workspaces),
-    directory: cores.core.siteDirectory,
-    secretBox: cores.core.secretBox,
-    plannedIds,
-    wakeups,
-    bus: createBus(),
-    now: cores.now,
-  })
+function workspacesOn(scheduler: Scheduler) {
+  const { db, secretBox } = cores.core
+  const core = bareCore({ bus: createBus(), db, secretBox, plannedIds, now: cores.now })
+  workspaceStoreOf.set(core, scheduledStore(scheduler, workspaceStoreOf(cores.core)))
+  wakeupsOf.set(core, wakeups as Wakeups)
+  return {
+    updateInstallation: (...change: Parameters<typeof cores.core.workspaces.updateInstallation>) =>
+      updateInstallation(core, ...change),
+    rotateIdentitySecret: (...change: Parameters<typeof cores.core.workspaces.rotateIdentitySecret>) =>
+      rotateIdentitySecret(core, ...change),
+    setConnectionStatus: (...change: Parameters<typeof cores.core.workspaces.setConnectionStatus>) =>
+      setConnectionStatus(core, ...change),
+  }
+}
 
 function subscriptionsOn(scheduler: Scheduler) {
   const store = scheduledStore(scheduler, cores.core.stores.leadSubscriptions)

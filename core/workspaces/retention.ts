@@ -1,5 +1,5 @@
 import type { FieldIssue } from '../../contract/errors.ts'
-import type { CoreConfig } from '../config.ts'
+import type { Core } from '../core.ts'
 import { field, integer } from '../rules.ts'
 import { type Retention, type RetentionKind, retentionKinds, type WorkspaceSettings } from './model.ts'
 
@@ -10,18 +10,19 @@ const maxDays = 3_650
  * Returns the periods of a workspace in days; 0 means no limit. If the workspace has not set a
  * period, the default of the settings applies.
  */
-export type RetentionOf = (workspace: { retention?: Retention }) => Record<RetentionKind, number>
+export const retentionOf = (
+  { config }: Core,
+  { retention = {} }: { retention?: Retention },
+): Record<RetentionKind, number> => ({
+  conversations: config.RETENTION_CONVERSATION_DAYS,
+  leads: config.RETENTION_LEAD_DAYS,
+  emptySessions: config.RETENTION_EMPTY_SESSION_DAYS,
+  audit: config.RETENTION_AUDIT_DAYS,
+  heldDeliveries: config.RETENTION_HELD_DELIVERY_DAYS,
+  ...retention,
+})
 
-export function createRetentionOf(config: CoreConfig): RetentionOf {
-  const defaults = {
-    conversations: config.RETENTION_CONVERSATION_DAYS,
-    leads: config.RETENTION_LEAD_DAYS,
-    emptySessions: config.RETENTION_EMPTY_SESSION_DAYS,
-    audit: config.RETENTION_AUDIT_DAYS,
-    heldDeliveries: config.RETENTION_HELD_DELIVERY_DAYS,
-  }
-  return ({ retention = {} }) => ({ ...defaults, ...retention })
-}
+export type RetentionOf = (workspace: { retention?: Retention }) => Record<RetentionKind, number>
 
 /** Checks the periods of a change. 0 is valid here; it means no limit. */
 export function retentionIssues({ retention = {} }: WorkspaceSettings): (FieldIssue | undefined)[] {

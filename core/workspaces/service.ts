@@ -1,49 +1,27 @@
+import { bound } from '../bound.ts'
 import type { Core } from '../core.ts'
-import type { WakeupService } from '../wakeups/service.ts'
-import type { PolicyChangeStore } from './policy-change-store.ts'
-import { createPolicyChanges } from './policy-changes.ts'
-import { createRetentionOf } from './retention.ts'
-import { tokensOf } from './tokens.ts'
-import { createWorkspaceSessions } from './workspace-sessions.ts'
-import type { WorkspaceStore } from './workspace-store.ts'
-import { createWorkspaces, siteDirectoryOf } from './workspaces.ts'
+import { listPolicyChanges, recordPolicyChange } from './policy-changes.ts'
+import { retentionOf } from './retention.ts'
+import { listTokens, requireLiveToken, revokeToken, useToken } from './tokens.ts'
+import { workspaceSessionsOf } from './workspace-sessions.ts'
+import * as workspaces from './workspaces.ts'
 
-/** Time limit in milliseconds for loading the key set of workspace sessions. */
-const jwksTimeoutMs = 3_000
-/** Time in milliseconds for which the key set is cached. */
-const jwksFreshMs = 600_000
+const { siteDirectoryOf, ...functions } = workspaces
 
-export function createWorkspaceService(
-  kit: Core,
-  {
-    workspaces: store,
-    policyChanges,
-  }: {
-    workspaces: WorkspaceStore
-    policyChanges: PolicyChangeStore
+/** The rooms of workspaces as objects, for rooms that still take objects. */
+export const createWorkspaceService = (core: Core) => ({
+  siteDirectory: siteDirectoryOf(core),
+  tokens: bound(core, { requireLive: requireLiveToken, use: useToken, revoke: revokeToken, list: listTokens }),
+  policyChanges: {
+    record: <R>(operation: string, change: Parameters<typeof recordPolicyChange>[2], write: () => Promise<R>) =>
+      recordPolicyChange(core, operation, change, write),
+    ...bound(core, { list: listPolicyChanges }),
   },
-  { wakeups }: WakeupService,
-  workspaceSessionSecrets: Uint8Array[],
-) {
-  const { config, bus, secretBox, plannedIds, now } = kit
-  const siteDirectory = siteDirectoryOf(kit)
-  return {
-    siteDirectory,
-    tokens: tokensOf(kit),
-    policyChanges: createPolicyChanges({ store: policyChanges, plannedIds, now }),
-    retentionOf: createRetentionOf(config),
-    workspaces: createWorkspaces({ store, directory: siteDirectory, secretBox, plannedIds, wakeups, bus, now }),
-    workspaceSessions: createWorkspaceSessions(
-      {
-        secrets: workspaceSessionSecrets,
-        jwksUrl: config.WORKSPACE_SESSION_JWKS_URL || undefined,
-        jwksTimeoutMs,
-        jwksFreshMs,
-        issuer: config.WORKSPACE_SESSION_ISSUER || undefined,
-      },
-      now,
-    ),
-  }
-}
+  retentionOf: (workspace: Parameters<typeof retentionOf>[1]) => retentionOf(core, workspace),
+  workspaces: { ...bound(core, functions), identitySecret: bound(core, functions).shownIdentitySecret },
+  workspaceSessions: workspaceSessionsOf(core),
+})
 
 export type WorkspaceService = ReturnType<typeof createWorkspaceService>
+export type Tokens = WorkspaceService['tokens']
+export type Workspaces = WorkspaceService['workspaces']

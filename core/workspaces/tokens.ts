@@ -1,92 +1,149 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { type Core, perCore } from '../core.ts'
+import type { Core } from '../core.ts'
+import { perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
-import { type Wakeups, wakeupsOf } from '../wakeups/wakeups.ts'
-import { createTokenStore, type Token, type TokenStore } from './token-store.ts'
-
-export type Tokens = ReturnType<typeof createTokens>
+import { wakeupsOf } from '../wakeups/wakeups.ts'
 
 /** Key of the cached list, and its id in wake-ups. */
 const revokedTokens = 'revoked-tokens'
 const tokenIdForm = /^tok_[\w-]{22}$/
 const maxPage = 100
 
-export const tokensOf = perCore((core) =>
-  createTokens(core, { store: createTokenStore(core.db), wakeups: wakeupsOf(core) }),
-)
-
-/** The tokens that were used, and those that are revoked. Every core knows a revoked token within a second. */
-export function createTokens(
-  { bus, logger, now }: Pick<Core, 'bus' | 'logger' | 'now'>,
-  { store, wakeups }: { store: TokenStore; wakeups: Pick<Wakeups, 'isCurrent' | 'changing'> },
-) {
-  const revoked = createLiveCache<Set<string>>({
-    bus,
-    isCurrent: wakeups.isCurrent,
+const revokedOf = perCore((core) =>
+  createLiveCache<Set<string>>({
+    bus: core.bus,
+    isCurrent: wakeupsOf(core).isCurrent,
     maxEntries: 1,
     maxAgeMs: announcedMaxAgeMs,
-    loadMany: async () => new Map([[revokedTokens, new Set(await store.revokedIds())]]),
-  })
+    loadMany: async () => new Map([[revokedTokens, new Set(await revokedTokenIds(core))]]),
+  }),
+)
 
-  async function requireLive(tokenId: string): Promise<void> {
-    if ((await revoked.get(revokedTokens))?.has(tokenId)) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+/** Every core knows a revoked token within a second. Errors: `Unauthenticated` if the token is revoked. */
+export async function requireLiveToken(core: Core, tokenId: string): Promise<void> {
+  if ((await revokedOf(core).get(revokedTokens))?.has(tokenId)) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+}
+
+/**
+ * Admits a verified token and notes its use, for which the call does not wait. `expiresAt` is in
+ * milliseconds, or infinite. Errors: `Unauthenticated` if it is revoked.
+ */
+export async function useToken(
+  core: Core,
+  {
+    expiresAt,
+    workspaceId,
+    ...token
+  }: { tokenId: string; subject: string; workspaceId?: string | undefined; expiresAt: number },
+): Promise<void> {
+  await requireLiveToken(core, token.tokenId)
+  const used: Token = {
+    ...token,
+    ...(workspaceId !== undefined && { workspaceId }),
+    ...(Number.isFinite(expiresAt) && { expiresAt: new Date(expiresAt) }),
   }
+  storeTokenUse(core, used, new Date(core.now())).catch((error: Error) =>
+    core.logger.warn({ reason: error.name }, 'noting the use of a token failed'),
+  )
+}
 
-  return {
-    /** Errors: `Unauthenticated` if the token is revoked. */
-    requireLive,
+/**
+ * Revokes a token, with the links and sessions of the console that it made. When the call resolves,
+ * every core refuses it. Errors: `ValidationFailed`; `NotFound` for an unknown token, if the caller is
+ * limited to a workspace.
+ */
+export async function revokeToken(
+  core: Core,
+  tokenId: string,
+  { subject: by, workspaceId }: { subject: string; workspaceId?: string },
+): Promise<void> {
+  if (!tokenIdForm.test(tokenId)) throw invalid('/tokenId', 'pattern')
+  const revocation = { by, at: new Date(core.now()), ...(workspaceId !== undefined && { workspaceId }) }
+  const isKnown = await wakeupsOf(core).changing([revokedTokens], () => storeRevocation(core, tokenId, revocation))
+  if (!isKnown) throw new ServiceError(ErrorCode.NOT_FOUND)
+}
 
-    /**
-     * Admits a verified token and notes its use, for which the call does not wait. `expiresAt` is in
-     * milliseconds, or infinite. Errors: `Unauthenticated` if it is revoked.
-     */
-    async use({
-      expiresAt,
-      workspaceId,
-      ...token
-    }: {
-      tokenId: string
-      subject: string
-      workspaceId?: string | undefined
-      expiresAt: number
-    }): Promise<void> {
-      await requireLive(token.tokenId)
-      const used: Token = {
-        ...token,
-        ...(workspaceId !== undefined && { workspaceId }),
-        ...(Number.isFinite(expiresAt) && { expiresAt: new Date(expiresAt) }),
-      }
-      store
-        .noteUse(used, new Date(now()))
-        .catch((error: Error) => logger.warn({ reason: error.name }, 'noting the use of a token failed'))
-    },
+/** Returns a page of tokens, the last used or revoked first. Errors: `ValidationFailed`. */
+export async function listTokens(
+  core: Core,
+  {
+    workspaceId,
+    limit = maxPage,
+    pageToken,
+  }: { workspaceId?: string | undefined; limit?: number | undefined; pageToken?: string | undefined },
+) {
+  validate(field('/limit', limit, integer(1, maxPage)))
+  const place = `tokens ${workspaceId ?? ''}`
+  const found = await storedTokens(core, workspaceId, limit + 1, readPageToken(place, pageToken))
+  return cutPage(found, limit, place, ({ listedAt: at, _id: id }) => ({ at, id }))
+}
 
-    /**
-     * Revokes a token, with the links and sessions of the console that it made. When the call resolves,
-     * every core refuses it. Errors: `ValidationFailed`; `NotFound` for an unknown token, if the caller is
-     * limited to a workspace.
-     */
-    async revoke(tokenId: string, { subject: by, workspaceId }: { subject: string; workspaceId?: string }) {
-      if (!tokenIdForm.test(tokenId)) throw invalid('/tokenId', 'pattern')
-      const revocation = { by, at: new Date(now()), ...(workspaceId !== undefined && { workspaceId }) }
-      const isKnown = await wakeups.changing([revokedTokens], () => store.revoke(tokenId, revocation))
-      if (!isKnown) throw new ServiceError(ErrorCode.NOT_FOUND)
-    },
+/** A token that was used or revoked. Contains no secret. */
+export interface Token {
+  tokenId: string
+  /** Name of the token or operator. Absent if the token was revoked before its first use. */
+  subject?: string
+  workspaceId?: string
+  lastUsedAt?: Date
+  /** Absent if the token does not expire. */
+  expiresAt?: Date
+  revokedAt?: Date
+  revokedBy?: string
+}
 
-    /** Returns a page of tokens, the last used or revoked first. Errors: `ValidationFailed`. */
-    async list(query: {
-      workspaceId?: string | undefined
-      limit?: number | undefined
-      pageToken?: string | undefined
-    }) {
-      const { workspaceId, limit = maxPage, pageToken } = query
-      validate(field('/limit', limit, integer(1, maxPage)))
-      const place = `tokens ${workspaceId ?? ''}`
-      const found = await store.list(workspaceId, limit + 1, readPageToken(place, pageToken))
-      return cutPage(found, limit, place, ({ listedAt: at, _id: id }) => ({ at, id }))
-    },
-  }
+/** `listedAt` is the time of the last use or of the revocation. */
+export type TokenDocument = { _id: string; listedAt: Date; removeAt?: Date } & Omit<Token, 'tokenId'>
+
+const dayMs = 86_400_000
+/** An invitation may outlive the token that made it by seven days. */
+const keptAfterExpiryMs = 8 * dayMs
+
+/** Stores that a token was used. A token without expiry is forgotten a year after its last use. */
+export async function storeTokenUse(core: Core, { tokenId, ...token }: Token, at: Date): Promise<void> {
+  const removeAt = token.expiresAt
+    ? new Date(token.expiresAt.getTime() + keptAfterExpiryMs)
+    : new Date(at.getTime() + 365 * dayMs)
+  const use = { ...token, removeAt, lastUsedAt: at, listedAt: at }
+  const filter = { _id: tokenId, revokedAt: { $exists: false } }
+  const { matchedCount } = await core.db.tokens.updateOne(filter, { $set: use })
+  if (matchedCount === 0) await insertOnce(core.db.tokens, { _id: tokenId, ...use })
+}
+
+/** Revokes a token. With `workspaceId`, only a token of this workspace. Returns false if it did not find it. */
+export async function storeRevocation(
+  core: Core,
+  tokenId: string,
+  { workspaceId, by, at }: { workspaceId?: string; by: string; at: Date },
+): Promise<boolean> {
+  const revoked = { revokedAt: at, revokedBy: by }
+  // A token without expiry stays revoked for good.
+  const forever = { expiresAt: { $exists: false }, removeAt: { $exists: true } }
+  const found = { _id: tokenId, ...(workspaceId !== undefined && { workspaceId }) }
+  await core.db.tokens.updateOne({ ...found, revokedAt: { $exists: false } }, { $set: { ...revoked, listedAt: at } })
+  await core.db.tokens.updateOne({ ...found, ...forever }, { $unset: { removeAt: '' } })
+  if (await core.db.tokens.findOne(found, { projection: { _id: 1 } })) return true
+  if (workspaceId !== undefined) return false
+  // If another process has noted a use meanwhile, the token is revoked by the next call.
+  return insertOnce(core.db.tokens, { _id: tokenId, ...revoked, listedAt: at })
+}
+
+export async function revokedTokenIds(core: Core): Promise<string[]> {
+  const found = core.db.tokens.find({ revokedAt: { $exists: true } }, { projection: { _id: 1 }, hint: 'by_revocation' })
+  return (await found.toArray()).map(({ _id }) => _id)
+}
+
+/** Returns tokens, the last used or revoked first, after the given one. */
+export async function storedTokens(
+  core: Core,
+  workspaceId: string | undefined,
+  limit: number,
+  after?: { at: Date; id: string },
+): Promise<TokenDocument[]> {
+  const older = after && [{ listedAt: { $lt: after.at } }, { listedAt: after.at, _id: { $lt: after.id } }]
+  const found = core.db.tokens.find({ ...(workspaceId !== undefined && { workspaceId }), ...(older && { $or: older }) })
+  return found.sort({ listedAt: -1, _id: -1 }).limit(limit).toArray()
 }

@@ -10,6 +10,7 @@ import {
 import { OperatorScopeSchema } from '#proto/access/v1/access_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { SettingError } from '../../platform/settings/settings.ts'
+import { perCore } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 
 export const workspaceSessionAudience = 'service.workspace'
@@ -23,14 +24,6 @@ export interface WorkspaceSession {
   scopes: ReadonlySet<string>
   /** Expiry in milliseconds since 1970. */
   expiresAt: number
-}
-
-export interface WorkspaceSessions {
-  /**
-   * Verifies a JWT and returns its session. Errors: `Unauthenticated`; `ServiceUnavailable` while
-   * the key set cannot be loaded.
-   */
-  verify(token: string): Promise<WorkspaceSession>
 }
 
 export interface WorkspaceSessionKeys {
@@ -54,10 +47,28 @@ const skewSeconds = 30
 const jwksCooldownMs = 30_000
 const publicKeyAlgorithms = ['RS256', 'ES256', 'EdDSA']
 
+/** Time limit in milliseconds for loading the key set of workspace sessions. */
+const jwksTimeoutMs = 3_000
+/** Time in milliseconds for which the key set is cached. */
+const jwksFreshMs = 600_000
+
+export const workspaceSessionsOf = perCore(({ config, workspaceSessionSecrets, now }) =>
+  createWorkspaceSessions(
+    {
+      secrets: workspaceSessionSecrets,
+      jwksUrl: config.WORKSPACE_SESSION_JWKS_URL || undefined,
+      jwksTimeoutMs,
+      jwksFreshMs,
+      issuer: config.WORKSPACE_SESSION_ISSUER || undefined,
+    },
+    now,
+  ),
+)
+
 export function createWorkspaceSessions(
   { secrets, jwksUrl, jwksTimeoutMs, jwksFreshMs, issuer }: WorkspaceSessionKeys,
   now: () => number,
-): WorkspaceSessions {
+) {
   const options: RemoteJWKSetOptions = {
     timeoutDuration: jwksTimeoutMs,
     cacheMaxAge: jwksFreshMs,
@@ -103,7 +114,11 @@ export function createWorkspaceSessions(
   }
 
   return {
-    async verify(token) {
+    /**
+     * Verifies a JWT and returns its session. Errors: `Unauthenticated`; `ServiceUnavailable` while
+     * the key set cannot be loaded.
+     */
+    async verify(token: string): Promise<WorkspaceSession> {
       const { sub, wid, scope, exp } = await payloadOf(token).catch((error: unknown): never => {
         if (error instanceof ServiceError) throw error
         throw new ServiceError(ErrorCode.UNAUTHENTICATED)
@@ -119,6 +134,8 @@ export function createWorkspaceSessions(
     },
   }
 }
+
+export type WorkspaceSessions = ReturnType<typeof createWorkspaceSessions>
 
 function isName(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= 256

@@ -1,4 +1,5 @@
 import type { Collection } from 'mongodb'
+import { perCore } from '../core.ts'
 import { newToken } from '../mongodb/leases.ts'
 import { isRecorded, type RecordsOperations, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import {
@@ -37,65 +38,37 @@ export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string }
 export type ConnectionDocument = Omit<Connection, 'connectionId'> & { _id: string } & Deletable & RecordsOperations
 export type InstallationDocument = Omit<Installation, 'publicSiteKey'> & { _id: string } & Deletable & RecordsOperations
 
-export interface WorkspaceStore {
-  /**
-   * Inserts a workspace. Changes nothing if it exists, so that two processes can seed the same
-   * data.
-   */
-  insertWorkspace(workspace: Workspace): Promise<void>
-  findWorkspace(workspaceId: string): Promise<Workspace | undefined>
-  /**
-   * Sets only the given fields, and makes the next sweep due at `now`. Changes nothing if the
-   * operation is already recorded.
-   */
-  updateWorkspace(workspaceId: string, settings: WorkspaceSettings, now: Date, operation: string): Promise<void>
-  /** Returns workspaces in the order of their ids, beginning after the given id. */
-  listWorkspaces(after: string, limit: number): Promise<Workspace[]>
-  insertConnection(connection: Connection): Promise<void>
-  findConnections(connectionIds: string[]): Promise<Connection[]>
-  listConnections(workspaceId: string): Promise<Connection[]>
-  /** Sets the status of a connection. Changes nothing if the operation is already recorded. */
-  setConnectionStatus(connectionId: string, status: ConnectionStatus, operation: string): Promise<void>
-  insertInstallation(installation: Installation): Promise<void>
-  findInstallations(publicSiteKeys: string[]): Promise<Installation[]>
-  listInstallations(workspaceId: string): Promise<Installation[]>
-  /** Sets only the given fields. Changes nothing if the operation is already recorded. */
-  updateInstallation(publicSiteKey: string, settings: InstallationSettings, operation: string): Promise<void>
-  /** Adds an origin if it is missing. */
-  addOrigin(publicSiteKey: string, origin: string): Promise<void>
-  /**
-   * Replaces the identity secrets if the stored ones still equal `read`. Returns true if this call
-   * or an earlier call with the same operation replaced them. Returns false if another operation
-   * changed the stored secrets after `read`; they then stay unchanged.
-   */
-  replaceIdentitySecrets(
-    publicSiteKey: string,
-    read: SealedIdentitySecret[],
-    secrets: SealedIdentitySecret[],
-    operation: string,
-  ): Promise<boolean>
-  /** Returns whether an enabled installation has one of these entries. */
-  anyInstallationAllows(originEntries: string[]): Promise<boolean>
-}
-
 type WorkspaceCollections = {
   workspaces: Collection<WorkspaceDocument>
   connections: Collection<ConnectionDocument>
   installations: Collection<InstallationDocument>
 }
 
-export function createWorkspaceStore({ workspaces, connections, installations }: WorkspaceCollections): WorkspaceStore {
+export function createWorkspaceStore({ workspaces, connections, installations }: WorkspaceCollections) {
   return {
-    async insertWorkspace({ workspaceId, ...rest }) {
+    /**
+     * Inserts a workspace. Changes nothing if it exists, so that two processes can seed the same
+     * data.
+     */
+    async insertWorkspace({ workspaceId, ...rest }: Workspace): Promise<void> {
       await workspaces.updateOne({ _id: workspaceId }, { $setOnInsert: rest }, { upsert: true })
     },
 
-    async findWorkspace(workspaceId) {
+    async findWorkspace(workspaceId: string): Promise<Workspace | undefined> {
       const found = await workspaces.findOne({ _id: workspaceId, ...notDeleted }, { projection: { savedReplies: 0 } })
       return found ? toWorkspace(found) : undefined
     },
 
-    async updateWorkspace(workspaceId, { name, retention = {} }, now, operation) {
+    /**
+     * Sets only the given fields, and makes the next sweep due at `now`. Changes nothing if the
+     * operation is already recorded.
+     */
+    async updateWorkspace(
+      workspaceId: string,
+      { name, retention = {} }: WorkspaceSettings,
+      now: Date,
+      operation: string,
+    ): Promise<void> {
       const periods = Object.entries(retention).map(([kind, days]) => [`retention.${kind}`, days] as const)
       const removed = periods.flatMap(([path, days]) => (days === null ? [[path, ''] as const] : []))
       await workspaces.updateOne(
@@ -113,21 +86,22 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       )
     },
 
-    async listWorkspaces(after, limit) {
+    /** Returns workspaces in the order of their ids, beginning after the given id. */
+    async listWorkspaces(after: string, limit: number): Promise<Workspace[]> {
       const page = workspaces.find({ _id: { $gt: after }, ...notDeleted }, { projection: { savedReplies: 0 } })
       const found = page.sort({ _id: 1 })
       return (await found.limit(limit).toArray()).map(toWorkspace)
     },
 
-    async insertConnection({ connectionId, ...rest }) {
+    async insertConnection({ connectionId, ...rest }: Connection): Promise<void> {
       await connections.updateOne({ _id: connectionId }, { $setOnInsert: rest }, { upsert: true })
     },
 
-    async findConnections(connectionIds) {
+    async findConnections(connectionIds: string[]): Promise<Connection[]> {
       return (await connections.find({ _id: { $in: connectionIds }, ...notDeleted }).toArray()).map(toConnection)
     },
 
-    async listConnections(workspaceId) {
+    async listConnections(workspaceId: string): Promise<Connection[]> {
       return (
         await connections
           .find({ workspaceId, ...notDeleted })
@@ -136,22 +110,23 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       ).map(toConnection)
     },
 
-    async setConnectionStatus(connectionId, status, operation) {
+    /** Sets the status of a connection. Changes nothing if the operation is already recorded. */
+    async setConnectionStatus(connectionId: string, status: ConnectionStatus, operation: string): Promise<void> {
       await connections.updateOne(
         { _id: connectionId, status: { $ne: status }, ...notDeleted, ...unlessRecorded(operation) },
         { $set: { status }, $inc: { statusVersion: 1 }, $push: recording(operation) },
       )
     },
 
-    async insertInstallation({ publicSiteKey, ...rest }) {
+    async insertInstallation({ publicSiteKey, ...rest }: Installation): Promise<void> {
       await installations.updateOne({ _id: publicSiteKey }, { $setOnInsert: rest }, { upsert: true })
     },
 
-    async findInstallations(publicSiteKeys) {
+    async findInstallations(publicSiteKeys: string[]): Promise<Installation[]> {
       return (await installations.find({ _id: { $in: publicSiteKeys }, ...notDeleted }).toArray()).map(toInstallation)
     },
 
-    async listInstallations(workspaceId) {
+    async listInstallations(workspaceId: string): Promise<Installation[]> {
       return (
         await installations
           .find({ workspaceId, ...notDeleted })
@@ -160,18 +135,30 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       ).map(toInstallation)
     },
 
-    async updateInstallation(publicSiteKey, settings, operation) {
+    /** Sets only the given fields. Changes nothing if the operation is already recorded. */
+    async updateInstallation(publicSiteKey: string, settings: InstallationSettings, operation: string): Promise<void> {
       await installations.updateOne(
         { _id: publicSiteKey, ...notDeleted, ...unlessRecorded(operation) },
         { ...fieldsOf(settings), $push: recording(operation) },
       )
     },
 
-    async addOrigin(publicSiteKey, origin) {
+    /** Adds an origin if it is missing. */
+    async addOrigin(publicSiteKey: string, origin: string): Promise<void> {
       await installations.updateOne({ _id: publicSiteKey }, { $addToSet: { origins: origin } })
     },
 
-    async replaceIdentitySecrets(publicSiteKey, read, secrets, operation) {
+    /**
+     * Replaces the identity secrets if the stored ones still equal `read`. Returns true if this call
+     * or an earlier call with the same operation replaced them. Returns false if another operation
+     * changed the stored secrets after `read`; they then stay unchanged.
+     */
+    async replaceIdentitySecrets(
+      publicSiteKey: string,
+      read: SealedIdentitySecret[],
+      secrets: SealedIdentitySecret[],
+      operation: string,
+    ): Promise<boolean> {
       const { matchedCount } = await installations.updateOne(
         { _id: publicSiteKey, identitySecrets: { $eq: read }, ...unlessRecorded(operation) },
         { $set: { identitySecrets: secrets }, $push: recording(operation) },
@@ -179,7 +166,8 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       return matchedCount === 1 || (await isRecorded(installations, publicSiteKey, operation))
     },
 
-    async anyInstallationAllows(originEntries) {
+    /** Returns whether an enabled installation has one of these entries. */
+    async anyInstallationAllows(originEntries: string[]): Promise<boolean> {
       const found = await installations.findOne(
         { origins: { $in: originEntries }, enabled: true },
         { projection: { _id: 1 } },
@@ -188,6 +176,10 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
   }
 }
+
+export type WorkspaceStore = ReturnType<typeof createWorkspaceStore>
+
+export const workspaceStoreOf = perCore(({ db }) => createWorkspaceStore(db))
 
 /**
  * Returns the settings with dotted paths, so that a write does not change the other fields. Each

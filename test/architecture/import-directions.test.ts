@@ -109,7 +109,6 @@ describe('the architecture check', () => {
     ['core/wakeups/wakeups.ts', `import type { Session } from '../visitors/model.ts'`],
     ['core/sessions/model.ts', `import type { SessionStore } from './session-store.ts'`],
     ['core/sessions/model.ts', `import type { LogEvent } from '../log/event-log.ts'`],
-    ['core/sessions/session-store.ts', `import type { Sessions } from './sessions.ts'`],
     ['gateway/visitors/sessions.ts', `import type { Collection } from 'mongodb'`],
     ['core/sessions/session-store.ts', `import { server } from '../server.ts'`],
     ['gateway/sessions.ts', `import { MongoClient } from 'mongodb'`],

@@ -46,7 +46,7 @@ const coreLayers = [
   /^core\/mongodb\//,
   /^core\/keys\//,
   /^core\/idempotency\//,
-  /^core\/(bus|core)\.ts$/,
+  /^core\/(bus|core|bound)\.ts$/,
   /^core\/wakeups\//,
   /^core\/log\//,
   /^core\/streams\//,
@@ -87,7 +87,6 @@ export const layerOf = (path: string) => coreLayers.findIndex((layer) => layer.t
  * models and the lowest layer.
  */
 const isModel = (path: string) => /^core\/[\w-]+\/(?:[\w-]+-)?model\.ts$/.test(path)
-const isStore = (path: string) => /^core\/[\w-]+\/[\w-]+-store\.ts$/.test(path)
 
 /**
  * Files that build or start a process. Only files that match `onlyFrom` may import files that match
@@ -151,9 +150,6 @@ const coreViolations = (path: string, target: string): string[] => {
   if (from === -1 || to === -1) return []
   if (to > from) return [`${path} imports ${target}, which is in a higher layer of the core`]
   if (isModel(path) && !isModel(target) && to > 0) return [`${path} imports ${target}: a model imports models only`]
-  const serviceLayers = to >= layerOf('core/wakeups/wakeups.ts') && to <= layerOf('core/privacy/erasures.ts')
-  if (isStore(path) && serviceLayers && !isModel(target) && !isStore(target))
-    return [`${path} imports ${target}: a store imports no service`]
   return []
 }
 

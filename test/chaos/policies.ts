@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { MongoClient } from 'mongodb'
 import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
-import { createNetworkBanStore } from '../../core/bans/network-ban-store.ts'
+import { banNetwork } from '../../core/bans/network-bans.ts'
 import { collectionsOf } from '../../core/database/collections.ts'
 import { createSuppressionStore } from '../../core/leads/suppression-store.ts'
 import { createWakeupStore } from '../../core/wakeups/wakeup-store.ts'
@@ -103,7 +103,7 @@ const changes: Record<string, PolicyChange> = {
       const { network = '', visitorId = '' } = session ?? {}
       const at = new Date()
       const until = new Date(at.getTime() + 3_600_000)
-      await createNetworkBanStore(db).ban({ network, visitorIds: [visitorId], at, until })
+      await banNetwork({ db, now: () => at.getTime() }, network, [visitorId], until)
     },
     call: ({ sessions }, { visits }) => {
       const { sessionId } = visits[0]!.visitor.session

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { MongoClient } from 'mongodb'
-import type { VisitorDocument } from '../../core/bans/ban-store.ts'
+import type { VisitorDocument } from '../../core/bans/bans.ts'
 import type { SessionDocument } from '../../core/sessions/session-store.ts'
 import { operatorOf } from '../support/operator.ts'
 import { startVisitor, type Visitor } from '../support/visitor.ts'

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { readCoreConfig } from '../../core/config.ts'
+import { bareCore } from '../../core/test/core-with.ts'
 import { collectionsWithRule } from '../../core/test/retention-rules.ts'
-import { createRetentionOf } from '../../core/workspaces/retention.ts'
+import { retentionOf } from '../../core/workspaces/retention.ts'
 
 const document = readFileSync(join(import.meta.dirname, '../../docs/retention.md'), 'utf8')
 const [, rows = ''] = document.split('## Each collection')
@@ -23,6 +24,6 @@ it('docs/retention.md states the default of each period', () => {
   ])
   const nameOf = (kind: string) => kind.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
   const textOf = (days: number) => (days === 0 ? 'no limit' : days === 1 ? '1 day' : `${days} days`)
-  const defaults = Object.entries(createRetentionOf(readCoreConfig({}))({}))
+  const defaults = Object.entries(retentionOf(bareCore({ config: readCoreConfig({}) }), {}))
   expect(cells).toEqual(defaults.map(([kind, days]) => [nameOf(kind), textOf(days)]))
 })
