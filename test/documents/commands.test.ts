@@ -1,7 +1,8 @@
 // Checks that every command exists that a document, a log line, an error message or a file of a deployment names.
 import { globSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import { groups as administration } from '../../admin/run-admin.ts'
 import { parts } from '../../bench/parts.ts'
 import { groups } from '../../dev/command-groups.ts'
@@ -22,16 +23,39 @@ const sources = [
   ...find('{Dockerfile,compose*.yaml,service.env.example,.github/workflows/*}'),
 ]
 
-const scripts = Object.keys(JSON.parse(read('package.json')).scripts)
+const scripts: Record<string, string> = JSON.parse(read('package.json')).scripts
 /** Names that may follow `npm run <script> --`. */
 const subcommands: Record<string, string[]> = {
   ...Object.fromEntries(Object.entries(groups).map(([script, commands]) => [script, Object.keys(commands)])),
   bench: [...Object.keys(groups.bench!), ...Object.keys(parts)],
 }
 const roles = [...read('serve/run.ts').matchAll(/^ {2}(?:async )?(\w+)(?:: |\()/gm)].map(([, role]) => role!)
-const flagsOfMigrate = read('core/migrate.ts')
-  .match(/^const flags = \[(.*)\]/m)![1]!
-  .match(/[a-z-]+/g)!
+const services = ['compose.yaml', 'compose.cluster.yaml', 'deploy/compose/bot.yaml'].flatMap((path) =>
+  Object.keys(parse(read(path), { merge: true }).services),
+)
+
+/** Returns the text of the programs of a script, and of the files that they import. Empty for other programs. */
+function sourceOf(script: string, name: string): string {
+  const group = groups[script]
+  const programs = group
+    ? (group[name] ?? group.default ?? []).map(([program]) => program!)
+    : (scripts[script]!.match(/(?<= )[\w/-]+\.ts/g) ?? [])
+  return programs
+    .filter((path) => path.endsWith('.ts'))
+    .flatMap((path) => {
+      const source = read(path)
+      const imported = [...source.matchAll(/from '(\.[^']+\.ts)'/g)].map(([, to = '']) => read(join(dirname(path), to)))
+      return [source, ...imported]
+    })
+    .join('\n')
+}
+
+/** Returns the flags that the programs of a script do not define. */
+function unknownFlags(script: string, args: string): string[] {
+  const source = sourceOf(script, args.match(/^[a-z][\w-]*/)?.[0] ?? '')
+  const flags = [...args.matchAll(/(?:^| )--([a-z][\w-]*)/g)].map(([, flag]) => flag!)
+  return source === '' ? [] : flags.filter((flag) => !new RegExp(`\\b${flag}'?[:,\\]]`).test(source))
+}
 
 /** Returns what is wrong with the arguments of the administration command. */
 function faultsOfAdmin(args: string): string[] {
@@ -53,9 +77,9 @@ function unknownCommands(text: string): string[] {
   const byNpm = commands.flatMap(([command, script = '', args = '']) => {
     const [name = ''] = args.match(/^[a-z][\w-]*/) ?? []
     if (script === 'admin') return faultsOfAdmin(args)
-    if (!scripts.includes(script) || (name !== '' && subcommands[script]?.includes(name) === false)) return [command]
-    const flags = script === 'migrate' ? [...args.matchAll(/--([a-z-]+)/g)].map(([, flag]) => flag!) : []
-    return flags.filter((flag) => !flagsOfMigrate.includes(flag)).map((flag) => `migrate --${flag}`)
+    if (!Object.hasOwn(scripts, script) || (name !== '' && subcommands[script]?.includes(name) === false))
+      return [command]
+    return unknownFlags(script, args).map((flag) => `${script} ${name} --${flag}`)
   })
   // `chat` is a function of docs/one-server.md, `admin` one of docs/operating.md and a service of Compose.
   const direct = text.matchAll(
@@ -63,8 +87,10 @@ function unknownCommands(text: string): string[] {
   )
   const quoted = text.matchAll(new RegExp(`\`((?:${Object.keys(administration).join('|')}) [a-z-][^\n\`\\\\]*)`, 'g'))
   const ofRoles = [...text.matchAll(/run\.ts (?!ts\b)([a-z]+)|(?:^|`)chat ([a-z]+)/gm)]
+  const ofServices = [...text.matchAll(/docker compose (?:-f \S+ )*(?:run --rm|exec|logs|stop|start) ([\w-]+)/g)]
   return [
     ...byNpm,
+    ...ofServices.flatMap(([command, service]) => (services.includes(service!) ? [] : [command])),
     ...[...direct, ...quoted].flatMap(([, args = '']) => faultsOfAdmin(args)),
     ...ofRoles.flatMap(([, one, other]) => (roles.includes(one ?? other!) ? [] : [`role ${one ?? other}`])),
   ]
@@ -91,6 +117,9 @@ describe('the commands', () => {
     'npm run gone',
     'npm run verify -- gone',
     'npm run migrate -- --gone',
+    'npm run make -- secrets --gone',
+    'npm run chaos -- --gone 7',
+    'docker compose exec gone node',
     'npm run admin -- visitors praise',
     'npm run admin -- explain --gone x',
     '`visitors praise --session ses_1`',
