@@ -6,8 +6,24 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compatibility, type EventName, eventCategories } from '../../contract/event-categories.ts'
 import { deliveryEvents, feedEvents, leadEventTypes } from '../../contract/event-kinds.ts'
+import {
+  NavigationAcknowledgementBody,
+  ScreenshotAcknowledgementAnswer,
+  ScreenshotAcknowledgementBody,
+  UploadAnswer,
+} from '../../gateway/schemas/commands.ts'
+import { WidgetConfigAnswer } from '../../gateway/schemas/config.ts'
 import { type EventDefinition, eventDefinitions } from '../../gateway/schemas/events.ts'
-import { MessageAnswer } from '../../gateway/schemas/messages.ts'
+import { Envelope, PageContext } from '../../gateway/schemas/fields.ts'
+import {
+  AuthorAnswer,
+  HistoryAnswer,
+  MessageAnswer,
+  RatingBody,
+  SendMessageAnswer,
+  SendMessageBody,
+} from '../../gateway/schemas/messages.ts'
+import { SessionAnswer } from '../../gateway/schemas/sessions.ts'
 
 interface Shape {
   type?: string
@@ -19,6 +35,7 @@ interface Shape {
   items?: Shape
   anyOf?: Shape[]
   additionalProperties?: Shape | boolean
+  patternProperties?: Record<string, Shape>
 }
 
 /** Returns a short notation of a schema: `{messageId, state: "sent" | "read"}`. */
@@ -125,28 +142,27 @@ export function integratingDocument(): string {
 const biome = join(import.meta.dirname, '../../node_modules/.bin/biome')
 const webhookKinds = join(import.meta.dirname, '../../webhooks/src/event-kinds.ts')
 
-/** Returns the TypeScript type of a schema. Objects accept new fields, because later versions add them. */
-function typeOf({
-  type,
-  enum: values,
-  properties = {},
-  required = [],
-  items,
-  anyOf,
-  additionalProperties,
-}: Shape): string {
+/**
+ * Returns the TypeScript type of a schema. Objects accept new fields, because later versions add them. With
+ * `named`, a schema of the widget gets its name.
+ */
+function typeOf(shape: Shape, named = true): string {
+  const known = Object.entries(wireSchemas).find(([, schema]) => JSON.stringify(schema) === JSON.stringify(shape))
+  if (named && known && shape.properties) return known[0]
+  const { type, enum: values, properties = {}, required = [], items, anyOf } = shape
+  const further = [shape.additionalProperties, ...Object.values(shape.patternProperties ?? {})]
   if (values) return values.map((value) => `'${value}'`).join(' | ')
-  if (anyOf) return anyOf.map(typeOf).join(' | ')
+  if (anyOf) return anyOf.map((each) => typeOf(each)).join(' | ')
   if (type === 'array') return `(${typeOf(items ?? {})})[]`
   if (type !== 'object')
     return { integer: 'number', number: 'number', string: 'string', boolean: 'boolean' }[type ?? ''] ?? 'unknown'
   const fields = Object.entries(properties).map(([name, field]) => {
     const comment = field.description
-      ? `/** ${field.description[0]!.toUpperCase()}${field.description.slice(1)}. */ `
+      ? `/** ${field.description[0]!.toUpperCase()}${field.description.slice(1).replace(/\.$/, '')}. */\n`
       : ''
     return `${comment}${name}${required.includes(name) ? '' : '?'}: ${typeOf(field)}`
   })
-  const others = typeof additionalProperties === 'object' ? [`[field: string]: ${typeOf(additionalProperties)}`] : []
+  const others = further.flatMap((each) => (typeof each === 'object' ? [`[field: string]: ${typeOf(each)}`] : []))
   return `{\n${[...fields, ...others].join('\n')}\n}`
 }
 
@@ -173,15 +189,42 @@ ${versions.join('\n')}
 `
 }
 
+const widgetWire = join(import.meta.dirname, '../../widget/src/vocabulary/gen/wire.ts')
+
+/** The schemas of which the widget has types, by name. */
+const wireSchemas: Record<string, object> = {
+  PageContext,
+  SessionContent: SessionAnswer,
+  WidgetConfig: WidgetConfigAnswer,
+  MessageInput: SendMessageBody,
+  AcceptedMessage: SendMessageAnswer,
+  MessageAuthor: AuthorAnswer,
+  ServiceMessage: MessageAnswer,
+  HistoryPage: HistoryAnswer,
+  Rating: RatingBody,
+  NavigationAcknowledgement: NavigationAcknowledgementBody,
+  ScreenshotAcknowledgement: ScreenshotAcknowledgementBody,
+  AcknowledgedScreenshot: ScreenshotAcknowledgementAnswer,
+  UploadedScreenshot: UploadAnswer,
+  ErrorEnvelope: Envelope,
+}
+
+const formatted = (path: string, input: string) =>
+  execFileSync(biome, ['format', `--stdin-file-path=${path}`], { input, encoding: 'utf8' })
+
+/** Returns the types of the bodies of the Widget API, for the widget. */
+export function wireTypes(): string {
+  const types = Object.entries(wireSchemas).map(([name, schema]) => `export interface ${name} ${typeOf(schema, false)}`)
+  const head = '// Written by `npm run make -- events` from gateway/schemas.'
+  return formatted('widget/src/vocabulary/wire.ts', `${head}\n\n${types.join('\n\n')}\n`)
+}
+
 /** Returns webhooks/src/event-kinds.ts. */
-export const eventKindsDocument = (): string =>
-  execFileSync(biome, ['format', '--stdin-file-path=webhooks/src/event-kinds.ts'], {
-    input: eventKindsSource(),
-    encoding: 'utf8',
-  })
+export const eventKindsDocument = (): string => formatted('webhooks/src/event-kinds.ts', eventKindsSource())
 
 if (import.meta.main) {
   writeFileSync(webhookKinds, eventKindsDocument())
+  writeFileSync(widgetWire, wireTypes())
   writeFileSync(join(import.meta.dirname, '../../docs/events.md'), eventsDocument())
   writeFileSync(receiving, receivingDocument())
   writeFileSync(integrating, integratingDocument())

@@ -79,6 +79,15 @@ const coreLayers = [
   /^core\/(start-core|run-core|main|migrate|token)\.ts$/,
 ]
 
+/** The layers of the widget, likewise: the vocabulary, the rooms of the client, the client, the user interface. */
+const widgetLayers = [
+  /^widget\/src\/vocabulary\//,
+  /^widget\/src\/transport\//,
+  /^widget\/src\/(session|messages|features|identity)\//,
+  /^widget\/src\/client\//,
+  /^widget\/src\/(ui|react)\/|^widget\/src\/[\w-]+\.ts$/,
+]
+
 /** Returns the index of the layer of a core file, from 0. Returns -1 if the file is in no layer. */
 export const layerOf = (path: string) => coreLayers.findIndex((layer) => layer.test(path))
 
@@ -138,7 +147,10 @@ const importViolations = (path: string, imported: string): string[] => {
   const layer = upperLayers.find((rule) => rule.layer.test(target))
   if (layer && allowed && !isTest(path) && !layer.onlyFrom.test(path))
     return [`${path} imports ${target}, which stands above it`]
-  return isTest(path) ? [] : coreViolations(path, target)
+  if (isTest(path)) return []
+  const [own, other] = [path, target].map((file) => widgetLayers.findIndex((layer) => layer.test(file)))
+  if (own !== -1 && other! > own!) return [`${path} imports ${target}, which is in a higher layer of the widget`]
+  return coreViolations(path, target)
 }
 
 /** Imports the types of its members from all layers, and nothing else. */

@@ -7,7 +7,7 @@ import { type EventType, endsSession, isVisible, type LogEvent, type VisibleType
 import { encodeEvent } from '../../core/streams/model.ts'
 import { eventsDocument } from '../../dev/make/events.ts'
 import { eventDefinitions, eventSchema } from '../../gateway/schemas/events.ts'
-import { isKnownCommand, isKnownSecurity } from '../../widget/src/client/errors.ts'
+import { isKnownCommand, isKnownSecurity } from '../../widget/src/vocabulary/errors.ts'
 import { validatorOf } from '../support/json-schema.ts'
 
 const root = join(import.meta.dirname, '../..')

@@ -4,11 +4,11 @@ import { pagePlatform } from './ui/page-platform.ts'
 
 export type { Clock, Lifecycle, LifecycleSignal, Platform, TabSlot, Tabs } from '../../browser/platform.ts'
 export type { KeyValueStorage, StorageMode } from '../../browser/storage.ts'
-export { type ClientErrorCode, WidgetError } from './client/errors.ts'
-export type { Emitter, Handler, WidgetEventMap, WidgetEventName } from './client/events.ts'
-export type * from './client/feature-types.ts'
-export type * from './client/types.ts'
 export { WIDGET_PUBLIC_API_PREFIX, WIDGET_PUBLIC_API_VERSION } from './transport/api.ts'
+export { type ClientErrorCode, WidgetError } from './vocabulary/errors.ts'
+export type { Emitter, Handler, WidgetEventMap, WidgetEventName } from './vocabulary/events.ts'
+export type * from './vocabulary/feature-types.ts'
+export type * from './vocabulary/types.ts'
 export type { ServiceClient, ServiceClientOptions }
 
 /**

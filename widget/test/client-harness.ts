@@ -3,8 +3,8 @@ import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage
 import { createManualClock } from '../../test/support/manual-clock.ts'
 import { createServiceClient } from '../src/client/client.ts'
 import type { ServiceClientOptions } from '../src/client/client-options.ts'
-import type { WidgetEventName } from '../src/client/events.ts'
-import type { WidgetMessage } from '../src/client/types.ts'
+import type { WidgetEventName } from '../src/vocabulary/events.ts'
+import type { WidgetMessage } from '../src/vocabulary/types.ts'
 import type { ScenarioServer } from './scenario-server.ts'
 import type { SiteKey } from './scenarios.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
-import type { SessionEnd } from '../src/client/types.ts'
+import type { SessionEnd } from '../src/vocabulary/types.ts'
 import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, fetchFromPage, settled, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'

@@ -1,4 +1,4 @@
-import type { SessionView } from '../src/client/types.ts'
+import type { SessionView } from '../src/vocabulary/types.ts'
 import { assertionOf } from './assertion-of.ts'
 import { codeOf, type SuiteContext, same } from './suite-context.ts'
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createManualClock } from '../../test/support/manual-clock.ts'
-import type { PageContext } from '../src/client/types.ts'
+import type { PageContext } from '../src/vocabulary/types.ts'
 import { createClientHarness, settled, until } from './client-harness.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 

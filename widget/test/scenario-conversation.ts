@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import type { RatingState } from '../src/client/types.ts'
-import type { AcceptedMessage, ServiceMessage } from '../src/transport/wire.ts'
+import type { AcceptedMessage, ServiceMessage } from '../src/vocabulary/gen/wire.ts'
+import type { RatingState } from '../src/vocabulary/types.ts'
 import type { Scenario } from './scenarios.ts'
 
 const epoch = 'e1'

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { SessionContent } from '../src/client/types.ts'
+import type { SessionContent } from '../src/vocabulary/types.ts'
 import { createScenarioConversation, type ScenarioConversation } from './scenario-conversation.ts'
 import { answer, refuse, type SeenRequest } from './scenario-http.ts'
 import { type Refusal, type Scenario, type SiteKey, scenarios } from './scenarios.ts'

@@ -2,10 +2,10 @@ import { waitForSlot } from '../../browser/page-tabs.ts'
 import type { Lifecycle, LifecycleSignal, TabSlot, Tabs } from '../../browser/platform.ts'
 import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
 import { createManualClock, type ManualClock } from '../../test/support/manual-clock.ts'
-import type { WidgetEventMap } from '../src/client/events.ts'
-import type { WidgetErrorDetail } from '../src/client/types.ts'
 import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../src/client-entry.ts'
-import type { ServiceMessage } from '../src/transport/wire.ts'
+import type { WidgetEventMap } from '../src/vocabulary/events.ts'
+import type { ServiceMessage } from '../src/vocabulary/gen/wire.ts'
+import type { WidgetErrorDetail } from '../src/vocabulary/types.ts'
 import type { Scenario, SiteKey } from './scenarios.ts'
 
 /**

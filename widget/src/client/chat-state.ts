@@ -1,6 +1,6 @@
-import { sessionEndOf } from './errors.ts'
-import type { Emitter } from './events.ts'
-import type { ConnectionState, ReplayReset, SessionEnd } from './types.ts'
+import { sessionEndOf } from '../vocabulary/errors.ts'
+import type { Emitter } from '../vocabulary/events.ts'
+import type { ConnectionState, ReplayReset, SessionEnd } from '../vocabulary/types.ts'
 
 type ChatEnd = Readonly<{ event?: SessionEnd; code: string }>
 

@@ -1,8 +1,8 @@
 import type { Platform } from '../../../browser/platform.ts'
 import type { StorageMode } from '../../../browser/storage.ts'
 import type { SupportedRequests } from '../features/agent-requests.ts'
-import { WidgetError } from './errors.ts'
-import type { IdentityProvider, PageContext } from './types.ts'
+import { WidgetError } from '../vocabulary/errors.ts'
+import type { IdentityProvider, PageContext } from '../vocabulary/types.ts'
 
 export interface ServiceClientOptions {
   /** Public key of the installation. The key is not a credential. */

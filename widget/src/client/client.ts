@@ -10,12 +10,12 @@ import type { GivenSession } from '../session/session.ts'
 import { createSessionRecords } from '../session/session-record.ts'
 import { createVisit, type Visit } from '../session/visit.ts'
 import { createApi } from '../transport/api.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
+import { createEmitter, type Emitter } from '../vocabulary/events.ts'
+import type { SessionView, VisitorIdentity, WidgetConfig, WidgetMessage } from '../vocabulary/types.ts'
 import { createChatState } from './chat-state.ts'
 import type { ServiceClientOptions } from './client-options.ts'
 import { createConfigLoader } from './config-loader.ts'
-import { sessionEndOf, toWidgetError, WidgetError } from './errors.ts'
-import { createEmitter, type Emitter } from './events.ts'
-import type { SessionView, VisitorIdentity, WidgetConfig, WidgetMessage } from './types.ts'
 
 export type ServiceClient = ReturnType<typeof createServiceClient>
 

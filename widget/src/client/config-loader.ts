@@ -2,7 +2,7 @@ import { createPause } from '../../../browser/pause.ts'
 import type { Platform } from '../../../browser/platform.ts'
 import type { Api } from '../transport/api.ts'
 import { retrying } from '../transport/retrying.ts'
-import type { WidgetConfig } from './types.ts'
+import type { WidgetConfig } from '../vocabulary/types.ts'
 
 /** Range of the delay before a retry. */
 const range = { minMs: 500, maxMs: 30_000 }

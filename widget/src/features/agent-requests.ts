@@ -1,17 +1,17 @@
 import { createPause, type Pause } from '../../../browser/pause.ts'
 import type { Platform } from '../../../browser/platform.ts'
-import { toWidgetError, WidgetError } from '../client/errors.ts'
-import type { Emitter } from '../client/events.ts'
+import type { Grants } from '../session/session.ts'
+import { retrying } from '../transport/retrying.ts'
+import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
+import type { Emitter } from '../vocabulary/events.ts'
 import type {
   AgentRequest,
   NavigationOutcome,
   ScreenshotConsent,
   UploadedScreenshot,
   UploadTerms,
-} from '../client/feature-types.ts'
-import type { StreamEvent, WidgetConfig } from '../client/types.ts'
-import type { Grants } from '../session/session.ts'
-import { retrying } from '../transport/retrying.ts'
+} from '../vocabulary/feature-types.ts'
+import type { StreamEvent, WidgetConfig } from '../vocabulary/types.ts'
 import type { FeatureApi, UploadOptions } from './feature-api.ts'
 import type { FeatureRecords } from './feature-record.ts'
 import { createPendingRequests } from './pending-requests.ts'

@@ -1,7 +1,7 @@
 import type { KeyValueStorage } from '../../../browser/storage.ts'
-import type { ConsentDecision } from '../client/feature-types.ts'
-import type { SessionView, WidgetConfig } from '../client/types.ts'
 import { sessionRecordKey } from '../session/session-record.ts'
+import type { ConsentDecision } from '../vocabulary/feature-types.ts'
+import type { SessionView, WidgetConfig } from '../vocabulary/types.ts'
 
 /** The visitor's last decision, as the tab stores it. */
 interface ConsentRecord {

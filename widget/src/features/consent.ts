@@ -1,9 +1,9 @@
 import { createPause } from '../../../browser/pause.ts'
-import { createConfigRefresh } from '../client/config-refresh.ts'
-import { toWidgetError, WidgetError } from '../client/errors.ts'
-import type { ConsentDecision, ConsentState } from '../client/feature-types.ts'
-import type { WidgetErrorDetail } from '../client/types.ts'
 import { retrying } from '../transport/retrying.ts'
+import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
+import type { ConsentDecision, ConsentState } from '../vocabulary/feature-types.ts'
+import type { WidgetErrorDetail } from '../vocabulary/types.ts'
+import { createConfigRefresh } from './config-refresh.ts'
 import type { FeaturesDeps } from './features.ts'
 
 const attempts = 5

@@ -1,8 +1,13 @@
 import type { Platform } from '../../../browser/platform.ts'
-import { WidgetError } from '../client/errors.ts'
-import type { NavigationOutcome, ScreenshotConsent, UploadedScreenshot, UploadTerms } from '../client/feature-types.ts'
-import type { FormKind, PageContext, Rating } from '../client/types.ts'
 import type { Api, RequestParts } from '../transport/api.ts'
+import { WidgetError } from '../vocabulary/errors.ts'
+import type {
+  NavigationOutcome,
+  ScreenshotConsent,
+  UploadedScreenshot,
+  UploadTerms,
+} from '../vocabulary/feature-types.ts'
+import type { FormKind, PageContext, Rating } from '../vocabulary/types.ts'
 
 export interface UploadOptions {
   /**

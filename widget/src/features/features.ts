@@ -1,11 +1,19 @@
 import type { Platform, TimerId } from '../../../browser/platform.ts'
-import { createConfigRefresh } from '../client/config-refresh.ts'
-import { toWidgetError } from '../client/errors.ts'
-import type { Emitter } from '../client/events.ts'
-import type { PageContext, Rating, SessionView, StreamEvent, WidgetConfig, WidgetMessage } from '../client/types.ts'
 import type { Grants } from '../session/session.ts'
 import type { Api } from '../transport/api.ts'
+import { toWidgetError } from '../vocabulary/errors.ts'
+import type { Emitter } from '../vocabulary/events.ts'
+import type {
+  Capability,
+  PageContext,
+  Rating,
+  SessionView,
+  StreamEvent,
+  WidgetConfig,
+  WidgetMessage,
+} from '../vocabulary/types.ts'
 import { createAgentRequests, type SupportedRequests } from './agent-requests.ts'
+import { createConfigRefresh } from './config-refresh.ts'
 import type { ConsentRecords } from './consent-record.ts'
 import { createFeatureApi } from './feature-api.ts'
 import { createFeatureRecords } from './feature-record.ts'
@@ -54,8 +62,8 @@ export function createFeatures(deps: FeaturesDeps) {
   }
   const api = createFeatureApi(deps.api, platform.upload)
   const records = createFeatureRecords(platform.storage, deps.siteKey)
-  const may = (capability: string) => hasSession && config()?.capabilities[capability] !== false
-  const mayReport = (capability: string) => may(capability) && consentRecords.mayObserve(config())
+  const may = (capability: Capability) => hasSession && config()?.capabilities[capability] !== false
+  const mayReport = (capability: Capability) => may(capability) && consentRecords.mayObserve(config())
   const parts = { api, platform, emitter, records, config, grants, aheadMs: deps.aheadMs }
   const presence = createPresence({ clock: platform.clock, emitter, records })
   const supports = { navigation: false, screenshots: false, ...deps.supports }

@@ -1,4 +1,4 @@
-import type { PageContext } from '../client/types.ts'
+import type { PageContext } from '../vocabulary/types.ts'
 
 /**
  * Maximum length of a title in UTF-16 code units. The service accepts 256 code points, each of

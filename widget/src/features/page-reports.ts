@@ -1,5 +1,5 @@
 import type { Clock, TimerId } from '../../../browser/platform.ts'
-import type { PageContext } from '../client/types.ts'
+import type { PageContext } from '../vocabulary/types.ts'
 import { minimized } from './page-context.ts'
 
 /** Delay before a page is reported. Single-page applications change the URL before the title. */

@@ -1,6 +1,6 @@
 import type { Clock, TimerId } from '../../../browser/platform.ts'
-import type { Emitter } from '../client/events.ts'
-import type { Activity, AgentRequest } from '../client/feature-types.ts'
+import type { Emitter } from '../vocabulary/events.ts'
+import type { Activity, AgentRequest } from '../vocabulary/feature-types.ts'
 import type { FeatureRecords } from './feature-record.ts'
 import type { PresenceKeeper } from './presence.ts'
 

@@ -1,6 +1,6 @@
 import { longestWaitMs } from '../../../browser/pause.ts'
 import type { Clock, Lifecycle, TimerId } from '../../../browser/platform.ts'
-import { toWidgetError } from '../client/errors.ts'
+import { toWidgetError } from '../vocabulary/errors.ts'
 
 /** Interval of the reports while the visitor sees the chat. The service expires a report after 4 s. */
 const everyMs = 2_000

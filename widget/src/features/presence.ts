@@ -1,9 +1,9 @@
 import type { Clock, TimerId } from '../../../browser/platform.ts'
 import { isTeam } from '../../../browser/team.ts'
-import type { Emitter } from '../client/events.ts'
-import type { Activity, Agent, Presence } from '../client/feature-types.ts'
-import type { MessageAuthor, RatingState, StreamEvent } from '../client/types.ts'
-import type { HistoryPage } from '../transport/wire.ts'
+import type { Emitter } from '../vocabulary/events.ts'
+import type { Activity, Agent, Presence } from '../vocabulary/feature-types.ts'
+import type { HistoryPage } from '../vocabulary/gen/wire.ts'
+import type { MessageAuthor, RatingState, StreamEvent } from '../vocabulary/types.ts'
 import type { FeatureRecords } from './feature-record.ts'
 
 /** Time after which an agent's typing indicator is removed. */

@@ -1,6 +1,6 @@
 import { longestWaitMs } from '../../../browser/pause.ts'
 import type { Clock } from '../../../browser/platform.ts'
-import { toWidgetError } from '../client/errors.ts'
+import { toWidgetError } from '../vocabulary/errors.ts'
 
 /**
  * Time after which a typing report is repeated while the visitor types. The service expires a

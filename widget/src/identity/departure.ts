@@ -1,10 +1,10 @@
 import { isReturn, type Platform } from '../../../browser/platform.ts'
-import { sessionEndOf, toWidgetError, WidgetError } from '../client/errors.ts'
-import type { Emitter } from '../client/events.ts'
-import type { ConnectionState, SessionContent } from '../client/types.ts'
 import type { GivenSession } from '../session/session.ts'
-import type { LeftSession, SessionNotes, SessionRecord, SessionRecords } from '../session/session-record.ts'
+import type { SessionNotes, SessionRecord, SessionRecords } from '../session/session-record.ts'
 import type { Visit } from '../session/visit.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
+import type { Emitter } from '../vocabulary/events.ts'
+import type { ConnectionState, LeftSession, SessionContent } from '../vocabulary/types.ts'
 import type { IdentityApi } from './identity-api.ts'
 
 type Call = (grant: string, key: string) => Promise<SessionContent | undefined>

@@ -1,10 +1,9 @@
 import { createPause } from '../../../browser/pause.ts'
 import type { Platform } from '../../../browser/platform.ts'
-import type { WidgetError } from '../client/errors.ts'
-import type { SessionContent } from '../client/types.ts'
-import type { LeftSession } from '../session/session-record.ts'
 import type { Api } from '../transport/api.ts'
 import { retrying } from '../transport/retrying.ts'
+import type { WidgetError } from '../vocabulary/errors.ts'
+import type { LeftSession, SessionContent } from '../vocabulary/types.ts'
 
 const attempts = 4
 /**

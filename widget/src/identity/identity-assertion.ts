@@ -1,6 +1,6 @@
 import type { Clock } from '../../../browser/platform.ts'
-import { toWidgetError, WidgetError } from '../client/errors.ts'
-import type { IdentityProvider, VisitorIdentity } from '../client/types.ts'
+import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
+import type { IdentityProvider, VisitorIdentity } from '../vocabulary/types.ts'
 import { claimsOf } from './claims.ts'
 
 const providerTimeoutMs = 15_000

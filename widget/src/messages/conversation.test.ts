@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs } from '../../../test/support/is-long.ts'
-import type { WidgetEventMap } from '../client/events.ts'
-import type { DeliveryStatus } from '../client/types.ts'
-import type { ServiceMessage } from '../transport/wire.ts'
+import type { WidgetEventMap } from '../vocabulary/events.ts'
+import type { ServiceMessage } from '../vocabulary/gen/wire.ts'
+import type { DeliveryStatus } from '../vocabulary/types.ts'
 import { createConversation } from './conversation.ts'
 
 const createdAt = '2026-11-20T12:00:00.000Z'
@@ -12,7 +12,7 @@ const progress: DeliveryStatus[] = ['pending', 'queued', 'sent', 'delivered', 'r
 const sequences = [1, 2, 3, 4, 5, 6]
 const isOwn = (sequence: number) => sequence % 2 === 1
 
-function serverMessage(sequence: number, state: DeliveryStatus): ServiceMessage {
+function serverMessage(sequence: number, state: ServiceMessage['state']): ServiceMessage {
   return {
     messageId: `msg_${sequence}`,
     conversationId: 'cnv_1',
@@ -29,12 +29,12 @@ function serverMessage(sequence: number, state: DeliveryStatus): ServiceMessage 
 type Update =
   | { source: 'answer'; sequence: number }
   | { source: 'event'; sequence: number }
-  | { source: 'page'; from: number; to: number; missed: boolean; state: DeliveryStatus }
-  | { source: 'state'; sequence: number; state: DeliveryStatus }
+  | { source: 'page'; from: number; to: number; missed: boolean; state: ServiceMessage['state'] }
+  | { source: 'state'; sequence: number; state: ServiceMessage['state'] }
   | { source: 'own'; sequence: number; state: 'retrying' | 'failed' }
 
 const sequence = fc.constantFrom(...sequences)
-const later = fc.constantFrom<DeliveryStatus>('queued', 'sent', 'delivered', 'read')
+const later = fc.constantFrom<ServiceMessage['state']>('queued', 'sent', 'delivered', 'read')
 const updates: fc.Arbitrary<Update> = fc.oneof(
   fc.record({ source: fc.constant('answer' as const), sequence }),
   fc.record({ source: fc.constant('event' as const), sequence }),
@@ -156,7 +156,7 @@ function take(conversation: Omit<ReturnType<typeof createConversation>, 'message
     const { clientOperationId, messageId, sessionId, conversationId, state } = serverMessage(one.sequence, 'queued')
     if (!clientOperationId || !sessionId) return
     const ids = { clientOperationId, messageId, sessionId, conversationId }
-    conversation.mergeAnswer({ ...ids, sequence: one.sequence, state, acceptedAt: createdAt })
+    conversation.mergeAnswer({ ...ids, sequence: one.sequence, state: state as 'queued', acceptedAt: createdAt })
   } else if (one.source === 'event') {
     const type = isOwn(one.sequence) ? 'message.accepted' : 'message.received'
     const data = { message: serverMessage(one.sequence, 'queued') }

@@ -1,6 +1,12 @@
-import type { Emitter } from '../client/events.ts'
-import type { DeliveryStatus, StoredMessage, StreamEvent, WidgetErrorDetail, WidgetMessage } from '../client/types.ts'
-import type { AcceptedMessage, ServiceMessage } from '../transport/wire.ts'
+import type { Emitter } from '../vocabulary/events.ts'
+import type { AcceptedMessage, ServiceMessage } from '../vocabulary/gen/wire.ts'
+import type {
+  DeliveryStatus,
+  StoredMessage,
+  StreamEvent,
+  WidgetErrorDetail,
+  WidgetMessage,
+} from '../vocabulary/types.ts'
 import { createMessageList } from './message-list.ts'
 import type { OutboxEntry } from './outbox.ts'
 

@@ -2,7 +2,7 @@ import { createPause } from '../../../browser/pause.ts'
 import type { Platform } from '../../../browser/platform.ts'
 import type { HistoryRange } from '../transport/api.ts'
 import { retrying } from '../transport/retrying.ts'
-import type { HistoryPage, ServiceMessage } from '../transport/wire.ts'
+import type { HistoryPage, ServiceMessage } from '../vocabulary/gen/wire.ts'
 import type { MessageList } from './message-list.ts'
 
 const pageSize = 50

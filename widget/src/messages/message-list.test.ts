@@ -1,10 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { DeliveryStatus } from '../client/types.ts'
-import type { ServiceMessage } from '../transport/wire.ts'
+import type { ServiceMessage } from '../vocabulary/gen/wire.ts'
+import type { DeliveryStatus } from '../vocabulary/types.ts'
 import { createMessageList } from './message-list.ts'
 
-function serverMessage(sequence: number, clientOperationId?: string, state: DeliveryStatus = 'queued'): ServiceMessage {
+function serverMessage(
+  sequence: number,
+  clientOperationId?: string,
+  state: ServiceMessage['state'] = 'queued',
+): ServiceMessage {
   return {
     messageId: `msg_${sequence}`,
     clientOperationId,
@@ -75,7 +79,7 @@ describe('the message list', () => {
     expect(list.all().map(({ key }) => key)).toEqual(['msg_1', 'op_2', 'msg_3'])
   })
 
-  it.each<[DeliveryStatus, DeliveryStatus, DeliveryStatus]>([
+  it.each<[ServiceMessage['state'], DeliveryStatus, DeliveryStatus]>([
     ['read', 'queued', 'read'],
     ['delivered', 'sent', 'delivered'],
     ['queued', 'delivered', 'delivered'],

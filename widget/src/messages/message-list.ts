@@ -1,7 +1,7 @@
 import { stateRank } from '../../../browser/chat/message-state.ts'
 import { isEarlier, withPart } from '../../../browser/growing-text.ts'
-import type { DeliveryStatus, StoredMessage, WidgetMessage } from '../client/types.ts'
-import type { ServiceMessage } from '../transport/wire.ts'
+import type { ServiceMessage } from '../vocabulary/gen/wire.ts'
+import type { DeliveryStatus, StoredMessage, WidgetMessage } from '../vocabulary/types.ts'
 
 export type MessageList = ReturnType<typeof createMessageList>
 

@@ -1,5 +1,5 @@
 import { useLineFeeds } from '../../../contract/line-ends.ts'
-import { WidgetError } from '../client/errors.ts'
+import { WidgetError } from '../vocabulary/errors.ts'
 
 /**
  * Normalizes a text for the service: line ends become LF, other control characters are removed, and

@@ -1,22 +1,13 @@
 import { createPause, longestWaitMs } from '../../../browser/pause.ts'
 import type { Platform } from '../../../browser/platform.ts'
-import { toWidgetError, WidgetError } from '../client/errors.ts'
-import type { DeliveryStatus, PageContext, WidgetErrorDetail } from '../client/types.ts'
 import { retrying, retryRange } from '../transport/retrying.ts'
-import type { AcceptedMessage } from '../transport/wire.ts'
+import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
+import type { AcceptedMessage, MessageInput } from '../vocabulary/gen/wire.ts'
+import type { DeliveryStatus, WidgetErrorDetail } from '../vocabulary/types.ts'
 
 const attemptsBeforeGivingUp = 8
 /** Maximum length of the stored outbox, in UTF-16 code units of its JSON. */
 const charactersAtMost = 262_144
-
-/** Request body of a message. All attempts send the same body. */
-export interface MessageInput {
-  clientOperationId: string
-  body: string
-  contentType: 'text'
-  locale?: string
-  pageContext?: PageContext
-}
 
 /** A message to send. It contains only data that can be stored as JSON. */
 export interface OutboxEntry {

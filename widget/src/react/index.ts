@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react'
-import type { WidgetEventMap, WidgetEventName } from '../client/events.ts'
 import { createServiceWidgetLoader } from '../loader-entry.ts'
 import type { ServiceWidgetLoader } from '../ui/launcher/launcher.ts'
 import type { ServiceWidgetOptions, ServiceWidget as Widget } from '../ui/service-widget-types.ts'
+import type { WidgetEventMap, WidgetEventName } from '../vocabulary/events.ts'
 
 export interface ServiceWidgetProps extends ServiceWidgetOptions {
   /** Called with the widget when the chat was loaded. */

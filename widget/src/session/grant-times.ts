@@ -1,4 +1,4 @@
-import type { SessionContent } from '../client/types.ts'
+import type { SessionContent } from '../vocabulary/types.ts'
 
 /**
  * Times at which a grant is renewed and at which it expires, in milliseconds of the browser's

@@ -1,17 +1,8 @@
 import { newRandomId } from '../../../browser/platform.ts'
 import type { KeyValueStorage } from '../../../browser/storage.ts'
-import type { ReplayReset, SessionContent, SessionEnd } from '../client/types.ts'
 import type { OutboxEntry } from '../messages/outbox.ts'
+import type { LeftSession, ReplayReset, SessionContent, SessionEnd, StreamPosition } from '../vocabulary/types.ts'
 import type { GrantTimes } from './grant-times.ts'
-
-/**
- * Position of the client in the event log. Sent when the stream reconnects and when the grant is
- * renewed.
- */
-export interface StreamPosition {
-  lastEventId?: string
-  sequence: number
-}
 
 /** State of a session that only the browser stores. */
 export interface SessionNotes {
@@ -39,9 +30,6 @@ export interface SessionRecord extends SessionNotes {
    */
   ended?: { event: SessionEnd; about?: ReplayReset }
 }
-
-/** What is needed to close a session. */
-export type LeftSession = Pick<SessionContent, 'sessionId' | 'renewalToken' | 'accessGrant'>
 
 export type SessionRecords = ReturnType<typeof createSessionRecords>
 

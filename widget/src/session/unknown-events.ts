@@ -1,6 +1,6 @@
-import { isKnownCommand, isKnownSecurity, WidgetError } from '../client/errors.ts'
-import type { Emitter } from '../client/events.ts'
-import type { StreamEvent } from '../client/types.ts'
+import { isKnownCommand, isKnownSecurity, WidgetError } from '../vocabulary/errors.ts'
+import type { Emitter } from '../vocabulary/events.ts'
+import type { StreamEvent } from '../vocabulary/types.ts'
 
 /**
  * Applies the compatibility policy to an event whose type this package does not know. An unknown

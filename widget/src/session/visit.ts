@@ -2,23 +2,24 @@ import { createReceipts } from '../../../browser/chat/receipts.ts'
 import type { Platform } from '../../../browser/platform.ts'
 import { createTabStream } from '../../../browser/tab-stream.ts'
 import { isTeam } from '../../../browser/team.ts'
-import { sessionEndOf, toWidgetError, WidgetError } from '../client/errors.ts'
-import type { Emitter } from '../client/events.ts'
+import { createConversation } from '../messages/conversation.ts'
+import { createHistory } from '../messages/history.ts'
+import { createOutbox, type OutboxEntry } from '../messages/outbox.ts'
+import type { Api } from '../transport/api.ts'
+import { createEventStream, positionIn } from '../transport/event-stream.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
+import type { Emitter } from '../vocabulary/events.ts'
 import type {
   ConnectionState,
   PageContext,
   ReplayReset,
   SessionView,
   StreamEvent,
+  StreamPosition,
   WidgetConfig,
-} from '../client/types.ts'
-import { createConversation } from '../messages/conversation.ts'
-import { createHistory } from '../messages/history.ts'
-import { createOutbox, type OutboxEntry } from '../messages/outbox.ts'
-import type { Api } from '../transport/api.ts'
-import { createEventStream, positionIn } from '../transport/event-stream.ts'
+} from '../vocabulary/types.ts'
 import { createSession, type GivenSession } from './session.ts'
-import type { SessionRecords, StreamPosition } from './session-record.ts'
+import type { SessionRecords } from './session-record.ts'
 import { surfaceUnknown } from './unknown-events.ts'
 
 interface VisitDeps {

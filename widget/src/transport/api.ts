@@ -1,10 +1,8 @@
 import { longestWaitMs } from '../../../browser/pause.ts'
 import { type Clock, newRandomId } from '../../../browser/platform.ts'
-import { packageCode, WidgetError } from '../client/errors.ts'
-import type { PageContext, SessionContent, WidgetConfig } from '../client/types.ts'
-import type { MessageInput } from '../messages/outbox.ts'
-import type { LeftSession, StreamPosition } from '../session/session-record.ts'
-import type { AcceptedMessage, ErrorEnvelope, HistoryPage } from './wire.ts'
+import { packageCode, WidgetError } from '../vocabulary/errors.ts'
+import type { AcceptedMessage, ErrorEnvelope, HistoryPage, MessageInput } from '../vocabulary/gen/wire.ts'
+import type { LeftSession, PageContext, SessionContent, StreamPosition, WidgetConfig } from '../vocabulary/types.ts'
 
 /** Base path of every route of the Widget API (section 9 of the specification). */
 export const WIDGET_PUBLIC_API_PREFIX = '/api/integrations/v1/widget'

@@ -2,7 +2,7 @@ import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runs } from '../../../test/support/is-long.ts'
-import type { StreamEvent } from '../client/types.ts'
+import type { StreamEvent } from '../vocabulary/types.ts'
 import { parseEvent, type ReaderCallbacks, readEvents } from './event-reader.ts'
 
 function collect() {

@@ -1,5 +1,5 @@
-import { WidgetError } from '../client/errors.ts'
-import type { StreamEvent } from '../client/types.ts'
+import { WidgetError } from '../vocabulary/errors.ts'
+import type { StreamEvent } from '../vocabulary/types.ts'
 
 /**
  * Maximum length of one event. Real events are far shorter. The limit protects the page's memory.

@@ -1,9 +1,8 @@
 import { backoffDelay } from '../../../browser/backoff.ts'
 import { createPause } from '../../../browser/pause.ts'
 import type { LifecycleSignal, Platform, TimerId } from '../../../browser/platform.ts'
-import { terminalEvents, toWidgetError, type WidgetError } from '../client/errors.ts'
-import type { ReplayReset, StreamEvent, WidgetConfig } from '../client/types.ts'
-import type { StreamPosition } from '../session/session-record.ts'
+import { terminalEvents, toWidgetError, type WidgetError } from '../vocabulary/errors.ts'
+import type { ReplayReset, StreamEvent, StreamPosition, WidgetConfig } from '../vocabulary/types.ts'
 import { readEvents } from './event-reader.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { type BackoffRange, backoffDelay } from '../../../browser/backoff.ts'
 import type { Pause } from '../../../browser/pause.ts'
-import { toWidgetError, type WidgetError } from '../client/errors.ts'
+import { toWidgetError, type WidgetError } from '../vocabulary/errors.ts'
 
 /** Default range of the delays between attempts. */
 export const retryRange: BackoffRange = { minMs: 1_000, maxMs: 30_000 }

@@ -1,7 +1,7 @@
 import type { ServiceClient } from '../client/client.ts'
 import type { ServiceClientOptions } from '../client/client-options.ts'
-import type { Handler, WidgetEventMap } from '../client/events.ts'
-import type { WidgetMessage } from '../client/types.ts'
+import type { Handler, WidgetEventMap } from '../vocabulary/events.ts'
+import type { WidgetMessage } from '../vocabulary/types.ts'
 import type { WidgetTexts } from './languages/en.ts'
 import type { ShellOptions, Theme } from './panel/shell.ts'
 

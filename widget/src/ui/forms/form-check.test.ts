@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { FormField } from '../../client/types.ts'
+import type { FormField } from '../../vocabulary/types.ts'
 import { autocompleteOf, brokenRule } from './form-check.ts'
 
 const field = (part: Partial<FormField>): FormField => ({

@@ -1,5 +1,5 @@
 import { storedValue } from '../../../../contract/contacts.ts'
-import type { FormField } from '../../client/types.ts'
+import type { FormField } from '../../vocabulary/types.ts'
 
 /**
  * Returns the rule that a value violates, named as in the `issues` of the service. Returns

@@ -1,6 +1,6 @@
 import { useOneLine } from '../../../../contract/line-ends.ts'
-import type { FormState } from '../../client/feature-types.ts'
-import type { FormDefinition, FormField } from '../../client/types.ts'
+import type { FormState } from '../../vocabulary/feature-types.ts'
+import type { FormDefinition, FormField } from '../../vocabulary/types.ts'
 import { element, setAttributes } from '../elements/elements.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import { autocompleteOf, brokenRule } from './form-check.ts'

@@ -1,5 +1,5 @@
 import type { ServiceClient } from '../../client/client.ts'
-import type { WidgetMessage } from '../../client/types.ts'
+import type { WidgetMessage } from '../../vocabulary/types.ts'
 import { authorName } from '../languages/author-name.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'

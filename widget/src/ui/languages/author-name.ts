@@ -1,4 +1,4 @@
-import type { MessageAuthor } from '../../client/types.ts'
+import type { MessageAuthor } from '../../vocabulary/types.ts'
 import type { WidgetTexts } from './en.ts'
 
 /** Returns the name of an author. That of a bot says in words that it is one. */

@@ -1,4 +1,4 @@
-import type { SessionEnd } from '../../client/types.ts'
+import type { SessionEnd } from '../../vocabulary/types.ts'
 
 /**
  * The English texts. Their keys are those of the options `texts` and `localeTexts`. The title and

@@ -1,4 +1,4 @@
-import type { WidgetConfig } from '../../client/types.ts'
+import type { WidgetConfig } from '../../vocabulary/types.ts'
 
 /** Returns the language of a locale tag, for example `de` for `de-CH`. */
 export function languageOf(tag: string): string {

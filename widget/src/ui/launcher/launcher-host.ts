@@ -1,5 +1,5 @@
 import { launcherColors } from '../../../../browser/colors.ts'
-import type { WidgetConfig } from '../../client/types.ts'
+import type { WidgetConfig } from '../../vocabulary/types.ts'
 import { element, icon } from '../elements/elements.ts'
 import { chatIcon } from '../elements/icons.ts'
 import launcherCss from './launcher.css?inline'
@@ -14,6 +14,13 @@ export interface LauncherOptions {
    * itself.
    */
   launcher?: boolean
+}
+
+interface LauncherHooks {
+  /** Called when the element is in the page again after the page has removed it. */
+  onReturn?: () => void
+  /** Called if the launcher has no listener: at first, and after `document.open`, which removes all listeners. */
+  listen?: () => void
 }
 
 export type LauncherHost = ReturnType<typeof createLauncherHost>
@@ -46,7 +53,7 @@ export function createLauncherHost(options: LauncherOptions) {
   const observer = new MutationObserver(() => place())
   root.append(frame)
 
-  const launcherHost = {
+  const made = {
     host,
     frame,
     button,
@@ -55,12 +62,6 @@ export function createLauncherHost(options: LauncherOptions) {
 
     /** All style sheets of the shadow root, which loses them if a script moves it to another document. */
     sheets,
-
-    /** Called when the element is in the page again after the page has removed it. */
-    onReturn: undefined as (() => void) | undefined,
-
-    /** Called if the launcher has no listener: at first, and after `document.open`, which removes all listeners. */
-    listen: undefined as (() => void) | undefined,
 
     /**
      * Adds the widget's element to the page, and adds it again whenever the page removes it. The
@@ -84,6 +85,7 @@ export function createLauncherHost(options: LauncherOptions) {
       frame.dataset.position = options.position ?? appearance?.position ?? 'right'
     },
   }
+  const launcherHost: typeof made & LauncherHooks = made
   return launcherHost
 
   /**

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import type { Activity } from '../../client/feature-types.ts'
-import type { WidgetMessage } from '../../client/types.ts'
+import type { Activity } from '../../vocabulary/feature-types.ts'
+import type { WidgetMessage } from '../../vocabulary/types.ts'
 import { englishTexts as texts } from '../languages/en.ts'
 import { withActivity } from './activity-lines.ts'
 

@@ -1,5 +1,5 @@
-import type { Activity } from '../../client/feature-types.ts'
-import type { WidgetMessage } from '../../client/types.ts'
+import type { Activity } from '../../vocabulary/feature-types.ts'
+import type { WidgetMessage } from '../../vocabulary/types.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 
 interface Context {

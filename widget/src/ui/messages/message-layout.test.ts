@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { WidgetMessage } from '../../client/types.ts'
+import type { WidgetMessage } from '../../vocabulary/types.ts'
 import { layOut } from './message-layout.ts'
 
 const message = (key: string): WidgetMessage => ({

@@ -1,4 +1,4 @@
-import type { WidgetMessage } from '../../client/types.ts'
+import type { WidgetMessage } from '../../vocabulary/types.ts'
 
 const groupWithinMs = 5 * 60_000
 

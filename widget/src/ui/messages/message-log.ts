@@ -1,6 +1,6 @@
 import { initialOf } from '../../../../browser/chat/initials.ts'
 import { isTeam } from '../../../../browser/team.ts'
-import type { WidgetMessage } from '../../client/types.ts'
+import type { WidgetMessage } from '../../vocabulary/types.ts'
 import { element, icon } from '../elements/elements.ts'
 import { downIcon } from '../elements/icons.ts'
 import { layOut } from './message-layout.ts'

@@ -1,7 +1,7 @@
 import { initialsOf } from '../../../../browser/chat/initials.ts'
 import { linkify } from '../../../../browser/chat/linkify.ts'
 import { isTeam } from '../../../../browser/team.ts'
-import type { MessageAuthor, WidgetMessage } from '../../client/types.ts'
+import type { MessageAuthor, WidgetMessage } from '../../vocabulary/types.ts'
 import { element, icon } from '../elements/elements.ts'
 import { alertIcon, tickIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'

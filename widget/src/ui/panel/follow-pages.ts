@@ -1,4 +1,4 @@
-import type { PageContext } from '../../client/types.ts'
+import type { PageContext } from '../../vocabulary/types.ts'
 
 export function currentPage(): PageContext {
   const viewport = { width: Math.round(innerWidth), height: Math.round(innerHeight) }

@@ -1,5 +1,5 @@
 import { initialOf, initialsOf } from '../../../../browser/chat/initials.ts'
-import type { ConnectionState, MessageAuthor, WidgetConfig } from '../../client/types.ts'
+import type { ConnectionState, MessageAuthor, WidgetConfig } from '../../vocabulary/types.ts'
 import { element, icon, setAttributes } from '../elements/elements.ts'
 import { closeIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'

@@ -1,12 +1,12 @@
 import type { ServiceClient } from '../../client/client.ts'
-import type { FormState } from '../../client/feature-types.ts'
-import type { FormKind } from '../../client/types.ts'
+import type { FormState } from '../../vocabulary/feature-types.ts'
+import type { FormKind } from '../../vocabulary/types.ts'
 import { element } from '../elements/elements.ts'
 import type { FormView } from '../forms/form-view.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import type { MessageLog } from '../messages/message-log.ts'
-import type { latePart } from '../parts.ts'
 import type { Composer } from './composer.ts'
+import type { latePart } from './late-part.ts'
 
 interface PanelFormsDeps {
   client: ServiceClient

@@ -1,5 +1,5 @@
 import { focusColor, isFaint, launcherColors } from '../../../../browser/colors.ts'
-import type { WidgetConfig } from '../../client/types.ts'
+import type { WidgetConfig } from '../../vocabulary/types.ts'
 import { element, icon, setAttributes } from '../elements/elements.ts'
 import { collapseIcon } from '../elements/icons.ts'
 import actionsCss from '../forms/actions.css?inline'

@@ -1,5 +1,5 @@
 import type { ServiceClient } from '../../client/client.ts'
-import type { AgentRequest } from '../../client/feature-types.ts'
+import type { AgentRequest } from '../../vocabulary/feature-types.ts'
 
 /**
  * Maximum time for the navigation. If this page is still shown afterwards, the navigation is

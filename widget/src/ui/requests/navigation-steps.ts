@@ -1,4 +1,4 @@
-import type { AgentRequest } from '../../client/feature-types.ts'
+import type { AgentRequest } from '../../vocabulary/feature-types.ts'
 import { element } from '../elements/elements.ts'
 import { leaveFor } from './leave.ts'
 import { actions, button, problemOf, type RequestStepsDeps } from './request-steps.ts'

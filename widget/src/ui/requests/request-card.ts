@@ -1,5 +1,5 @@
 import type { ServiceClient } from '../../client/client.ts'
-import type { AgentRequest } from '../../client/feature-types.ts'
+import type { AgentRequest } from '../../vocabulary/feature-types.ts'
 import { element, icon } from '../elements/elements.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import { createNavigationSteps } from './navigation-steps.ts'

@@ -1,4 +1,4 @@
-import type { AgentRequest } from '../../client/feature-types.ts'
+import type { AgentRequest } from '../../vocabulary/feature-types.ts'
 import { element } from '../elements/elements.ts'
 import { pageUpload } from './page-upload.ts'
 import { actions, button, codeOf, problemOf, type RequestStepsDeps } from './request-steps.ts'

@@ -1,13 +1,15 @@
+import type {
+  AcknowledgedScreenshot,
+  ErrorEnvelope,
+  NavigationAcknowledgement,
+  ScreenshotAcknowledgement,
+} from './gen/wire.ts'
 import type { MessageAuthor, RatingState, WidgetErrorDetail } from './types.ts'
 
-/**
- * A rejected field: the JSON pointer to the field and the rule that its value violates. Never
- * contains the value.
- */
-export interface FieldIssue {
-  path: string
-  rule: string
-}
+export type { UploadedScreenshot } from './gen/wire.ts'
+
+/** A rejected field: the JSON pointer to the field and the rule that its value violates. */
+export type FieldIssue = NonNullable<ErrorEnvelope['issues']>[number]
 
 /** Maps the name of each rejected field to the rule that its value violates. */
 export type FormIssues = Readonly<Record<string, string>>
@@ -79,24 +81,12 @@ export interface Presence {
   rating?: RatingState
 }
 
-export type NavigationOutcome = 'accepted' | 'declined' | 'completed' | 'failed' | 'unsupported'
+export type NavigationOutcome = NavigationAcknowledgement['outcome']
 
-export type ScreenshotConsent = 'granted' | 'denied' | 'unsupported'
+export type ScreenshotConsent = ScreenshotAcknowledgement['consent']
 
-export interface UploadTerms {
-  maxBytes: number
-  contentTypes: string[]
-  /** Time after which the service rejects the upload, in RFC 3339 format. */
-  expiresAt: string
-}
-
-export interface UploadedScreenshot {
-  requestId: string
-  state: 'uploaded'
-  byteLength: number
-  /** SHA-256 digest of the image, in lower-case hex. */
-  sha256: string
-}
+/** Limits of an upload. After `expiresAt`, the service rejects it. */
+export type UploadTerms = NonNullable<AcknowledgedScreenshot['upload']>
 
 /** A pending navigation or screenshot request of an agent. */
 export interface AgentRequest {

@@ -1,6 +1,6 @@
 import type { Api } from '../transport/api.ts'
-import type { Emitter } from './events.ts'
-import type { Availability, StreamEvent, WidgetConfig } from './types.ts'
+import type { Emitter } from '../vocabulary/events.ts'
+import type { Availability, StreamEvent, WidgetConfig } from '../vocabulary/types.ts'
 
 /** Keeps the configuration of an open page up to date. */
 export function createConfigRefresh(deps: {

@@ -1,3 +1,7 @@
+import type { HistoryPage, ServiceMessage, SessionContent, WidgetConfig } from './gen/wire.ts'
+
+export type { MessageAuthor, PageContext, Rating, SessionContent, WidgetConfig } from './gen/wire.ts'
+
 /**
  * Delivery state of a message (section 3.1 of the specification).
  *
@@ -7,41 +11,19 @@
  * - `sent`, `delivered`, `read`: later states that the service reports.
  * - `failed`: not delivered; no further automatic attempt follows.
  */
-export type DeliveryStatus = 'pending' | 'queued' | 'retrying' | 'sent' | 'delivered' | 'read' | 'failed'
-
-export interface MessageAuthor {
-  kind: 'visitor' | 'agent' | 'bot' | 'system'
-  displayName?: string
-  avatarUrl?: string
-}
+export type DeliveryStatus = 'pending' | 'retrying' | ServiceMessage['state']
 
 /**
- * A message in the browser. Fields that the service assigns are undefined until the service has
- * accepted the message.
+ * A message in the browser. Fields that the service assigns are undefined until the service has accepted the
+ * message. `createdAt` and `redactedAt` are times in RFC 3339 format. A withdrawn message has no text.
  */
-export interface WidgetMessage {
+export interface WidgetMessage
+  extends Omit<ServiceMessage, 'messageId' | 'conversationId' | 'sequence' | 'state' | 'contentType'>,
+    Partial<Pick<ServiceMessage, 'messageId' | 'conversationId' | 'sequence'>> {
   /** Identifies the message on this page, before and after the service has assigned an id. */
   key: string
   deliveryStatus: DeliveryStatus
-  messageId?: string
-  /** Operation key of the message. Set only on messages of this visitor. */
-  clientOperationId?: string
-  /** Session in which the message was sent. Set only on messages of this visitor. */
-  sessionId?: string
-  conversationId?: string
-  sequence?: number
-  author: MessageAuthor
-  body: string
   contentType: string
-  locale?: string
-  /** Answers of a bot's message, which the visitor can send as messages. */
-  quickReplies?: readonly string[]
-  /** Time at which the message was created, in RFC 3339 format. */
-  createdAt: string
-  /** Time at which an operator withdrew the message, in RFC 3339 format. The body is then empty. */
-  redactedAt?: string
-  /** True while a bot writes the message. The body is the text so far. */
-  growing?: boolean
   /** Failure of the last attempt to send the message. */
   error?: WidgetErrorDetail
   /** Number of times that the message has failed. Undefined if it has never failed. */
@@ -56,30 +38,6 @@ export interface WidgetErrorDetail {
   code: string
   /** True if a retry may succeed, either by the client or by the visitor. */
   recoverable: boolean
-}
-
-export interface PageContext {
-  /** An http or https URL of the visitor's page. The service removes query and fragment. */
-  url: string
-  title?: string
-  referrer?: string
-  viewport?: { width: number; height: number }
-}
-
-/**
- * Response to session creation and renewal. It contains credentials, so it must never be logged.
- */
-export interface SessionContent {
-  sessionId: string
-  conversationId: string
-  accessGrant: string
-  expiresAt: string
-  renewAfter: string
-  renewableUntil: string
-  renewalToken: string
-  replay: { state: 'ready' | 'reset_required'; epoch: string; lastSequence: number; oldestSequence: number }
-  continuity: { state: 'new' | 'continued' | 'reset' }
-  identity: { state: 'anonymous' | 'verified'; displayName?: string }
 }
 
 /** Session data without credentials, which the application may read. */
@@ -107,46 +65,6 @@ export interface VisitorReset {
   clearDraft?: boolean
   clearIdentity?: boolean
 }
-
-/** The public configuration of an installation. */
-export interface WidgetConfig {
-  publicSiteKey: string
-  locale: { default: string; supported: string[] }
-  appearance: {
-    title: string
-    greeting: string
-    accentColor: string
-    position: 'left' | 'right'
-    logoUrl?: string
-    /** Texts in other languages, by locale tag. */
-    translations?: Record<string, { title?: string; greeting?: string }>
-  }
-  capabilities: Record<string, boolean>
-  forms?: Partial<Record<FormKind, FormDefinition>>
-  consent?: { required: boolean; policyUrl?: string; policyVersion?: string }
-  availability: Availability
-  /** Half of the newest conversations were answered within this time. Absent if it is not known. */
-  usualAnswerMinutes?: number
-  limits: { bodyMaxLength: number; historyPageMax: number; outboxMax: number; screenshotMaxBytes?: number }
-  realtime: { heartbeatSeconds: number; reconnectMinMs: number; reconnectMaxMs: number }
-}
-
-/** Availability of the chat that visitors see: online or away. */
-export interface Availability {
-  online: boolean
-  /** Time at which the opening hours next change the availability, in RFC 3339 format. */
-  nextChangeAt?: string
-}
-
-export interface Rating {
-  /** 1 to 5; 5 is the best. */
-  score: number
-  /** One line of at most 500 characters. */
-  comment?: string
-}
-
-/** Whether the visitor may rate the closed conversation, or has rated it. */
-export type RatingState = 'requested' | 'given'
 
 /**
  * One event of the stream. Its JSON was parsed, but its fields were not all validated. An event that
@@ -192,14 +110,23 @@ export type SessionEnd =
 /** The forms of an installation. The names are the same as in the configuration. */
 export type FormKind = 'preChat' | 'offline'
 
-export interface FormField {
-  name: string
-  label: string
-  type: 'text' | 'email' | 'tel' | 'textarea'
-  required: boolean
-  maxLength: number
+export type FormDefinition = NonNullable<WidgetConfig['forms'][FormKind]>
+
+export type FormField = FormDefinition['fields'][number]
+
+/** Availability of the chat that visitors see: online or away. */
+export type Availability = WidgetConfig['availability']
+
+export type Capability = keyof WidgetConfig['capabilities']
+
+/** Whether the visitor may rate the closed conversation, or has rated it. */
+export type RatingState = NonNullable<HistoryPage['rating']>
+
+/** Position of the client in the event log. Sent when the stream reconnects and when the grant is renewed. */
+export interface StreamPosition {
+  lastEventId?: string
+  sequence: number
 }
 
-export interface FormDefinition {
-  fields: FormField[]
-}
+/** What is needed to renew or to close a session. */
+export type LeftSession = Pick<SessionContent, 'sessionId' | 'renewalToken' | 'accessGrant'>
