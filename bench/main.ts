@@ -1,15 +1,29 @@
-// `npm run bench -- <part>`: measures one part of the bench (see parts.ts) on this machine. Some
-// parts compare the service with similar software, the contenders.
-import { rm } from 'node:fs/promises'
+// `npm run bench -- <part>`: measures one part of the bench (see parts.ts) on this machine.
+import { readFile } from 'node:fs/promises'
+import { cpus, loadavg, release, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import { stopStarted } from '../test/support/processes.ts'
-import { machineFacts } from './machine.ts'
+import { removeScratchFolders } from './measure.ts'
 import { parts } from './parts.ts'
 import { markdownTable, plainTable } from './table.ts'
-import { scratchFolders } from './workspace.ts'
 
 const usage = `npm run bench -- <part> [--rounds n] [--quick | --full] [--only a,b] [--json | --markdown] [--profile folder] [--against folder]
-parts: ${Object.keys(parts).join(', ')}`
+${Object.entries(parts)
+  .map(([name, [about]]) => `  ${name.padEnd(10)} ${about}`)
+  .join('\n')}`
+
+/** Processor, memory, operating system, Node version and load of the machine, printed with every result. */
+async function machineFacts(): Promise<[name: string, value: string][]> {
+  const system = await readFile('/etc/os-release', 'utf8').catch(() => '')
+  const name = /^PRETTY_NAME="?([^"\n]*)/m.exec(system)?.[1] ?? process.platform
+  return [
+    ['processor', `${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown'}`],
+    ['memory', `${Math.round(totalmem() / 2 ** 30)} GiB`],
+    ['system', `${name}, Linux ${release()}`],
+    ['Node', process.version],
+    ['load before the run', (loadavg()[0] ?? 0).toFixed(2)],
+  ]
+}
 
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
@@ -25,39 +39,32 @@ async function main(): Promise<void> {
       against: { type: 'string' },
     },
   })
-  const load = parts[positionals[0] ?? '']
+  const found = parts[positionals[0] ?? '']
   const rounds = Number(values.rounds ?? (values.quick ? 1 : 3))
-  if (load === undefined || positionals.length > 1 || !Number.isInteger(rounds) || rounds < 1) {
+  if (found === undefined || positionals.length > 1 || !Number.isInteger(rounds) || rounds < 1) {
     console.error(usage)
     process.exitCode = 2
     return
   }
-  const part = await load()
   const facts = await machineFacts()
-  console.error(facts.map(([name, value]) => `${name}: ${value}`).join('\n'))
-  const tables = await part({
-    rounds,
-    quick: values.quick,
-    full: values.full,
-    only: values.only?.split(',') ?? [],
-    profile: values.profile,
-    against: values.against,
-    log: (line) => console.error(line),
-  })
+  const lines = facts.map(([name, value]) => `${name}: ${value}`)
+  console.error(lines.join('\n'))
+  const { quick, full, profile, against } = values
+  const options = { rounds, quick, full, profile, against, only: values.only?.split(',') ?? [], log: console.error }
+  const tables = await (await found[1]()).part(options)
   if (values.json) console.log(JSON.stringify({ part: positionals[0], machine: Object.fromEntries(facts), tables }))
-  else if (values.markdown) {
-    console.log([...facts.map(([name, value]) => `- ${name}: ${value}`), '', ...tables.map(markdownTable)].join('\n'))
-  } else console.log(tables.map(plainTable).join('\n'))
-}
-
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => void tidyUp().finally(() => process.exit(1)))
+  else if (values.markdown)
+    console.log([...lines.map((line) => `- ${line}`), '', ...tables.map(markdownTable)].join('\n'))
+  else console.log(tables.map(plainTable).join('\n'))
 }
 
 async function tidyUp(): Promise<void> {
   await stopStarted()
-  // Retries, because a stopping database engine may still write to its folder.
-  for (const folder of scratchFolders) await rm(folder, { recursive: true, force: true, maxRetries: 10 })
+  await removeScratchFolders()
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => void tidyUp().finally(() => process.exit(1)))
 }
 
 try {
@@ -67,4 +74,6 @@ try {
   process.exitCode = 1
 } finally {
   await tidyUp()
+  // Clients of the database and of cores keep their connections.
+  process.exit()
 }

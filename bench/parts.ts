@@ -1,18 +1,20 @@
-import type { Part } from './part.ts'
+import type { Part } from './measure.ts'
 
-/** Parts by name, loaded on demand. */
-export const parts: Record<string, () => Promise<Part>> = {
-  send: async () => (await import('./send/part.ts')).sendPart,
-  trace: async () => (await import('./trace/part.ts')).tracePart,
-  requests: async () => (await import('./requests/part.ts')).requestsPart,
-  latency: async () => (await import('./latency/part.ts')).latencyPart,
-  history: async () => (await import('./history/part.ts')).historyPart,
-  retention: async () => (await import('./retention/part.ts')).retentionPart,
-  search: async () => (await import('./search/part.ts')).searchPart,
-  start: async () => (await import('./start/part.ts')).startPart,
-  idle: async () => (await import('./idle/part.ts')).idlePart,
-  capacity: async () => (await import('./capacity/part.ts')).capacityPart,
-  delivery: async () => (await import('./delivery/part.ts')).deliveryPart,
-  queue: async () => (await import('./delivery/queue-part.ts')).queuePart,
-  streams: async () => (await import('./streams/part.ts')).streamsPart,
+/** Parts by name: the question that its tables answer, and its module. */
+export const parts: Record<string, [about: string, load: () => Promise<{ part: Part }>]> = {
+  send: ['messages of visitors at 1, 64 and 128 at once, beside bare servers and others', () => import('./send.ts')],
+  trace: ['where the time of a single send is', () => import('./trace.ts')],
+  requests: ['processor time of each kind of request, as parts and in one process', () => import('./requests.ts')],
+  latency: ['from an agent’s message to the visitor’s stream, beside bare servers', () => import('./latency.ts')],
+  history: ['whether pages and sends get slower with a million messages', () => import('./history.ts')],
+  retention: ['sends while old messages are removed; --full removes a million', () => import('./retention.ts')],
+  search: ['searches of a million messages', () => import('./search.ts')],
+  start: ['how long `npm start` takes', () => import('./start.ts')],
+  idle: ['processor time and database commands while nobody uses the service', () => import('./idle.ts')],
+  capacity: ['memory, processor and disk of visitors and messages, and sizes', () => import('./capacity/part.ts')],
+  delivery: ['backlog, steady rate and a killed worker, beside job queues', () => import('./delivery/part.ts')],
+  queue: ['many destinations, many finished deliveries, held ones', () => import('./delivery/queue-part.ts')],
+  streams: ['memory, events, resumes, slow readers, a gateway that stops', () => import('./streams/part.ts')],
+  page: ['what the widget costs a page; fails above 10 ms of script before opening', () => import('./page.ts')],
+  mount: ['longest task of one more message among 1,000; fails above 30 ms', () => import('./mount.ts')],
 }

@@ -1,80 +1,247 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { MongoClient } from 'mongodb'
+import { buildConsoleIfStale } from '../console/build.ts'
 import { clusterSettings } from '../test/cluster/config.ts'
-import { freePort, type StartedProcess, startProcess } from '../test/support/processes.ts'
-import { scratchFolder } from './workspace.ts'
+import { operatorOf } from '../test/support/operator.ts'
+import {
+  type CommandProcess,
+  freePort,
+  type StartedProcess,
+  startCommandProcess,
+  startProcess,
+} from '../test/support/processes.ts'
+import { until } from '../test/support/until.ts'
+import { type Contender, type Running, type StartOptions, scratchFolder } from './measure.ts'
 
-/** A core with its embedded database engine. Cores on one data folder share one engine. */
-export interface BenchCore {
-  running: StartedProcess
-  url: string
-  dataDir: string
-  /** Environment variables for other processes of the same deployment. */
-  env: Record<string, string>
+const root = join(import.meta.dirname, '..')
+export const pageOrigin = 'http://localhost:8081'
+
+/** What the processes of a bench need to use the service. */
+export interface Access {
+  ports: number[]
+  coreUrl: string
+  serviceToken: string
+  workspaceId: string
+  siteKey: string
   mongodbUri: string
+  database: string
 }
 
-export interface BenchGateway {
-  running: StartedProcess
-  port: number
+/** The service, without a load. */
+export interface Service {
+  access: Access
+  /** A file with the access, for other processes. */
+  accessFile: string
+  /** The data folder of the engine. Undefined if the database is elsewhere. */
+  dataDir: string
+  metricsUrls: string[]
+  processes: Record<string, StartedProcess[]>
+  /** Starts another worker. */
+  startWorker(): Promise<StartedProcess>
+  stop(): Promise<void>
 }
 
-interface StartOptions {
-  /** Folder for CPU profiles. */
-  profile?: string | undefined
+export interface ServiceOptions extends StartOptions {
+  /** `parts`: gateways, cores and workers as processes. `serve`: all in one, as `npm run serve`. */
+  layout?: 'parts' | 'serve'
+  cores?: number
+  gateways?: number
+  worker?: boolean
   env?: Record<string, string>
+  /** Node arguments of the processes, by role. */
+  nodeArgs?: Record<string, string[]>
   /** Root folder of the checkout to start. Default: this one. */
   root?: string | undefined
+  /** A data folder from an earlier start. */
+  dataDir?: string
 }
 
-/** Starts a core on an empty data folder and database, or on the folder and database of another core. */
-export async function startCore({
-  profile,
-  env = {},
-  root,
-  beside,
-}: StartOptions & { beside?: BenchCore } = {}): Promise<BenchCore> {
-  const dataDir = beside?.dataDir ?? (await scratchFolder('core'))
-  const port = await freePort()
-  const url = `http://127.0.0.1:${port}`
-  const database = beside?.env ?? clusterSettings()
-  const shared = { DATA_DIR: dataDir, LOG_LEVEL: 'warn', METRICS_PORT: '0', ...database, ...env }
-  const running = await startProcess({
-    entry: 'dev/core.ts',
-    root,
-    nodeArgs: profiling(profile, 'core'),
-    env: { ...shared, CORE_HOST: '127.0.0.1', CORE_PORT: String(port) },
-    readyUrl: `${url}/readyz`,
-  })
-  const { mongodbUri } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
-  return { running, url, dataDir, env: shared, mongodbUri }
+const dataFolders = {
+  core: 'dev/core.ts',
+  gateway: 'gateway/main.ts',
+  worker: 'delivery/main.ts',
+  serve: 'serve/main.ts',
 }
 
-/** Starts a gateway for one core, with very high rate limits. */
-export async function startGateway(
-  core: BenchCore,
-  { profile, env = {}, root }: StartOptions = {},
-): Promise<BenchGateway> {
-  const port = await freePort()
-  const running = await startProcess({
-    entry: 'gateway/main.ts',
-    root,
-    nodeArgs: profiling(profile, 'gateway'),
-    env: {
-      ...core.env,
-      CORE_URLS: core.url,
-      GATEWAY_HOST: '127.0.0.1',
-      GATEWAY_PORT: String(port),
-      RATE_LIMIT_FACTOR: '1000000',
-      ...env,
+/** Starts the service with its engine in a process of its own, and very high rate limits. */
+export async function startService(options: ServiceOptions = {}): Promise<Service> {
+  const { layout = 'parts', cores = 1, gateways = 1, worker = false, env = {}, root: other = root } = options
+  const dataDir = options.dataDir ?? (await scratchFolder('service'))
+  const cluster = clusterSettings()
+  const processes: Service['processes'] = {}
+  const metricsUrls: string[] = []
+  if (cluster.MONGODB_URI === undefined)
+    processes.engine = [await startCommandProcess({ entry: 'bench/engine.ts', args: [dataDir] })]
+  const [engine] = processes.engine ?? []
+  const mongodbUri = cluster.MONGODB_URI ?? (await (engine as CommandProcess).call<string>({}))
+  const database = cluster.MONGODB_DATABASE ?? 'service'
+  const shared = {
+    ...{ DATA_DIR: dataDir, MONGODB_URI: mongodbUri, MONGODB_DATABASE: database, LOG_LEVEL: 'warn' },
+    ...{ RATE_LIMIT_FACTOR: '1000000', GRANT_LIFETIME_SECONDS: '86400', DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32' },
+    ...env,
+  }
+
+  async function start(
+    role: keyof typeof dataFolders,
+    ports: Record<string, number>,
+    more: Record<string, string> = {},
+  ) {
+    const metricsPort = await freePort()
+    metricsUrls.push(`http://127.0.0.1:${metricsPort}/metrics`)
+    const settings = Object.entries(ports).flatMap(([name, port]) => [
+      [`${name}_PORT`, String(port)],
+      [`${name}_HOST`, '127.0.0.1'],
+    ])
+    const running = await startProcess({
+      entry: dataFolders[role],
+      root: other,
+      nodeArgs: [
+        ...(await scriptFlags(other, role)),
+        ...(options.nodeArgs?.[role] ?? []),
+        ...profiling(options.profile, role),
+      ],
+      env: { ...shared, METRICS_PORT: String(metricsPort), ...Object.fromEntries(settings), ...more },
+      readyUrl: `http://127.0.0.1:${Object.values(ports)[0]}/readyz`,
+    })
+    processes[role] = [...(processes[role] ?? []), running]
+    return running
+  }
+
+  const corePorts = await Promise.all(Array.from({ length: layout === 'serve' ? 1 : cores }, freePort))
+  const ports = await Promise.all(Array.from({ length: gateways }, freePort))
+  const urls = corePorts.map((port) => `http://127.0.0.1:${port}`)
+  const startWorker = async () =>
+    start('worker', { DELIVERY: await freePort() }, { CORE_URLS: urls.join(), DELIVERY_CONCURRENCY: '50' })
+  if (layout === 'serve') {
+    await buildConsoleIfStale()
+    await start('serve', { GATEWAY: ports[0]!, CORE: corePorts[0]! }, { DELIVERY_CONCURRENCY: '50' })
+  } else {
+    for (const CORE of corePorts) await start('core', { CORE })
+    // The gateways use the last core, and operators the first.
+    for (const GATEWAY of ports) await start('gateway', { GATEWAY }, { CORE_URLS: urls.toReversed().join() })
+    if (worker) await startWorker()
+  }
+  const site = await siteOf(dataDir, layout, urls[0]!)
+  const access = { ports, coreUrl: urls[0]!, mongodbUri, database, ...site }
+  const accessFile = join(dataDir, 'bench.json')
+  await writeFile(accessFile, JSON.stringify(access), { mode: 0o600 })
+  return {
+    ...{ access, accessFile, dataDir, metricsUrls, processes, startWorker },
+    async stop() {
+      for (const each of Object.values(processes).flat().toReversed()) await each.stop()
     },
-    readyUrl: `http://127.0.0.1:${port}/readyz`,
-  })
-  return { running, port }
+  }
+}
+
+/** The demo of `npm run core`, or a website of the first workspace of `npm run serve`. */
+async function siteOf(dataDir: string, layout: 'parts' | 'serve', coreUrl: string) {
+  const file = join(dataDir, layout === 'serve' ? 'admin.json' : 'demo.json')
+  const { serviceToken, workspaceId, siteKey } = JSON.parse(await readFile(file, 'utf8'))
+  const { workspaces } = operatorOf(coreUrl, serviceToken)
+  if (layout === 'parts') {
+    await workspaces.updateInstallation({ siteKey, origins: [pageOrigin] })
+    return { serviceToken, workspaceId, siteKey }
+  }
+  const { connection } = await workspaces.createConnection({ workspaceId, name: 'A shop' })
+  const { connectionId } = connection!
+  const { installation } = await workspaces.createInstallation({ connectionId, origins: [pageOrigin] })
+  return { serviceToken, workspaceId, siteKey: installation!.publicSiteKey }
+}
+
+/** Node flags in the npm script that starts a process of the service. */
+async function scriptFlags(folder: string, script: string): Promise<string[]> {
+  const { scripts } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
+  return String(scripts[script] ?? '')
+    .split(' ')
+    .filter((word) => /^--(?!env-file)/.test(word))
 }
 
 export function profiling(folder: string | undefined, name: string): string[] {
-  return folder === undefined
-    ? []
-    : ['--cpu-prof', `--cpu-prof-dir=${folder}`, `--cpu-prof-name=${name}.${Date.now()}.cpuprofile`]
+  if (folder === undefined) return []
+  return ['--cpu-prof', `--cpu-prof-dir=${folder}`, `--cpu-prof-name=${name}.${Date.now()}.cpuprofile`]
 }
+
+/** Starts the load of a bench for the service. */
+export const startLoad = (target: string): Promise<CommandProcess> =>
+  startCommandProcess({ entry: 'bench/load.ts', args: [target] })
+
+/**
+ * Follows what the service writes behind its answers: an entry of the search and one of the feed for each message,
+ * and the end of each delivery. The counts of whole collections cost the engine next to nothing.
+ */
+export async function followDeferred({ mongodbUri, database, workspaceId }: Access) {
+  const client = await new MongoClient(mongodbUri).connect()
+  const db = client.db(database)
+  const written = () =>
+    Promise.all(['searchEntries', 'feedEntries'].map((name) => db.collection(name).estimatedDocumentCount()))
+  const deliveries = db.collection('deliveries')
+  return {
+    written,
+    /** Resolves when the entries of so many messages more than `before` are written. */
+    messages: (before: number[], count: number) =>
+      until('the entries of the messages', async () =>
+        (await written()).every((now, index) => now >= before[index]! + count),
+      ),
+    /** Whether all deliveries have ended, and the feed has their ends. */
+    areDelivered: async () =>
+      (await deliveries.findOne({ workspaceId, status: { $in: ['pending', 'sending'] } })) === null &&
+      (await deliveries.findOne({ unannounced: true })) === null,
+    /** Resolves when nothing was written for two seconds. */
+    async rest() {
+      for (let before: number[] = []; ; ) {
+        const now = await written()
+        if (now.join() === before.join()) return
+        before = now
+        await delay(2_000)
+      }
+    },
+    close: () => client.close(),
+  }
+}
+
+/** A running service with its load. Its work is that of `load.ts`. */
+export interface LoadedService extends Running {
+  service: Service
+}
+
+/** The service with a load of visitors and an agent. */
+export const serviceWith = (name: string, about: string, options: ServiceOptions = {}): Contender<LoadedService> => ({
+  name,
+  about,
+  async start(given) {
+    const service = await startService({ ...options, ...given })
+    const load = await startLoad(service.accessFile)
+    const deferred = await followDeferred(service.access)
+    await deferred.rest()
+    let before: number[] = []
+    let sent = 0
+    return {
+      ...{ service, processes: service.processes },
+      async work<Answer>(command: object) {
+        before = await deferred.written()
+        const answer = await load.call<Answer & { sent?: number }>(command)
+        sent = answer?.sent ?? 0
+        return answer
+      },
+      settled: async () => void (await deferred.messages(before, sent)),
+      stored: async () => (await deferred.written())[0]!,
+      async stop() {
+        await deferred.close()
+        await load.stop()
+        await service.stop()
+      },
+    }
+  },
+})
+
+const contract =
+  'on the embedded MongoDB engine; the full contract (grant, origin, idempotency, event log), every acknowledged message journaled; very high rate limits, other settings at their defaults'
+/** The service as its parts, and as `npm run serve`. */
+export const inParts = serviceWith('Service', `gateway and core as two processes ${contract}`)
+export const inOne = serviceWith(
+  'Service, one process',
+  `\`npm run serve\`: gateway, core and delivery worker in one process ${contract}`,
+  { layout: 'serve' },
+)

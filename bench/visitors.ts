@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type HttpConnection, openConnection } from './http-connection.ts'
+import { type HttpAnswer, type HttpConnection, openConnection } from './http-connection.ts'
 
 /** A visitor with a session at the gateway. */
 export interface BenchVisitor {
@@ -9,47 +9,60 @@ export interface BenchVisitor {
 }
 
 export const widgetPath = '/api/integrations/v1/widget'
-const page = { Origin: 'http://localhost:8081', 'X-Service-Widget-Version': '1.0' }
+export const pageHeaders = { Origin: 'http://localhost:8081', 'X-Service-Widget-Version': '1.0' }
 const json = { 'Content-Type': 'application/json' }
-const atOnce = 16
+const text = 'Do you ship to Graz? I would like to have it there by Friday.'
 
-export const pageHeaders = page
-export const eventsPath = `${widgetPath}/events`
-
-/** Creates visitors of the demo installation. Throws on an unexpected status. */
-export async function createVisitors(port: number, count: number): Promise<BenchVisitor[]> {
-  const visitors: BenchVisitor[] = []
-  let begun = 0
+/** Works on all items in lanes, each with a connection of its own. */
+export async function inLanes<Item>(
+  port: number,
+  items: Item[],
+  work: (on: HttpConnection, item: Item) => Promise<unknown>,
+  lanes = 16,
+): Promise<void> {
+  let next = 0
   const lane = async () => {
     const connection = await openConnection(port)
-    while (begun < count) {
-      begun += 1
-      const id = randomUUID()
-      const body = JSON.stringify({ publicSiteKey: 'pk_demo', clientInstanceId: id })
-      const answer = await connection.send(
-        'POST',
-        `${widgetPath}/sessions`,
-        { ...page, ...json, 'Idempotency-Key': id },
-        body,
-      )
-      if (answer.status !== 201) throw new Error(`creating the session failed: ${answer.status} ${answer.body}`)
-      visitors.push(JSON.parse(answer.body) as BenchVisitor)
-    }
+    while (next < items.length) await work(connection, items[next++]!)
     connection.close()
   }
-  await Promise.all(Array.from({ length: Math.min(atOnce, count) }, lane))
+  await Promise.all(Array.from({ length: Math.min(lanes, items.length) }, lane))
+}
+
+export async function expectStatus(status: number, sent: Promise<HttpAnswer>): Promise<HttpAnswer> {
+  const answer = await sent
+  if (answer.status !== status) throw new Error(`unexpected answer: ${answer.status} ${answer.body}`)
+  return answer
+}
+
+/** Posts as a visitor, or as a page without a session, with a new key. Throws if the status is another. */
+export function postAs(
+  on: HttpConnection,
+  visitor: BenchVisitor | undefined,
+  status: number,
+  path: string,
+  body: object,
+  key = randomUUID() as string,
+): Promise<HttpAnswer> {
+  const grant = visitor && { Authorization: `Bearer ${visitor.accessGrant}` }
+  const headers = { ...pageHeaders, ...json, ...grant, 'Idempotency-Key': key }
+  return expectStatus(status, on.send('POST', `${widgetPath}${path}`, headers, JSON.stringify(body)))
+}
+
+/** Creates visitors of an installation. */
+export async function createVisitors(port: number, siteKey: string, count: number): Promise<BenchVisitor[]> {
+  const visitors: BenchVisitor[] = []
+  await inLanes(port, Array.from({ length: count }), async (on) => {
+    const body = { publicSiteKey: siteKey, clientInstanceId: randomUUID() }
+    visitors.push(JSON.parse((await postAs(on, undefined, 201, '/sessions', body)).body))
+  })
   return visitors
 }
 
-const text = 'Do you ship to Graz? I would like to have it there by Friday.'
-
-/** Sends one message as a new operation. Throws if the status is not 202. */
-export async function sendMessage(connection: HttpConnection, { accessGrant }: BenchVisitor): Promise<void> {
-  const operation = randomUUID()
-  const headers = { ...page, ...json, Authorization: `Bearer ${accessGrant}`, 'Idempotency-Key': operation }
-  const body = JSON.stringify({ clientOperationId: operation, body: text, contentType: 'text' })
-  const answer = await connection.send('POST', `${widgetPath}/messages`, headers, body)
-  if (answer.status !== 202) throw new Error(`the message was not accepted: ${answer.status} ${answer.body}`)
+/** Sends one message as a new operation. */
+export async function sendMessage(on: HttpConnection, visitor: BenchVisitor, body = text): Promise<void> {
+  const clientOperationId = randomUUID()
+  await postAs(on, visitor, 202, '/messages', { clientOperationId, body, contentType: 'text' }, clientOperationId)
 }
 
 export interface HistoryPage {
@@ -57,16 +70,8 @@ export interface HistoryPage {
   lastSequence: number
 }
 
-/** Reads a page of the history. Throws if the status is not 200. */
-export async function readHistory(
-  connection: HttpConnection,
-  { accessGrant }: BenchVisitor,
-  query = '',
-): Promise<HistoryPage> {
-  const answer = await connection.send('GET', `${widgetPath}/messages?${query}`, {
-    ...page,
-    Authorization: `Bearer ${accessGrant}`,
-  })
-  if (answer.status !== 200) throw new Error(`reading the history failed: ${answer.status} ${answer.body}`)
-  return JSON.parse(answer.body) as HistoryPage
+export async function readHistory(on: HttpConnection, visitor: BenchVisitor, query: string): Promise<HistoryPage> {
+  const headers = { ...pageHeaders, Authorization: `Bearer ${visitor.accessGrant}` }
+  const { body } = await expectStatus(200, on.send('GET', `${widgetPath}/messages?${query}`, headers))
+  return JSON.parse(body)
 }

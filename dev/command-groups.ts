@@ -22,8 +22,6 @@ export const groups: Record<string, Record<string, string[][]>> = {
   },
   bench: {
     default: [['bench/main.ts']],
-    mount: [['bench/page/measure-mount.ts']],
-    page: [['bench/page/measure-page.ts']],
     sizes: [['widget/sizes.ts']],
   },
   conformance: {

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, type Document, MongoClient } from 'mongodb'
+import type { Access } from '../service.ts'
 
 /** Writes subscriptions and deliveries directly to the database of the service. */
 export interface Backlog {
@@ -17,9 +18,9 @@ const step = 2_000
  * Waits until the database has a waiting delivery. The backlog consists of copies of this
  * delivery, each with its own ids.
  */
-export async function openBacklog(uri: string): Promise<Backlog> {
-  const client = await new MongoClient(uri).connect()
-  const db: Db = client.db('service')
+export async function openBacklog({ mongodbUri, database }: Access): Promise<Backlog> {
+  const client = await new MongoClient(mongodbUri).connect()
+  const db: Db = client.db(database)
   const deliveries = db.collection<Document & { _id: string }>('deliveries')
   const subscriptions = db.collection<Document & { _id: string }>('leadSubscriptions')
   const found = await waitingDelivery()

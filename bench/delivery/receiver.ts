@@ -78,26 +78,14 @@ async function wait(count: number, withinMs: number): Promise<Received> {
 }
 
 handleCommands(async (command: ReceiverCommand) => {
-  switch (command.do) {
-    case 'port':
-      return (server.address() as AddressInfo).port
-    case 'reset':
-      delayMs = command.delayMs
-      seen.clear()
-      holding = false
-      held = answered = doubles = lastAt = 0
-      return true
-    case 'hold':
-      holding = true
-      return true
-    case 'held':
-      return held
-    case 'go':
-      holding = false
-      return true
-    case 'wait':
-      return wait(command.count, command.withinMs)
-    case 'times':
-      return [...seen].map(([id, { firstAt }]) => [id, firstAt])
-  }
+  if (command.do === 'port') return (server.address() as AddressInfo).port
+  if (command.do === 'wait') return wait(command.count, command.withinMs)
+  if (command.do === 'times') return [...seen].map(([id, { firstAt }]) => [id, firstAt])
+  if (command.do === 'held') return held
+  holding = command.do === 'hold'
+  if (command.do !== 'reset') return true
+  delayMs = command.delayMs
+  seen.clear()
+  held = answered = doubles = lastAt = 0
+  return true
 })

@@ -1,117 +1,92 @@
-import { execFile } from 'node:child_process'
-import { setTimeout as delay } from 'node:timers/promises'
-import { promisify } from 'node:util'
-import { startCommandProcess } from '../../test/support/processes.ts'
-import type { Part } from '../part.ts'
-import type { Table } from '../table.ts'
-import { bare, journaled } from './bare.ts'
-import type { Contender } from './contender.ts'
-import { type Extent, type Step, steps } from './layouts.ts'
-import { nchan } from './nchan.ts'
-import { ours } from './ours.ts'
-import type { Figures, Variants } from './steps.ts'
-import { createTurn } from './turn.ts'
+import { type Column, compare, type Figures, type Part, type Step, tablesOf } from '../measure.ts'
+import { contenders, inParts, type Streaming } from './contenders.ts'
+import { chat, drain, hold, slow, storm } from './steps.ts'
 
-const contenders = [ours, bare, journaled, nchan]
-/**
- * Figures of one contender: for each variant, one entry per round. `failure` is the reason why the
- * contender was not measured.
- */
-interface Measured {
-  variants: Map<string, Figures[]>
-  failure?: string
-}
+const ends: Column[] = [
+  ['lost', 'lost', ''],
+  ['duplicates', 'doubles', ''],
+]
+const micros = (of: string): Column[] => [
+  [`processor time of ${of}, server`, 'serverMicros', 'µs'],
+  ['core and engine', 'behindMicros', 'µs'],
+]
+const memoryColumns: Column[] = [
+  ['server, resident memory', 'serverKb', 'KB', 1],
+  ['server, heap after a collection', 'heapKb', 'KB', 1],
+  ['core, resident memory', 'behindKb', 'KB', 1],
+  ['core, heap after a collection', 'behindHeapKb', 'KB', 1],
+  ['kernel memory', 'slabKb', 'KB', 1],
+  ...micros('a stream and second'),
+]
+const chatColumns: Column[] = [
+  ['median', 'p50', 'ms', 2],
+  ['99th percentile', 'p99', 'ms', 2],
+  ['99.9th percentile', 'p999', 'ms', 2],
+  ...micros('an event'),
+  ...ends,
+  ['processor of the load process', 'busy', '', 2],
+  ['delay of the load process', 'lag', 'ms', 1],
+]
+const stormColumns: Column[] = [
+  ['time until all visitors have all events', 'ms', 'ms'],
+  ...micros('a visitor'),
+  ...ends,
+]
+const slowColumns: Column[] = [
+  ['99th percentile while all read', 'p99Before', 'ms', 1],
+  ['99th percentile of reading visitors', 'p99After', 'ms', 1],
+  ['additional memory', 'moreMb', 'MB', 1],
+  ['time until stopped visitors are disconnected', 'cutAfter', 's', 1],
+]
+const drainColumns: Column[] = [
+  ['reopened streams', 'reopened', ''],
+  ['most reopened in a tenth of a second', 'mostInATenth', ''],
+  ['time until all are reopened', 'backAfter', 's', 1],
+  ['99th percentile of events', 'p99', 'ms'],
+  ...ends,
+]
 
-/**
- * Measures visitors' streams. Compares the service with two minimal Node servers and with nginx
- * and nchan.
- */
-export const streamsPart: Part = async ({ rounds, quick, full, only, profile, log }) => {
-  const named = (name: string) => only.some((each) => name.toLowerCase().startsWith(each.toLowerCase()))
-  const chosenSteps = steps.some(({ name }) => named(name)) ? steps.filter(({ name }) => named(name)) : steps
-  const chosen = contenders.some(({ name }) => named(name)) ? contenders.filter(({ name }) => named(name)) : contenders
-  const visitors = Math.max(...chosenSteps.map((step) => step.visitors))
-  await requireFiles(visitors + 1_000)
-  const extent: Extent = quick ? 'quick' : full ? 'full' : 'usual'
-  const tables: Table[] = []
-  for (const step of chosenSteps) {
-    const measured = new Map<Contender, Measured>(chosen.map((contender) => [contender, { variants: new Map() }]))
-    for (let round = 0; round < rounds; round += 1) {
-      // Each round starts with another contender, so that the order does not favour one.
-      const order = chosen.map((_, index) => chosen[(index + round) % chosen.length] as Contender)
-      for (const contender of order) {
-        const found = measured.get(contender) as Measured
-        if (found.failure !== undefined) continue
-        log(`${step.name}, round ${round + 1} of ${rounds}: ${contender.name}`)
-        await takeTurn(contender, step, extent, { visitors, profile }).then(
-          (variants) => keep(found, variants, log),
-          (error: Error) => {
-            found.failure = error.message
-            log(`  ${error.message}`)
-          },
-        )
-      }
-    }
-    tables.push(tableOf(step, measured))
-  }
-  tables.at(-1)?.notes.push(...chosen.map(({ name, about }) => `${name}: ${about}.`))
-  return tables
-}
-
-async function takeTurn(
-  contender: Contender,
-  step: Step,
-  extent: Extent,
-  options: { visitors: number; profile?: string | undefined },
-): Promise<Variants> {
-  const streaming = await contender.start({ gateways: step.gateways, ...options })
-  const visitors = await startCommandProcess({ entry: 'bench/streams/visitors.ts' })
-  try {
-    await visitors.call({ do: 'load', file: streaming.visitorsFile, ports: streaming.ports })
-    await streaming.publisher.call({ do: 'load', file: streaming.visitorsFile })
-    await delay(1_000)
-    return await step.run(createTurn(streaming, visitors), extent)
-  } finally {
-    await visitors.stop()
-    await streaming.stop()
-  }
-}
-
-function keep({ variants }: Measured, found: Variants, log: (line: string) => void): void {
-  for (const [variant, figures] of found) {
-    const before = variants.get(variant) ?? []
-    variants.set(variant, [...before, figures])
-    const text = Object.entries(figures).map(([name, value]) => `${name} ${Math.round(value * 100) / 100}`)
-    log(`  ${variant}: ${text.join(', ')}`)
-  }
-}
-
-function tableOf({ title, columns }: Step, measured: Map<Contender, Measured>): Table {
-  const variants = new Set([...measured.values()].flatMap((found) => [...found.variants.keys()]))
-  const ran = [...measured].filter(([, { failure }]) => failure === undefined)
-  return {
-    title,
-    columns: ['', ...columns.map(([name]) => name)],
-    rows: [...variants].flatMap((variant) =>
-      ran.map(([{ name }, found]) => ({
-        name: variants.size === 1 ? name : `${name}, ${variant}`,
-        cells: columns.map(([, figure, unit, digits = 0]) => ({
-          values: (found.variants.get(variant) ?? []).flatMap((figures) => figures[figure] ?? []),
-          ...{ unit, digits, missing: '' },
-        })),
-      })),
+/** Measures visitors’ streams. Compares the service with minimal Node servers and with nginx and nchan. */
+export const part: Part = async (options) => {
+  const { quick, full } = options
+  /** Duration or size of a step. */
+  const extent = <T>(short: T, usual: T, long: T) => (quick ? short : full ? long : usual)
+  /** The visitors of a run are the same in all its steps. */
+  const isSmall =
+    options.only.some((name) => ['resume', 'slow'].includes(name)) &&
+    !options.only.some((name) => ['memory', 'events', 'drain'].includes(name))
+  const step = (
+    name: string,
+    title: string,
+    columns: Column[],
+    run: (streaming: Streaming) => Promise<Map<string, Figures>>,
+    gateways = 1,
+  ): Step<Streaming> => ({
+    ...{ name, title, columns, run },
+    start: { gateways, visitors: isSmall ? 2_000 : 8_000 },
+    isFor: (contender) => gateways === 1 || contender === inParts,
+  })
+  const steps = [
+    step('memory', 'Open streams that receive only heartbeats', memoryColumns, (streaming) =>
+      // 20 s are enough for the heap to release what was needed only to open the streams.
+      hold(streaming, extent([8_000], [8_000], [1_000, 4_000, 8_000]), extent(5, 20, 300)),
     ),
-    notes: [...measured].flatMap(([{ name }, { failure }]) => (failure ? [`${name} was not run: ${failure}.`] : [])),
-  }
-}
-
-/**
- * Throws if the limit of open files is too low. Each stream needs one open file in each process.
- */
-async function requireFiles(count: number): Promise<void> {
-  const { stdout } = await promisify(execFile)('sh', ['-c', 'ulimit -n'])
-  const allowed = stdout.trim() === 'unlimited' ? Number.POSITIVE_INFINITY : Number(stdout)
-  if (allowed < count) {
-    throw new Error(`${count} open files are needed and ${allowed} are allowed: raise it with \`ulimit -n ${count}\``)
-  }
+    step('events', 'Events over 8,000 streams, from the due time to the visitor', chatColumns, (streaming) =>
+      chat(streaming, 8_000, extent([1_000], [1_000], [200, 500, 1_000, 2_000]), extent(4, 10, 30)),
+    ),
+    step('resume', '2,000 visitors that resume at once, by number of missed events', stormColumns, (streaming) =>
+      storm(streaming, 2_000, extent([0, 5, 50], [0, 5, 50], [0, 5, 50, 300])),
+    ),
+    step('slow', 'One visitor in a hundred stops reading', slowColumns, (streaming) =>
+      slow(streaming, 500, extent(10, 15, 30)),
+    ),
+    step(
+      'drain',
+      'One of two gateways stops under 500 events/s',
+      drainColumns,
+      (streaming) => drain(streaming, 5_000, extent(6, 8, 20)),
+      2,
+    ),
+  ]
+  return tablesOf(await compare({ contenders, steps, options, starts: 'step' }))
 }

@@ -5,8 +5,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { clock, handleCommands } from '../commands.ts'
 import { quantile } from '../table.ts'
-import type { Visitor } from './contender.ts'
-import { markers } from './marker.ts'
+import type { StreamVisitor } from './contenders.ts'
 
 export type VisitorsCommand =
   | { do: 'load'; file: string; ports: number[] }
@@ -55,7 +54,7 @@ export interface StreamFigures {
 }
 
 interface Stream {
-  visitor: Visitor
+  visitor: StreamVisitor
   socket: Socket | undefined
   lastEventId: string
   retryMs: number
@@ -66,6 +65,8 @@ interface Stream {
   onProgress: () => void
 }
 
+/** Index and due time at the beginning of each event's text. */
+const markers = /\[\[(\d+) (\d+\.\d+)\]\]/g
 const loop = monitorEventLoopDelay({ resolution: 2 })
 loop.enable()
 let streams: Stream[] = []
@@ -207,28 +208,16 @@ function takeFigures(): StreamFigures {
 }
 
 handleCommands(async (command: VisitorsCommand) => {
-  switch (command.do) {
-    case 'load': {
-      const visitors: Visitor[] = JSON.parse(await readFile(command.file, 'utf8'))
-      ports = command.ports
-      const state = { socket: undefined, lastEventId: '', retryMs: 2000, rest: '', events: 0, begun: false }
-      streams = visitors.map((visitor, port) => ({ visitor, ...state, port, onProgress: () => {} }))
-      return streams.length
-    }
-    case 'open':
-      return openRange(command.from, command.count, command.inFlight, command.events ?? 0)
-    case 'cut':
-      for (const { socket } of streams) socket?.resetAndDestroy()
-      return
-    case 'stall':
-      for (const { socket } of streams.slice(0, command.count)) socket?.pause()
-      return
-    case 'follow':
-      following = command.on
-      return
-    case 'wait':
-      return wait(command.events, command.withinMs)
-    case 'takeFigures':
-      return takeFigures()
-  }
+  if (command.do === 'open') return openRange(command.from, command.count, command.inFlight, command.events ?? 0)
+  if (command.do === 'wait') return wait(command.events, command.withinMs)
+  if (command.do === 'takeFigures') return takeFigures()
+  if (command.do === 'cut') for (const { socket } of streams) socket?.resetAndDestroy()
+  if (command.do === 'stall') for (const { socket } of streams.slice(0, command.count)) socket?.pause()
+  if (command.do === 'follow') following = command.on
+  if (command.do !== 'load') return undefined
+  const visitors: StreamVisitor[] = JSON.parse(await readFile(command.file, 'utf8'))
+  ports = command.ports
+  const state = { socket: undefined, lastEventId: '', retryMs: 2000, rest: '', events: 0, begun: false }
+  streams = visitors.map((visitor, port) => ({ visitor, ...state, port, onProgress: () => {} }))
+  return streams.length
 })
