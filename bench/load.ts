@@ -229,16 +229,12 @@ async function talk({ count, pauseMs, besideEachSecond }: LoadCommand & { do: 't
     await say()
   }
   await stopSending()
+  const seconds = (performance.now() - began) / 1000
   stream.close()
   connection.close()
-  const beside = sent - sentBefore - count
-  return {
-    p50: quantile(waits, 0.5),
-    p99: quantile(waits, 0.99),
-    beside,
-    done: sent - sentBefore,
-    sent: sent - sentBefore,
-  }
+  const all = sent - sentBefore
+  const [p50, p99] = [quantile(waits, 0.5), quantile(waits, 0.99)]
+  return { p50, p99, beside: (all - count) / seconds, done: all, sent: all }
 }
 
 /** Number of messages in all conversations, without each visitor's first message. */
