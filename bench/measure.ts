@@ -191,7 +191,7 @@ export async function usageByRole({ processes }: Pick<Running, 'processes'>): Pr
 /**
  * Runs work and what is deferred, and adds the processor time of both: `cpuMicros` of each of `done`, the same by
  * role (`coreMicros`), `cpuSeconds`, and `residentMb` at the end. `settledMs` is the time until deferred work was done,
- * and `lost` is how many of `done` are not in the store.
+ * and `lost` is how many of `sent` are not in the store.
  */
 export async function measured<F extends Figures>(running: Running, work: () => Promise<F>): Promise<F & Figures> {
   const storedBefore = await running.stored?.()
@@ -207,7 +207,8 @@ export async function measured<F extends Figures>(running: Running, work: () => 
   const cpuSeconds = spent.reduce((sum, [, seconds]) => sum + seconds, 0)
   const residentMb = [...after.values()].reduce((sum, usage) => sum + usage.residentMb, 0)
   const byRole = Object.fromEntries(spent.map(([role, seconds]) => [`${role}Micros`, (seconds / done) * 1e6]))
-  const lost = stored === undefined ? undefined : { lost: done - (stored - storedBefore!) }
+  const { sent } = figures
+  const lost = stored === undefined || sent === undefined ? undefined : { lost: sent - (stored - storedBefore!) }
   return { ...figures, ...byRole, ...lost, settledMs, cpuSeconds, cpuMicros: (cpuSeconds / done) * 1e6, residentMb }
 }
 
