@@ -26,6 +26,8 @@ async function usageOfOne(pid: number): Promise<Usage> {
     .slice(text.lastIndexOf(')') + 2)
     .split(' ')
     .map(Number)
-  const [ticks = 0, pages = 0] = text === '' ? [] : [fields[11]! + fields[12]!, fields[21]!]
+  // User and system time, also of children that have ended. Memory in pages.
+  const ticks = fields.slice(11, 15).reduce((sum, each) => sum + each, 0)
+  const pages = fields[21] ?? 0
   return { cpuSeconds: ticks / ticksPerSecond, residentMb: (pages * pageBytes) / 1e6 }
 }
