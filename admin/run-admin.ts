@@ -5,7 +5,7 @@ import { createAuthorizedTransport } from '../core-client/authorized-transport.t
 import { coreTlsFiles } from '../core-client/core-tls.ts'
 import { createCoreTransport } from '../core-client/core-transport.ts'
 import { errorInfoOf } from '../core-client/error-info.ts'
-import { systemCodes } from '../core-client/system-codes.ts'
+import { tlsFaultOf } from '../core-client/system-codes.ts'
 import { SettingError } from '../platform/settings/settings.ts'
 import { type Call, fieldOf, flagAt, readCall, UsageError } from './command.ts'
 import { conversations } from './commands/conversations.ts'
@@ -117,11 +117,8 @@ function describeError(error: unknown, call: Call | undefined): { text: string; 
   const { rawMessage, code } = ConnectError.from(error)
   const info = error instanceof ConnectError ? errorInfoOf(error) : undefined
   if (!info) {
-    if (systemCodes(error).some((each) => each === 'EPROTO' || each.startsWith('ERR_SSL_')))
-      return {
-        text: 'the core does not answer with TLS: let CORE_URL begin with http:, or set CORE_TLS_CERT of the core',
-        status: 1,
-      }
+    const tlsFault = tlsFaultOf(error)
+    if (tlsFault) return { text: tlsFault, status: 1 }
     const isSilent = code === Code.Unavailable || code === Code.DeadlineExceeded
     const hint = isSilent ? '. Check CORE_URL, and whether GET /readyz of the core answers' : ''
     const text = code === Code.DeadlineExceeded ? 'the core has not answered in time' : rawMessage

@@ -210,6 +210,7 @@ async function talk({ count, pauseMs, besideEachSecond }: LoadCommand & { do: 't
   const stream = await openStream()
   const sentBefore = sent
   const stopSending = sendSteadily(besideEachSecond)
+  const began = performance.now()
   const waits: number[] = []
   const say = async () => {
     const clientOperationId = randomUUID()

@@ -15,6 +15,14 @@ export function wasNeverSent(error: unknown): boolean {
   return systemCodes(error).some((code) => NEVER_SENT.has(code))
 }
 
+/** Returns the reason in words if a core does not answer with TLS to a caller that expects it. */
+export function tlsFaultOf(error: unknown): string | undefined {
+  const isFault = systemCodes(error).some((code) => code === 'EPROTO' || code.startsWith('ERR_SSL_'))
+  return isFault
+    ? 'the core does not answer with TLS: its URL must begin with http:, or the core needs CORE_TLS_CERT'
+    : undefined
+}
+
 /** Returns Node's system error codes, such as ECONNREFUSED, of the error and its causes. */
 export function systemCodes(error: unknown): string[] {
   const codes: string[] = []

@@ -13,6 +13,7 @@ import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
 import type { CoreNode } from '../core-client/core-pool.ts'
 import { tokenFault } from '../core-client/service-token.ts'
+import { tlsFaultOf } from '../core-client/system-codes.ts'
 import { createBackoff } from '../platform/concurrency/backoff.ts'
 import type { DeliveryConfig } from './config.ts'
 
@@ -84,7 +85,7 @@ export function createCoreStream(worker: Worker, core: CoreNode, events: StreamE
       }
     } catch (error) {
       const { code, rawMessage } = ConnectError.from(error)
-      reason = tokenFault(token, code) ?? rawMessage
+      reason = tokenFault(token, code) ?? tlsFaultOf(error) ?? rawMessage
     }
     clearTimeout(accepting)
     outbox.end()

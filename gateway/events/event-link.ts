@@ -2,6 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf'
 import { ConnectError } from '@connectrpc/connect'
 import type { CommandSchema, Frame, WatchEventsRequest } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreNode } from '../../core-client/core-pool.ts'
+import { tlsFaultOf } from '../../core-client/system-codes.ts'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
 import { tokenFaultOf, watcherOf } from '../core-calls/core-clients.ts'
 import type { Gateway } from '../gateway.ts'
@@ -81,7 +82,7 @@ export function createEventLink(
   function onLost(upSince: number | undefined, cause: ConnectError | undefined): void {
     const wasUp = upSince !== undefined
     if (wasUp || failures === 0) {
-      const reason = cause && (tokenFaultOf(gateway, cause.code) ?? cause.rawMessage)
+      const reason = cause && (tokenFaultOf(gateway, cause.code) ?? tlsFaultOf(cause) ?? cause.rawMessage)
       logger.warn({ reason: reason ?? 'the core ended the call' }, 'event link is down; reconnecting')
     }
     if (wasUp && clock.now() - upSince >= STABLE_MS) failures = 0
