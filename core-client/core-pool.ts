@@ -32,7 +32,7 @@ export class OutOfReachError extends Error {
   override readonly name = 'OutOfReachError'
 }
 
-interface PoolFollower {
+export interface PoolFollower {
   added(core: CoreNode): void
   removed(core: CoreNode): void
 }
