@@ -10,17 +10,6 @@ import {
 import { errorInfoOf } from '../core-client/error-info.ts'
 import { NoSlotError } from '../platform/concurrency/slots.ts'
 
-/** The body of every failure (specification, section 2.5). */
-export interface ErrorEnvelope {
-  code: PublicErrorCode
-  retryable: boolean
-  terminal: boolean
-  /** Time in seconds after which the client may retry. */
-  retryAfter?: number
-  correlationId: string
-  issues?: FieldIssue[]
-}
-
 const MAX_ISSUES = 20
 const CODES_WITH_ISSUES: PublicErrorCode[] = ['ValidationFailed', 'IdentityAssertionInvalid']
 const UNAVAILABLE_RETRY_AFTER = 1
@@ -59,7 +48,8 @@ export class GatewayError extends Error {
     return this.details.retryAfter ?? (this.rule.httpStatus === 503 ? UNAVAILABLE_RETRY_AFTER : undefined)
   }
 
-  envelope(correlationId: string): ErrorEnvelope {
+  /** The body of every failure (specification, section 2.5). */
+  envelope(correlationId: string) {
     const { issues = [] } = this.details
     return {
       code: this.code,

@@ -114,7 +114,7 @@ function finishOperation(operation: Operation): void {
   operation.security = config.operator ? [{ workspaceSession: [] }] : config.scoped ? [{ accessGrant: [] }] : []
   if (config.bodyTypes) operation.requestBody = rawBody(config)
   if (config.bodyOptional) delete operation.requestBody?.required
-  if (config.described?.stream) operation.responses = { 200: streamAnswer() }
+  if (config.stream) operation.responses = { 200: streamAnswer() }
   operation.responses = openForNewFields(operation.responses)
   for (const [status, answer] of Object.entries(operation.responses)) {
     if (status === '304') answer.description = 'The cached answer is current.'

@@ -11,14 +11,12 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Whether the route needs a workspace session. If so, it is not part of the widget API. */
     operator?: boolean
-    /** Facts for the API document that cannot be derived from the route's checks and schemas. */
-    described?: {
-      /** Error codes of the route itself, in addition to those of its checks. */
-      errors?: PublicErrorCode[]
-      headers?: OwnHeader[]
-      /** Whether the answer is the event stream. */
-      stream?: boolean
-    }
+    // Facts for the API document that cannot be derived from the route's checks and schemas.
+    /** Error codes of the route itself, in addition to those of its checks. */
+    errors?: readonly PublicErrorCode[]
+    headers?: readonly OwnHeader[]
+    /** Whether the answer is the event stream. */
+    stream?: boolean
   }
 }
 
@@ -50,7 +48,7 @@ export function errorsOf(config: FastifyContextConfig, hasBody: boolean): Set<Pu
     ...(config.keyField === undefined ? [] : (['IdempotencyKeyMismatch'] as const)),
     ...(config.advertisedBy === undefined ? [] : (['RouteNotAdvertised'] as const)),
     ...(config.rate === undefined ? [] : (['RateLimited'] as const)),
-    ...(config.described?.errors ?? []),
+    ...(config.errors ?? []),
   ])
 }
 
@@ -114,23 +112,20 @@ const OWN_HEADERS: Record<OwnHeader, Json> = {
  * Describes the request headers that a route reads. `Authorization` is missing, because the
  * security scheme describes it.
  */
-export function parametersOf({ idempotent, keyField, described, operator }: FastifyContextConfig): Json[] {
+export function parametersOf({ idempotent, keyField, headers = [], operator }: FastifyContextConfig): Json[] {
   const key = {
     ...IDEMPOTENCY_KEY,
     required: idempotent === true,
     ...(keyField && { description: `${IDEMPOTENCY_KEY.description} Equal to \`${keyField}\`.` }),
   }
   const every = operator ? EVERY_HEADER : [...PAGE_HEADERS, ...EVERY_HEADER]
-  return [...every, ...(idempotent ? [key] : []), ...(described?.headers ?? []).map((name) => OWN_HEADERS[name])]
+  return [...every, ...(idempotent ? [key] : []), ...headers.map((name) => OWN_HEADERS[name])]
 }
 
 const CORRELATION = { 'X-Correlation-Id': { schema: text, description: 'Id of the request in the logs.' } }
 
 /** Describes the response headers of a successful request. */
-export function headersOfAnswer(
-  { scoped, operator, idempotent, described }: FastifyContextConfig,
-  status: number,
-): Json {
+export function headersOfAnswer({ scoped, operator, idempotent, headers }: FastifyContextConfig, status: number): Json {
   const replayed = {
     schema: { type: 'string', enum: ['true'] },
     description: 'Set if this repeats the answer of an earlier request.',
@@ -139,7 +134,7 @@ export function headersOfAnswer(
     ...CORRELATION,
     ...(idempotent && status < 300 ? { 'Idempotency-Replayed': replayed } : {}),
     ...(scoped || operator ? { 'Cache-Control': { schema: text, description: 'Always `no-store`.' } } : {}),
-    ...(described?.headers?.includes('If-None-Match') ? { ETag: { schema: text } } : {}),
+    ...(headers?.includes('If-None-Match') ? { ETag: { schema: text } } : {}),
   }
 }
 

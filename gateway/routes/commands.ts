@@ -17,7 +17,7 @@ import {
   ScreenshotParams,
   UploadAnswer,
 } from '../schemas/commands.ts'
-import { markReplayed } from './sessions.ts'
+import { markReplayed, operation } from './sessions.ts'
 
 const DECISION_ERRORS: PublicErrorCode[] = [
   'RouteNotAdvertised',
@@ -46,7 +46,7 @@ export const commandRoutes: FastifyPluginAsyncTypebox = async (app) => {
         body: NavigationAcknowledgementBody,
         response: { 200: NavigationAcknowledgementAnswer },
       },
-      config: { scoped: true, idempotent: true, rate: 'calls', described: { errors: DECISION_ERRORS } },
+      config: { ...operation, errors: DECISION_ERRORS },
     },
     async (request, reply) => {
       const { commandId, state, replayed } = await commands.acknowledgeNavigation(
@@ -70,7 +70,7 @@ export const commandRoutes: FastifyPluginAsyncTypebox = async (app) => {
         body: ScreenshotAcknowledgementBody,
         response: { 200: ScreenshotAcknowledgementAnswer },
       },
-      config: { scoped: true, idempotent: true, rate: 'calls', described: { errors: DECISION_ERRORS } },
+      config: { ...operation, errors: DECISION_ERRORS },
     },
     async (request, reply) => {
       const { requestId, state, upload, replayed } = await commands.acknowledgeScreenshot(
@@ -113,12 +113,10 @@ const uploadRoute: FastifyPluginAsyncTypebox = async (app) => {
         response: { 201: UploadAnswer },
       },
       config: {
-        scoped: true,
-        idempotent: true,
-        rate: 'calls',
+        ...operation,
         bodyTypes: SCREENSHOT_TYPES,
         bodyMaxBytes: contractLimits.screenshotMaxBytes,
-        described: { errors: [...DECISION_ERRORS, 'ConsentRequired'] },
+        errors: [...DECISION_ERRORS, 'ConsentRequired'],
       },
     },
     async (request, reply) => {

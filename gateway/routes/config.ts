@@ -26,10 +26,7 @@ export const configRoutes: FastifyPluginAsyncTypebox = async (app) => {
         params: ConfigParams,
         response: { 200: WidgetConfigAnswer, 304: Type.Null() },
       },
-      config: {
-        rate: 'config',
-        described: { headers: ['If-None-Match'], errors: ['InstallationNotFound', 'ConnectionDisabled'] },
-      },
+      config: { rate: 'config', headers: ['If-None-Match'], errors: ['InstallationNotFound', 'ConnectionDisabled'] },
     },
     async (request, reply) => {
       const { publicSiteKey } = request.params

@@ -4,7 +4,7 @@ import { FormKind } from '#proto/lead/v1/lead_pb.js'
 import { operationOf } from '../checks/grant.ts'
 import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { Strict, WellFormed } from '../schemas/fields.ts'
-import { markReplayed } from './sessions.ts'
+import { markReplayed, operation } from './sessions.ts'
 
 const FIELDS_MAX = 64
 
@@ -51,13 +51,7 @@ export const formRoutes: FastifyPluginAsyncTypebox = async (app) => {
           body: SubmitFormBody,
           response: { 202: SubmitFormAnswer },
         },
-        config: {
-          scoped: true,
-          advertisedBy,
-          idempotent: true,
-          rate: 'calls',
-          described: { errors: ['ConsentRequired', 'VisitorSuppressed'] },
-        },
+        config: { ...operation, advertisedBy, errors: ['ConsentRequired', 'VisitorSuppressed'] },
       },
       async (request, reply) => {
         const { formSubmissionId, replayed } = await coreOf(app.gateway).leads.submitForm(

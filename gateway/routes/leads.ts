@@ -53,7 +53,7 @@ export const leadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       config: {
         operator: true,
         rate: 'leads',
-        described: { errors: [...DECIDED_BY_CORE, 'VisitorSuppressed', 'LeadNotFound', 'SubscriptionNotFound'] },
+        errors: [...DECIDED_BY_CORE, 'VisitorSuppressed', 'LeadNotFound', 'SubscriptionNotFound'],
       },
     },
     async (request, reply) => {
@@ -81,7 +81,7 @@ export const leadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       config: {
         operator: true,
         rate: 'leads',
-        described: { errors: [...DECIDED_BY_CORE, 'VisitorSuppressed', 'AttemptNotFound', 'AttemptNotRetryable'] },
+        errors: [...DECIDED_BY_CORE, 'VisitorSuppressed', 'AttemptNotFound', 'AttemptNotRetryable'],
       },
     },
     async (request, reply) => {

@@ -25,7 +25,7 @@ import {
   StopParams,
   TypingBody,
 } from '../schemas/messages.ts'
-import { markReplayed } from './sessions.ts'
+import { markReplayed, operation } from './sessions.ts'
 
 const typingStates = { started: TypingState.STARTED, stopped: TypingState.STOPPED }
 const presences = { here: Presence.HERE, away: Presence.AWAY }
@@ -56,7 +56,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
         idempotent: true,
         keyField: 'clientOperationId',
         rate: 'sends',
-        described: { errors: ['ConsentRequired'] },
+        errors: ['ConsentRequired'],
       },
     },
     async (request, reply) => {
@@ -80,7 +80,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
       config: {
         scoped: true,
         advertisedBy: 'messageRetryRoute',
-        described: { errors: ['ConsentRequired'] },
+        errors: ['ConsentRequired'],
         idempotent: true,
         keyField: 'clientOperationId',
         rate: 'sends',
@@ -131,13 +131,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
         params: StopParams,
         response: { 202: StopAnswer },
       },
-      config: {
-        scoped: true,
-        advertisedBy: 'stopAnswer',
-        idempotent: true,
-        rate: 'calls',
-        described: { errors: ['RouteNotAdvertised', 'NotFound'] },
-      },
+      config: { ...operation, advertisedBy: 'stopAnswer', errors: ['NotFound'] },
     },
     async (request, reply) => {
       const { replayed, messageId, state, sequence } = await messaging.stopAnswer(
@@ -162,12 +156,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
         body: ReceiptBody,
         response: { 204: Type.Null({ description: 'The states are stored.' }) },
       },
-      config: {
-        scoped: true,
-        advertisedBy: 'receipts',
-        rate: 'calls',
-        described: { errors: ['RouteNotAdvertised'] },
-      },
+      config: { scoped: true, advertisedBy: 'receipts', rate: 'calls' },
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
@@ -194,7 +183,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
         scoped: true,
         idempotent: 'optional',
         rate: 'calls',
-        described: { errors: ['RouteNotAdvertised', 'ConsentRequired'] },
+        errors: ['RouteNotAdvertised', 'ConsentRequired'],
       },
     },
     async (request, reply) => {
@@ -217,11 +206,9 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
         response: { 201: RatingAnswer },
       },
       config: {
-        scoped: true,
+        ...operation,
         advertisedBy: 'rating',
-        idempotent: true,
-        rate: 'calls',
-        described: { errors: ['ConsentRequired', 'RatingNotRequested', 'RatingAlreadyGiven'] },
+        errors: ['ConsentRequired', 'RatingNotRequested', 'RatingAlreadyGiven'],
       },
     },
     async (request, reply) => {
@@ -247,12 +234,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
         body: PresenceBody,
         response: { 204: Type.Null({ description: 'Operators are notified.' }) },
       },
-      config: {
-        scoped: true,
-        advertisedBy: 'presence',
-        rate: 'presence',
-        described: { errors: ['RouteNotAdvertised', 'ConsentRequired'] },
-      },
+      config: { scoped: true, advertisedBy: 'presence', rate: 'presence', errors: ['ConsentRequired'] },
     },
     async (request, reply) => {
       const { credentials } = visitorOf(request)
@@ -277,7 +259,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
         tags: ['Events'],
         querystring: EventsQuery,
       },
-      config: { scoped: true, rate: 'calls', described: { headers: ['Last-Event-ID'], stream: true } },
+      config: { scoped: true, rate: 'calls', headers: ['Last-Event-ID'], stream: true },
       exposeHeadRoute: false,
     },
     async (request, reply) => {

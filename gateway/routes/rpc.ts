@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
-import { fromBinary } from '@bufbuild/protobuf'
+import { type DescMethod, fromBinary } from '@bufbuild/protobuf'
 import { fastifyHttpProxy } from '@fastify/http-proxy'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
@@ -13,7 +13,7 @@ import { checkRate } from '../limits/rate-limits.ts'
 import { enterRead, enterStream } from '../limits/reads.ts'
 import { answerConnectFailures } from '../rpc/connect-failures.ts'
 import { createCoreForwarder } from '../rpc/core-forwarder.ts'
-import { type OperatorMethod, operatorMethods } from '../rpc/operator-methods.ts'
+import { isRepeatable, isStream, operatorMethods } from '../rpc/operator-methods.ts'
 
 export const RPC_PREFIX = '/rpc'
 
@@ -64,9 +64,9 @@ export const rpcRoutes: FastifyPluginAsync = async (app) => {
   app.addHook('onRequest', inOrder(checks))
   const requireValidMessage: Check = (request) => requireMessage(methodOf(request, methods), request)
   const limitReads: Check = (request, reply) => {
-    const { streaming, repeatable } = methodOf(request, methods)
-    if (streaming) return enterStream(reply, consoleAuthorization(request))
-    if (repeatable) return enterRead(request, reply, consoleAuthorization(request))
+    const method = methodOf(request, methods)
+    if (isStream(method)) return enterStream(reply, consoleAuthorization(request))
+    if (isRepeatable(method)) return enterRead(request, reply, consoleAuthorization(request))
   }
   app.addHook('preHandler', inOrder([checkRate, requireValidMessage, limitReads]))
 
@@ -91,7 +91,7 @@ export const rpcRoutes: FastifyPluginAsync = async (app) => {
       const body = await forwarder
         .forward(reply, call, { ...hooks, body: request.body, contentType })
         .catch((error) => Promise.reject(unavailable(error)))
-      if (method.streaming) {
+      if (isStream(method)) {
         reply.header('x-accel-buffering', 'no')
         open.add(body)
         body.once('close', () => open.delete(body))
@@ -112,7 +112,7 @@ function methodPath(params: unknown): string {
   return `/${service}/${method}`
 }
 
-function methodOf({ params }: FastifyRequest, methods: ReadonlyMap<string, OperatorMethod>): OperatorMethod {
+function methodOf({ params }: FastifyRequest, methods: ReadonlyMap<string, DescMethod>): DescMethod {
   const found = methods.get(methodPath(params))
   if (found === undefined) throw new GatewayError('NotFound')
   return found
@@ -122,7 +122,7 @@ function methodOf({ params }: FastifyRequest, methods: ReadonlyMap<string, Opera
  * Rejects a malformed binary message with `ValidationFailed`. A core would answer it with an
  * internal error. Compressed messages and streams are not checked here.
  */
-function requireMessage({ input }: OperatorMethod, { headers, body }: FastifyRequest): void {
+function requireMessage({ input }: DescMethod, { headers, body }: FastifyRequest): void {
   if (mediaTypeOf(headers['content-type'] ?? '') !== 'application/proto' || headers['content-encoding']) return
   try {
     fromBinary(input, body as Buffer)

@@ -22,6 +22,9 @@ import {
   SessionAnswer,
 } from '../schemas/sessions.ts'
 
+/** Config of a route that acts for a visitor, once for each `Idempotency-Key`. */
+export const operation = { scoped: true, idempotent: true, rate: 'calls' } as const
+
 /** POST /sessions, /sessions/renew, /sessions/close, /sessions/consent, /context/page, POST and DELETE /sessions/identify */
 export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { sessions } = coreOf(app.gateway)
@@ -42,7 +45,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
       config: {
         idempotent: true,
         rate: 'sessions',
-        described: { errors: ['InstallationNotFound', 'ConnectionDisabled', 'VisitorBanned'] },
+        errors: ['InstallationNotFound', 'ConnectionDisabled', 'VisitorBanned'],
       },
     },
     async (request, reply) => {
@@ -79,7 +82,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
         body: RenewSessionBody,
         response: { 200: SessionAnswer },
       },
-      config: { scoped: true, expiredToo: true, idempotent: true, rate: 'calls' },
+      config: { ...operation, expiredToo: true },
     },
     async (request, reply) => {
       const renewal = { ...request.body, ...operationOf(request), clientAddress: request.ip }
@@ -100,7 +103,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
         body: CloseSessionBody,
         response: { 200: CloseSessionAnswer },
       },
-      config: { scoped: true, closedToo: true, idempotent: true, rate: 'calls' },
+      config: { ...operation, closedToo: true },
     },
     async (request, reply) => {
       const operation = operationOf(request)
@@ -124,7 +127,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
         body: ConsentBody,
         response: { 200: ConsentAnswer },
       },
-      config: { scoped: true, idempotent: true, rate: 'calls' },
+      config: operation,
     },
     async (request, reply) => {
       const { policyVersion, decision } = request.body
@@ -146,7 +149,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     },
   )
 
-  const identityChecks = { scoped: true, closedToo: true, idempotent: true, rate: 'calls' } as const
+  const identityChecks = { ...operation, closedToo: true } as const
 
   app.post(
     '/sessions/identify',
@@ -162,14 +165,12 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
       },
       config: {
         ...identityChecks,
-        described: {
-          errors: [
-            'RouteNotAdvertised',
-            'IdentityAssertionInvalid',
-            'IdentityAssertionExpired',
-            'IdentityAssertionReplayed',
-          ],
-        },
+        errors: [
+          'RouteNotAdvertised',
+          'IdentityAssertionInvalid',
+          'IdentityAssertionExpired',
+          'IdentityAssertionReplayed',
+        ],
       },
     },
     async (request, reply) => {
@@ -214,7 +215,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
         scoped: true,
         idempotent: 'optional',
         rate: 'calls',
-        described: { errors: ['RouteNotAdvertised', 'ConsentRequired'] },
+        errors: ['RouteNotAdvertised', 'ConsentRequired'],
       },
     },
     async (request, reply) => {

@@ -1,17 +1,18 @@
 import type { Readable } from 'node:stream'
+import type { DescMethod } from '@bufbuild/protobuf'
 import type { FastifyReply } from 'fastify'
 import type { CoreNode, Failure } from '../../core-client/core-pool.ts'
 import type { CoreAnswer, CoreRequest } from '../../core-client/http-client.ts'
 import { systemCodes, wasNeverSent } from '../../core-client/system-codes.ts'
 import { callBudgetOf } from '../core-calls/core-clients.ts'
 import type { Gateway } from '../gateway.ts'
-import type { OperatorMethod } from './operator-methods.ts'
+import { isRepeatable, isStream, pathOf } from './operator-methods.ts'
 
 type ReplyOptions = Parameters<FastifyReply['from']>[1]
 
 /** An operator's call that is forwarded to a core. */
 interface ForwardedCall {
-  method: OperatorMethod
+  method: DescMethod
   /** Aborted when the client disconnects. */
   signal: AbortSignal
 }
@@ -28,7 +29,7 @@ export function createCoreForwarder(gateway: Gateway) {
   function send(core: CoreNode, reply: FastifyReply, call: ForwardedCall, from: ReplyOptions): Promise<Readable> {
     return new Promise((resolve, reject) => {
       current = { ...call, core }
-      reply.from(call.method.path, {
+      reply.from(pathOf(call.method), {
         ...from,
         getUpstream: () => new URL(core.url).origin,
         onError: (_reply, { error }) => reject(error.cause ?? error),
@@ -41,7 +42,7 @@ export function createCoreForwarder(gateway: Gateway) {
   function classifyFailure(error: unknown, { method, signal }: ForwardedCall): Failure {
     if (signal.aborted) return 'abandoned'
     const isTimeout = systemCodes(error).includes('UND_ERR_HEADERS_TIMEOUT')
-    return !isTimeout && (wasNeverSent(error) || method.repeatable) ? 'repeatable' : 'lost'
+    return !isTimeout && (wasNeverSent(error) || isRepeatable(method)) ? 'repeatable' : 'lost'
   }
 
   return {
@@ -49,7 +50,7 @@ export function createCoreForwarder(gateway: Gateway) {
     client: {
       request({ path, headers, body }: CoreRequest, done: (error: Error | null, answer?: CoreAnswer) => void): void {
         const { core, method, signal } = current!
-        const bodyTimeout = method.streaming ? STREAM_SILENCE_MAX_MS : deadlineMs
+        const bodyTimeout = isStream(method) ? STREAM_SILENCE_MAX_MS : deadlineMs
         core.request({ path, headers, body, signal, headersTimeout: deadlineMs, bodyTimeout }).then(
           (answer) => done(null, answer),
           (error) => done(error),

@@ -1,4 +1,4 @@
-import { type DescMessage, type DescService, getOption } from '@bufbuild/protobuf'
+import { type DescMethod, type DescService, getOption } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { admission } from '#proto/access/v1/access_pb.js'
 import { CommandService } from '#proto/command/v1/command_pb.js'
@@ -9,17 +9,6 @@ import { OperatorService } from '#proto/operator/v1/operator_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
-
-export interface OperatorMethod {
-  /** URL path, for example `/service.messaging.v1.MessagingService/SendAgentMessage`. */
-  path: string
-  /** Whether the answer is a stream. */
-  streaming: boolean
-  /** Whether a call may be sent again if its outcome is unknown. */
-  repeatable: boolean
-  /** Schema of the request message. */
-  input: DescMessage
-}
 
 const SERVICES: DescService[] = [
   SessionService,
@@ -32,14 +21,19 @@ const SERVICES: DescService[] = [
   OperatorService,
 ]
 
+/** URL path, for example `/service.messaging.v1.MessagingService/SendAgentMessage`. */
+export const pathOf = ({ parent, name }: DescMethod) => `/${parent.typeName}/${name}`
+
+/** Whether a call may be sent again if its outcome is unknown. */
+export const isRepeatable = ({ idempotency }: DescMethod) =>
+  idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN
+
+export const isStream = ({ methodKind }: DescMethod) => methodKind === 'server_streaming'
+
 /** Returns the methods that consoles may call, by path. */
-export function operatorMethods(): ReadonlyMap<string, OperatorMethod> {
+export function operatorMethods(): ReadonlyMap<string, DescMethod> {
   const methods = SERVICES.flatMap((service) => service.methods)
-    .filter((method) => getOption(method, admission).public)
-    .map((method): OperatorMethod => {
-      const path = `/${method.parent.typeName}/${method.name}`
-      const repeatable = method.idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN
-      return { path, streaming: method.methodKind === 'server_streaming', repeatable, input: method.input }
-    })
-  return new Map(methods.map((method) => [method.path, method]))
+  return new Map(
+    methods.filter((method) => getOption(method, admission).public).map((method) => [pathOf(method), method]),
+  )
 }
