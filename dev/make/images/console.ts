@@ -14,7 +14,6 @@ const images = join(import.meta.dirname, '../../../docs/images')
 const desktop = { width: 1440, height: 900 }
 const views = [
   { name: 'console', viewport: desktop, colorScheme: 'light' },
-  { name: 'console-dark', viewport: desktop, colorScheme: 'dark' },
   { name: 'console-phone', viewport: { width: 390, height: 844 }, colorScheme: 'light' },
 ] as const
 

@@ -11,7 +11,6 @@ import type { DemoFile } from '../../demo-seed.ts'
 const images = join(import.meta.dirname, '../../../docs/images')
 const desktop = { width: 1280, height: 800 }
 const wide = { width: 1440, height: 860 }
-const phone = { width: 390, height: 844 }
 
 interface View {
   name: string
@@ -24,9 +23,6 @@ interface View {
 
 const views: View[] = [
   { name: 'demo-shop', viewport: desktop, colorScheme: 'light' },
-  { name: 'demo-shop-dark', viewport: desktop, colorScheme: 'dark' },
-  { name: 'demo-shop-phone', viewport: phone, colorScheme: 'light' },
-  { name: 'demo-shop-phone-dark', viewport: phone, colorScheme: 'dark' },
   {
     name: 'demo-shop-workbench',
     viewport: wide,

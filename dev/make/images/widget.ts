@@ -1,22 +1,17 @@
-// Takes the widget screenshots of the documents, as part of `npm run make -- images`. With a folder
-// as argument, writes the screenshots there and adds widget states that no document shows.
+// Takes the widget screenshots of the documents, as part of `npm run make -- images`.
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { launchChromium } from '../../../test/support/chromium.ts'
 import { openWidgetPage, type WidgetPageOptions } from '../../../test/support/widget-page.ts'
 import { buildWidgetIfStale } from '../../../widget/build.ts'
 import { type ScenarioServer, startScenarioServer } from '../../../widget/test/scenario-server.ts'
-import type { SiteKey } from '../../../widget/test/scenarios.ts'
 
-const [, , folder = join(import.meta.dirname, '../../../docs/images')] = process.argv
-const takesAll = process.argv.length > 2
+const folder = join(import.meta.dirname, '../../../docs/images')
 const desktop = { width: 1100, height: 780 }
 const phone = { width: 390, height: 844 }
 const aroundPx = 12
 
 interface View {
-  isForDocs?: boolean
-  siteKey?: SiteKey
   config?: Record<string, unknown>
   viewport?: { width: number; height: number }
   colorScheme?: 'light' | 'dark'
@@ -60,7 +55,6 @@ const arabic = [
 ]
 const talk = (page: Page, gateway: ScenarioServer) => converse(page, gateway, english)
 const requests = { capabilities: { typing: true, navigation: true, screenshots: true } }
-const withRating = { capabilities: { rating: true } }
 const preChat = {
   fields: [
     { name: 'name', label: 'Your name', type: 'text', required: false, maxLength: 100 },
@@ -86,111 +80,22 @@ async function fillIn(page: Page) {
 }
 
 const views: Record<string, View> = {
-  widget: { isForDocs: true, arrange: talk },
-  'widget-dark': { isForDocs: true, colorScheme: 'dark', arrange: talk },
-  'widget-phone': { isForDocs: true, viewport: phone, arrange: talk },
+  widget: { arrange: talk },
+  'widget-dark': { colorScheme: 'dark', arrange: talk },
+  'widget-phone': { viewport: phone, arrange: talk },
   'widget-arabic': {
-    isForDocs: true,
     page: { lang: 'ar' },
     arrange: (page, gateway) => converse(page, gateway, arabic),
   },
-  'widget-consent': { isForDocs: true, config: requests, arrange: askForScreenshot },
-  'widget-form': { isForDocs: true, config: withForm, arrange: fillIn },
-  'consent-dark': { config: requests, colorScheme: 'dark', arrange: askForScreenshot },
-  'form-dark': { config: withForm, colorScheme: 'dark', arrange: fillIn },
-  'form-phone': { config: withForm, viewport: phone, arrange: fillIn },
-  'form-complaints': {
-    config: withForm,
-    async arrange(page) {
-      await page.getByLabel('Email address').fill('ada at')
-      await page.keyboard.press('Enter')
-      await inWidget(page, '[aria-invalid="true"]').waitFor()
-    },
-  },
-  preview: {
-    config: requests,
-    async arrange(page, gateway) {
-      await askForScreenshot(page, gateway)
-      const picture = { name: 'page.png', mimeType: 'image/png', buffer: await page.screenshot() }
-      const [chooser] = await Promise.all([
-        page.waitForEvent('filechooser'),
-        page.getByRole('button', { name: 'Choose a picture' }).click(),
-      ])
-      await chooser.setFiles(picture)
-      await page.getByRole('button', { name: 'Send picture' }).waitFor()
-    },
-  },
-  ended: { arrange: endSession },
-  'ended-phone-dark': { viewport: phone, colorScheme: 'dark', arrange: endSession },
-  'offline-form': {
-    config: {
-      ...withForm,
-      capabilities: { offlineForm: true },
-      forms: { offline: preChat },
-      availability: { online: false },
-    },
-    arrange: (page) => page.getByLabel('Your name').waitFor(),
-  },
-  navigation: {
-    config: requests,
-    async arrange(page, gateway) {
-      await converse(page, gateway, english.slice(0, 2))
-      const about = { url: 'https://shop.example/lamps/dune', label: 'The lamp Dune' }
-      gateway.features.request(gateway.conversation('pk_friendly'), 'navigation', about)
-      await inWidget(page, '.request').waitFor()
-    },
-  },
-  rating: { config: withRating, arrange: rate },
-  'rating-dark': { config: withRating, colorScheme: 'dark', arrange: rate },
-  'rating-phone-arabic': {
-    config: withRating,
-    viewport: phone,
-    page: { lang: 'ar', dir: 'rtl' },
-    arrange: askForRating,
-  },
-  failed: { siteKey: 'pk_rate_limited_long', arrange: failToSend },
-  'failed-dark': { siteKey: 'pk_rate_limited_long', colorScheme: 'dark', arrange: failToSend },
-  offline: { arrange: goOffline },
-  'offline-dark': { colorScheme: 'dark', arrange: goOffline },
-  'offline-phone-arabic': { viewport: phone, page: { lang: 'ar', dir: 'rtl' }, arrange: goOffline },
-}
-
-async function askForRating(page: Page, gateway: ScenarioServer) {
-  await converse(page, gateway, english.slice(0, 2))
-  for (const event of ['conversation.closed', 'rating.requested']) gateway.conversation('pk_friendly').emit(event)
-  await inWidget(page, '.face').first().waitFor()
-}
-
-async function rate(page: Page, gateway: ScenarioServer) {
-  await askForRating(page, gateway)
-  await page.getByRole('button', { name: 'Good', exact: true }).click()
-  await page.getByRole('button', { name: 'Send rating' }).waitFor()
-}
-
-async function failToSend(page: Page) {
-  await inWidget(page, '.header[data-state="online"]').waitFor()
-  await say(page, 'Do you ship to Graz?')
-  await inWidget(page, '.retry').waitFor()
-}
-
-async function endSession(page: Page, gateway: ScenarioServer) {
-  await talk(page, gateway)
-  gateway.endSessions('pk_friendly', 'session.revoked', { status: 403, code: 'SessionRevoked', terminal: true })
-  await inWidget(page, '.notice').waitFor()
-}
-
-async function goOffline(page: Page, gateway: ScenarioServer) {
-  await converse(page, gateway, english.slice(0, 2))
-  await page.context().setOffline(true)
-  await say(page, 'And if it does not fit?')
-  await inWidget(page, '.header[data-state="reconnecting"]').waitFor({ timeout: 10_000 })
+  'widget-consent': { config: requests, arrange: askForScreenshot },
+  'widget-form': { config: withForm, arrange: fillIn },
 }
 
 async function takeScreenshot(browser: Browser, name: string, view: View) {
-  const { siteKey, config, viewport = desktop, colorScheme = 'light', arrange } = view
+  const { config, viewport = desktop, colorScheme = 'light', arrange } = view
   const gateway = await startScenarioServer({ heartbeatMs: 1_000, config })
   const context = { viewport, colorScheme, locale: 'en-GB', reducedMotion: 'reduce' as const }
-  const { page, close } = await openWidgetPage({ browser, gateway, siteKey, context, ...view.page })
+  const { page, close } = await openWidgetPage({ browser, gateway, context, ...view.page })
   await inWidget(page, '.launcher').click()
   await arrange(page, gateway)
   const { x, y, width, height } = (await inWidget(page, '.panel').boundingBox())!
@@ -205,6 +110,5 @@ async function takeScreenshot(browser: Browser, name: string, view: View) {
 
 await buildWidgetIfStale()
 const browser = await launchChromium()
-for (const [name, view] of Object.entries(views))
-  if (takesAll || view.isForDocs) await takeScreenshot(browser, name, view)
+for (const [name, view] of Object.entries(views)) await takeScreenshot(browser, name, view)
 await browser.close()
