@@ -45,6 +45,7 @@ export type WokenJob =
   | 'recover deliveries'
   | 'removal of data'
   | 'sweep of old data'
+  | 'tell operators'
 
 export function createBus(): Bus {
   const bus: Bus = new EventEmitter()

@@ -29,6 +29,7 @@ import { logJobs } from './log/transient-sweep.ts'
 import { mailerOf } from './mail/mailer.ts'
 import { createCoreMetrics, observeJobs, observeLags } from './metrics.ts'
 import { jobs as answerMailJobs } from './notices/answer-mails.ts'
+import { jobs as operatorNoticeJobs } from './notices/operator-notices.ts'
 import { createOperatorService } from './operators/service.ts'
 import { createPrivacyService } from './privacy/service.ts'
 import { createSearch } from './search/search.ts'
@@ -201,7 +202,7 @@ export function createCoreContext({
     ...sessionJobs(core),
     ...[...modules, deliveries, feed, privacy].flatMap((module) => module.jobs),
   ]
-  jobs.push(...answerMailJobs(core), historyCheck, databaseCheckJob)
+  jobs.push(...answerMailJobs(core), ...operatorNoticeJobs(core), historyCheck, databaseCheckJob)
   observeJobs(metrics, jobs)
   observeLags(metrics, { ...feed.lags, search: search.searchIndex.lagMs })
   bus.on('due', (name, inMs) => jobs.find((job) => job.name === name)?.wake(inMs))

@@ -213,6 +213,7 @@ export const indexes: IndexPlan[] = [
   ['signInLinks', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['signInLinks', { workspaceId: 1 }, { name: 'by_workspace' }],
   ['teams', { 'members.mail': 1 }, { name: 'by_mail' }],
+  ['teams', { 'members.notifications.isOn': 1 }, { name: 'by_notifications', sparse: true }],
   ['passkeys', { workspaceId: 1, operator: 1 }, { name: 'by_operator' }],
   ['nonces', { expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 }],
   ['installations', { origins: 1 }, { name: 'by_origin' }],

@@ -34,6 +34,7 @@ export function createSealedSecrets(collections: SecretCollections): SealedSecre
     { documents: leadSubscriptions, field: 'headers' },
     { documents: leadSubscriptions, field: 'destination.sealed' },
     { documents: consoleSessions, field: 'provider.sealed' },
+    { documents: consoleSessions, field: 'push.sealed' },
     { documents: signInAttempts, field: 'sealed' },
   ] as unknown as { documents: Collection<{ _id: string } & Document>; field: string }[]
 

@@ -25,6 +25,13 @@ export const mailerOf = perCore(({ config, logger }) =>
   createMailer({ url: config.SMTP_URL, from: config.SMTP_FROM, logger }),
 )
 
+/** Returns the address in the setting `SMTP_FROM`. */
+export const senderAddress = (from: string) =>
+  from
+    .slice(from.lastIndexOf('<') + 1)
+    .replace('>', '')
+    .trim()
+
 /** Sends mails over the SMTP server of the settings. */
 export function createMailer({ url, from, logger }: { url: string; from: string; logger: Logger }) {
   const timeouts = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs }
@@ -32,10 +39,7 @@ export function createMailer({ url, from, logger }: { url: string; from: string;
     url === ''
       ? undefined
       : nodemailer.createTransport({ url, pool: true, maxConnections: 1, maxRequeues: 1, ...timeouts })
-  const address = from
-    .slice(from.lastIndexOf('<') + 1)
-    .replace('>', '')
-    .trim()
+  const address = senderAddress(from)
   let waiting = 0
 
   return {

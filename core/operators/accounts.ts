@@ -8,7 +8,15 @@ import { field, line, validate } from '../rules.ts'
 import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { Caller } from '../workspaces/access.ts'
 import type { ConsoleSessionStore } from './console-session-store.ts'
-import { invitationLifetimeMs, linkLifetimeMs, type Member, publicIdOf, type Role, type SignInLink } from './model.ts'
+import {
+  invitationLifetimeMs,
+  linkLifetimeMs,
+  type Member,
+  publicIdOf,
+  type Role,
+  type SignInLink,
+  secretId,
+} from './model.ts'
 import { scopesOfRole } from './roles.ts'
 import type { TeamStore } from './team-store.ts'
 import { activeOwners, isActive, requireFreeMail, type Teams } from './teams.ts'
@@ -16,6 +24,7 @@ import { activeOwners, isActive, requireFreeMail, type Teams } from './teams.ts'
 const maxInvitations = 100
 /** Unused mailed links of one account. Further requests send no mail until one expires. */
 const maxMailedLinks = 3
+const newMailLifetimeMs = 86_400_000
 /** Requests for mailed links that wait. Further ones are dropped. */
 const maxWaiting = 1_000
 
@@ -81,6 +90,20 @@ export function createAccounts({
     const ids = (await sessionStore.sessionsIn(workspaceId, at(), operator)).map(({ id }) => id)
     await sessionStore.removeSessions(ids)
     await wakeups.stateChanged(...ids)
+  }
+
+  async function mailConfirmation(workspaceId: string, member: Member, newMail: string) {
+    requireFreeMail(await teams.list(workspaceId), { id: member.id, mail: newMail })
+    const open = await sessionStore.newMailLinks(workspaceId, member.id, at())
+    validate(open >= maxMailedLinks ? { path: '/mail', rule: 'maxItems' } : undefined)
+    const link = { workspaceId, operator: member.id, scopes: [], newMail, expiresAt: at(newMailLifetimeMs) }
+    const { secret } = await sessionStore.addLink(link)
+    const name = await nameOfWorkspace(workspaceId)
+    mailer.sendLater({
+      to: newMail,
+      subject: `Confirm your mail address for ${name}`,
+      text: `Hello ${member.name},\n\nthis link makes this the mail address of your account in the console of ${name}. It works once, within a day, in a browser in which you are signed in:\n\n${publicUrl}/console/#confirm-mail=${secret}\n\nIf you did not ask for it, ignore this mail.\n`,
+    })
   }
 
   /** Mails a link to each account with the address. Runs behind the answer to the request. */
@@ -176,15 +199,30 @@ export function createAccounts({
       await endSessionsOf(workspaceId, id)
     },
 
-    /** Errors: `NotFound`, `ValidationFailed`. */
+    /**
+     * A new address is mailed a link first, where mail is configured, because links that sign in go to
+     * the address. Errors: `NotFound`, `ValidationFailed`.
+     */
     async updateOwn(workspaceId: string, id: string, { name, mail }: { name?: string; mail?: string }) {
       validate(field('/name', name?.trim(), line(1, 128)))
       const changed = mail === '' ? undefined : mailOf(mail)
+      const present = await required(workspaceId, id)
+      const isConfirmed = !mailer.isEnabled || changed === undefined || changed === present.mail
+      if (!isConfirmed) await mailConfirmation(workspaceId, present, changed)
       const member = await update(workspaceId, id, ({ mail: before, ...found }) => {
-        const next = mail === undefined ? before : changed
+        const next = mail === undefined || !isConfirmed ? before : changed
         return { ...found, ...(name !== undefined && { name: name.trim() }), ...(next && { mail: next }) }
       })
-      return member!
+      return { member: member!, confirmationMailed: !isConfirmed }
+    },
+
+    /** Sets the address of a mailed link. Errors: `NotFound`, `ValidationFailed`. */
+    async confirmMail(workspaceId: string, id: string, secret: string) {
+      const found = await sessionStore.findLink(secretId(secret), at())
+      const isOwn = found?.newMail !== undefined && found.operator === id && found.workspaceId === workspaceId
+      const taken = isOwn ? await sessionStore.takeLink(found.id, at()) : undefined
+      validate(taken ? undefined : { path: '/secret', rule: 'const' })
+      return (await update(workspaceId, id, (member) => ({ ...member, mail: taken!.newMail! })))!
     },
 
     /** Returns the open sessions of a workspace, newest first; of one operator if it is given. */

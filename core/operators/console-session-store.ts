@@ -23,6 +23,8 @@ export interface ConsoleSessionStore {
   findLink(id: string, now: Date): Promise<SignInLink | undefined>
   /** Returns the links of a workspace that sign in accounts, newest first. */
   accountLinks(workspaceId: string, now: Date): Promise<(SignInLink & Required<Pick<SignInLink, 'account'>>)[]>
+  /** Counts the links of an account that set a mail address. */
+  newMailLinks(workspaceId: string, operator: string, now: Date): Promise<number>
   removeLinks(workspaceId: string, ids: string[]): Promise<void>
   /** Removes the links of an account, and those that its operator has made. */
   removeLinksOf(workspaceId: string, operator: string): Promise<void>
@@ -83,6 +85,9 @@ export function createConsoleSessionStore({
       const found = await signInLinks.find(open).sort({ 'account.createdAt': -1 }).limit(maxListed).toArray()
       return found.map(withId) as (SignInLink & Required<Pick<SignInLink, 'account'>>)[]
     },
+
+    newMailLinks: (workspaceId, operator, now) =>
+      signInLinks.countDocuments({ workspaceId, operator, newMail: { $exists: true }, expiresAt: { $gt: now } }),
 
     async removeLinks(workspaceId, ids) {
       await signInLinks.deleteMany({ workspaceId, _id: { $in: ids } })

@@ -113,7 +113,7 @@ export function createConsoleSessions(dependencies: {
 
   async function findLink(secret: string): Promise<SignInLink> {
     const link = await store.findLink(secretId(secret), new Date(now()))
-    if (!link) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+    if (!link || link.newMail !== undefined) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
     if (link.tokenId) await tokens.requireLive(link.tokenId)
     return link
   }

@@ -12,7 +12,24 @@ export interface Member {
   role?: Role
   state: 'active' | 'removed'
   joinedAt: Date
+  /** Absent if nothing was chosen yet. */
+  notifications?: Notifications
 }
+
+/** What an operator is told while not looking at the console. */
+export interface Notifications {
+  /** Whether anything is told. */
+  isOn: boolean
+  newConversation: boolean
+  answerInMine: boolean
+  /** 0 for never. */
+  waitingMinutes: number
+  detail: (typeof notificationDetails)[number]
+  /** 0 for never. */
+  mailMinutes: number
+}
+
+export const notificationDetails = ['nothing', 'name', 'text'] as const
 
 /** The accounts of a workspace. They are one document, so that one write decides who is the last owner. */
 export interface Team {
@@ -58,6 +75,10 @@ export interface ConsoleSession {
   account?: true
   /** Token that made the link, or with which the operator signed in. If it is revoked, the session ends. */
   tokenId?: string
+  /** Sealed push subscription of the browser. It ends with the session. */
+  push?: { sealed: string }
+  /** When the operator last looked at the console. */
+  lookedAt?: Date
   /** Set for sessions that began at an OpenID Connect provider. */
   provider?: ProviderCheck
 }
@@ -102,6 +123,8 @@ export interface SignInLink {
   tokenId?: string
   /** Latest end of a session that the link creates. */
   sessionEndsBy?: Date
+  /** Set for a link that signs in nobody, and sets this mail address of the account `operator`. */
+  newMail?: string
   /** Set for a link that signs in the account `operator`. Such a link has no scopes. */
   account?: {
     /** The account is created with this role, unless it exists. */

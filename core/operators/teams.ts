@@ -82,8 +82,9 @@ export function createTeams({
         if (others.filter(isActive).length >= maxActive) return present
         const known = present.find((each) => each.id === id)
         const free = mail !== undefined && others.every((each) => !isActive(each) || each.mail !== mail)
-        const joinedAt = known?.joinedAt ?? new Date(now())
-        return [...others, { id, name, ...(free && { mail }), state: 'active', joinedAt }]
+        const { joinedAt = new Date(now()), notifications } = known ?? {}
+        const kept = notifications && isActive(known!) ? { notifications } : {}
+        return [...others, { id, name, ...(free && { mail }), state: 'active', joinedAt, ...kept }]
       })
     },
     add,

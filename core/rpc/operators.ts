@@ -4,6 +4,14 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { OperatorRole, OperatorService, OperatorState } from '#proto/operator/v1/operator_pb.js'
 import type { CoreContext } from '../context.ts'
 import { invalid, ServiceError } from '../errors.ts'
+import {
+  defaultNotifications,
+  isPushed,
+  pushKeyOf,
+  reportAttention,
+  setNotifications,
+  setPushSubscription,
+} from '../notices/operator-choices.ts'
 import { type Member, type Passkey, publicIdOf, type Role, type SignInLink } from '../operators/model.ts'
 import { isActive } from '../operators/teams.ts'
 import { facesOf } from '../pictures/pictures.ts'
@@ -121,8 +129,44 @@ export function operatorService(router: ConnectRouter, core: CoreContext): void 
 
     async updateOwnAccount({ name, mail }, context) {
       const { workspaceId, member } = await own(context)
-      const changed = await accounts.updateOwn(workspaceId, member.id, { name, mail })
-      return { operator: await toOperator(workspaceId, changed) }
+      const { member: changed, ...mailed } = await accounts.updateOwn(workspaceId, member.id, { name, mail })
+      return { operator: await toOperator(workspaceId, changed), ...mailed }
+    },
+
+    async confirmOwnMail({ secret }, context) {
+      const { workspaceId, member } = await own(context)
+      return { operator: await toOperator(workspaceId, await accounts.confirmMail(workspaceId, member.id, secret)) }
+    },
+
+    async getOwnNotifications(_, context) {
+      const { member, sessionId } = await own(context)
+      return {
+        notifications: member.notifications ?? defaultNotifications,
+        publicKey: await pushKeyOf(core),
+        pushed: await isPushed(core, sessionId),
+        mail: accounts.mailsLinks,
+      }
+    },
+
+    async updateOwnNotifications({ notifications }, context) {
+      const { workspaceId, member } = await own(context)
+      if (!notifications) throw invalid('/notifications', 'required')
+      const { newConversation, answerInMine, waitingMinutes, detail, mailMinutes } = notifications
+      const chosen = { newConversation, answerInMine, waitingMinutes, detail, mailMinutes }
+      await setNotifications(core, workspaceId, member.id, chosen)
+      return {}
+    },
+
+    async setPushSubscription({ endpoint, p256dh, auth }, context) {
+      const { sessionId } = await own(context)
+      await setPushSubscription(core, sessionId, endpoint === '' ? undefined : { endpoint, keys: { p256dh, auth } })
+      return {}
+    },
+
+    async reportAttention({ looking }, context) {
+      const { sessionId } = await own(context)
+      await reportAttention(core, sessionId, looking)
+      return {}
     },
 
     async beginPasskey({ origin }, context) {

@@ -13,7 +13,7 @@ const root = join(import.meta.dirname, '../..')
 const sides = {
   server: {
     folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'serve', 'dev', 'admin'],
-    limits: { lines: 56_100, tokens: 336_500 },
+    limits: { lines: 56_400, tokens: 336_500 },
   },
   browser: {
     folders: ['widget', 'console', 'browser', 'webhooks'],

@@ -57,6 +57,7 @@ export const structures: Record<string, Record<string, string>> = {
   'core/log/history-page-store.ts': { found: 'one page' },
   'core/wakeups/live-cache.ts': { entries: 'LRU of maxEntries', loading: 'running loads' },
   'core/wakeups/wakeups.ts': { settlers: 'modules' },
+  'core/notices/operator-notices.ts': { failing: 'push services of one run' },
   'core/log/log-heads.ts': { heads: 'LRU of maxEntries' },
   'core/wakeups/change-confirmations.ts': {
     waiting: 'running calls',

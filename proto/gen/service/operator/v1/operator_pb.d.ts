@@ -579,6 +579,13 @@ export declare type UpdateOwnAccountResponse = Message<"service.operator.v1.Upda
    * @generated from field: service.operator.v1.Operator operator = 1;
    */
   operator?: Operator | undefined;
+
+  /**
+   * Whether a link was mailed to the new address. The old address stays until it is opened.
+   *
+   * @generated from field: bool confirmation_mailed = 2;
+   */
+  confirmationMailed: boolean;
 };
 
 /**
@@ -586,6 +593,236 @@ export declare type UpdateOwnAccountResponse = Message<"service.operator.v1.Upda
  * Use `create(UpdateOwnAccountResponseSchema)` to create a new message.
  */
 export declare const UpdateOwnAccountResponseSchema: GenMessage<UpdateOwnAccountResponse>;
+
+/**
+ * @generated from message service.operator.v1.ConfirmOwnMailRequest
+ */
+export declare type ConfirmOwnMailRequest = Message<"service.operator.v1.ConfirmOwnMailRequest"> & {
+  /**
+   * Secret of the link, which is `<gateway>/console/#confirm-mail=<secret>`.
+   *
+   * @generated from field: string secret = 1;
+   */
+  secret: string;
+};
+
+/**
+ * Describes the message service.operator.v1.ConfirmOwnMailRequest.
+ * Use `create(ConfirmOwnMailRequestSchema)` to create a new message.
+ */
+export declare const ConfirmOwnMailRequestSchema: GenMessage<ConfirmOwnMailRequest>;
+
+/**
+ * @generated from message service.operator.v1.ConfirmOwnMailResponse
+ */
+export declare type ConfirmOwnMailResponse = Message<"service.operator.v1.ConfirmOwnMailResponse"> & {
+  /**
+   * @generated from field: service.operator.v1.Operator operator = 1;
+   */
+  operator?: Operator | undefined;
+};
+
+/**
+ * Describes the message service.operator.v1.ConfirmOwnMailResponse.
+ * Use `create(ConfirmOwnMailResponseSchema)` to create a new message.
+ */
+export declare const ConfirmOwnMailResponseSchema: GenMessage<ConfirmOwnMailResponse>;
+
+/**
+ * What an operator is told by push and mail while not looking. While every website of a conversation is
+ * closed by its hours, nothing is told.
+ *
+ * @generated from message service.operator.v1.Notifications
+ */
+export declare type Notifications = Message<"service.operator.v1.Notifications"> & {
+  /**
+   * A conversation that nobody has taken waits for an answer.
+   *
+   * @generated from field: bool new_conversation = 1;
+   */
+  newConversation: boolean;
+
+  /**
+   * A visitor has written in a conversation that is assigned to the operator.
+   *
+   * @generated from field: bool answer_in_mine = 2;
+   */
+  answerInMine: boolean;
+
+  /**
+   * A visitor waits for more than this number of minutes: 1 to 240, or 0 for never.
+   *
+   * @generated from field: uint32 waiting_minutes = 3;
+   */
+  waitingMinutes: number;
+
+  /**
+   * What push and mail contain: `nothing`, `name` (of the visitor) or `text` (name and last message).
+   *
+   * @generated from field: string detail = 4;
+   */
+  detail: string;
+
+  /**
+   * Minutes of waiting after which it is mailed: 1 to 240, or 0 for never. Needs a mail server.
+   *
+   * @generated from field: uint32 mail_minutes = 5;
+   */
+  mailMinutes: number;
+};
+
+/**
+ * Describes the message service.operator.v1.Notifications.
+ * Use `create(NotificationsSchema)` to create a new message.
+ */
+export declare const NotificationsSchema: GenMessage<Notifications>;
+
+/**
+ * @generated from message service.operator.v1.GetOwnNotificationsRequest
+ */
+export declare type GetOwnNotificationsRequest = Message<"service.operator.v1.GetOwnNotificationsRequest"> & {
+};
+
+/**
+ * Describes the message service.operator.v1.GetOwnNotificationsRequest.
+ * Use `create(GetOwnNotificationsRequestSchema)` to create a new message.
+ */
+export declare const GetOwnNotificationsRequestSchema: GenMessage<GetOwnNotificationsRequest>;
+
+/**
+ * @generated from message service.operator.v1.GetOwnNotificationsResponse
+ */
+export declare type GetOwnNotificationsResponse = Message<"service.operator.v1.GetOwnNotificationsResponse"> & {
+  /**
+   * @generated from field: service.operator.v1.Notifications notifications = 1;
+   */
+  notifications?: Notifications | undefined;
+
+  /**
+   * Public key for `PushManager.subscribe` (VAPID, base64url).
+   *
+   * @generated from field: string public_key = 2;
+   */
+  publicKey: string;
+
+  /**
+   * Whether this session's browser gets pushes.
+   *
+   * @generated from field: bool pushed = 3;
+   */
+  pushed: boolean;
+
+  /**
+   * Whether a mail server is configured.
+   *
+   * @generated from field: bool mail = 4;
+   */
+  mail: boolean;
+};
+
+/**
+ * Describes the message service.operator.v1.GetOwnNotificationsResponse.
+ * Use `create(GetOwnNotificationsResponseSchema)` to create a new message.
+ */
+export declare const GetOwnNotificationsResponseSchema: GenMessage<GetOwnNotificationsResponse>;
+
+/**
+ * @generated from message service.operator.v1.UpdateOwnNotificationsRequest
+ */
+export declare type UpdateOwnNotificationsRequest = Message<"service.operator.v1.UpdateOwnNotificationsRequest"> & {
+  /**
+   * @generated from field: service.operator.v1.Notifications notifications = 1;
+   */
+  notifications?: Notifications | undefined;
+};
+
+/**
+ * Describes the message service.operator.v1.UpdateOwnNotificationsRequest.
+ * Use `create(UpdateOwnNotificationsRequestSchema)` to create a new message.
+ */
+export declare const UpdateOwnNotificationsRequestSchema: GenMessage<UpdateOwnNotificationsRequest>;
+
+/**
+ * @generated from message service.operator.v1.UpdateOwnNotificationsResponse
+ */
+export declare type UpdateOwnNotificationsResponse = Message<"service.operator.v1.UpdateOwnNotificationsResponse"> & {
+};
+
+/**
+ * Describes the message service.operator.v1.UpdateOwnNotificationsResponse.
+ * Use `create(UpdateOwnNotificationsResponseSchema)` to create a new message.
+ */
+export declare const UpdateOwnNotificationsResponseSchema: GenMessage<UpdateOwnNotificationsResponse>;
+
+/**
+ * As the browser's `PushSubscription`. If the endpoint is empty, the browser gets no more pushes.
+ *
+ * @generated from message service.operator.v1.SetPushSubscriptionRequest
+ */
+export declare type SetPushSubscriptionRequest = Message<"service.operator.v1.SetPushSubscriptionRequest"> & {
+  /**
+   * @generated from field: string endpoint = 1;
+   */
+  endpoint: string;
+
+  /**
+   * Keys in base64url.
+   *
+   * @generated from field: string p256dh = 2;
+   */
+  p256dh: string;
+
+  /**
+   * @generated from field: string auth = 3;
+   */
+  auth: string;
+};
+
+/**
+ * Describes the message service.operator.v1.SetPushSubscriptionRequest.
+ * Use `create(SetPushSubscriptionRequestSchema)` to create a new message.
+ */
+export declare const SetPushSubscriptionRequestSchema: GenMessage<SetPushSubscriptionRequest>;
+
+/**
+ * @generated from message service.operator.v1.SetPushSubscriptionResponse
+ */
+export declare type SetPushSubscriptionResponse = Message<"service.operator.v1.SetPushSubscriptionResponse"> & {
+};
+
+/**
+ * Describes the message service.operator.v1.SetPushSubscriptionResponse.
+ * Use `create(SetPushSubscriptionResponseSchema)` to create a new message.
+ */
+export declare const SetPushSubscriptionResponseSchema: GenMessage<SetPushSubscriptionResponse>;
+
+/**
+ * @generated from message service.operator.v1.ReportAttentionRequest
+ */
+export declare type ReportAttentionRequest = Message<"service.operator.v1.ReportAttentionRequest"> & {
+  /**
+   * @generated from field: bool looking = 1;
+   */
+  looking: boolean;
+};
+
+/**
+ * Describes the message service.operator.v1.ReportAttentionRequest.
+ * Use `create(ReportAttentionRequestSchema)` to create a new message.
+ */
+export declare const ReportAttentionRequestSchema: GenMessage<ReportAttentionRequest>;
+
+/**
+ * @generated from message service.operator.v1.ReportAttentionResponse
+ */
+export declare type ReportAttentionResponse = Message<"service.operator.v1.ReportAttentionResponse"> & {
+};
+
+/**
+ * Describes the message service.operator.v1.ReportAttentionResponse.
+ * Use `create(ReportAttentionResponseSchema)` to create a new message.
+ */
+export declare const ReportAttentionResponseSchema: GenMessage<ReportAttentionResponse>;
 
 /**
  * @generated from message service.operator.v1.BeginPasskeyRequest
@@ -861,8 +1098,9 @@ export declare const OperatorService: GenService<{
     output: typeof GetOwnAccountResponseSchema;
   },
   /**
-   * Changes the caller's own account. Unset fields keep their values. Errors: ValidationFailed, also for
-   * a mail address that another account has.
+   * Changes the caller's own account. Unset fields keep their values. A new mail address counts when its
+   * mailed link is opened, where mail is configured. Errors: ValidationFailed, also for a mail address
+   * that another account has, and for a fourth unconfirmed address within a day.
    *
    * @generated from rpc service.operator.v1.OperatorService.UpdateOwnAccount
    */
@@ -870,6 +1108,58 @@ export declare const OperatorService: GenService<{
     methodKind: "unary";
     input: typeof UpdateOwnAccountRequestSchema;
     output: typeof UpdateOwnAccountResponseSchema;
+  },
+  /**
+   * Sets the mail address of a mailed link. Errors: ValidationFailed if the link was used, has expired or
+   * is another account's.
+   *
+   * @generated from rpc service.operator.v1.OperatorService.ConfirmOwnMail
+   */
+  confirmOwnMail: {
+    methodKind: "unary";
+    input: typeof ConfirmOwnMailRequestSchema;
+    output: typeof ConfirmOwnMailResponseSchema;
+  },
+  /**
+   * Returns what the own account is told while its operator does not look at the console.
+   *
+   * @generated from rpc service.operator.v1.OperatorService.GetOwnNotifications
+   */
+  getOwnNotifications: {
+    methodKind: "unary";
+    input: typeof GetOwnNotificationsRequestSchema;
+    output: typeof GetOwnNotificationsResponseSchema;
+  },
+  /**
+   * Replaces it. Errors: ValidationFailed.
+   *
+   * @generated from rpc service.operator.v1.OperatorService.UpdateOwnNotifications
+   */
+  updateOwnNotifications: {
+    methodKind: "unary";
+    input: typeof UpdateOwnNotificationsRequestSchema;
+    output: typeof UpdateOwnNotificationsResponseSchema;
+  },
+  /**
+   * Sets the push subscription of the session's browser, until the session ends. Errors:
+   * ValidationFailed, also for an endpoint that is not https or not at a public address.
+   *
+   * @generated from rpc service.operator.v1.OperatorService.SetPushSubscription
+   */
+  setPushSubscription: {
+    methodKind: "unary";
+    input: typeof SetPushSubscriptionRequestSchema;
+    output: typeof SetPushSubscriptionResponseSchema;
+  },
+  /**
+   * Reports whether the operator looks at the console in this session. A report counts for 90 seconds.
+   *
+   * @generated from rpc service.operator.v1.OperatorService.ReportAttention
+   */
+  reportAttention: {
+    methodKind: "unary";
+    input: typeof ReportAttentionRequestSchema;
+    output: typeof ReportAttentionResponseSchema;
   },
   /**
    * Begins a new passkey of the own account. Errors: ValidationFailed if the origin is not the

@@ -1,0 +1,73 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { type Core, contextOf } from '../core.ts'
+import { ServiceError } from '../errors.ts'
+import { type Notifications, notificationDetails } from '../operators/model.ts'
+import { isActive } from '../operators/teams.ts'
+import { field, integer, oneOf, validate } from '../rules.ts'
+import { endpointUrl, type PushSubscription } from './push.ts'
+
+export { pushKeyOf } from './push.ts'
+
+export const defaultNotifications: Omit<Notifications, 'isOn'> = {
+  newConversation: false,
+  answerInMine: false,
+  waitingMinutes: 0,
+  detail: 'nothing',
+  mailMinutes: 0,
+}
+
+/** Sets what an operator is told while not looking. Errors: `NotFound`, `ValidationFailed`. */
+export async function setNotifications(
+  core: Core,
+  workspaceId: string,
+  id: string,
+  chosen: Omit<Notifications, 'isOn' | 'detail'> & { detail: string },
+): Promise<void> {
+  const { detail, waitingMinutes, mailMinutes, newConversation, answerInMine } = chosen
+  validate(
+    field('/notifications/detail', detail as Notifications['detail'], oneOf(...notificationDetails)),
+    field('/notifications/waitingMinutes', waitingMinutes, integer(0, 240)),
+    field('/notifications/mailMinutes', mailMinutes, integer(0, 240)),
+  )
+  const isOn = newConversation || answerInMine || waitingMinutes > 0
+  const notifications = { ...chosen, isOn } as Notifications
+  await contextOf(core).teams.change(workspaceId, (members) => {
+    const found = members.find((member) => member.id === id && isActive(member))
+    if (!found) throw new ServiceError(ErrorCode.NOT_FOUND)
+    return members.map((member) => (member === found ? { ...member, notifications } : member))
+  })
+}
+
+/**
+ * Sets where the browser of a session gets pushes; undefined for nowhere. Errors: `ValidationFailed`,
+ * `ServiceUnavailable` if the name service does not answer.
+ */
+export async function setPushSubscription(
+  core: Core,
+  sessionId: string,
+  subscription: PushSubscription | undefined,
+): Promise<void> {
+  if (!subscription) {
+    await core.db.consoleSessions.updateOne({ _id: sessionId }, { $unset: { push: '' } })
+    return
+  }
+  const { endpoint, keys } = subscription
+  const isKey = (bytes: number) => (key: string) =>
+    /^[\w-]+$/.test(key) && Buffer.from(key, 'base64url').length === bytes ? undefined : 'format'
+  validate(field('/p256dh', keys.p256dh, isKey(65)), field('/auth', keys.auth, isKey(16)))
+  const url = endpointUrl(endpoint)
+  const isAllowed = url !== undefined && (await core.isAllowedDestination(url))
+  validate(isAllowed ? undefined : { path: '/endpoint', rule: 'destination' })
+  const push = { sealed: core.secretBox.seal(JSON.stringify(subscription)) }
+  await core.db.consoleSessions.updateOne({ _id: sessionId }, { $set: { push } })
+}
+
+export async function isPushed({ db }: Core, sessionId: string): Promise<boolean> {
+  return (await db.consoleSessions.findOne({ _id: sessionId, push: { $exists: true } })) !== null
+}
+
+/** Records that the operator of a session looks at the console now, or no more. */
+export async function reportAttention(core: Core, sessionId: string, isLooking: boolean): Promise<void> {
+  const change = isLooking ? { $set: { lookedAt: new Date(core.now()) } } : { $unset: { lookedAt: '' as const } }
+  await core.db.consoleSessions.updateOne({ _id: sessionId }, change)
+}

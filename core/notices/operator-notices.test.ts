@@ -1,0 +1,302 @@
+import { randomUUID } from 'node:crypto'
+import { createClient, type Transport } from '@connectrpc/connect'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { OperatorService } from '#proto/operator/v1/operator_pb.js'
+import { testDatabase } from '../../test/support/test-database.ts'
+import { until } from '../../test/support/until.ts'
+import type { CoreContext } from '../context.ts'
+import { startTestCores, type TestCores, type TestVisitor } from '../test/cores.ts'
+import { startMailServer } from '../test/mail-server.ts'
+import { startPushServer } from '../test/push-server.ts'
+import { transportTo } from '../test/transports.ts'
+import { tellOperators } from './operator-notices.ts'
+import { pushAuthoritiesOf } from './push.ts'
+
+const database = testDatabase()
+const mail = await startMailServer()
+const push = await startPushServer()
+let cores: TestCores
+let visitor: TestVisitor
+type Operator = Awaited<ReturnType<typeof newOperator>>
+let ada: Operator
+
+beforeAll(async () => {
+  const env = {
+    SMTP_URL: mail.url,
+    SMTP_FROM: 'Shop <desk@shop.example>',
+    PUBLIC_URL: 'https://chat.shop.example',
+    DELIVERY_ALLOWED_CIDRS: '127.0.0.0/8',
+    GRANT_LIFETIME_SECONDS: '86400',
+  }
+  cores = await startTestCores(database, { count: 2, started: false, env })
+  for (const core of cores.cores) pushAuthoritiesOf.set(core, push.ca)
+})
+afterAll(() => cores.stop())
+beforeEach(async () => {
+  push.pushes.length = 0
+  push.status = 201
+  mail.mails.length = 0
+  // Operators of earlier tests are told nothing more.
+  await cores.core.database.collections.teams.deleteMany({})
+  visitor = await cores.newVisitor(await cores.newSite())
+  ada = await newOperator('Ada')
+})
+
+const all = { newConversation: true, answerInMine: true, waitingMinutes: 5, detail: 'nothing', mailMinutes: 0 }
+
+async function newOperator(name: string, address?: string) {
+  const { workspaceId } = visitor
+  const id = `op_${randomUUID()}`
+  await cores.core.teams.add(workspaceId, { id, name, role: 'operator', ...(address && { mail: address }) })
+  const { secret } = await cores.core.consoleSessions.beginOf({ workspaceId, operator: id, method: 'link' }, '')
+  return { id, secret, calls: callsOf(cores.core, secret) }
+}
+
+function callsOf(core: CoreContext, secret: string) {
+  const inMemory = transportTo(core)
+  const transport: Transport = {
+    unary: (method, signal, timeoutMs, _header, input) =>
+      inMemory.unary(method, signal, timeoutMs, { authorization: `Console ${secret}` }, input),
+    stream: inMemory.stream,
+  }
+  return createClient(OperatorService, transport)
+}
+
+async function subscribe({ calls }: Operator, notifications: Partial<typeof all> = {}) {
+  await calls.updateOwnNotifications({ notifications: { ...all, ...notifications } })
+  const { publicKey } = await calls.getOwnNotifications({})
+  await calls.setPushSubscription(push.subscribe(publicKey))
+}
+
+const write = (body = 'Do you deliver?') =>
+  cores.other.messages
+    .sendAsVisitor({ credentials: visitor.credentials, clientOperationId: randomUUID(), body, contentType: 'text' })
+    .then(() => cores.other.inbox.noted())
+async function answer() {
+  const { conversationId } = visitor
+  const sent = { conversationId, clientOperationId: randomUUID(), body: 'Yes', agent: { displayName: 'Ada' } }
+  await cores.core.messages.sendAsAgent(sent)
+  await cores.core.inbox.noted()
+}
+/** Lets time pass, and lets all cores tell at the same time, twice. */
+async function pass(minutes = 0) {
+  cores.advance(minutes * 60)
+  await Promise.all([...cores.cores, ...cores.cores].map(tellOperators))
+}
+const titles = () => push.pushes.map(({ payload }) => payload.title)
+
+describe('an operator who does not look', () => {
+  it('gets one encrypted push for a new conversation, and one when the visitor has waited', async () => {
+    await subscribe(ada)
+    await write()
+    await write('Hello?')
+    await pass()
+    expect(push.pushes).toHaveLength(1)
+    const [{ payload, headers } = expect.fail()] = push.pushes
+    const { conversationId } = visitor
+    expect(payload).toEqual({
+      title: 'New conversation',
+      body: '',
+      path: `/console/conversations/${conversationId}`,
+      tag: conversationId,
+    })
+    expect(headers).toMatchObject({ 'content-encoding': 'aes128gcm', urgency: 'high', ttl: '3600' })
+    await pass(4)
+    expect(titles()).toHaveLength(1)
+    await pass(1.1)
+    expect(titles()).toEqual(['New conversation', 'A visitor waits'])
+    await answer()
+    await pass(30)
+    await write('And when?')
+    await pass()
+    expect(titles()).toHaveLength(3)
+  })
+
+  it('sees in a push what the operator has chosen', async () => {
+    await subscribe(ada, { detail: 'name' })
+    const ben = await newOperator('Ben')
+    await subscribe(ben, { detail: 'text' })
+    await write(`<b> ${'ö'.repeat(300)}`)
+    await pass()
+    const bodies = push.pushes.map(({ payload }) => payload.body)
+    expect(bodies.toSorted()).toEqual(['Visitor', `Visitor: <b> ${'ö'.repeat(156)}…`])
+  })
+
+  it('hears of answers in own conversations only, and of those of others only when they wait', async () => {
+    const ben = await newOperator('Ben')
+    await subscribe(ada)
+    await subscribe(ben, { newConversation: false, waitingMinutes: 0 })
+    const { conversationId, workspaceId } = visitor
+    await cores.core.assignments.assign(conversationId, { displayName: 'Ben' }, workspaceId, ben.id)
+    await write()
+    await pass()
+    expect(titles()).toEqual(['New message in your conversation'])
+    await pass(6)
+    expect(titles()).toEqual(['New message in your conversation', 'A visitor waits'])
+  })
+
+  it.each<[string, () => Promise<unknown>]>([
+    ['looks at the console', () => ada.calls.reportAttention({ looking: true })],
+    ['has chosen nothing', () => ada.calls.updateOwnNotifications({ notifications: { detail: 'nothing' } })],
+    ['has signed out', () => cores.other.consoleSessions.signOut(ada.secret)],
+    [
+      'was removed',
+      async () => {
+        const caller = { tokenId: '', subject: 'x', scopes: new Set(['*']), expiresAt: 0 }
+        const scopes = { has: () => true } as unknown as Set<string>
+        await newOperator('Olga')
+        await cores.other.accounts.remove({ ...caller, scopes }, visitor.workspaceId, ada.id)
+      },
+    ],
+    ['has stopped pushes in this browser', () => ada.calls.setPushSubscription({})],
+    ['is told nothing while the website is closed', () => setMode('away')],
+    ['is asked too late, because the visitor has an answer', () => answer()],
+  ])('gets nothing who %s', async (_, act) => {
+    await subscribe(ada)
+    await write()
+    await act()
+    await pass()
+    await pass(1)
+    expect(push.pushes).toEqual([])
+  })
+
+  const setMode = (mode: 'away' | 'auto') =>
+    cores.core.workspaces.updateInstallation(visitor.publicSiteKey, { availability: { mode } }, undefined)
+
+  it('is told at the opening what came shortly before it', async () => {
+    await subscribe(ada)
+    await setMode('away')
+    await write()
+    await pass(2)
+    expect(push.pushes).toEqual([])
+    await setMode('auto')
+    await pass(1)
+    expect(titles()).toEqual(['New conversation'])
+  })
+
+  it('is told again while the push service fails, and its browser is forgotten when it is gone', async () => {
+    await subscribe(ada)
+    await write()
+    push.status = 503
+    await pass()
+    push.status = 302
+    await pass()
+    expect(push.pushes).toEqual([])
+    push.status = 201
+    await pass()
+    expect(titles()).toEqual(['New conversation'])
+    push.status = 410
+    await pass(6)
+    expect(await ada.calls.getOwnNotifications({})).toMatchObject({ pushed: false, mail: true })
+    const { requests } = push
+    await write()
+    await pass()
+    expect(push.requests).toBe(requests)
+  })
+
+  it('is told once, no matter after which write a core dies', async () => {
+    await subscribe(ada, { waitingMinutes: 0 })
+    await cores.untilOneSurvives(async (mortal) => {
+      pushAuthoritiesOf.set(mortal, push.ca)
+      push.pushes.length = 0
+      visitor = await cores.newVisitor(visitor as never)
+      await write()
+      const died = await tellOperators(mortal).then(
+        () => false,
+        () => true,
+      )
+      await pass()
+      expect(titles()).toEqual(['New conversation'])
+      return died
+    })
+  })
+
+  it('gets one mail after the chosen time, if the visitor still waits', async () => {
+    const ben = await newOperator('Ben', 'ben@shop.example')
+    const notifications = { ...all, waitingMinutes: 1, detail: 'text', mailMinutes: 10 }
+    await ben.calls.updateOwnNotifications({ notifications })
+    await write('Line one\nBcc: eve@example.org')
+    await pass(9)
+    expect(mail.mails).toEqual([])
+    await pass(2)
+    await pass(20)
+    await until('the mail', () => mail.mails.length > 0)
+    expect(mail.mails).toHaveLength(1)
+    const [{ to, headers, text } = expect.fail()] = mail.mails
+    expect(to).toEqual(['ben@shop.example'])
+    expect(headers.get('subject')).toBe('New conversation · Shop')
+    expect(headers.has('bcc')).toBe(false)
+    expect(text).toContain('Visitor: Line one')
+    expect(text).toContain(`https://chat.shop.example/console/conversations/${visitor.conversationId}`)
+  })
+})
+
+describe('a push subscription', () => {
+  const valid = () => push.subscribe('')
+  it.each([
+    ['http://example.com/push'],
+    ['https://10.0.0.1/push'],
+    ['https://169.254.169.254/latest'],
+    ['https://[::1]/push'],
+    ['https://0x7f.1:x/'],
+    ['https://user:password@127.0.0.1/push'],
+    ['file:///etc/passwd'],
+    [`https://127.0.0.1/${'x'.repeat(3_000)}`],
+  ])('is refused for the endpoint %s', async (endpoint) => {
+    await expect(ada.calls.setPushSubscription({ ...valid(), endpoint })).rejects.toThrow('ValidationFailed')
+  })
+
+  it('is refused with broken keys', async () => {
+    for (const broken of [{ auth: '' }, { auth: 'AAAA' }, { p256dh: `${valid().p256dh}AA` }, { p256dh: '../..' }])
+      await expect(ada.calls.setPushSubscription({ ...valid(), ...broken })).rejects.toThrow('ValidationFailed')
+  })
+
+  it('is stored sealed, and all cores use the same keys', async () => {
+    await subscribe(ada)
+    const [session] = await cores.core.database.collections.consoleSessions.find({ operator: ada.id }).toArray()
+    expect(JSON.stringify(session)).not.toContain('/push/')
+    const keys = await Promise.all(
+      cores.cores.map(async (core) => (await callsOf(core, ada.secret).getOwnNotifications({})).publicKey),
+    )
+    expect(keys[0]).toBe(keys[1])
+  })
+
+  it.each([{ waitingMinutes: 241 }, { mailMinutes: 9_999 }, { detail: 'everything' }])(
+    'choices are checked: %o',
+    async (broken) => {
+      await expect(ada.calls.updateOwnNotifications({ notifications: { ...all, ...broken } })).rejects.toThrow(
+        'ValidationFailed',
+      )
+    },
+  )
+})
+
+describe('a new mail address', () => {
+  const secretIn = (text: string) => /#confirm-mail=([\w-]{43})\s/.exec(text)![1]!
+  const ownMail = async () => (await ada.calls.getOwnAccount({})).operator!.mail
+
+  it('counts when its owner opens the mailed link, once, in the own account', async () => {
+    const changed = await ada.calls.updateOwnAccount({ name: 'Ada L.', mail: 'New@example.org' })
+    expect(changed).toMatchObject({ confirmationMailed: true, operator: { name: 'Ada L.', mail: '' } })
+    await until('the mail', () => mail.mails.length === 1)
+    const secret = secretIn(mail.mails[0]!.text)
+    expect(mail.mails[0]!.to).toEqual(['new@example.org'])
+    const ben = await newOperator('Ben')
+    await expect(ben.calls.confirmOwnMail({ secret })).rejects.toThrow('ValidationFailed')
+    const linkSecret = { linkSecret: secret }
+    await expect(cores.core.consoleSessions.signIn(linkSecret, 'Eve', '')).rejects.toThrow('Unauthenticated')
+    expect(await ownMail()).toBe('')
+    await ada.calls.confirmOwnMail({ secret })
+    expect(await ownMail()).toBe('new@example.org')
+    await expect(ada.calls.confirmOwnMail({ secret })).rejects.toThrow('ValidationFailed')
+  })
+
+  it('is mailed three links a day at most, and none to an address of a colleague', async () => {
+    await newOperator('Ben', 'ben@example.org')
+    await expect(ada.calls.updateOwnAccount({ mail: 'ben@example.org' })).rejects.toThrow('ValidationFailed')
+    for (let count = 0; count < 3; count += 1) await ada.calls.updateOwnAccount({ mail: `ada${count}@example.org` })
+    await expect(ada.calls.updateOwnAccount({ mail: 'ada3@example.org' })).rejects.toThrow('ValidationFailed')
+    await until('the mails', () => mail.mails.length === 3)
+    expect((await ada.calls.updateOwnAccount({ mail: '' })).confirmationMailed).toBe(false)
+  })
+})

@@ -1,0 +1,104 @@
+import https from 'node:https'
+import webPush from 'web-push'
+import { createAddressCheck } from '../../platform/addresses/addresses.ts'
+import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
+import { createResolver } from '../../platform/addresses/resolve.ts'
+import { splitList } from '../../platform/settings/settings.ts'
+import { type Core, perCore } from '../core.ts'
+import { createKeyStore } from '../keys/key-store.ts'
+import { senderAddress } from '../mail/mailer.ts'
+
+/** Where a browser gets pushes, and its keys in base64url (RFC 8030, RFC 8291). */
+export interface PushSubscription {
+  endpoint: string
+  keys: { p256dh: string; auth: string }
+}
+
+/** `gone`: the browser gets no more pushes there. */
+type PushOutcome = 'accepted' | 'gone' | 'failed'
+
+const timeoutMs = 10_000
+/** A push service drops a push that the browser does not fetch within this time. */
+const lifetimeSeconds = 3_600
+const keyName = 'push'
+
+/** Certificate authorities (PEM) of push services instead of Node's. Tests set it. */
+export const pushAuthoritiesOf = perCore((): string | undefined => undefined)
+
+const resolverOf = perCore(({ config }) =>
+  createResolver({ isAllowed: createAddressCheck({ allowedCidrs: splitList(config.DELIVERY_ALLOWED_CIDRS) }) }),
+)
+
+/** The VAPID keys of all cores. They are made once and stored sealed. */
+const keysOf = perCore((core) => {
+  let known: Promise<{ publicKey: string; privateKey: string }> | undefined
+  const store = createKeyStore(core.db)
+  async function read() {
+    const newKeys = () => core.secretBox.seal(JSON.stringify(webPush.generateVAPIDKeys()))
+    const sealed = (await store.find(keyName)) ?? (await store.keep(keyName, newKeys(), new Date(core.now())))
+    return JSON.parse(core.secretBox.open(sealed))
+  }
+  return () => {
+    known ??= read().catch((error: unknown) => {
+      known = undefined
+      throw error
+    })
+    return known
+  }
+})
+
+export const pushKeyOf = async (core: Core): Promise<string> => (await keysOf(core)()).publicKey
+
+/** Returns the URL of an endpoint; undefined if it is not https. */
+export function endpointUrl(endpoint: string): URL | undefined {
+  const url = parseDestinationUrl(endpoint)
+  return url?.protocol === 'https:' ? url : undefined
+}
+
+/**
+ * Sends a push, encrypted for the browser. Connects only to a checked address, and follows no
+ * redirect. Never rejects.
+ */
+export async function sendPush(core: Core, subscription: PushSubscription, payload: object): Promise<PushOutcome> {
+  try {
+    const vapidDetails = { subject: subjectOf(core), ...(await keysOf(core)()) }
+    const options = { vapidDetails, TTL: lifetimeSeconds, urgency: 'high' as const }
+    const request = webPush.generateRequestDetails(subscription, JSON.stringify(payload), options)
+    const url = endpointUrl(subscription.endpoint)
+    if (!url) return 'gone'
+    const signal = AbortSignal.timeout(timeoutMs)
+    const addresses = await resolverOf(core).resolve(url.hostname, signal)
+    const status = await post(url, {
+      method: 'POST',
+      headers: request.headers,
+      body: request.body,
+      signal,
+      ca: pushAuthoritiesOf(core),
+      rejectUnauthorized: true,
+      agent: false,
+      lookup: (_host, { all }, done) =>
+        all ? done(null, addresses) : done(null, addresses[0]!.address, addresses[0]!.family),
+    })
+    return status === 404 || status === 410 ? 'gone' : status >= 200 && status < 300 ? 'accepted' : 'failed'
+  } catch {
+    return 'failed'
+  }
+}
+
+/** Returns the status of the answer. Does not read its body. */
+function post(url: URL, { body, ...options }: https.RequestOptions & { body: Buffer | null }): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = https.request(url, options, (answer) => {
+      resolve(answer.statusCode ?? 0)
+      answer.destroy()
+    })
+    request.on('error', reject)
+    request.end(body)
+  })
+}
+
+/** Whom a push service may ask about these pushes. */
+function subjectOf({ config: { PUBLIC_URL: url, SMTP_FROM: from } }: Core): string {
+  if (url.startsWith('https:')) return url
+  return `mailto:${senderAddress(from) || 'operators@localhost.localdomain'}`
+}
