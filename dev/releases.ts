@@ -1,7 +1,5 @@
-import { execFile } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 
 /** A release, as `releases.json` records it. Clones have the file, but no tags. */
 export interface Release {
@@ -13,7 +11,6 @@ export interface Release {
   sha256: Record<string, string>
 }
 
-const run = promisify(execFile)
 const fileOf = (root: string) => join(root, 'releases.json')
 
 /** Returns all releases, oldest first. */
@@ -23,32 +20,4 @@ export async function readReleases(root: string): Promise<Release[]> {
 
 export async function writeReleases(root: string, releases: Release[]): Promise<void> {
   await writeFile(fileOf(root), `${JSON.stringify(releases, null, 2)}\n`)
-}
-
-/** Returns the last release whose commit is recorded. */
-export async function lastRelease(root: string): Promise<Release | undefined> {
-  return (await readReleases(root)).findLast(({ commit }) => commit !== undefined)
-}
-
-/**
- * Returns the releases that can be upgraded to a version, oldest first: those of its major version whose commits
- * are recorded.
- */
-export async function upgradableReleases(root: string, version: string): Promise<Release[]> {
-  const major = version.split('.')[0]
-  return (await readReleases(root)).filter((each) => each.commit !== undefined && each.version.split('.')[0] === major)
-}
-
-/**
- * Returns the commit of a release, named `1.0.0` or `v1.0.0`, or of any other name that Git knows.
- *
- * @throws Error if this clone does not have the commit
- */
-export async function commitOf(root: string, name: string): Promise<string> {
-  const release = (await readReleases(root)).find(({ version }) => version === name.replace(/^v/, ''))
-  const revision = `${release?.commit ?? name}^{commit}`
-  const found = await run('git', ['rev-parse', '--verify', '--quiet', revision], { cwd: root }).catch(() => undefined)
-  if (found === undefined)
-    throw new Error(`${name} is not in this clone. Fetch the whole history: git fetch --unshallow`)
-  return found.stdout.trim()
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { inheritedEnvironment } from '../../test/support/processes.ts'
-import { commitOf, lastRelease } from '../releases.ts'
+import { commitOf, lastRelease } from '../../test/support/releases.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')

@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { commitOf, lastRelease, readReleases, upgradableReleases } from '../releases.ts'
+import { commitOf, lastRelease, upgradableReleases } from '../../test/support/releases.ts'
+import { readReleases } from '../releases.ts'
 
 const root = join(import.meta.dirname, '../..')
 const git = (...args: string[]) => execFileSync('git', args, { cwd: root })

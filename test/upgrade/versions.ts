@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { commitOf, lastRelease, upgradableReleases } from '../../dev/releases.ts'
+import { commitOf, lastRelease, upgradableReleases } from '../support/releases.ts'
 import { rehearsalFrom } from './config.ts'
 
 const run = promisify(execFile)
