@@ -35,8 +35,6 @@ export type LoadCommand =
   /** Takes another length of the first visitor's conversation, for the kind `largest page`. */
   | { do: 'setLargest'; length: number }
   | { do: 'visitors' }
-  /** Returns the number of messages in all conversations, without each visitor's first message. */
-  | { do: 'stored' }
 
 /**
  * Requests use connections and visitors in turn. The number of visitors is a multiple of that of connections, so
@@ -209,6 +207,7 @@ async function talk({ count, pauseMs, besideEachSecond }: LoadCommand & { do: 't
   const connection = await openConnection(port)
   const stream = await openStream()
   const sentBefore = sent
+  const began = performance.now()
   const stopSending = sendSteadily(besideEachSecond)
   const began = performance.now()
   const waits: number[] = []
@@ -238,22 +237,12 @@ async function talk({ count, pauseMs, besideEachSecond }: LoadCommand & { do: 't
   return { p50, p99, beside: (all - count) / seconds, done: all, sent: all }
 }
 
-/** Number of messages in all conversations, without each visitor's first message. */
-async function stored(): Promise<number> {
-  let found = 0
-  await inLanes(port, visitors, async (on, visitor) => {
-    found += (await readHistory(on, visitor, 'limit=1')).lastSequence
-  })
-  return found - visitors.length
-}
-
 // A first message costs more, because it also binds the session to the conversation.
 await inLanes(port, visitors, (on, visitor) => sendMessage(on, visitor))
 
 handleCommands(async (command: LoadCommand) => {
   if (command.do === 'requests') return makeRequests(command)
   if (command.do === 'talk') return talk(command)
-  if (command.do === 'stored') return stored()
   if (command.do === 'setLargest') largest = command.length
   return visitors.map(({ sessionId, conversationId }) => ({ sessionId, conversationId }))
 })
