@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, type Document, MongoClient } from 'mongodb'
+import { until } from '../../test/support/until.ts'
 import type { Access } from '../service.ts'
 
 /** Writes subscriptions and deliveries directly to the database of the service. */
@@ -9,7 +9,6 @@ export interface Backlog {
   /** Writes deliveries, spread over the destinations. `changed` replaces fields of each delivery. */
   write(count: number, destinations: string[], changed: Document): Promise<void>
   countHeld(): Promise<number>
-  close(): Promise<void>
 }
 
 const step = 2_000
@@ -19,22 +18,14 @@ const step = 2_000
  * delivery, each with its own ids.
  */
 export async function openBacklog({ mongodbUri, database }: Access): Promise<Backlog> {
-  const client = await new MongoClient(mongodbUri).connect()
+  const client = await new MongoClient(mongodbUri, { ignoreUndefined: true }).connect()
   const db: Db = client.db(database)
   const deliveries = db.collection<Document & { _id: string }>('deliveries')
   const subscriptions = db.collection<Document & { _id: string }>('leadSubscriptions')
-  const found = await waitingDelivery()
+  const found = await until('a waiting delivery', () => deliveries.findOne({ status: 'pending' }))
   const subscription = await subscriptions.findOne({ _id: found.subscriptionId })
   let written = 0
   let added = 0
-
-  async function waitingDelivery() {
-    for (;;) {
-      const waiting = await deliveries.findOne({ status: 'pending' })
-      if (waiting) return waiting
-      await delay(20)
-    }
-  }
 
   async function inSteps(count: number, insert: (from: number, to: number) => Promise<unknown>) {
     for (let from = 0; from < count; from += step) await insert(from, Math.min(from + step, count))
@@ -60,28 +51,17 @@ export async function openBacklog({ mongodbUri, database }: Access): Promise<Bac
           const attempt = { ...found.attempts[0], attemptId: `att_${id}`, createdAt: now, updatedAt: now }
           return {
             ...found,
-            _id: `dlv_${id}`,
-            leadId: `lead_${id}`,
-            subscriptionId: destination,
-            destination,
-            attempts: [attempt],
+            ...{ _id: `dlv_${id}`, leadId: `lead_${id}`, subscriptionId: destination, destination },
+            ...{ createdAt: now, updatedAt: now, dueAt: now, attempts: [attempt] },
             operations: [{ key: id, inputHash: '', attemptId: attempt.attemptId }],
-            createdAt: now,
-            updatedAt: now,
-            dueAt: now,
             ...changed,
           }
         })
-        return deliveries.insertMany(documents.map(withoutUndefined), { ordered: false })
+        return deliveries.insertMany(documents, { ordered: false })
       }),
 
     countHeld: () => deliveries.countDocuments({ destination: { $gt: '' }, status: 'held' }),
-    close: () => client.close(),
   }
 }
 
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)
-
-function withoutUndefined<T extends Document>(document: T): T {
-  return Object.fromEntries(Object.entries(document).filter(([, value]) => value !== undefined)) as T
-}

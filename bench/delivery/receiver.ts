@@ -8,12 +8,10 @@ export type ReceiverCommand =
   | { do: 'port' }
   /** Clears all counts and sets the response delay. */
   | { do: 'reset'; delayMs: number }
-  /** From now on, keeps requests open and sends no response. */
-  | { do: 'hold' }
-  /** Returns the number of held requests. */
+  /** From now on, keeps requests open and sends no response, until `go`. */
+  | { do: 'hold' | 'go' }
+  /** Returns the number of requests that are kept open. */
   | { do: 'held' }
-  /** Ends `hold`: from now on, requests get a response again. */
-  | { do: 'go' }
   /** Resolves when requests of `count` different deliveries have arrived, or after `withinMs`. */
   | { do: 'wait'; count: number; withinMs: number }
   | { do: 'times' }

@@ -9,48 +9,27 @@ import type { StreamVisitor } from './contenders.ts'
 
 export type VisitorsCommand =
   | { do: 'load'; file: string; ports: number[] }
-  /**
-   * Opens the streams of visitors `from` to `from + count`. Resolves with the milliseconds until
-   * each stream is open and has received `events` events.
-   */
+  /** Opens streams from the index `from` on. Returns the milliseconds until each has received `events` events. */
   | { do: 'open'; from: number; count: number; inFlight: number; events?: number }
   /** Breaks all connections with a TCP reset. */
   | { do: 'cut' }
   /** Stops reading from the first `count` streams. */
   | { do: 'stall'; count: number }
-  /**
-   * Sets whether ended streams reconnect. A stream reconnects after a random part of the delay that
-   * its `retry` field contains.
-   */
+  /** Sets whether ended streams reconnect, after a random part of the delay in their `retry` field. */
   | { do: 'follow'; on: boolean }
-  /**
-   * Resolves when `events` different events have arrived since the last `takeFigures` command, or
-   * after `withinMs`.
-   */
+  /** Waits for so many different events since the last `takeFigures`, at most `withinMs`. */
   | { do: 'wait'; events: number; withinMs: number }
-  /** Returns the figures of the events that arrived since the last `takeFigures` command. */
+  /** Returns the figures since the last `takeFigures`. */
   | { do: 'takeFigures' }
 
-export interface StreamFigures {
-  events: number
-  doubles: number
-  /**
-   * Median of the time from an event's due time until the visitor receives it, in milliseconds.
-   * Excludes visitors that stopped reading.
-   */
-  p50: number
-  p99: number
-  p999: number
-  /** 99th percentile of the load process's event loop delay, in milliseconds. */
+/** Times from an event’s due time to the visitor in milliseconds, and what the load process itself adds. */
+export interface StreamFigures extends Record<'events' | 'doubles' | 'p50' | 'p99' | 'p999', number> {
+  /** 99th percentile of the event loop delay of the load process. */
   lagP99: number
-  /** CPU utilization of the load process, 0 to 1. */
+  /** CPU utilization of the load process, 0 to 1. Above 0.8, it is the bottleneck. */
   busy: number
-  /**
-   * Number of reopened streams in each tenth of a second, starting with the first reopened stream.
-   */
+  /** Reopened streams in each tenth of a second, starting with the first one. */
   reopened: number[]
-  /** Number of stream requests whose response was not a stream. */
-  refused: number
 }
 
 interface Stream {
@@ -108,10 +87,7 @@ function reopen(stream: Stream): void {
   }
 }
 
-/**
- * Parses received text line by line. This is safe, because servers never split a line between HTTP
- * chunks.
- */
+/** Parses received text line by line. Servers never split a line between HTTP chunks. */
 function read(stream: Stream, text: string): void {
   const end = text.lastIndexOf('\n')
   if (end < 0) {
@@ -196,7 +172,6 @@ function takeFigures(): StreamFigures {
     lagP99: loop.percentile(99) / 1e6 - 2,
     busy: (user + system) / 1000 / (clock() - began.at),
     reopened: Array.from(reopened, (count = 0) => count),
-    refused,
   }
   seen = new Set()
   doubles = refused = 0
