@@ -18,10 +18,17 @@ export const part: Part = async ({ rounds, log }) => {
   const gateway = await startScenarioServer({ heartbeatMs: 1_000 })
   const values: number[] = []
   for (let round = 0; round < Math.max(rounds, 5); round += 1) {
-    const { page, context, close } = await openWidgetPage({ browser, gateway })
+    const { page, context, url, close } = await openWidgetPage({ browser, gateway })
     const devtools = await context.newCDPSession(page)
+    // The first opening begins the conversation.
+    await page.evaluate(`new Promise((resolve) => {
+      addEventListener('service-widget:ready', ({ detail }) => detail.widget.on('messages.changed', resolve))
+      document.querySelector('[data-service-widget]').shadowRoot.querySelector('.launcher').click()
+    }).then(() => undefined)`)
     const talk = gateway.conversation('pk_friendly')
+    await page.goto('about:blank')
     for (let count = 0; count < longHistory; count += 1) talk.agentSays(`Message ${count}`)
+    await page.goto(url)
     await page.evaluate(`document.querySelector('script[data-site-key]').serviceWidget.open()`)
     // The list loads older messages while it is scrolled to its beginning.
     await page.evaluate(`new Promise((resolve) => {
