@@ -5,7 +5,7 @@ import { saveText } from '../../../browser/chat/save-text.ts'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
-import { ActionDialog } from '../ui/dialog.tsx'
+import { DialogButton } from '../ui/dialog.tsx'
 import { type Loaded, useLoad, usePolling } from '../ui/load.ts'
 import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Fact, Facts } from '../ui/page.tsx'
@@ -32,7 +32,6 @@ const pollMs = 1_000
 export function PersonCard({ person: { name, by } }: { person: Person }) {
   const { api, announcer } = useConsole()
   const [erasure, setErasure] = useState<Erasure>()
-  const [asking, setAsking] = useState(false)
   const held = useLoad(async () => {
     const lines: string[] = []
     for await (const { line } of api.privacy.exportVisitor({ visitor: { by } })) lines.push(line)
@@ -48,32 +47,29 @@ export function PersonCard({ person: { name, by } }: { person: Person }) {
             <Button disabled={!held.value?.length} onClick={() => save(held.value!)}>
               Export
             </Button>
-            <Button kind="danger-quiet" disabled={!held.value?.length} onClick={() => setAsking(true)}>
-              Erase
-            </Button>
+            <DialogButton
+              button="Erase"
+              kind="danger-quiet"
+              isOff={!held.value?.length}
+              title={`Erase ${name}?`}
+              action="Erase for good"
+              danger
+              onConfirm={async () => {
+                const answer = await api.privacy.eraseVisitor({ visitor: { by } })
+                setErasure(answer.erasure)
+                announcer.say('Erasure started.')
+              }}
+            >
+              <p>
+                Sessions, conversations with all their messages, and leads are removed within seconds. Open chats end.
+                This cannot be undone. What was already sent to your destinations stays there.
+              </p>
+            </DialogButton>
           </>
         )
       }
     >
       {erasure ? <Progress first={erasure} /> : <Held held={held} />}
-      {asking && (
-        <ActionDialog
-          title={`Erase ${name}?`}
-          action="Erase for good"
-          danger
-          onClose={() => setAsking(false)}
-          onConfirm={async () => {
-            const answer = await api.privacy.eraseVisitor({ visitor: { by } })
-            setErasure(answer.erasure)
-            announcer.say('Erasure started.')
-          }}
-        >
-          <p>
-            Sessions, conversations with all their messages, and leads are removed within seconds. Open chats end. This
-            cannot be undone. What was already sent to your destinations stays there.
-          </p>
-        </ActionDialog>
-      )}
     </Card>
   )
 }

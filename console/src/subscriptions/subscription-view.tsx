@@ -8,13 +8,12 @@ import {
 import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
-import { useAction } from '../ui/action.ts'
-import { Button } from '../ui/button.tsx'
 import { DeleteCard } from '../ui/delete-button.tsx'
+import { ActionButton } from '../ui/dialog.tsx'
 import { EnableButton } from '../ui/enabled.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
-import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
+import { Notice, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
 import { SecretsCard } from '../ui/secrets.tsx'
 import { When } from '../ui/when.tsx'
@@ -112,21 +111,15 @@ function StatusCard({ subscription, onChanged }: SubscriptionPart) {
 
 /** Sends a sample and opens its delivery. */
 function TestButton({ subscriptionId }: Pick<Subscription, 'subscriptionId'>) {
-  const { api, router, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
-  const send = () =>
-    run(async () => {
-      const { attempt } = await api.leads.sendTestDelivery({ subscriptionId })
-      announcer.say('Test sent.')
-      if (attempt) router.go(pathOf({ view: 'delivery', deliveryId: attempt.deliveryId }))
-    })
+  const { api, router } = useConsole()
+  async function send() {
+    const { attempt } = await api.leads.sendTestDelivery({ subscriptionId })
+    if (attempt) router.go(pathOf({ view: 'delivery', deliveryId: attempt.deliveryId }))
+  }
   return (
-    <>
-      <FailureNotice failure={failure} />
-      <Button kind="small" disabled={busy} onClick={() => void send()}>
-        Send test
-      </Button>
-    </>
+    <ActionButton act={send} done="Test sent.">
+      Send test
+    </ActionButton>
   )
 }
 
@@ -201,16 +194,13 @@ const overlaps = [
 ] as const
 
 function SigningSecrets({ subscription: { subscriptionId, secrets }, onChanged }: SubscriptionPart) {
-  const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
+  const { api } = useConsole()
   const [overlap, setOverlap] = useState('86400')
   const [newest] = secrets
-  const activate = (secretId: string) =>
-    run(async () => {
-      await api.leads.activateSubscriptionSecret({ subscriptionId, secretId })
-      announcer.say('New secret activated.')
-      await onChanged()
-    })
+  async function activate(secretId: string) {
+    await api.leads.activateSubscriptionSecret({ subscriptionId, secretId })
+    await onChanged()
+  }
   return (
     <SecretsCard
       name="signing secret"
@@ -242,15 +232,14 @@ function SigningSecrets({ subscription: { subscriptionId, secrets }, onChanged }
         <Notice
           tone="info"
           action={
-            <Button kind="small" disabled={busy} onClick={() => void activate(newest.secretId)}>
+            <ActionButton act={() => activate(newest.secretId)} done="New secret activated.">
               Activate new secret
-            </Button>
+            </ActionButton>
           }
         >
           The previous secret still signs X-Service-Webhook-Signature. Activate the new one when the receiver knows it.
         </Notice>
       )}
-      <FailureNotice failure={failure} />
     </SecretsCard>
   )
 }

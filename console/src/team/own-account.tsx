@@ -3,7 +3,9 @@ import { useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
+import { ActionButton } from '../ui/dialog.tsx'
 import { TextField } from '../ui/field.tsx'
+import { Form, useForm } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.ts'
 import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
@@ -34,38 +36,28 @@ export function OwnAccount({ onChange }: { onChange: () => void }) {
 
 function NameAndMail({ onSaved, ...stored }: { name: string; mail: string; onSaved: () => void }) {
   const { api, announcer, holder } = useConsole()
-  const { busy, failure, run } = useAction()
-  const [name, setName] = useState(stored.name)
-  const [mail, setMail] = useState(stored.mail)
-  const save = (event: Event) => {
-    event.preventDefault()
-    void run(async () => {
-      await api.operators.updateOwnAccount({ name, mail })
+  const form = useForm({
+    start: stored,
+    async save(account) {
+      await api.operators.updateOwnAccount(account)
       announcer.say('Your account is saved.')
       await holder.loadNew()
       onSaved()
-    })
-  }
+    },
+  })
   return (
     <Card title="Your account">
-      <form class="stack" onSubmit={save}>
-        <TextField label="Name" hint="Visitors see it." value={name} maxLength={128} onChange={setName} />
+      <Form form={form} button="Save account" disabled={!form.isChanged}>
+        <TextField label="Name" hint="Visitors see it." maxLength={128} {...form.field('name')} />
         <TextField
           label="Mail address"
           hint="For sign-in links. Only your team sees it."
           autocapitalize="off"
           spellcheck={false}
-          value={mail}
           maxLength={254}
-          onChange={setMail}
+          {...form.field('mail')}
         />
-        <FailureNotice failure={failure} />
-        <div class="line">
-          <Button type="submit" kind="primary" disabled={busy || (name === stored.name && mail === stored.mail)}>
-            Save account
-          </Button>
-        </div>
-      </form>
+      </Form>
     </Card>
   )
 }
@@ -92,12 +84,10 @@ function Passkeys({ passkeys, onChange }: { passkeys: OwnPasskeys; onChange: () 
       announcer.say('Passkey added.')
       await onChange()
     })
-  const remove = (passkeyId: string) =>
-    run(async () => {
-      await api.operators.removePasskey({ passkeyId })
-      announcer.say('Passkey removed.')
-      await onChange()
-    })
+  async function remove(passkeyId: string) {
+    await api.operators.removePasskey({ passkeyId })
+    await onChange()
+  }
   return (
     <Card
       title="Your passkeys"
@@ -123,9 +113,9 @@ function Passkeys({ passkeys, onChange }: { passkeys: OwnPasskeys; onChange: () 
                   )}
                 </span>
               </span>
-              <Button kind="small" disabled={busy} aria-label={`Remove ${name}`} onClick={() => remove(passkeyId)}>
+              <ActionButton aria-label={`Remove ${name}`} act={() => remove(passkeyId)} done="Passkey removed.">
                 Remove
-              </Button>
+              </ActionButton>
             </li>
           ))}
         </ul>

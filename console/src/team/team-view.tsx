@@ -5,8 +5,9 @@ import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Picture } from '../ui/avatar.tsx'
 import { Button } from '../ui/button.tsx'
-import { ActionDialog } from '../ui/dialog.tsx'
+import { ActionButton, DialogButton } from '../ui/dialog.tsx'
 import { Field, SelectField, TextField } from '../ui/field.tsx'
+import { Form, useForm } from '../ui/form.tsx'
 import { type Loaded, useLoad } from '../ui/load.ts'
 import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
@@ -68,7 +69,6 @@ interface MembersProps {
 function Members({ members, mayManage, onChange }: MembersProps) {
   const { api, session, announcer } = useConsole()
   const { busy, failure, run } = useAction()
-  const [leaving, setLeaving] = useState<Operator>()
   const [link, setLink] = useState<{ name: string; secret: string }>()
   const setRole = ({ operatorId, name }: Operator, role: OperatorRole) =>
     run(async () => {
@@ -132,14 +132,23 @@ function Members({ members, mayManage, onChange }: MembersProps) {
                           Link
                         </Button>
                       )}
-                      <Button
-                        kind="small"
-                        disabled={busy}
-                        aria-label={`Remove ${member.name}`}
-                        onClick={() => setLeaving(member)}
+                      <DialogButton
+                        button="Remove"
+                        label={`Remove ${member.name}`}
+                        title={`Remove ${member.name}?`}
+                        action="Remove"
+                        danger
+                        onConfirm={async () => {
+                          await api.operators.removeOperator({ operatorId: member.operatorId })
+                          announcer.say(`${member.name} is removed.`)
+                          onChange()
+                        }}
                       >
-                        Remove
-                      </Button>
+                        <p>
+                          {member.name} is signed out everywhere at once, and cannot sign in again. Conversations keep
+                          the name.
+                        </p>
+                      </DialogButton>
                     </>
                   )}
                 </li>
@@ -150,21 +159,6 @@ function Members({ members, mayManage, onChange }: MembersProps) {
       </WhenLoaded>
       <FailureNotice failure={failure} />
       {link && <LinkToCopy secret={link.secret} text={`It signs in ${link.name}, for example after a lost passkey.`} />}
-      {leaving && (
-        <ActionDialog
-          title={`Remove ${leaving.name}?`}
-          action="Remove"
-          danger
-          onClose={() => setLeaving(undefined)}
-          onConfirm={async () => {
-            await api.operators.removeOperator({ operatorId: leaving.operatorId })
-            announcer.say(`${leaving.name} is removed.`)
-            onChange()
-          }}
-        >
-          <p>{leaving.name} is signed out everywhere at once, and cannot sign in again. Conversations keep the name.</p>
-        </ActionDialog>
-      )}
     </Card>
   )
 }
@@ -191,54 +185,41 @@ function LinkToCopy({ secret, text }: { secret: string; text: string }) {
 
 function Invite({ onChange }: { onChange: () => void }) {
   const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
-  const [mail, setMail] = useState('')
-  const [role, setRole] = useState(String(OperatorRole.OPERATOR))
   const [made, setMade] = useState<{ secret: string; text: string }>()
-  const invite = (event: Event) => {
-    event.preventDefault()
-    void run(async () => {
+  const form = useForm({
+    start: { mail: '', role: String(OperatorRole.OPERATOR) },
+    async save({ mail, role }) {
       const { secret, mailed } = await api.operators.inviteOperator({ mail: mail.trim(), role: Number(role) })
       setMade({ secret, text: mailed ? `It was mailed to ${mail.trim()} too.` : 'Send it to your colleague.' })
       announcer.say('Invitation created.')
-      setMail('')
+      form.set({ mail: '' })
       onChange()
-    })
-  }
+    },
+  })
   return (
     <Card title="Invite a colleague">
-      <form class="stack" onSubmit={invite}>
+      <Form form={form} button="Create invitation">
         <TextField
           label="Mail address"
           hint="Optional. You can also send the link yourself."
           autocapitalize="off"
           spellcheck={false}
-          value={mail}
           maxLength={254}
-          onChange={setMail}
+          {...form.field('mail')}
         />
-        <SelectField label="Role" hint={roleHint} value={role} options={choices} onChange={setRole} />
-        <FailureNotice failure={failure} />
-        <div class="line">
-          <Button type="submit" kind="primary" disabled={busy}>
-            Create invitation
-          </Button>
-        </div>
-      </form>
+        <SelectField label="Role" hint={roleHint} options={choices} {...form.field('role')} />
+      </Form>
       {made && <LinkToCopy key={made.secret} {...made} />}
     </Card>
   )
 }
 
 function Invitations({ invitations, mayManage }: { invitations: Loaded<Invitation[]>; mayManage: boolean }) {
-  const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
-  const revoke = (invitationId: string) =>
-    run(async () => {
-      await api.operators.revokeInvitation({ invitationId })
-      announcer.say('Invitation revoked.')
-      await invitations.reload()
-    })
+  const { api } = useConsole()
+  async function revoke(invitationId: string) {
+    await api.operators.revokeInvitation({ invitationId })
+    await invitations.reload()
+  }
   if (invitations.value?.length === 0) return null
   return (
     <Card title="Open invitations">
@@ -254,34 +235,29 @@ function Invitations({ invitations, mayManage }: { invitations: Loaded<Invitatio
                   </span>
                 </span>
                 {mayManage && (
-                  <Button
-                    kind="small"
-                    disabled={busy}
+                  <ActionButton
                     aria-label={`Revoke ${mail || 'the link'}`}
-                    onClick={() => revoke(invitationId)}
+                    act={() => revoke(invitationId)}
+                    done="Invitation revoked."
                   >
                     Revoke
-                  </Button>
+                  </ActionButton>
                 )}
               </li>
             ))}
           </ul>
         )}
       </WhenLoaded>
-      <FailureNotice failure={failure} />
     </Card>
   )
 }
 
 function Sessions({ sessions }: { sessions: Loaded<Session[]> }) {
-  const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
-  const end = ({ consoleSessionId }: Session) =>
-    run(async () => {
-      await api.operators.endSession({ consoleSessionId })
-      announcer.say('Session ended.')
-      await sessions.reload()
-    })
+  const { api } = useConsole()
+  async function end({ consoleSessionId }: Session) {
+    await api.operators.endSession({ consoleSessionId })
+    await sessions.reload()
+  }
   return (
     <Card title="Sessions">
       <WhenLoaded loaded={sessions} name="sessions">
@@ -299,21 +275,19 @@ function Sessions({ sessions }: { sessions: Loaded<Session[]> }) {
                   </span>
                 </span>
                 {!each.current && (
-                  <Button
-                    kind="small"
-                    disabled={busy}
+                  <ActionButton
                     aria-label={`End the session of ${each.name}`}
-                    onClick={() => end(each)}
+                    act={() => end(each)}
+                    done="Session ended."
                   >
                     End
-                  </Button>
+                  </ActionButton>
                 )}
               </li>
             ))}
           </ul>
         )}
       </WhenLoaded>
-      <FailureNotice failure={failure} />
     </Card>
   )
 }

@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
-import { Button } from './button.tsx'
-import { ActionDialog } from './dialog.tsx'
+import { DialogButton } from './dialog.tsx'
 import { TextField } from './field.tsx'
 import { Card } from './page.tsx'
 
@@ -17,40 +16,21 @@ interface DeleteButtonProps {
 
 /** Button that deletes something for good, after the operator has typed its name. */
 export function DeleteButton({ kind, name, explanation, label, onDelete }: DeleteButtonProps) {
-  const [asking, setAsking] = useState(false)
   const [typed, setTyped] = useState('')
   return (
-    <>
-      <Button
-        kind="small"
-        aria-label={label}
-        onClick={() => {
-          setTyped('')
-          setAsking(true)
-        }}
-      >
-        Delete
-      </Button>
-      {asking && (
-        <ActionDialog
-          title={`Delete ${kind}?`}
-          action={`Delete ${kind}`}
-          danger
-          disabled={typed.trim() !== name}
-          onClose={() => setAsking(false)}
-          onConfirm={onDelete}
-        >
-          <p>{explanation} This cannot be undone.</p>
-          <TextField
-            label={`Type “${name}” to confirm`}
-            value={typed}
-            maxLength={2048}
-            takesFocus
-            onChange={setTyped}
-          />
-        </ActionDialog>
-      )}
-    </>
+    <DialogButton
+      button="Delete"
+      label={label}
+      title={`Delete ${kind}?`}
+      action={`Delete ${kind}`}
+      danger
+      disabled={typed.trim() !== name}
+      onOpen={() => setTyped('')}
+      onConfirm={onDelete}
+    >
+      <p>{explanation} This cannot be undone.</p>
+      <TextField label={`Type “${name}” to confirm`} value={typed} maxLength={2048} takesFocus onChange={setTyped} />
+    </DialogButton>
   )
 }
 

@@ -1,5 +1,6 @@
-import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useConsole } from '../console-context.ts'
 import { useAction } from './action.ts'
 import { Button, IconButton } from './button.tsx'
 import { FailureNotice } from './notice.tsx'
@@ -76,5 +77,56 @@ export function ActionDialog({ title, children, action, danger, disabled, onConf
         </div>
       </form>
     </Dialog>
+  )
+}
+
+interface DialogButtonProps extends Omit<ActionDialogProps, 'onClose'> {
+  /** Text of the button that opens the dialog. */
+  button: string
+  kind?: string
+  /** Accessible name of the button, needed if a page has several of them. */
+  label?: string
+  isOff?: boolean
+  onOpen?: () => void
+}
+
+/** A button that runs an action after a dialog. */
+export function DialogButton({ button, kind = 'small', label, isOff, onOpen, ...dialog }: DialogButtonProps) {
+  const [isOpen, setOpen] = useState(false)
+  function open() {
+    onOpen?.()
+    setOpen(true)
+  }
+  return (
+    <>
+      <Button kind={kind} aria-label={label} disabled={isOff} onClick={open}>
+        {button}
+      </Button>
+      {isOpen && <ActionDialog {...dialog} onClose={() => setOpen(false)} />}
+    </>
+  )
+}
+
+interface ActionButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
+  kind?: string
+  act: () => Promise<unknown>
+  /** What screen readers say afterwards. */
+  done: string
+}
+
+/** A button that runs an action, and shows its failure beside itself. */
+export function ActionButton({ kind = 'small', act, done, ...button }: ActionButtonProps) {
+  const { announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const click = () =>
+    run(async () => {
+      await act()
+      announcer.say(done)
+    })
+  return (
+    <>
+      <FailureNotice failure={failure} />
+      <Button kind={kind} disabled={busy} onClick={click} {...button} />
+    </>
   )
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { Button } from './button.tsx'
-import { ActionDialog, Dialog } from './dialog.tsx'
+import { Dialog, DialogButton } from './dialog.tsx'
 import { Icon } from './icon.tsx'
 import { Card } from './page.tsx'
 
@@ -85,29 +85,23 @@ interface SecretsCardProps {
 
 /** Card that shows secrets and rotates them. A new secret is shown only once. */
 export function SecretsCard({ name, explanation, advice, rotate, onRotated, children, fields }: SecretsCardProps) {
-  const [asking, setAsking] = useState(false)
   const [created, setCreated] = useState<NewSecret>()
   return (
     <Card
       title={`${name.charAt(0).toUpperCase()}${name.slice(1)}s`}
       actions={
-        <Button kind="small" onClick={() => setAsking(true)}>
-          Rotate
-        </Button>
-      }
-    >
-      {children}
-      {asking && (
-        <ActionDialog
+        <DialogButton
+          button="Rotate"
           title={`Rotate the ${name}?`}
           action="Create new secret"
-          onClose={() => setAsking(false)}
           onConfirm={async () => setCreated(await rotate())}
         >
           <p>{explanation}</p>
           {fields}
-        </ActionDialog>
-      )}
+        </DialogButton>
+      }
+    >
+      {children}
       {created && (
         <CopyOnce
           {...created}

@@ -1,17 +1,15 @@
 import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
-import { useAction } from '../ui/action.ts'
-import { Button } from '../ui/button.tsx'
+import { ActionButton } from '../ui/dialog.tsx'
 import { TextField } from '../ui/field.tsx'
 import { Form, useForm } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.ts'
-import { FailureNotice, WhenLoaded } from '../ui/notice.tsx'
+import { WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
 
 /** The replies that operators insert with `/shortcut`. */
 export function SavedRepliesView() {
   const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
   const loaded = useLoad(async () => (await api.messaging.listSavedReplies({})).replies, [])
   const form = useForm({
     start: { shortcut: '', body: '' },
@@ -22,12 +20,10 @@ export function SavedRepliesView() {
     },
     clears: true,
   })
-  const remove = (name: string) =>
-    run(async () => {
-      await api.messaging.deleteSavedReply({ shortcut: name })
-      announcer.say('Reply deleted.')
-      await loaded.reload()
-    })
+  async function remove(shortcut: string) {
+    await api.messaging.deleteSavedReply({ shortcut })
+    await loaded.reload()
+  }
 
   return (
     <Page
@@ -45,7 +41,6 @@ export function SavedRepliesView() {
           <TextField label="Text" rows={3} maxLength={4000} {...form.field('body')} />
         </Form>
       </Card>
-      <FailureNotice failure={failure} />
       <WhenLoaded loaded={loaded} name="saved replies">
         {(replies) =>
           replies.length > 0 && (
@@ -56,14 +51,13 @@ export function SavedRepliesView() {
                   <span class="multi-line" dir="auto">
                     {reply.body}
                   </span>
-                  <Button
-                    kind="small"
-                    disabled={busy}
+                  <ActionButton
                     aria-label={`Delete /${reply.shortcut}`}
-                    onClick={() => remove(reply.shortcut)}
+                    act={() => remove(reply.shortcut)}
+                    done="Reply deleted."
                   >
                     Delete
-                  </Button>
+                  </ActionButton>
                 </li>
               ))}
             </ul>

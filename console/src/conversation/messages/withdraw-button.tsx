@@ -1,8 +1,6 @@
-import { useState } from 'preact/hooks'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../../console-context.ts'
-import { Button } from '../../ui/button.tsx'
-import { ActionDialog } from '../../ui/dialog.tsx'
+import { DialogButton } from '../../ui/dialog.tsx'
 import type { Thread } from '../thread.ts'
 
 interface WithdrawButtonProps {
@@ -15,28 +13,22 @@ interface WithdrawButtonProps {
 /** Button that withdraws a message. Shown for own messages, and for all with the scope `messages:redact`. */
 export function WithdrawButton({ message, thread, me }: WithdrawButtonProps) {
   const { session } = useConsole()
-  const [asking, setAsking] = useState(false)
   const isOwn = message.author?.kind === 'agent' && message.author.displayName === me
   if (message.redactedAt || !(isOwn || session.scopes.includes('messages:redact'))) return null
   return (
-    <>
-      <Button kind="ghost small withdraw" aria-label="Withdraw message" onClick={() => setAsking(true)}>
-        Withdraw
-      </Button>
-      {asking && (
-        <ActionDialog
-          title="Withdraw message?"
-          action="Withdraw message"
-          danger
-          onClose={() => setAsking(false)}
-          onConfirm={() => thread.withdraw(message)}
-        >
-          <p>
-            The text disappears for the visitor and for all operators, also from search and exports. What was already
-            read, copied or sent to other systems, for example by webhook, is beyond reach. This cannot be undone.
-          </p>
-        </ActionDialog>
-      )}
-    </>
+    <DialogButton
+      button="Withdraw"
+      kind="ghost small withdraw"
+      label="Withdraw message"
+      title="Withdraw message?"
+      action="Withdraw message"
+      danger
+      onConfirm={() => thread.withdraw(message)}
+    >
+      <p>
+        The text disappears for the visitor and for all operators, also from search and exports. What was already read,
+        copied or sent to other systems, for example by webhook, is beyond reach. This cannot be undone.
+      </p>
+    </DialogButton>
   )
 }
