@@ -4,6 +4,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { publicErrors } from '../../contract/errors.ts'
 import { compatibility, type EventName, eventCategories } from '../../contract/event-categories.ts'
 import { deliveryEvents, feedEvents, leadEventTypes } from '../../contract/event-kinds.ts'
 import {
@@ -216,7 +217,8 @@ const formatted = (path: string, input: string) =>
 export function wireTypes(): string {
   const types = Object.entries(wireSchemas).map(([name, schema]) => `export interface ${name} ${typeOf(schema, false)}`)
   const head = '// Written by `npm run make -- events` from gateway/schemas.'
-  return formatted('widget/src/vocabulary/wire.ts', `${head}\n\n${types.join('\n\n')}\n`)
+  const codes = `export type ServiceErrorCode = ${publicErrors.map(({ code }) => `'${code}'`).join(' | ')}`
+  return formatted('widget/src/vocabulary/wire.ts', [head, ...types, codes].join('\n\n'))
 }
 
 /** Returns webhooks/src/event-kinds.ts. */

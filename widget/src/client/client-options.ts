@@ -36,10 +36,9 @@ export interface ServiceClientOptions {
  * `api_base_url_invalid`
  */
 export function checkOptions({ siteKey, apiBaseUrl } = {} as ServiceClientOptions): void {
-  check('site_key', siteKey, /^[!-~]{1,128}$/.test(siteKey))
-  check('api_base_url', apiBaseUrl, /^https?:\/\/[^?#@\s]+$/i.test(apiBaseUrl) && URL.canParse(apiBaseUrl))
-}
-
-function check(name: string, value: string, isValid: boolean) {
-  if (!value || !isValid) throw new WidgetError(`${name}_${value ? 'invalid' : 'missing'}`)
+  if (!siteKey) throw new WidgetError('site_key_missing')
+  if (!/^[!-~]{1,128}$/.test(siteKey)) throw new WidgetError('site_key_invalid')
+  if (!apiBaseUrl) throw new WidgetError('api_base_url_missing')
+  const isUrl = /^https?:\/\/[^?#@\s]+$/i.test(apiBaseUrl) && URL.canParse(apiBaseUrl)
+  if (!isUrl) throw new WidgetError('api_base_url_invalid')
 }

@@ -208,9 +208,6 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
 
     connection: state.connection,
 
-    /** @deprecated Nothing is loaded later. */
-    prepare: () => Promise.resolve(),
-
     /** Returns the session without its credentials. */
     session,
 
@@ -219,6 +216,9 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
 
     /** Subscribes to an event. Returns a function that unsubscribes. */
     on: emitter.on,
+
+    /** Subscribes to the next event of this name. */
+    once: emitter.once,
   }
 
   function start(): Promise<void> {

@@ -150,6 +150,6 @@ export function createConsent(deps: ConsentDeps) {
  * visitor can retry the operation.
  */
 function refusal(): WidgetError {
-  const detail = { code: 'ConsentRequired', recoverable: true }
+  const detail: WidgetErrorDetail = { code: 'ConsentRequired', recoverable: true }
   return Object.defineProperty(new WidgetError(detail.code), 'detail', { value: detail })
 }

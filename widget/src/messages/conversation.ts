@@ -11,7 +11,17 @@ import { createMessageList } from './message-list.ts'
 import type { OutboxEntry } from './outbox.ts'
 
 /** Types of the events that are forwarded to the application unchanged. */
-const forwardedTypes = /^(typing|agent|conv|rating|session\.i)/
+const forwardedTypes = [
+  'typing.started',
+  'typing.stopped',
+  'agent.assigned',
+  'agent.unassigned',
+  'conversation.closed',
+  'conversation.reopened',
+  'rating.requested',
+  'rating.given',
+  'session.identified',
+]
 
 /**
  * Stores the loaded messages of the conversation. Emits one event per message, even if the stream,
@@ -108,7 +118,7 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
         const message = messages.redact(String(data.messageId), event.occurredAt)
         if (message) emit(type, { message })
         emitChanged()
-      } else if (forwardedTypes.test(type)) {
+      } else if (forwardedTypes.includes(type)) {
         emit(type as 'session.identified', data as Record<string, never>)
       }
       // An unknown event type is meant for newer versions of this package, so it is ignored.

@@ -2,7 +2,7 @@ import { createPause, longestWaitMs } from '../../../browser/pause.ts'
 import { isReturn, type LifecycleSignal, type Platform, type TimerId } from '../../../browser/platform.ts'
 import type { Api } from '../transport/api.ts'
 import { retrying } from '../transport/retrying.ts'
-import { sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
+import { type ErrorCode, sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { PageContext, ReplayReset, SessionContent, WidgetErrorDetail } from '../vocabulary/types.ts'
 import { grantTimes } from './grant-times.ts'
 import type { SessionNotes, SessionRecord, SessionRecords } from './session-record.ts'
@@ -40,7 +40,7 @@ interface SessionDeps {
    * `isRefused` is true if the service has created no session. `about` has the further fields of the
    * event.
    */
-  onEnd(code: string, isRefused: boolean, about?: ReplayReset): void
+  onEnd(code: ErrorCode, isRefused: boolean, about?: ReplayReset): void
   /** Called when a request of the session fails. The request may be retried afterwards. */
   onError(error: WidgetErrorDetail): void
 }
@@ -68,7 +68,7 @@ export function createSession(deps: SessionDeps) {
   /** True if nothing is stored of an earlier session of this tab. */
   let isFirst = false
   /** A change of the visitor's identity that is under way, and the end of the session that it defers. */
-  let change: { end?: [code: string, about?: ReplayReset] } | undefined
+  let change: { end?: [code: ErrorCode, about?: ReplayReset] } | undefined
   let timer: TimerId
   let renewing: Promise<void> | undefined
   let notBeforeMs = 0
@@ -350,7 +350,7 @@ export function createSession(deps: SessionDeps) {
    * a refused origin, the stored session remains, so that the next page can resume it. If the tab
    * never had a session, the next page tries again.
    */
-  function finish(code: string, about?: ReplayReset) {
+  function finish(code: ErrorCode, about?: ReplayReset) {
     const name = now()
     if (name === 'ended') return
     if (change) {

@@ -7,7 +7,7 @@ import { createHistory } from '../messages/history.ts'
 import { createOutbox, type OutboxEntry } from '../messages/outbox.ts'
 import type { Api } from '../transport/api.ts'
 import { createEventStream, positionIn } from '../transport/event-stream.ts'
-import { sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
+import { type ErrorCode, sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { Emitter } from '../vocabulary/events.ts'
 import type {
   ConnectionState,
@@ -50,7 +50,7 @@ interface VisitDeps {
    */
   onClosed?(visit: ClosedVisit): void
   /** Called when the session has ended, after unsent messages were reported as failed. */
-  onEnd(code: string, isRefused: boolean, about?: ReplayReset): void
+  onEnd(code: ErrorCode, isRefused: boolean, about?: ReplayReset): void
 }
 
 /** Unsent messages and draft of an anonymous session that was closed. */
@@ -241,7 +241,7 @@ export function createVisit(deps: VisitDeps) {
   }
 
   /** Shows unsent messages of an ended session as failed. They cannot be retried. */
-  function showLost(entries: readonly OutboxEntry[], code: string) {
+  function showLost(entries: readonly OutboxEntry[], code: ErrorCode) {
     for (const entry of entries) {
       const failureVersion = (entry.failureVersion ?? 0) + 1
       conversation.addOwn({ ...entry, error: { code, recoverable: false }, failureVersion })

@@ -1,8 +1,8 @@
 import { backoffDelay } from '../../../browser/backoff.ts'
 import { createPause } from '../../../browser/pause.ts'
 import type { LifecycleSignal, Platform, TimerId } from '../../../browser/platform.ts'
-import { terminalEvents, toWidgetError, type WidgetError } from '../vocabulary/errors.ts'
-import type { ReplayReset, StreamEvent, StreamPosition, WidgetConfig } from '../vocabulary/types.ts'
+import { type ErrorCode, terminalEvents, toWidgetError, type WidgetError } from '../vocabulary/errors.ts'
+import type { ReplayReset, SessionEnd, StreamEvent, StreamPosition, WidgetConfig } from '../vocabulary/types.ts'
 import { readEvents } from './event-reader.ts'
 
 /**
@@ -48,7 +48,7 @@ interface EventStreamDeps {
    * Called when the stream stops for good. `failed` is true if the service refused the stream or
    * too many resets followed each other. `failed` is false after a terminal event.
    */
-  onEnd(code: string, failed: boolean, about?: ReplayReset): void
+  onEnd(code: ErrorCode, failed: boolean, about?: ReplayReset): void
 }
 
 const resetOf = ({ data }: StreamEvent): ReplayReset => ({
@@ -162,7 +162,7 @@ export function createEventStream(deps: EventStreamDeps) {
             reset = event
             controller.abort()
           } else if (terminalEvents.includes(event.type)) {
-            end(event.type)
+            end(event.type as SessionEnd)
           } else if (!event.id) {
             deps.onEvent(event)
           } else if (event.sequence > position.sequence) {
@@ -242,7 +242,7 @@ export function createEventStream(deps: EventStreamDeps) {
     }
   }
 
-  function end(code: string, failed = false, about?: ReplayReset) {
+  function end(code: ErrorCode, failed = false, about?: ReplayReset) {
     stop()
     deps.onEnd(code, failed, about)
   }

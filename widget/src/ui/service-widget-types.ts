@@ -91,4 +91,6 @@ export interface ServiceWidget {
   updatePageContext: ServiceClient['updatePageContext']
   /** Subscribes to an event. Returns a function that unsubscribes. */
   on<Name extends keyof WidgetEventMap>(name: Name, handler: Handler<WidgetEventMap[Name]>): () => void
+  /** Subscribes to the next event of this name. */
+  once: ServiceClient['once']
 }

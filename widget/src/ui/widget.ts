@@ -143,6 +143,7 @@ export function createWidget(
     },
     updatePageContext: client.updatePageContext,
     on: client.on,
+    once: client.once,
   }
 
   function mount() {

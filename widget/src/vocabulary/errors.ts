@@ -1,4 +1,5 @@
 import type { FieldIssue } from './feature-types.ts'
+import type { ServiceErrorCode } from './gen/wire.ts'
 import type { SessionEnd, WidgetErrorDetail } from './types.ts'
 
 /** Error codes that this package adds to the service's codes. */
@@ -24,6 +25,9 @@ export type ClientErrorCode =
   | 'unsupported_security_event'
   | 'unsupported_command'
 
+/** Every code of an error. The name of a terminal event is the code of an error that ends the session. */
+export type ErrorCode = ClientErrorCode | SessionEnd | ServiceErrorCode
+
 interface RequestErrorFields {
   /** HTTP status of the response, or 0 if there was no response. */
   status?: number
@@ -41,7 +45,7 @@ interface RequestErrorFields {
  * retryable. If an error ends the session, its code is the name of the terminal event.
  */
 export class WidgetError extends Error {
-  declare readonly code: string
+  declare readonly code: ErrorCode
   readonly status: number = 0
   readonly retryable: boolean = false
   readonly terminal: boolean = false
@@ -49,7 +53,7 @@ export class WidgetError extends Error {
   declare readonly correlationId?: string
   declare readonly issues?: readonly FieldIssue[]
 
-  constructor(code: string, fields?: RequestErrorFields) {
+  constructor(code: ErrorCode, fields?: RequestErrorFields) {
     super(`Chat: ${code}`)
     this.name = 'WidgetError'
     this.code = code
@@ -90,8 +94,8 @@ export const isKnownCommand = (type: string) => /^(navigation|screenshot)\.(requ
  * Converts an error code of the service to a code of this package. A code that ends the session
  * becomes the name of the terminal event; other codes stay unchanged.
  */
-export function packageCode(code: string): string {
-  return sessionEnds[code] ?? code
+export function packageCode(code: string): ErrorCode {
+  return sessionEnds[code] ?? (code as ServiceErrorCode)
 }
 
 /**

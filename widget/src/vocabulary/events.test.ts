@@ -25,3 +25,22 @@ it('the emitter does not call a handler again after the handler has unsubscribed
   emitter.emit('unread.changed', { count: 2 })
   expect(heard).toEqual([1])
 })
+
+it('a handler of `once` is called once, and not after it was unsubscribed', () => {
+  const emitter = createEmitter()
+  const heard: number[] = []
+  emitter.once('unread.changed', ({ count }) => heard.push(count))
+  emitter.once('unread.changed', ({ count }) => heard.push(-count))()
+  for (const count of [1, 2]) emitter.emit('unread.changed', { count })
+  expect(heard).toEqual([1])
+})
+
+it('a failure that is not recoverable goes to the console if, and only if, no handler listens', () => {
+  const log = vi.spyOn(console, 'error').mockReturnValue()
+  const emitter = createEmitter()
+  emitter.emit('error', { code: 'network_error', recoverable: true })
+  emitter.emit('error', { code: 'identity_mismatch', recoverable: false })
+  emitter.on('error', () => {})
+  emitter.emit('error', { code: 'identity_mismatch', recoverable: false })
+  expect(log.mock.calls).toEqual([['Chat: identity_mismatch']])
+})

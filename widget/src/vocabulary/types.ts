@@ -1,3 +1,4 @@
+import type { ErrorCode } from './errors.ts'
 import type { HistoryPage, ServiceMessage, SessionContent, WidgetConfig } from './gen/wire.ts'
 
 export type { MessageAuthor, PageContext, Rating, SessionContent, WidgetConfig } from './gen/wire.ts'
@@ -35,7 +36,7 @@ export type StoredMessage = WidgetMessage & Required<Pick<WidgetMessage, 'messag
 
 /** A failure that is reported to the application. It contains no data of the request. */
 export interface WidgetErrorDetail {
-  code: string
+  code: ErrorCode
   /** True if a retry may succeed, either by the client or by the visitor. */
   recoverable: boolean
 }
