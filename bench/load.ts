@@ -207,7 +207,6 @@ async function talk({ count, pauseMs, besideEachSecond }: LoadCommand & { do: 't
   const connection = await openConnection(port)
   const stream = await openStream()
   const sentBefore = sent
-  const began = performance.now()
   const stopSending = sendSteadily(besideEachSecond)
   const began = performance.now()
   const waits: number[] = []

@@ -1,5 +1,4 @@
-import { clientNetwork } from '../../platform/addresses/client-network.ts'
-import { UNKNOWN_ADDRESS } from '../../platform/addresses/client-network.ts'
+import { clientNetwork, UNKNOWN_ADDRESS } from '../../platform/addresses/client-network.ts'
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
 import { shortHash } from '../keys/keyring.ts'

@@ -4,7 +4,7 @@ import type { NonceDocument } from '../identity/identity-store.ts'
 import type { FollowerDocument } from '../log/follower-store.ts'
 import type { SignInAttemptDocument } from '../operators/console-session-store.ts'
 import type { PrivacyCollections } from '../privacy/visitor-data-store.ts'
-import type { KeyDocument } from '../sessions/ids-key.ts'
+import type { KeyDocument } from '../stored-key.ts'
 import type { WakeupDocument } from '../wakeups/wakeup-store.ts'
 import type { MigrationDocument } from './migrations.ts'
 

@@ -1,12 +1,12 @@
 import https from 'node:https'
 import webPush from 'web-push'
+import { parseDestinationUrl } from '../../contract/destination-url.ts'
 import { createAddressCheck } from '../../platform/addresses/addresses.ts'
-import { parseDestinationUrl } from '../../platform/addresses/destination-url.ts'
 import { createResolver } from '../../platform/addresses/resolve.ts'
 import { splitList } from '../../platform/settings/settings.ts'
 import { type Core, perCore } from '../core.ts'
-import { createKeyStore } from '../keys/key-store.ts'
 import { senderAddress } from '../mail/mailer.ts'
+import { storedKey } from '../stored-key.ts'
 
 /** Where a browser gets pushes, and its keys in base64url (RFC 8030, RFC 8291). */
 export interface PushSubscription {
@@ -20,7 +20,6 @@ type PushOutcome = 'accepted' | 'gone' | 'failed'
 const timeoutMs = 10_000
 /** A push service drops a push that the browser does not fetch within this time. */
 const lifetimeSeconds = 3_600
-const keyName = 'push'
 
 /** Certificate authorities (PEM) of push services instead of Node's. Tests set it. */
 export const pushAuthoritiesOf = perCore((): string | undefined => undefined)
@@ -29,25 +28,14 @@ const resolverOf = perCore(({ config }) =>
   createResolver({ isAllowed: createAddressCheck({ allowedCidrs: splitList(config.DELIVERY_ALLOWED_CIDRS) }) }),
 )
 
-/** The VAPID keys of all cores. They are made once and stored sealed. */
-const keysOf = perCore((core) => {
-  let known: Promise<{ publicKey: string; privateKey: string }> | undefined
-  const store = createKeyStore(core.db)
-  async function read() {
-    const newKeys = () => core.secretBox.seal(JSON.stringify(webPush.generateVAPIDKeys()))
-    const sealed = (await store.find(keyName)) ?? (await store.keep(keyName, newKeys(), new Date(core.now())))
-    return JSON.parse(core.secretBox.open(sealed))
-  }
-  return () => {
-    known ??= read().catch((error: unknown) => {
-      known = undefined
-      throw error
-    })
-    return known
-  }
-})
+/** The VAPID keys of all cores. */
+const storedKeys = storedKey('push', () => JSON.stringify(webPush.generateVAPIDKeys()))
 
-export const pushKeyOf = async (core: Core): Promise<string> => (await keysOf(core)()).publicKey
+async function vapidKeys(core: Core): Promise<{ publicKey: string; privateKey: string }> {
+  return JSON.parse(await storedKeys(core))
+}
+
+export const pushKeyOf = async (core: Core): Promise<string> => (await vapidKeys(core)).publicKey
 
 /** Returns the URL of an endpoint; undefined if it is not https. */
 export function endpointUrl(endpoint: string): URL | undefined {
@@ -61,7 +49,7 @@ export function endpointUrl(endpoint: string): URL | undefined {
  */
 export async function sendPush(core: Core, subscription: PushSubscription, payload: object): Promise<PushOutcome> {
   try {
-    const vapidDetails = { subject: subjectOf(core), ...(await keysOf(core)()) }
+    const vapidDetails = { subject: subjectOf(core), ...(await vapidKeys(core)) }
     const options = { vapidDetails, TTL: lifetimeSeconds, urgency: 'high' as const }
     const request = webPush.generateRequestDetails(subscription, JSON.stringify(payload), options)
     const url = endpointUrl(subscription.endpoint)

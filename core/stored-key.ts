@@ -1,0 +1,40 @@
+import { type Core, perCore } from './core.ts'
+import { insertOnce } from './mongodb/insert-each.ts'
+
+/** A permanent key that is stored in the database, sealed with a secret key of the settings. */
+export interface KeyDocument {
+  _id: string
+  sealed?: string
+  createdAt: Date
+  /** Id of a secret key of the settings, in a document that only checks this key. */
+  kid?: string
+  /** A known text, sealed with the key `kid`. */
+  check?: string
+}
+
+/**
+ * Returns a function that returns a key that never changes. All cores have the same key: the first one
+ * makes it and stores it sealed. Before that secret key is removed, it must be sealed with another one.
+ */
+export function storedKey(name: string, make: () => string): (core: Core) => Promise<string> {
+  async function readSealed(core: Core): Promise<string> {
+    const { keys } = core.db
+    const known = (await keys.findOne({ _id: name }))?.sealed
+    if (known !== undefined) return known
+    const sealed = core.secretBox.seal(make())
+    const isFirst = await insertOnce(keys, { _id: name, sealed, createdAt: new Date(core.now()) })
+    return isFirst ? sealed : readSealed(core)
+  }
+
+  const cachedOf = perCore((_): { key?: Promise<string> | undefined } => ({}))
+  return (core) => {
+    const cached = cachedOf(core)
+    cached.key ??= readSealed(core)
+      .then((sealed) => core.secretBox.open(sealed))
+      .catch((error: unknown) => {
+        cached.key = undefined
+        throw error
+      })
+    return cached.key
+  }
+}
