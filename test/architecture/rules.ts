@@ -46,7 +46,7 @@ const coreLayers = [
   /^core\/mongodb\//,
   /^core\/keys\//,
   /^core\/idempotency\//,
-  /^core\/(bus|core|bound)\.ts$/,
+  /^core\/(bus|core|bound|stored-key)\.ts$/,
   /^core\/wakeups\//,
   /^core\/log\//,
   /^core\/streams\//,
