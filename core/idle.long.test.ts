@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { beforeEach, expect, it, onTestFinished } from 'vitest'
+import { type ConnectError, createClient } from '@connectrpc/connect'
+import { Collection } from 'mongodb'
+import { beforeEach, expect, it, onTestFinished, vi } from 'vitest'
+import { EventsService } from '#proto/events/v1/events_pb.js'
+import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
 import { testDatabase } from '../test/support/test-database.ts'
 import { until } from '../test/support/until.ts'
 import { openDatabase } from './database/database.ts'
@@ -8,7 +13,10 @@ import { createCoreMetrics } from './metrics.ts'
 import { createTestCore } from './test/cores.ts'
 import { createTestNudge } from './test/nudge.ts'
 import { authorizeStream, openStreamAt } from './test/streams.ts'
+import { transportTo } from './test/transports.ts'
 import { credentialsOf, site } from './test/visitor-credentials.ts'
+import { tokenIdOf } from './workspaces/access.ts'
+import { operatorScopes } from './workspaces/workspace-sessions.ts'
 
 // Beats of stopped cores would make a core that starts wait for them.
 let database: ReturnType<typeof testDatabase>
@@ -18,7 +26,7 @@ beforeEach(() => {
 const nudge = createTestNudge()
 /** The periods of jobs vary, so that a single minute may have two runs of a job. */
 const minutes = 2
-/** Jobs look for due work with `findAndModify`, which writes nothing if there is none. */
+/** Jobs look for due work with `findAndModify`, which writes nothing if there is none. Its writes are counted apart. */
 const writes = ['insert', 'update', 'delete', 'bulkWrite']
 
 async function startCore() {
@@ -63,7 +71,7 @@ async function newScene({ core }: Started, other: Started) {
   expect(await refusal(other)).toBeUndefined()
   const stream = await openStreamAt(other.core, await authorizeStream(other.core, session), {})
   await until('the stream is live', stream.isLive)
-  return { session, stream, refusal }
+  return { workspaceId, session, stream, refusal }
 }
 
 /** Bans the visitor on one core. The other one must not act on the state before after the answer. */
@@ -120,4 +128,57 @@ it('an event of one core arrives at once on the streams of a resting one', { ret
   await one.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'hello' })
   await until('the event', () => stream.types.includes('message.received'))
   expect(performance.now() - began).toBeLessThan(500)
+})
+
+/** Opens the inbox of a console and the feed of a service. Returns the ends of both streams. */
+async function openOperatorStreams({ core }: Started, workspaceId: string) {
+  const scopes = [...operatorScopes]
+  const token = await core.access.issue({ subject: 'ada', scopes, workspaceId })
+  const caller = await core.access.authenticate(`Bearer ${token}`, 'messages:read')
+  const { secret: linkSecret } = await core.consoleSessions.createLink(caller, { workspaceId, scopes: [] })
+  const { secret } = await core.consoleSessions.signIn({ linkSecret }, 'Ada', '')
+  const stopped = new AbortController()
+  onTestFinished(() => stopped.abort())
+  const { signal } = stopped
+  const headers = { authorization: `Console ${secret}` }
+  const inbox = createClient(MessagingService, transportTo(core)).watchConversations({}, { headers, signal })
+  const feed = createClient(EventsService, createAuthorizedTransport(transportTo(core), token))
+  const ends = [inbox, feed.followEvents({}, { signal })].map(async (stream) => {
+    try {
+      for await (const _ of stream);
+    } catch (error) {
+      return (error as ConnectError).rawMessage
+    }
+  })
+  await delay(10) // The first frames.
+  return { token, ends: Promise.all(ends) }
+}
+
+// Each core looks for missed events and messages, and renews the presence of the operator, every 3 s.
+it('an idle core with open streams of a visitor, an inbox and a feed sends at most 3.5 commands a second', async () => {
+  const one = await startCore()
+  const { workspaceId } = await newScene(one, one)
+  await openOperatorStreams(one, workspaceId)
+  await delay(5_000)
+  const taking = vi.spyOn(Collection.prototype, 'findOneAndUpdate')
+  const before = await one.sent()
+  await delay(60_000)
+  const after = await one.sent()
+  const taken = await Promise.all(taking.mock.results.map(({ value }) => value))
+  taking.mockRestore()
+  expect(taken.filter((document) => document !== null)).toEqual([])
+  expect((after.all - before.all) / 60).toBeLessThanOrEqual(3.5)
+  // The operator in the inbox is noted every 3 seconds.
+  expect((after.writes - before.writes) / 60).toBeLessThanOrEqual(0.5)
+})
+
+it('the revocation of a token ends its streams on a core that rests within a second', { retry: 2 }, async () => {
+  const [one, two] = [await startCore(), await startCore()]
+  const { workspaceId } = await newScene(one, one)
+  const { token, ends } = await openOperatorStreams(two, workspaceId)
+  await one.rests()
+  const began = performance.now()
+  await one.core.tokens.revoke(tokenIdOf(token), { subject: 'eve' })
+  expect(await ends).toEqual(['Unauthenticated', 'Unauthenticated'])
+  expect(performance.now() - began).toBeLessThan(1_500)
 })

@@ -38,7 +38,7 @@ export const availabilitySenderOf = perCore((core) => {
     const site = sites.get(publicSiteKey)
     if (!site) return
     const { changes } = site
-    const installation = await siteDirectoryOf(core).installations.get(publicSiteKey)
+    const installation = await siteDirectoryOf(core).installations.get(publicSiteKey, true)
     // The session watch ends the streams of an installation that no longer exists.
     if (!installation) return
     const state = await readAvailability(core, installation)

@@ -92,16 +92,16 @@ export function createConsoleSessions(dependencies: {
     loadMany: async (ids) => byKey(await store.findSessions(ids), ({ id }) => id),
   })
 
-  async function activeSession(id: string): Promise<ConsoleSession> {
-    const session = await sessions.get(id)
+  async function activeSession(id: string, isRoutine = false): Promise<ConsoleSession> {
+    const session = await sessions.get(id, isRoutine)
     if (!session || session.expiresAt.getTime() <= now()) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-    if (session.tokenId) await tokens.requireLive(session.tokenId)
-    return session.account ? ofAccount(session) : session
+    if (session.tokenId) await tokens.requireLive(session.tokenId, isRoutine)
+    return session.account ? ofAccount(session, isRoutine) : session
   }
 
   /** Returns the session with the present name and scopes of its account. */
-  async function ofAccount(session: ConsoleSession): Promise<ConsoleSession> {
-    const member = await teams.find(session.workspaceId, session.operator)
+  async function ofAccount(session: ConsoleSession, isRoutine: boolean): Promise<ConsoleSession> {
+    const member = await teams.find(session.workspaceId, session.operator, isRoutine)
     if (!member) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
     return { ...session, displayName: member.name, scopes: member.role ? scopesOfRole[member.role] : session.scopes }
   }
@@ -240,8 +240,8 @@ export function createConsoleSessions(dependencies: {
         consoleSession: { id, account },
         scopes: new Set(scopes),
         expiresAt: expiresAt.getTime(),
-        async requireActive() {
-          const current = await activeSession(id)
+        async requireActive(isRoutine) {
+          const current = await activeSession(id, isRoutine)
           if (!scopes.every((scope) => current.scopes.includes(scope)))
             throw new ServiceError(ErrorCode.UNAUTHENTICATED)
         },

@@ -36,7 +36,8 @@ export function createTeams({
       byKey(await store.find(keys.map((key) => key.slice(prefix.length))), (team) => prefix + team.workspaceId),
   })
 
-  const list = async (workspaceId: string): Promise<Member[]> => (await teams.get(prefix + workspaceId))?.members ?? []
+  const list = async (workspaceId: string, isRoutine = false): Promise<Member[]> =>
+    (await teams.get(prefix + workspaceId, isRoutine))?.members ?? []
 
   /** Changes the list of accounts. `next` may run several times. Errors: those of `next`. */
   const change = (workspaceId: string, next: (members: Member[]) => Member[]): Promise<Member[]> =>
@@ -89,8 +90,8 @@ export function createTeams({
     },
     add,
 
-    async find(workspaceId: string, id: string): Promise<Member | undefined> {
-      return (await list(workspaceId)).find((member) => member.id === id && isActive(member))
+    async find(workspaceId: string, id: string, isRoutine = false): Promise<Member | undefined> {
+      return (await list(workspaceId, isRoutine)).find((member) => member.id === id && isActive(member))
     },
 
     /**

@@ -61,7 +61,7 @@ async function* endWith<T>(caller: Caller, now: () => number, messages: AsyncIte
     if (left <= 0) return end()
     timer = setTimeout(check, Math.min(left, caller.requireActive ? signOutCheckMs : maxTimerMs)).unref()
     // If the read fails, the state of the session is unknown. The next check reads it again.
-    caller.requireActive?.().catch((error: unknown) => {
+    caller.requireActive?.(true).catch((error: unknown) => {
       if (error instanceof ServiceError && error.code === ErrorCode.UNAUTHENTICATED) end()
     })
   }

@@ -3,7 +3,7 @@ import { createBus } from '../bus.ts'
 import { createLiveCache } from './live-cache.ts'
 
 function newScene() {
-  const scene = { time: 0, loads: 0, isCurrent: true, loading: Promise.resolve() }
+  const scene = { time: 0, loads: 0, isCurrent: true, isInContact: true, loading: Promise.resolve() }
   const bus = createBus()
   const cache = createLiveCache({
     bus,
@@ -13,7 +13,7 @@ function newScene() {
       await scene.loading
       return new Map(keys.map((key) => [key, load]))
     },
-    isCurrent: () => scene.isCurrent,
+    isCurrent: (isRoutine) => (isRoutine ? scene.isInContact : scene.isCurrent),
     maxEntries: 2,
     maxAgeMs: 5_000,
     monotonic: () => scene.time,
@@ -92,4 +92,18 @@ it('a live cache keeps the result of a load during which other objects change', 
   answer.resolve()
   expect(await asked).toBe(1)
   expect(await cache.get('a')).toBe(1)
+})
+
+it('a routine check of a live cache needs no proof, and asks the store again without contact and after a gap', async () => {
+  const { scene, cache, bus } = newScene()
+  scene.isCurrent = false
+  expect(await cache.get('a', true)).toBe(1)
+  expect(await cache.get('a', true)).toBe(1)
+  bus.emit('changed', ['a'])
+  expect(await cache.get('a', true)).toBe(2)
+  scene.isInContact = false
+  expect(await cache.get('a', true)).toBe(3)
+  scene.isInContact = true
+  bus.emit('gap')
+  expect(await cache.get('a', true)).toBe(4)
 })

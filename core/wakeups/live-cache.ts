@@ -21,7 +21,7 @@ export const announcedMaxAgeMs = 60_000
 export function createLiveCache<V>(options: {
   loadMany: (keys: string[]) => Promise<Map<string, V>>
   bus: Bus
-  isCurrent: () => boolean
+  isCurrent: (isRoutine?: boolean) => boolean
   maxEntries: number
   maxAgeMs?: number
   /** A clock in milliseconds that never goes back. */
@@ -64,11 +64,12 @@ export function createLiveCache<V>(options: {
   return {
     /**
      * Returns the cached value if all wake-ups have arrived and the entry has not reached its maximum
-     * age. Otherwise loads the value. Errors: those of the load.
+     * age. Otherwise loads the value. A routine check keeps no core awake: see `isCurrent` of the
+     * wake-ups. Errors: those of the load.
      */
-    async get(key: string): Promise<V | undefined> {
+    async get(key: string, isRoutine = false): Promise<V | undefined> {
       const known = entries.get(key)
-      const isFresh = known !== undefined && monotonic() - known.askedAt <= maxAgeMs && isCurrent()
+      const isFresh = known !== undefined && monotonic() - known.askedAt <= maxAgeMs && isCurrent(isRoutine)
       return isFresh ? known.value : reload(key)
     },
 

@@ -83,3 +83,12 @@ itWithEngine('`current` is emitted each time when streams may send again', async
     expect(emitted).toEqual(Array(lapse).fill(true))
   }
 })
+
+itWithEngine('a routine check is answered while wake-ups are read', async () => {
+  const { wakeups, proxy } = await startWakeups()
+  await until('wake-ups are read', () => wakeups.isCurrent(true))
+  proxy.slow(5_000)
+  await until('contact is lost', () => !wakeups.isCurrent(true))
+  proxy.mend()
+  await until('it is in contact again', () => wakeups.isCurrent(true))
+})

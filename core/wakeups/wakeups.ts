@@ -29,6 +29,12 @@ const currentForMs = 900
  */
 const confirmedWithinMs = currentForMs + 100
 
+/**
+ * Routine checks use cached state while the last read of wake-ups is younger than this time in
+ * milliseconds. A core that rests reads them once a second.
+ */
+const inContactForMs = 1_500
+
 /** A core proves that it is current until this time in milliseconds after somebody needed it. */
 const neededForMs = 2_000
 
@@ -85,6 +91,8 @@ export function createWakeups({
    * process has written and read.
    */
   let currentAsOf = Number.NEGATIVE_INFINITY
+  /** Time of the last read of wake-ups. */
+  let readAt = Number.NEGATIVE_INFINITY
   /** Time at which somebody last needed the proof that this process is current. */
   let neededAt = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
@@ -138,8 +146,13 @@ export function createWakeups({
   /**
    * Whether every change older than a second has arrived here. Cached state is then at most a
    * second old. The first call after a rest returns false, and begins the proof that it is current.
+   *
+   * A routine check needs no proof, so that a core rests while streams are open. It only asks whether
+   * wake-ups are read: a change then drops the cached state as soon as it is announced. While they
+   * cannot be read, changes may be missing.
    */
-  function isCurrent() {
+  function isCurrent(isRoutine = false): boolean {
+    if (isRoutine) return monotonic() - readAt < inContactForMs
     const hasRested = !isNeeded()
     neededAt = monotonic()
     if (hasRested) store.wake()
@@ -202,6 +215,7 @@ export function createWakeups({
         const reader = { from: processId, kids: keyring.kids, isNeeded, signal: stopping.signal, now, monotonic }
         for await (const next of store.follow(reader)) {
           failures = 0
+          readAt = monotonic()
           if ('from' in next) receive(next)
           else {
             if (currentAsOf === Number.NEGATIVE_INFINITY) bus.emit('gap')
@@ -213,6 +227,7 @@ export function createWakeups({
           logger.warn({ reason: (error as Error).name }, 'wake-ups lost; opening a new cursor')
       }
       currentAsOf = Number.NEGATIVE_INFINITY
+      readAt = Number.NEGATIVE_INFINITY
       // Rejects when the service stops. The loop then ends.
       await delay(backoffMs(failures + 1, CURSOR_PAUSES), undefined, { signal: stopping.signal }).catch(() => {})
     }

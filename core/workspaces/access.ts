@@ -24,9 +24,10 @@ export interface Caller {
    */
   expiresAt: number
   /**
-   * Throws `Unauthenticated` if the token is revoked, or the caller has signed out or lost a scope.
+   * Throws `Unauthenticated` if the token is revoked, or the caller has signed out or lost a scope. The
+   * check of an open stream is a routine one.
    */
-  requireActive?(): Promise<void>
+  requireActive?(isRoutine?: boolean): Promise<void>
   /** The console session of the caller, and whether it is of an account. */
   consoleSession?: { id: string; account: boolean }
 }
@@ -138,7 +139,11 @@ export function createAccess(
       ? verifyServiceToken(token)
       : workspaceSessions.verify(token))
     const tokenId = tokenIdOf(token)
-    const caller = { ...verified, tokenId, ...(tokens && { requireActive: () => tokens.requireLive(tokenId) }) }
+    const caller = {
+      ...verified,
+      tokenId,
+      ...(tokens && { requireActive: (isRoutine?: boolean) => tokens.requireLive(tokenId, isRoutine) }),
+    }
     const { subject, workspaceId, expiresAt } = verified
     await tokens?.use({ tokenId, subject, workspaceId, expiresAt })
     known.set(token, { caller, until: Math.min(caller.expiresAt, now() + maxCachedMs) })

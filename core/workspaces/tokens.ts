@@ -24,8 +24,9 @@ const revokedOf = perCore((core) =>
 )
 
 /** Every core knows a revoked token within a second. Errors: `Unauthenticated` if the token is revoked. */
-export async function requireLiveToken(core: Core, tokenId: string): Promise<void> {
-  if ((await revokedOf(core).get(revokedTokens))?.has(tokenId)) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+export async function requireLiveToken(core: Core, tokenId: string, isRoutine = false): Promise<void> {
+  if ((await revokedOf(core).get(revokedTokens, isRoutine))?.has(tokenId))
+    throw new ServiceError(ErrorCode.UNAUTHENTICATED)
 }
 
 /**
