@@ -1,0 +1,65 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { build, type Rollup } from 'vite'
+import { expect, it } from 'vitest'
+import { assertionOf } from '../../widget/test/assertion-of.ts'
+import { startScenarioServer } from '../../widget/test/scenario-server.ts'
+import { sharedChromium } from '../support/chromium.ts'
+import { until } from '../support/until.ts'
+
+const root = join(import.meta.dirname, '../..')
+
+/** A page whose component gets its `identityProvider` when the page calls `signIn`. */
+const source = (apiBaseUrl: string) => `
+  import { createElement, render } from 'react'
+  import { ServiceWidget } from '/widget/src/react/index.ts'
+  const options = { siteKey: 'pk_friendly', apiBaseUrl: '${apiBaseUrl}' }
+  const draw = (more) => render(createElement(ServiceWidget, { ...options, ...more }), document.querySelector('main'))
+  draw()
+  window.signIn = (assertion) => draw({ identityProvider: async () => assertion })`
+
+/** Builds the page with Preact in place of React, whose hooks are the same. */
+async function pageScript(apiBaseUrl: string): Promise<string> {
+  const result = await build({
+    root,
+    configFile: false,
+    logLevel: 'error',
+    resolve: { alias: { react: 'preact/compat' } },
+    plugins: [
+      {
+        name: 'page',
+        resolveId: (id) => (id === 'page' ? '\0page' : undefined),
+        load: (id) => (id === '\0page' ? source(apiBaseUrl) : undefined),
+      },
+    ],
+    build: { write: false, rolldownOptions: { input: 'page', output: { codeSplitting: false } } },
+  })
+  const { output } = result as Rollup.RollupOutput
+  return output[0].code
+}
+
+it('the React component passes on an identityProvider that comes after the first render', async () => {
+  const gateway = await startScenarioServer({ heartbeatMs: 1_000 })
+  const script = await pageScript(gateway.url)
+  const body = `<!doctype html><main></main><script type="module">${script.replaceAll('</', '<\\/')}</script>`
+  const host = createServer((_, response) => response.setHeader('content-type', 'text/html').end(body))
+  await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
+  const page = await (await sharedChromium()).newPage()
+  try {
+    await page.goto(`http://127.0.0.1:${(host.address() as AddressInfo).port}/`)
+    const launcher = page.getByRole('button', { name: 'Open chat' })
+    await launcher.waitFor()
+    await page.evaluate(
+      (assertion) => (globalThis as never as { signIn(it: string): void }).signIn(assertion),
+      assertionOf('ada'),
+    )
+    await launcher.click()
+    await until('the identification', () => gateway.seen('POST /sessions/identify').length === 1)
+    expect(gateway.seen('POST /sessions/identify')[0]!.body).toEqual({ assertion: assertionOf('ada') })
+  } finally {
+    await page.close()
+    host.close()
+    await gateway.close()
+  }
+})
