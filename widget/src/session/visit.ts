@@ -7,10 +7,11 @@ import { createHistory } from '../messages/history.ts'
 import { createOutbox, type OutboxEntry } from '../messages/outbox.ts'
 import type { Api } from '../transport/api.ts'
 import { createEventStream, positionIn } from '../transport/event-stream.ts'
-import { type ErrorCode, sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
+import { sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { Emitter } from '../vocabulary/events.ts'
 import type {
   ConnectionState,
+  ErrorCode,
   PageContext,
   ReplayReset,
   SessionView,

@@ -1,8 +1,15 @@
 import { backoffDelay } from '../../../browser/backoff.ts'
 import { createPause } from '../../../browser/pause.ts'
 import type { LifecycleSignal, Platform, TimerId } from '../../../browser/platform.ts'
-import { type ErrorCode, terminalEvents, toWidgetError, type WidgetError } from '../vocabulary/errors.ts'
-import type { ReplayReset, SessionEnd, StreamEvent, StreamPosition, WidgetConfig } from '../vocabulary/types.ts'
+import { terminalEvents, toWidgetError, type WidgetError } from '../vocabulary/errors.ts'
+import type {
+  ErrorCode,
+  ReplayReset,
+  SessionEnd,
+  StreamEvent,
+  StreamPosition,
+  WidgetConfig,
+} from '../vocabulary/types.ts'
 import { readEvents } from './event-reader.ts'
 
 /**

@@ -1,32 +1,6 @@
 import type { FieldIssue } from './feature-types.ts'
 import type { ServiceErrorCode } from './gen/wire.ts'
-import type { SessionEnd, WidgetErrorDetail } from './types.ts'
-
-/** Error codes that this package adds to the service's codes. */
-export type ClientErrorCode =
-  | 'network_error'
-  | 'timeout'
-  | 'unexpected_response'
-  | 'realtime_terminal_failure'
-  | 'outbox_full'
-  | 'message_empty'
-  | 'message_too_long'
-  | 'session_ended'
-  | 'not_started'
-  | 'site_key_missing'
-  | 'site_key_invalid'
-  | 'api_base_url_missing'
-  | 'api_base_url_invalid'
-  | 'identity_unavailable'
-  | 'identity_mismatch'
-  | 'failure_outdated'
-  | 'request_unknown'
-  | 'aborted'
-  | 'unsupported_security_event'
-  | 'unsupported_command'
-
-/** Every code of an error. The name of a terminal event is the code of an error that ends the session. */
-export type ErrorCode = ClientErrorCode | SessionEnd | ServiceErrorCode
+import type { ErrorCode, SessionEnd, WidgetErrorDetail } from './types.ts'
 
 interface RequestErrorFields {
   /** HTTP status of the response, or 0 if there was no response. */

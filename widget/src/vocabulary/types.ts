@@ -1,5 +1,4 @@
-import type { ErrorCode } from './errors.ts'
-import type { HistoryPage, ServiceMessage, SessionContent, WidgetConfig } from './gen/wire.ts'
+import type { HistoryPage, ServiceErrorCode, ServiceMessage, SessionContent, WidgetConfig } from './gen/wire.ts'
 
 export type { MessageAuthor, PageContext, Rating, SessionContent, WidgetConfig } from './gen/wire.ts'
 
@@ -131,3 +130,29 @@ export interface StreamPosition {
 
 /** What is needed to renew or to close a session. */
 export type LeftSession = Pick<SessionContent, 'sessionId' | 'renewalToken' | 'accessGrant'>
+
+/** Error codes that this package adds to the service's codes. */
+export type ClientErrorCode =
+  | 'network_error'
+  | 'timeout'
+  | 'unexpected_response'
+  | 'realtime_terminal_failure'
+  | 'outbox_full'
+  | 'message_empty'
+  | 'message_too_long'
+  | 'session_ended'
+  | 'not_started'
+  | 'site_key_missing'
+  | 'site_key_invalid'
+  | 'api_base_url_missing'
+  | 'api_base_url_invalid'
+  | 'identity_unavailable'
+  | 'identity_mismatch'
+  | 'failure_outdated'
+  | 'request_unknown'
+  | 'aborted'
+  | 'unsupported_security_event'
+  | 'unsupported_command'
+
+/** Every code of an error. The name of a terminal event is the code of an error that ends the session. */
+export type ErrorCode = ClientErrorCode | SessionEnd | ServiceErrorCode
