@@ -35,7 +35,10 @@ export async function openBacklog({ mongodbUri, database }: Access): Promise<Bac
     async addDestinations(count) {
       await inSteps(count, (from, to) =>
         subscriptions.insertMany(
-          range(from, to).map(() => ({ ...subscription, _id: `sub_bench${added++}`, automatic: false })),
+          range(from, to).map(() => {
+            added += 1
+            return { ...subscription, _id: `sub_bench${added}`, place: `leads bench${added}`, automatic: false }
+          }),
         ),
       )
       const all = await subscriptions.find({ status: 'enabled' }, { projection: { _id: 1 } }).toArray()
@@ -51,7 +54,7 @@ export async function openBacklog({ mongodbUri, database }: Access): Promise<Bac
           const attempt = { ...found.attempts[0], attemptId: `att_${id}`, createdAt: now, updatedAt: now }
           return {
             ...found,
-            ...{ _id: `dlv_${id}`, leadId: `lead_${id}`, subscriptionId: destination, destination },
+            ...{ _id: `dlv_${id}`, subscriptionId: destination, destination },
             ...{ createdAt: now, updatedAt: now, dueAt: now, attempts: [attempt] },
             operations: [{ key: id, inputHash: '', attemptId: attempt.attemptId }],
             ...changed,
