@@ -49,7 +49,9 @@ export const part: Part = async (options) => {
     )
     const sum = (of: typeof after) => of.reduce((total, [, count]) => total + count, 0) / seconds
     const written = after.filter(([name]) => writes.includes(name))
-    return { percent: (cpuSeconds! / seconds) * 100, commands: sum(after), writes: sum(written) * 10 }
+    // The log shows the rate of each command.
+    const rates = Object.fromEntries(after.map(([name, count]) => [name, count / seconds]))
+    return { ...rates, percent: (cpuSeconds! / seconds) * 100, commands: sum(after), writes: sum(written) * 10 }
   }
   const contenders = [
     resting('one process', '`npm run serve` and its engine, after a rest of 20 s', { layout: 'serve' }),
