@@ -3,12 +3,17 @@ import { splitList } from '../platform/settings/settings.ts'
 import { readAvailability } from './availability/availability.ts'
 import { availabilityJobs, availabilitySenderOf } from './availability/availability-sender.ts'
 import { operatorPresenceOf } from './availability/operator-presence.ts'
+import { bound } from './bound.ts'
 import { createBus } from './bus.ts'
 import { createCommandService } from './commands/service.ts'
 import { createJob } from './concurrency/job.ts'
 import { createSharedBytes } from './concurrency/shared-bytes.ts'
 import { createTurns } from './concurrency/turns.ts'
-import { createConversationService } from './conversations/service.ts'
+import { contactsOf } from './conversations/conversation-access.ts'
+import { findConversations, insertConversation, setLastSession } from './conversations/conversation-store.ts'
+import { inboxOf } from './conversations/inbox.ts'
+import { conversationJobs, drainConversations } from './conversations/jobs.ts'
+import { deliveryWithdrawalOf } from './conversations/redactions.ts'
 import { Core } from './core.ts'
 import type { Database } from './database/database.ts'
 import { createDatabaseCheck } from './database/database-check.ts'
@@ -32,9 +37,7 @@ import { jobs as answerMailJobs } from './notices/answer-mails.ts'
 import { jobs as operatorNoticeJobs } from './notices/operator-notices.ts'
 import { createOperatorService } from './operators/service.ts'
 import { createPrivacyService } from './privacy/service.ts'
-import { createSearch } from './search/search.ts'
-import { createSearchService } from './search/service.ts'
-import { createSourceTexts } from './search/source-texts.ts'
+import { searchIndexOf, searchJobs } from './search/search-index.ts'
 import { sessionCheckOf, sessionJobs } from './sessions/session-check.ts'
 import { conversationRecordsOf } from './sessions/session-store.ts'
 import { directoryOf } from './sessions/visitor-access.ts'
@@ -134,28 +137,24 @@ export function createCoreContext({
   availabilitySenderOf(core)
   const mailer = mailerOf(core)
   const operators = createOperatorService(core, stores, log, workspaces, mailer)
-  conversationRecordsOf.set(core, stores.conversations)
+  conversationRecordsOf.set(
+    core,
+    bound(core, { insertOnce: insertConversation, find: findConversations, setLastSession }),
+  )
   // The check of sessions reads the caches, so they subscribe to the bus first.
   directoryOf(core)
   wakeups.settleWith(sessionCheckOf(core).settled)
   const visitors = createVisitorService(core)
-  const search = createSearchService(core, stores)
   const deliverySources = createDeliverySources({
     store: stores.deliverySources,
     queue: stores.deliveryQueue,
     wakeups,
     bus: bus,
   })
-  const conversations = createConversationService(
-    core,
-    stores,
-    log,
-    workspaces,
-    visitors,
-    search,
-    createContactsOf(stores.leads),
-    deliverySources.withdraw,
-  )
+  const search = { jobs: searchJobs(core) }
+  contactsOf.set(core, createContactsOf(stores.leads))
+  deliveryWithdrawalOf.set(core, deliverySources.withdraw)
+  const conversations = { jobs: conversationJobs(core) }
   const commands = createCommandService(core, stores, log, workspaces, visitors)
   const endDeliveries = createDeliveryEnding({
     store: stores.deliverySuppressions,
@@ -174,7 +173,7 @@ export function createCoreContext({
     isAllowedDestination,
     stores.feed.end,
   )
-  const leads = createLeadService(core, stores, visitors, search, log, conversations, {
+  const leads = createLeadService(core, stores, visitors, log, {
     suppressions: suppressed.suppressions,
     fanOut: deliveries.leadFanOut,
   })
@@ -204,7 +203,7 @@ export function createCoreContext({
   ]
   jobs.push(...answerMailJobs(core), ...operatorNoticeJobs(core), historyCheck, databaseCheckJob)
   observeJobs(metrics, jobs)
-  observeLags(metrics, { ...feed.lags, search: search.searchIndex.lagMs })
+  observeLags(metrics, { ...feed.lags, search: searchIndexOf(core).lagMs })
   bus.on('due', (name, inMs) => jobs.find((job) => job.name === name)?.wake(inMs))
 
   return Object.assign(core, {
@@ -213,8 +212,6 @@ export function createCoreContext({
     ...availability,
     ...operators,
     ...visitors,
-    ...search,
-    ...conversations,
     ...commands,
     ...suppressed,
     ...deliveries,
@@ -228,11 +225,6 @@ export function createCoreContext({
     unreadFrames: createSharedBytes(unreadFramesMaxBytes),
     /** Limits how many inbox streams open, or get a frame, in one turn of the event loop. */
     inboxTurns: createTurns(inboxesPerTurn),
-    search: createSearch({
-      store: stores.searchEntries,
-      conversationsOf: stores.conversations.find,
-      textsOf: createSourceTexts(stores),
-    }),
     access: createAccess(keyring, now, {
       tokens: workspaces.tokens,
       workspaceSessions: workspaces.workspaceSessions,
@@ -248,12 +240,12 @@ export function createCoreContext({
     /** Stops the jobs, waits for running work and closes the connection to the database. */
     async stop() {
       deliveries.close()
-      search.searchIndex.close()
+      searchIndexOf(core).close()
       feed.close()
       await Promise.all(jobs.map((job) => job.stop()))
-      await conversations.drain()
+      await drainConversations(core)
       await log.log.drain()
-      await conversations.inbox.drain()
+      await inboxOf(core).drain()
       await log.wakeups.stop()
       mailer.close()
       await database.close()

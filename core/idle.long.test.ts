@@ -8,6 +8,7 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
 import { testDatabase } from '../test/support/test-database.ts'
 import { until } from '../test/support/until.ts'
+import { sendAsAgent } from './conversations/messages.ts'
 import { openDatabase } from './database/database.ts'
 import { createCoreMetrics } from './metrics.ts'
 import { createTestCore } from './test/cores.ts'
@@ -125,7 +126,7 @@ it('an event of one core arrives at once on the streams of a resting one', { ret
   await two.rests()
   const began = performance.now()
   const { conversationId } = session
-  await one.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'hello' })
+  await sendAsAgent(one.core, { conversationId, clientOperationId: randomUUID(), body: 'hello' })
   await until('the event', () => stream.types.includes('message.received'))
   expect(performance.now() - began).toBeLessThan(500)
 })

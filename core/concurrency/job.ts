@@ -106,7 +106,7 @@ export function createJob(options: {
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Returns the first line of our own code in the stack of an error, such as `core/search/search.ts:12`. */
+/** Returns the first line of our own code in the stack of an error, such as `core/log/event-log.ts:12`. */
 function placeOf(error: Error): string | undefined {
   for (const frame of stackFrames(error)) {
     const start = frame.indexOf(root)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
+import { sendAsVisitor } from '../conversations/messages.ts'
 import type { ConsentDecision, SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
@@ -58,7 +59,7 @@ describe('an installation that requires consent', () => {
     const form = () =>
       cores.other.leads.submitForm({ credentials, form: 'preChat', fields: {}, idempotencyKey: 'form-1' })
     const retry = () =>
-      cores.other.messages.sendAsVisitor({
+      sendAsVisitor(cores.other, {
         credentials,
         clientOperationId: 'op-1',
         body: 'Hi',

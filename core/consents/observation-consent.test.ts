@@ -3,6 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { isLong, itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { sendAsVisitor } from '../conversations/messages.ts'
+import { setTypingOfVisitor } from '../conversations/typing.ts'
 import type { ConsentDecision, SessionContent } from '../sessions/model.ts'
 import { codeOf, newSubject, testCores } from '../test/cores.ts'
 import { credentialsOf, site as origin } from '../test/visitor-credentials.ts'
@@ -78,11 +80,11 @@ const requests = {
       pageContext: page,
       idempotencyKey: randomUUID(),
     }),
-  'a start of typing': (session, core) => core.typing.setByVisitor(credentialsOf(session), 'started'),
-  'a stop of typing': (session, core) => core.typing.setByVisitor(credentialsOf(session), 'stopped'),
+  'a start of typing': (session, core) => setTypingOfVisitor(core, credentialsOf(session), 'started'),
+  'a stop of typing': (session, core) => setTypingOfVisitor(core, credentialsOf(session), 'stopped'),
   'a report of presence': (session, core) => core.observations.authorize(credentialsOf(session), 'presence'),
   'a message with a page': (session, core) =>
-    core.messages.sendAsVisitor({
+    sendAsVisitor(core, {
       credentials: credentialsOf(session),
       clientOperationId: randomUUID(),
       body: 'Hello',

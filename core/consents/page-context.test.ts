@@ -5,6 +5,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { runs } from '../../test/support/is-long.ts'
 import { nastyTexts } from '../../test/support/nasty-values.ts'
 import { until } from '../../test/support/until.ts'
+import { sendAsVisitor } from '../conversations/messages.ts'
 import type { PageContext } from '../sessions/model.ts'
 import { testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
@@ -182,7 +183,7 @@ describe('a page report', () => {
       contentType: 'text',
     }
     const pageContext = { url: `${url}?token=secret`, referrer: 'https://search.example/?q=lamp', title: '\u0085' }
-    await cores.core.messages.sendAsVisitor({ ...send, pageContext })
+    await sendAsVisitor(cores.core, { ...send, pageContext })
     const kept = { url, referrer: 'https://search.example' }
     await until('the page', async () => (await cores.core.sessions.find(sessionId)).pageContext)
     expect((await cores.core.sessions.find(sessionId)).pageContext).toEqual(kept)

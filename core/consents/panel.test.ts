@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { setTypingOfVisitor } from '../conversations/typing.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
@@ -19,7 +20,7 @@ async function shownBy(core: typeof cores.core, { sessionId }: SessionContent) {
 
 const uses = {
   'a message': (session: SessionContent) => cores.send(session, 'Hello', { core: cores.other }),
-  typing: (session: SessionContent) => cores.other.typing.setByVisitor(credentialsOf(session), 'started'),
+  typing: (session: SessionContent) => setTypingOfVisitor(cores.other, credentialsOf(session), 'started'),
   'a report that the chat is shown': async (session: SessionContent) => {
     const visitor = await cores.other.observations.authorize(credentialsOf(session), 'presence')
     cores.other.observations.panelUsed(visitor.session, 'report')
@@ -54,7 +55,7 @@ describe('a closed panel', () => {
     const key = randomUUID()
     await closePanel(session, { key })
     await uses['a report that the chat is shown'](session)
-    await cores.core.typing.setByVisitor(credentialsOf(session), 'stopped')
+    await setTypingOfVisitor(cores.core, credentialsOf(session), 'stopped')
     const closedAt = await shownBy(cores.core, session)
     expect((await closePanel(session, { core: cores.other, key })).replayed).toBe(true)
     expect(await shownBy(cores.other, session)).toEqual(closedAt)

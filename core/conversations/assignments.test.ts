@@ -2,12 +2,18 @@ import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { CoreContext } from '../context.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
+import { assignAgent, assignmentEvents, closeConversation, unassignAgent } from './assignments.ts'
+import { findConversations } from './conversation-store.ts'
+import { listConversations } from './inbox.ts'
+import { sendAsAgent } from './messages.ts'
+import { reconcileStates } from './state-events.ts'
+import { setTypingOfVisitor } from './typing.ts'
 
 const cores = testCores({ count: 2, started: false })
 
 const typesOf = async ({ conversationId }: TestVisitor) => (await cores.log(conversationId)).map(({ type }) => type)
 const listed = async (core: CoreContext, { workspaceId, conversationId }: TestVisitor, status?: 'open' | 'closed') => {
-  const { conversations } = await core.inbox.list({ workspaceId, ...(status && { status }) })
+  const { conversations } = await listConversations(core, { workspaceId, ...(status && { status }) })
   return conversations.find((conversation) => conversation.conversationId === conversationId)
 }
 
@@ -16,9 +22,7 @@ describe('a conversation', () => {
     const visitor = await cores.newVisitor()
     await send(cores.core, visitor, 'hello')
     const closings = Array.from({ length: 8 }, (_, index) => cores.cores[index % 2]!)
-    const closed = await Promise.all(
-      closings.map(({ assignments }) => assignments.close(visitor.conversationId, undefined)),
-    )
+    const closed = await Promise.all(closings.map((core) => closeConversation(core, visitor.conversationId, undefined)))
     expect(closed.map(({ status }) => status)).toEqual(Array(8).fill('closed'))
     expect(await typesOf(visitor)).toEqual(['message.accepted', 'conversation.closed'])
     expect(await listed(cores.core, visitor, 'closed')).toMatchObject({ status: 'closed' })
@@ -31,7 +35,7 @@ describe('a conversation', () => {
   ])('is reopened by the next message of %s, and the reopened event precedes the message', async (_, write) => {
     const visitor = await cores.newVisitor()
     await send(cores.core, visitor, 'hello')
-    await cores.core.assignments.close(visitor.conversationId, undefined)
+    await closeConversation(cores.core, visitor.conversationId, undefined)
     const { event } = await write(cores.other, visitor, 'again')
     expect((await typesOf(visitor)).slice(-2)).toEqual(['conversation.reopened', event.type])
     expect(event.sequence).toBe(4)
@@ -43,7 +47,7 @@ describe('a conversation', () => {
     const visitor = await cores.newVisitor()
     await send(cores.core, visitor, 'hello')
     await send(cores.other, visitor, 'hello2')
-    await cores.core.assignments.close(visitor.conversationId, undefined)
+    await closeConversation(cores.core, visitor.conversationId, undefined)
     await Promise.all(Array.from({ length: 20 }, (_, index) => send(cores.cores[index % 2]!, visitor, `m${index}`)))
     expect((await typesOf(visitor)).slice(2)).toEqual([
       'conversation.closed',
@@ -55,7 +59,7 @@ describe('a conversation', () => {
   it('is not reopened when an earlier message is repeated', async () => {
     const visitor = await cores.newVisitor()
     const first = await send(cores.core, visitor, 'hello')
-    await cores.core.assignments.close(visitor.conversationId, undefined)
+    await closeConversation(cores.core, visitor.conversationId, undefined)
     const repeated = await send(cores.other, visitor, 'hello')
     expect(repeated).toMatchObject({ replayed: true, event: { sequence: first.event.sequence } })
     expect(await typesOf(visitor)).toEqual(['message.accepted', 'conversation.closed'])
@@ -67,9 +71,9 @@ describe('a conversation', () => {
     await Promise.all(
       Array.from({ length: 60 }, (_, index) => {
         const core = cores.cores[index % 2]!
-        if (index % 5 === 0) return core.assignments.close(visitor.conversationId, undefined)
+        if (index % 5 === 0) return closeConversation(core, visitor.conversationId, undefined)
         return index % 7 === 0
-          ? core.typing.setByVisitor(visitor.credentials, 'started')
+          ? setTypingOfVisitor(core, visitor.credentials, 'started')
           : send(core, visitor, `m${index}`)
       }),
     )
@@ -90,11 +94,11 @@ describe('a conversation', () => {
   it('of another workspace is not found', async () => {
     const { conversationId } = await cores.newVisitor()
     const notFound = { code: ErrorCode.NOT_FOUND }
-    await expect(cores.core.assignments.close(conversationId, 'ws_other')).rejects.toMatchObject(notFound)
-    await expect(cores.core.assignments.unassign(conversationId, 'ws_other')).rejects.toMatchObject(notFound)
+    await expect(closeConversation(cores.core, conversationId, 'ws_other')).rejects.toMatchObject(notFound)
+    await expect(unassignAgent(cores.core, conversationId, 'ws_other')).rejects.toMatchObject(notFound)
     const ada = { displayName: 'Ada' }
-    await expect(cores.core.assignments.assign(conversationId, ada, 'ws_other')).rejects.toMatchObject(notFound)
-    await expect(cores.core.assignments.assign('cnv_none', ada, undefined)).rejects.toMatchObject(notFound)
+    await expect(assignAgent(cores.core, conversationId, ada, 'ws_other')).rejects.toMatchObject(notFound)
+    await expect(assignAgent(cores.core, 'cnv_none', ada, undefined)).rejects.toMatchObject(notFound)
   })
 })
 
@@ -104,9 +108,9 @@ describe('an assignment', () => {
 
   it('writes an event with the agent for each assignment and each removal, and none for a repeat', async () => {
     const visitor = await cores.newVisitor()
-    for (const core of [cores.core, cores.other]) await core.assignments.assign(visitor.conversationId, ada, undefined)
-    await cores.core.assignments.assign(visitor.conversationId, bob, undefined)
-    for (const core of [cores.other, cores.core]) await core.assignments.unassign(visitor.conversationId, undefined)
+    for (const core of [cores.core, cores.other]) await assignAgent(core, visitor.conversationId, ada, undefined)
+    await assignAgent(cores.core, visitor.conversationId, bob, undefined)
+    for (const core of [cores.other, cores.core]) await unassignAgent(core, visitor.conversationId, undefined)
     expect((await cores.log(visitor.conversationId)).map(({ type, data }) => [type, data])).toEqual([
       ['agent.assigned', { agent: ada }],
       ['agent.assigned', { agent: bob }],
@@ -116,41 +120,38 @@ describe('an assignment', () => {
 
   it('makes the assigned agent the author of messages that operators send without naming an agent', async () => {
     const visitor = await cores.newVisitor()
-    await cores.core.assignments.assign(visitor.conversationId, ada, undefined)
+    await assignAgent(cores.core, visitor.conversationId, ada, undefined)
     expect((await answer(cores.other, visitor, 'one')).event.message?.author).toEqual({ kind: 'agent', ...ada })
     const named = { conversationId: visitor.conversationId, clientOperationId: 'two', body: 'two', agent: bob }
-    expect((await cores.other.messages.sendAsAgent(named)).event.message?.author).toEqual({ kind: 'agent', ...bob })
+    expect((await sendAsAgent(cores.other, named)).event.message?.author).toEqual({ kind: 'agent', ...bob })
   })
 
   it('writes events in the order of the stored changes when operators change it concurrently', async () => {
     const visitor = await cores.newVisitor()
     await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
-        cores.cores[index % 2]!.assignments.assign(visitor.conversationId, { displayName: `A${index}` }, undefined),
+        assignAgent(cores.cores[index % 2]!, visitor.conversationId, { displayName: `A${index}` }, undefined),
       ),
     )
     const events = await cores.log(visitor.conversationId)
     expect(events.map(({ operationKey }) => operationKey)).toEqual(events.map((_, index) => `assignment ${index + 1}`))
-    const [conversation] = await cores.core.stores.conversations.find([visitor.conversationId])
+    const [conversation] = await findConversations(cores.core, [visitor.conversationId])
     expect(events.at(-1)?.data?.agent).toEqual(conversation?.assignment?.agent)
   })
 
   it('gets its missing event from `reconcile` if the process that stored it died before it appended the event', async () => {
     const visitor = await cores.newVisitor()
-    await cores.core.stores.conversations.change(visitor.conversationId, 'assignment', undefined, {
-      version: 1,
-      agent: ada,
-      announced: false,
-    })
-    await Promise.all([cores.core.assignments.reconcile(), cores.other.assignments.reconcile()])
+    const assignment = { version: 1, agent: ada, announced: false }
+    await cores.core.db.conversations.updateOne({ _id: visitor.conversationId }, { $set: { assignment } })
+    await Promise.all([reconcileStates(cores.core, assignmentEvents), reconcileStates(cores.other, assignmentEvents)])
     expect(await typesOf(visitor)).toEqual(['agent.assigned'])
-    expect(await cores.core.stores.conversations.unannounced('assignment', 10)).toEqual([])
+    expect(await cores.core.db.conversations.find({ 'assignment.announced': false }).toArray()).toEqual([])
   })
 
   it('with an empty name or an invalid avatar URL is rejected', async () => {
     const { conversationId } = await cores.newVisitor()
     await expect(
-      cores.core.assignments.assign(conversationId, { displayName: '', avatarUrl: 'http://x' }, undefined),
+      assignAgent(cores.core, conversationId, { displayName: '', avatarUrl: 'http://x' }, undefined),
     ).rejects.toMatchObject({
       issues: [
         { path: '/agent/displayName', rule: 'minLength' },

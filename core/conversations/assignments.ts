@@ -1,116 +1,96 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
-import type { EventLog } from '../log/event-log.ts'
+import { logOf } from '../log/event-log.ts'
 import { type Agent, operationKeys } from '../log-event.ts'
 import { agentIssues, validate } from '../rules.ts'
-import { createAnnouncedChanges } from './announced-changes.ts'
-import type { ConversationAccess } from './conversation-access.ts'
-import type { ConversationStore } from './conversation-store.ts'
+import { findConversation, hasSiteCapability } from './conversation-access.ts'
+import { recordStatus } from './conversation-store.ts'
 import { type Conversation, queuePlaceOf } from './model.ts'
-import type { Ratings } from './ratings.ts'
-import type { HasSiteCapability } from './site-capabilities.ts'
+import { requestRating } from './ratings.ts'
+import { changeState, type StateEvents } from './state-events.ts'
 
 type Scope = string | undefined
 
-export interface Assignments {
-  /**
-   * Assigns an agent. Changes nothing if the agent is already assigned. Errors: NotFound if the
-   * conversation does not exist, ValidationFailed.
-   */
-  assign(conversationId: string, agent: Agent, scope: Scope, operator?: string): Promise<Conversation>
-  /** Removes the assigned agent. Errors: NotFound if the conversation does not exist. */
-  unassign(conversationId: string, scope: Scope): Promise<Conversation>
-  /**
-   * Closes a conversation. With `requestRating`, asks its visitor for a rating, also if it is closed
-   * already. Errors: NotFound if the conversation does not exist, RouteNotAdvertised if no
-   * installation of the conversation supports ratings.
-   */
-  close(conversationId: string, scope: Scope, requestRating?: boolean): Promise<Conversation>
-  /**
-   * Reopens a conversation. Does nothing if it is open. Errors: NotFound if the conversation does
-   * not exist.
-   */
-  reopen(conversationId: string, scope: Scope): Promise<Conversation>
-  /**
-   * Appends assignment events that are missing because the process that stored the assignment died.
-   */
-  reconcile(): Promise<void>
+export const assignmentEvents: StateEvents<'assignment'> = {
+  field: 'assignment',
+  eventOf({ version, agent, previous }) {
+    const eventAgent = agent ?? previous
+    return {
+      type: agent ? 'agent.assigned' : 'agent.unassigned',
+      operationKey: operationKeys.assignment(version),
+      inputHash: 'assignment',
+      ...(eventAgent && { data: { agent: eventAgent } }),
+    }
+  },
 }
 
 /**
- * Assigns and closes conversations.
- *
- * To close a conversation, the event is appended before the document is updated. The order of
- * events in the log decides whether the conversation is closed.
+ * Assigns an agent. Changes nothing if the agent is already assigned. Errors: NotFound if the
+ * conversation does not exist, ValidationFailed.
  */
-export function createAssignments(dependencies: {
-  store: ConversationStore
-  log: EventLog
-  conversationAccess: ConversationAccess
-  ratings: Pick<Ratings, 'request'>
-  hasSiteCapability: HasSiteCapability
-}): Assignments {
-  const { store, log, conversationAccess, ratings, hasSiteCapability } = dependencies
+export async function assignAgent(
+  core: Core,
+  conversationId: string,
+  { displayName, avatarUrl }: Agent,
+  scope: Scope,
+  operator?: string,
+): Promise<Conversation> {
+  const agent = { displayName, avatarUrl }
+  const conversation = await findConversation(core, conversationId, scope)
+  validate(...agentIssues(agent))
+  return setAgent(core, conversation, agent, operator)
+}
 
-  const changes = createAnnouncedChanges({
-    field: 'assignment',
-    eventOf({ version, agent, previous }) {
-      const eventAgent = agent ?? previous
-      return {
-        type: agent ? 'agent.assigned' : 'agent.unassigned',
-        operationKey: operationKeys.assignment(version),
-        inputHash: 'assignment',
-        ...(eventAgent && { data: { agent: eventAgent } }),
-      }
-    },
-    store,
-    log,
-    conversationAccess,
-  })
+/** Removes the assigned agent. Errors: NotFound if the conversation does not exist. */
+export async function unassignAgent(core: Core, conversationId: string, scope: Scope): Promise<Conversation> {
+  return setAgent(core, await findConversation(core, conversationId, scope), undefined)
+}
 
-  const change = (conversationId: string, agent: Agent | undefined, scope: Scope, operator?: string) =>
-    changes.change(conversationId, scope, (current) =>
-      isSame(current?.agent, agent) && current?.operator === operator
-        ? undefined
-        : { agent, ...(operator !== undefined && { operator }), previous: current?.agent },
-    )
+const setAgent = (core: Core, conversation: Conversation, agent: Agent | undefined, operator?: string) =>
+  changeState(core, assignmentEvents, conversation, (current) =>
+    isSame(current?.agent, agent) && current?.operator === operator
+      ? undefined
+      : { agent, ...(operator !== undefined && { operator }), previous: current?.agent },
+  )
 
-  return {
-    async assign(conversationId, { displayName, avatarUrl }, scope, operator) {
-      const agent = { displayName, avatarUrl }
-      await conversationAccess.find(conversationId, scope)
-      validate(...agentIssues(agent))
-      return change(conversationId, agent, scope, operator)
-    },
+/**
+ * Closes a conversation. With `requestsRating`, asks its visitor for a rating, also if it is closed
+ * already. The event is appended before the document is updated, because the order of events in the log
+ * decides whether the conversation is closed. Errors: NotFound if the conversation does not exist,
+ * RouteNotAdvertised if no installation of the conversation supports ratings.
+ */
+export async function closeConversation(
+  core: Core,
+  conversationId: string,
+  scope: Scope,
+  requestsRating = false,
+): Promise<Conversation> {
+  await findConversation(core, conversationId, scope)
+  if (requestsRating && !(await hasSiteCapability(core, conversationId, 'rating')))
+    throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
+  const { event } = await logOf(core).append({ conversationId, type: 'conversation.closed' })
+  await recordStatus(core, [{ conversationId, queue: queuePlaceOf(event) }])
+  if (requestsRating) await requestRating(core, conversationId)
+  return findConversation(core, conversationId, scope)
+}
 
-    unassign: (conversationId, scope) => change(conversationId, undefined, scope),
-
-    async close(conversationId, scope, requestRating = false) {
-      await conversationAccess.find(conversationId, scope)
-      if (requestRating && !(await hasSiteCapability(conversationId, 'rating')))
-        throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
-      const { event } = await log.append({ conversationId, type: 'conversation.closed' })
-      await store.recordStatus([{ conversationId, queue: queuePlaceOf(event) }])
-      if (requestRating) await ratings.request(conversationId)
-      return conversationAccess.find(conversationId, scope)
-    },
-
-    async reopen(conversationId, scope) {
-      const { status, closedSequence } = await conversationAccess.find(conversationId, scope)
-      if (status === 'closed') {
-        const { event } = await log.append({
-          conversationId,
-          type: 'conversation.reopened',
-          operationKey: operationKeys.reopening(closedSequence!),
-          inputHash: 'reopening',
-        })
-        await store.recordStatus([{ conversationId, queue: queuePlaceOf(event) }])
-      }
-      return conversationAccess.find(conversationId, scope)
-    },
-
-    reconcile: changes.reconcile,
+/**
+ * Reopens a conversation. Does nothing if it is open. Errors: NotFound if the conversation does
+ * not exist.
+ */
+export async function reopenConversation(core: Core, conversationId: string, scope: Scope): Promise<Conversation> {
+  const { status, closedSequence } = await findConversation(core, conversationId, scope)
+  if (status === 'closed') {
+    const { event } = await logOf(core).append({
+      conversationId,
+      type: 'conversation.reopened',
+      operationKey: operationKeys.reopening(closedSequence!),
+      inputHash: 'reopening',
+    })
+    await recordStatus(core, [{ conversationId, queue: queuePlaceOf(event) }])
   }
+  return findConversation(core, conversationId, scope)
 }
 
 function isSame(one: Agent | undefined, other: Agent | undefined): boolean {

@@ -5,6 +5,9 @@ import { until } from '../../test/support/until.ts'
 import { bot, botOf, request, say } from '../test/bots.ts'
 import { codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { botScopes, knownScopes } from '../workspaces/access.ts'
+import { botEvents, resumeBots, stopBots } from './bots.ts'
+import { reconcileStates } from './state-events.ts'
+import { setTypingOfBot } from './typing.ts'
 
 const cores = testCores({ count: 2, started: false })
 
@@ -21,10 +24,10 @@ describe('a stopped bot', () => {
     for (let round = 0; round < 20; round += 1) {
       const core = cores.cores[round % 2]!
       await send(core, visitor, `round-${round}`)
-      await core.bots.stop(visitor.conversationId, undefined)
+      await stopBots(core, visitor.conversationId, undefined)
       const atStop = (await cores.log(visitor.conversationId)).at(-1)
       expect(atStop?.type).toBe('bot.stopped')
-      await core.bots.resume(visitor.conversationId, undefined)
+      await resumeBots(core, visitor.conversationId, undefined)
     }
     isOver = true
     await Promise.all(sending)
@@ -37,7 +40,7 @@ describe('a stopped bot', () => {
   it('gets the first answer for a message that was accepted before the stop', async () => {
     const visitor = await cores.newVisitor()
     const { event } = await say(cores.core, visitor, 'one')
-    await cores.core.bots.stop(visitor.conversationId, undefined)
+    await stopBots(cores.core, visitor.conversationId, undefined)
     expect(await say(cores.other, visitor, 'one')).toMatchObject({
       replayed: true,
       event: { sequence: event.sequence },
@@ -49,8 +52,8 @@ describe('a stopped bot', () => {
   it('may write again after an operator has given the conversation back; both calls are idempotent', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId } = visitor
-    await Promise.all(cores.cores.map((core) => core.bots.stop(conversationId, undefined)))
-    await Promise.all(cores.cores.map((core) => core.bots.resume(conversationId, undefined)))
+    await Promise.all(cores.cores.map((core) => stopBots(core, conversationId, undefined)))
+    await Promise.all(cores.cores.map((core) => resumeBots(core, conversationId, undefined)))
     expect(await typesOf(visitor)).toEqual(['bot.stopped', 'bot.resumed'])
     expect(await say(cores.core, visitor, 'one')).toMatchObject({ replayed: false })
   })
@@ -58,10 +61,10 @@ describe('a stopped bot', () => {
   it('gets its missing event from `reconcile` if the process that stopped it died before it appended the event', async () => {
     const visitor = await cores.newVisitor()
     const state = { version: 1, isStopped: true, announced: false }
-    await cores.core.stores.conversations.change(visitor.conversationId, 'bots', undefined, state)
-    await Promise.all(cores.cores.map((core) => core.bots.reconcile()))
+    await cores.core.db.conversations.updateOne({ _id: visitor.conversationId }, { $set: { bots: state } })
+    await Promise.all(cores.cores.map((core) => reconcileStates(core, botEvents)))
     expect(await typesOf(visitor)).toEqual(['bot.stopped'])
-    expect(await cores.core.stores.conversations.unannounced('bots', 10)).toEqual([])
+    expect(await cores.core.db.conversations.find({ 'bots.announced': false }).toArray()).toEqual([])
   })
 })
 
@@ -72,8 +75,8 @@ describe('the events of a bot', () => {
     await send(cores.core, visitor, 'hello')
     await say(cores.core, visitor, 'one')
     await request(cores.core, visitor)
-    await cores.core.bots.resume(visitor.conversationId, undefined)
-    await cores.core.bots.stop(visitor.conversationId, undefined)
+    await resumeBots(cores.core, visitor.conversationId, undefined)
+    await stopBots(cores.core, visitor.conversationId, undefined)
     await send(cores.core, visitor, 'bye')
     await cores.core.flushFeed()
     const { events, headers } = await botOf(cores.core, visitor.workspaceId)
@@ -132,7 +135,7 @@ it('typing of a bot is on the visitor’s stream until its message', async () =>
   const visitor = await cores.newVisitor()
   const stream = await cores.openStream(visitor)
   const { conversationId } = visitor
-  await cores.core.typing.setByBot({ conversationId, state: 'started', bot }, undefined)
+  await setTypingOfBot(cores.core, { conversationId, state: 'started', bot }, undefined)
   await say(cores.core, visitor, 'one')
   await until('the end of typing', () => stream.types.includes('typing.stopped'))
   expect(stream.types).toEqual(['typing.started', 'message.received', 'typing.stopped'])

@@ -3,12 +3,19 @@ import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { bot, botOf, request, say } from '../test/bots.ts'
 import { answer, codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
+import { assignAgent, closeConversation } from './assignments.ts'
+import { botEvents, resumeBots } from './bots.ts'
+import { findConversations } from './conversation-store.ts'
+import { inboxOf, listConversations } from './inbox.ts'
+import { listMessagesForVisitor } from './messages.ts'
+import { addNote, listNotes } from './notes.ts'
+import { reconcileStates } from './state-events.ts'
+import { setTypingOfBot } from './typing.ts'
 
 const cores = testCores({ count: 2, started: false })
 
 const typesOf = async ({ conversationId }: TestVisitor) => (await cores.log(conversationId)).map(({ type }) => type)
-const stored = async ({ conversationId }: TestVisitor) =>
-  (await cores.core.stores.conversations.find([conversationId]))[0]!
+const stored = async ({ conversationId }: TestVisitor) => (await findConversations(cores.core, [conversationId]))[0]!
 
 describe('a message of a bot', () => {
   it('has the author, the picture and the quick replies, in history and streams', async () => {
@@ -23,7 +30,7 @@ describe('a message of a bot', () => {
     expect(message).toMatchObject({ author: { kind: 'bot', ...bot }, body: call.body, quickReplies })
     await until('the event', () => stream.json.length === 2)
     expect(JSON.parse(stream.json[1]!).data.message).toMatchObject({ author: { kind: 'bot', ...bot }, quickReplies })
-    const { messages } = await cores.core.messages.listForVisitor(visitor.credentials, {})
+    const { messages } = await listMessagesForVisitor(cores.core, visitor.credentials, {})
     expect(messages[1]?.message).toMatchObject({ author: { kind: 'bot', ...bot }, quickReplies })
   })
 
@@ -65,7 +72,7 @@ describe('a message of a bot', () => {
   it('reopens a closed conversation', async () => {
     const visitor = await cores.newVisitor()
     await send(cores.core, visitor, 'hello')
-    await cores.core.assignments.close(visitor.conversationId, undefined)
+    await closeConversation(cores.core, visitor.conversationId, undefined)
     await say(cores.other, visitor, 'one')
     expect((await typesOf(visitor)).slice(2)).toEqual(['conversation.reopened', 'message.received'])
   })
@@ -91,23 +98,23 @@ describe('a request for a person', () => {
     const visitor = await cores.newVisitor()
     const { conversationId, workspaceId } = visitor
     await send(cores.core, visitor, 'hello')
-    await cores.core.assignments.assign(conversationId, { displayName: 'Ada' }, undefined)
-    await cores.core.assignments.close(conversationId, undefined)
-    await cores.core.inbox.drain()
+    await assignAgent(cores.core, conversationId, { displayName: 'Ada' }, undefined)
+    await closeConversation(cores.core, conversationId, undefined)
+    await inboxOf(cores.core).drain()
     const later = await cores.newVisitor()
     await send(cores.core, later, 'newer')
-    await cores.core.inbox.drain()
+    await inboxOf(cores.core).drain()
     cores.advance(1)
     expect(await request(cores.other, visitor)).toBe(true)
-    const { conversations } = await cores.core.inbox.list({ workspaceId, status: 'open' })
+    const { conversations } = await listConversations(cores.core, { workspaceId, status: 'open' })
     expect(conversations.map((each) => each.conversationId).slice(0, 2)).toEqual([conversationId, later.conversationId])
     expect(conversations[0]?.assignment?.agent).toBeUndefined()
-    const [note] = await cores.core.notes.list(conversationId, undefined)
+    const [note] = await listNotes(cores.core, conversationId, undefined)
     expect(note).toMatchObject({ body: 'Wants Ada.', author: bot })
     expect(await codeOf(say(cores.core, visitor, 'one'))).toBe('BOT_STOPPED')
     expect(await codeOf(request(cores.core, visitor, 'again'))).toBe('BOT_STOPPED')
     const typing = { conversationId, state: 'started' as const, bot }
-    expect(await codeOf(cores.core.typing.setByBot(typing, undefined))).toBe('BOT_STOPPED')
+    expect(await codeOf(setTypingOfBot(cores.core, typing, undefined))).toBe('BOT_STOPPED')
   })
 
   itLong('hands over once, also if it is repeated after the conversation was given back', async () => {
@@ -117,29 +124,29 @@ describe('a request for a person', () => {
       Array.from({ length: 8 }, (_, index) => request(cores.cores[index % 2]!, visitor)),
     )
     expect(results.filter(Boolean)).toHaveLength(1)
-    await cores.core.bots.resume(visitor.conversationId, undefined)
+    await resumeBots(cores.core, visitor.conversationId, undefined)
     expect(await request(cores.other, visitor)).toBe(false)
     expect((await stored(visitor)).bots?.isStopped).toBe(false)
     expect(await codeOf(request(cores.core, visitor, 'help', 'Another summary'))).toBe('IDEMPOTENCY_CONFLICT')
     expect(await request(cores.core, visitor, 'again')).toBe(true)
     expect((await typesOf(visitor)).slice(1)).toEqual(['human.requested', 'bot.resumed', 'human.requested'])
-    expect(await cores.core.notes.list(visitor.conversationId, undefined)).toHaveLength(2)
+    expect(await listNotes(cores.core, visitor.conversationId, undefined)).toHaveLength(2)
   })
 
   itLong('is complete after its repeat at another core, however early the first core dies', async () => {
     await cores.untilOneSurvives(async (mortal) => {
       const visitor = await cores.newVisitor()
       await send(cores.core, visitor, 'hello')
-      await cores.core.assignments.assign(visitor.conversationId, { displayName: 'Ada' }, undefined)
+      await assignAgent(cores.core, visitor.conversationId, { displayName: 'Ada' }, undefined)
       let died = false
       await request(mortal, visitor).catch(() => {
         died = true
       })
       await request(cores.other, visitor)
-      await cores.other.bots.reconcile()
+      await reconcileStates(cores.other, botEvents)
       const { bots, assignment } = await stored(visitor)
       expect([bots?.isStopped, bots?.announced, assignment?.agent]).toEqual([true, true, undefined])
-      expect(await cores.core.notes.list(visitor.conversationId, undefined)).toHaveLength(1)
+      expect(await listNotes(cores.core, visitor.conversationId, undefined)).toHaveLength(1)
       expect((await typesOf(visitor)).filter((type) => type === 'human.requested')).toHaveLength(1)
       return died
     })
@@ -150,7 +157,7 @@ describe('a request for a person', () => {
     const { conversationId } = visitor
     for (let index = 0; index < 100; index += 1) {
       const note = { conversationId, clientOperationId: `note-${index}`, body: 'x', agent: { displayName: 'Ada' } }
-      await cores.core.notes.add(note, undefined)
+      await addNote(cores.core, note, undefined)
     }
     expect(await request(cores.core, visitor)).toBe(true)
     expect((await stored(visitor)).bots?.isStopped).toBe(true)

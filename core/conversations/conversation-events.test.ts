@@ -3,6 +3,10 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { answer, send, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
+import { assignAgent, closeConversation, reopenConversation } from './assignments.ts'
+import { findConversation } from './conversation-access.ts'
+import { listConversationEvents } from './conversation-events.ts'
+import { setTypingOfVisitor } from './typing.ts'
 
 const cores = testCores({ count: 2, started: false })
 const caller = (workspaceId?: string) => ({ workspaceId, scopes: operatorScopes })
@@ -12,16 +16,17 @@ describe('the events of a conversation', () => {
     const visitor = await cores.newVisitor()
     const { conversationId, sessionId, credentials } = visitor
     await send(cores.core, visitor, 'hello')
-    await cores.core.typing.setByVisitor(credentials, 'started')
-    await cores.other.assignments.assign(conversationId, { displayName: 'Ada' }, undefined)
+    await setTypingOfVisitor(cores.core, credentials, 'started')
+    await assignAgent(cores.other, conversationId, { displayName: 'Ada' }, undefined)
     await answer(cores.other, visitor, 'hi')
     await cores.core.commands.requestNavigation(
       { sessionId, url: `${site}/prices`, label: 'Prices' },
       { subject: 'desk' },
     )
-    await cores.core.assignments.close(conversationId, undefined)
-    await cores.other.assignments.reopen(conversationId, undefined)
-    const all = await cores.core.conversationEvents.list(
+    await closeConversation(cores.core, conversationId, undefined)
+    await reopenConversation(cores.other, conversationId, undefined)
+    const all = await listConversationEvents(
+      cores.core,
       conversationId,
       { afterSequence: 0 },
       caller(visitor.workspaceId),
@@ -33,10 +38,10 @@ describe('the events of a conversation', () => {
 
     const [, second] = all.events
     const range = { afterSequence: second!.sequence, limit: 1 }
-    const page = await cores.other.conversationEvents.list(conversationId, range, caller())
+    const page = await listConversationEvents(cores.other, conversationId, range, caller())
     expect(page).toMatchObject({ events: [{ type: 'conversation.closed' }], hasMore: true })
     const before = { afterSequence: 0, beforeSequence: second!.sequence }
-    const earlier = await cores.other.conversationEvents.list(conversationId, before, caller())
+    const earlier = await listConversationEvents(cores.other, conversationId, before, caller())
     expect(earlier.events.map(({ type }) => type)).toEqual(['agent.assigned'])
   })
 
@@ -47,20 +52,20 @@ describe('the events of a conversation', () => {
     const names = ['Ada', 'Jonas', 'Mia', 'Noor']
     await Promise.all(
       names.map((displayName, index) =>
-        cores.cores[index % 2]!.assignments.assign(conversationId, { displayName }, undefined),
+        assignAgent(cores.cores[index % 2]!, conversationId, { displayName }, undefined),
       ),
     )
-    const { events } = await cores.core.conversationEvents.list(conversationId, { afterSequence: 0 }, caller())
+    const { events } = await listConversationEvents(cores.core, conversationId, { afterSequence: 0 }, caller())
     const assigned = events.map(({ data }) => data?.agent?.displayName)
     expect(assigned.toSorted()).toEqual(names.toSorted())
-    const conversation = await cores.other.conversationAccess.find(conversationId, undefined)
+    const conversation = await findConversation(cores.other, conversationId, undefined)
     expect(conversation.assignment?.agent?.displayName).toBe(assigned.at(-1))
   })
 
   it('are refused for another workspace and with an invalid limit', async () => {
     const { conversationId } = await cores.newVisitor()
     const list = (limit: number, workspaceId?: string) =>
-      cores.core.conversationEvents.list(conversationId, { afterSequence: 0, limit }, caller(workspaceId))
+      listConversationEvents(cores.core, conversationId, { afterSequence: 0, limit }, caller(workspaceId))
     await expect(list(10, 'ws_other')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
     for (const limit of [0, 101]) await expect(list(limit)).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED })
   })

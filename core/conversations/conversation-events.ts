@@ -1,20 +1,7 @@
-import type { EventStore } from '../log/event-store.ts'
+import { type Core, contextOf } from '../core.ts'
 import { type EventType, endsSession, eventTypes, type LogEvent } from '../log-event.ts'
 import { field, integer, validate } from '../rules.ts'
-import type { ConversationAccess } from './conversation-access.ts'
-
-export interface ConversationEvents {
-  /**
-   * Returns events in a range of a conversation, oldest first. Includes only the types that
-   * operators see between the messages and that the caller may read. Errors: NotFound if the
-   * conversation does not exist, ValidationFailed.
-   */
-  list(
-    conversationId: string,
-    range: { afterSequence: number; beforeSequence?: number; limit?: number },
-    caller: { workspaceId?: string; scopes: ReadonlySet<string> },
-  ): Promise<{ events: LogEvent[]; hasMore: boolean }>
-}
+import { findConversation } from './conversation-access.ts'
 
 /**
  * Returns whether a caller with these scopes may read events of a type. Events of sessions and
@@ -31,24 +18,21 @@ const listed = eventTypes.filter((type) => !type.startsWith('message.') && !type
 const maxPage = 100
 const defaultPage = 50
 
-export function createConversationEvents({
-  events,
-  conversationAccess,
-}: {
-  events: Pick<EventStore, 'ofTypes'>
-  conversationAccess: ConversationAccess
-}): ConversationEvents {
-  return {
-    async list(conversationId, { afterSequence, beforeSequence, limit = defaultPage }, { workspaceId, scopes }) {
-      await conversationAccess.find(conversationId, workspaceId)
-      validate(field('/limit', limit, integer(1, maxPage)))
-      const range = { conversationId, after: afterSequence, before: beforeSequence }
-      const found = await events.ofTypes(
-        listed.filter((type) => isReadable(type, scopes)),
-        range,
-        limit + 1,
-      )
-      return { events: found.slice(0, limit), hasMore: found.length > limit }
-    },
-  }
+/**
+ * Returns events in a range of a conversation, oldest first. Includes only the types that
+ * operators see between the messages and that the caller may read. Errors: NotFound if the
+ * conversation does not exist, ValidationFailed.
+ */
+export async function listConversationEvents(
+  core: Core,
+  conversationId: string,
+  range: { afterSequence: number; beforeSequence?: number; limit?: number },
+  { workspaceId, scopes }: { workspaceId?: string; scopes: ReadonlySet<string> },
+): Promise<{ events: LogEvent[]; hasMore: boolean }> {
+  const { afterSequence: after, beforeSequence: before, limit = defaultPage } = range
+  await findConversation(core, conversationId, workspaceId)
+  validate(field('/limit', limit, integer(1, maxPage)))
+  const types = listed.filter((type) => isReadable(type, scopes))
+  const found = await contextOf(core).stores.events.ofTypes(types, { conversationId, after, before }, limit + 1)
+  return { events: found.slice(0, limit), hasMore: found.length > limit }
 }

@@ -3,6 +3,12 @@ import { expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
+import { assignAgent, closeConversation, unassignAgent } from './assignments.ts'
+import { findConversations } from './conversation-store.ts'
+import { drainConversations } from './jobs.ts'
+import { updateMessageStates } from './message-states.ts'
+import { listMessagesForVisitor } from './messages.ts'
+import { setTypingOfAgent, setTypingOfVisitor } from './typing.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -35,7 +41,7 @@ interface Seen {
  */
 async function createReader(visitor: TestVisitor) {
   const session = await cores.core.sessions.find(visitor.sessionId)
-  const [conversation] = await cores.core.stores.conversations.find([visitor.conversationId])
+  const [conversation] = await findConversations(cores.core, [visitor.conversationId])
   const seen: Seen[] = []
   let position = 0
   let connections = 0
@@ -102,24 +108,23 @@ it('readers and history agree with the event log under random concurrent calls o
       const under = plan.map(async ({ kind, core: which }, index) => {
         const core = cores.cores[which]!
         const typed = (state: 'started' | 'stopped') =>
-          core.typing.setByAgent({ conversationId, state, agent: ada }, undefined)
+          setTypingOfAgent(core, { conversationId, state, agent: ada }, undefined)
         const states = (state: string) =>
-          core.states.update({ conversationId, upToSequence: 1000, state }, undefined).then(() => {})
+          updateMessageStates(core, { conversationId, upToSequence: 1000, state }, undefined).then(() => {})
         if (kind === 'visitor message') await send(core, visitor, `v${index}`)
         else if (kind === 'agent message') await answer(core, visitor, `a${index}`)
-        else if (kind === 'visitor types') await core.typing.setByVisitor(credentials, 'started')
+        else if (kind === 'visitor types') await setTypingOfVisitor(core, credentials, 'started')
         else if (kind === 'agent types') await typed('started')
         else if (kind === 'agent stops') await typed('stopped')
         else if (kind === 'sent' || kind === 'read') await states(kind)
-        else if (kind === 'assign')
-          await core.assignments.assign(conversationId, { displayName: `A${index}` }, undefined)
-        else if (kind === 'unassign') await core.assignments.unassign(conversationId, undefined)
-        else if (kind === 'close') await core.assignments.close(conversationId, undefined)
+        else if (kind === 'assign') await assignAgent(core, conversationId, { displayName: `A${index}` }, undefined)
+        else if (kind === 'unassign') await unassignAgent(core, conversationId, undefined)
+        else if (kind === 'close') await closeConversation(core, conversationId, undefined)
         else await first!.reconnect()
       })
       for (const [index, { wait }] of plan.entries()) if (wait) await under[index]
       await Promise.all(under)
-      await Promise.all(cores.cores.map(({ typing, states }) => Promise.all([typing.drain(), states.drain()])))
+      await Promise.all(cores.cores.map(drainConversations))
 
       const log = await cores.log(conversationId)
       const end = log.at(-1)?.sequence ?? 0
@@ -153,7 +158,7 @@ it('readers and history agree with the event log under random concurrent calls o
         if (type === 'message.state.changed' && rank(data.state) > rank(stateOf.get(data.messageId)!))
           stateOf.set(data.messageId, data.state)
       }
-      const { messages } = await cores.other.messages.listForVisitor(credentials, { limit: 100 })
+      const { messages } = await listMessagesForVisitor(cores.other, credentials, { limit: 100 })
       expect(messages.map(({ message, currentState }) => [message!.messageId, currentState ?? message!.state])).toEqual(
         [...stateOf],
       )

@@ -4,6 +4,8 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { answer, send, testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
+import { closeConversation } from './assignments.ts'
+import { updateMessageStates } from './message-states.ts'
 
 const cores = testCores({ started: false })
 let headers: (workspaceId?: string) => Promise<{ headers: { authorization: string } }>
@@ -34,7 +36,7 @@ describe("the operators' list of conversations", () => {
       lastMessage: { body: 'hello', author: { kind: 'visitor' } },
     })
     await answer(cores.core, visitor, 'good-day')
-    await cores.core.assignments.close(conversationId, undefined)
+    await closeConversation(cores.core, conversationId, undefined)
     const { conversation } = await messaging.getConversation({ conversationId }, options)
     expect(conversation).toMatchObject({
       visitor: { identityState: 'anonymous' },
@@ -56,7 +58,7 @@ describe("the operators' list of conversations", () => {
     const visitor = await cores.newVisitor()
     const { conversationId, workspaceId } = visitor
     const { event } = await send(cores.core, visitor, 'read-me')
-    await cores.core.states.update({ conversationId, upToSequence: event.sequence, state: 'read' }, undefined)
+    await updateMessageStates(cores.core, { conversationId, upToSequence: event.sequence, state: 'read' }, undefined)
     const { conversation } = await messaging.getConversation({ conversationId }, await headers(workspaceId))
     expect(conversation?.lastMessage?.state).toBe('read')
   })

@@ -1,9 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { searchIndexOf } from '../search/search-index.ts'
 import { append, bot, botOf, request, say, stopAnswer } from '../test/bots.ts'
 import { answer, codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
 import type { TestStream } from '../test/streams.ts'
+import { closeConversation } from './assignments.ts'
+import { stopBots } from './bots.ts'
+import { endOverdueGrowth } from './growing-messages.ts'
+import { listMessages } from './messages.ts'
+import { redactMessage } from './redactions.ts'
+import { searchTexts } from './search.ts'
 
 const cores = testCores({ count: 2, started: false })
 const pauseMs = 30_000
@@ -25,7 +32,7 @@ function shownBy(stream: TestStream): { text: string; growing: boolean } {
 }
 
 const historyOf = async ({ conversationId }: TestVisitor, core = cores.other) =>
-  (await core.messages.list(conversationId, {})).messages
+  (await listMessages(core, conversationId, {})).messages
 
 describe('AppendBotMessage', () => {
   it('creates one message, adds text at the end, and completes the message with its last text', async () => {
@@ -228,7 +235,7 @@ describe('a message that grows', () => {
     cores.advance(pauseMs / 1000 - 5)
     await append(cores.other, visitor, 'b', 3, '')
     cores.advance(6)
-    await Promise.all(cores.cores.map((core) => core.growing.endOverdue()))
+    await Promise.all(cores.cores.map((core) => endOverdueGrowth(core)))
     const log = await cores.log(visitor.conversationId)
     expect(log.map(({ type }) => type)).toEqual(['message.received', 'message.received', 'message.completed'])
     expect(log.map(({ growth }) => growth?.state)).toEqual(['interrupted', 'growing', undefined])
@@ -251,7 +258,7 @@ describe('a message that grows', () => {
         expect(length).toBe(accepted.length + part.length)
         return accepted + part
       }, Promise.resolve(''))
-      await cores.core.growing.endOverdue()
+      await endOverdueGrowth(cores.core)
       const log = await cores.log(visitor.conversationId)
       expect(log.map(({ type, message }) => [type, message?.body])).toEqual([
         ['message.received', text],
@@ -265,10 +272,10 @@ describe('a message that grows', () => {
 
   it('ends at once when an operator stops bots, when the bot asks for a person, and when it is withdrawn', async () => {
     const ends = {
-      stop: (visitor: TestVisitor) => cores.other.bots.stop(visitor.conversationId, undefined),
+      stop: (visitor: TestVisitor) => stopBots(cores.other, visitor.conversationId, undefined),
       person: (visitor: TestVisitor) => request(cores.other, visitor),
       withdrawal: ({ conversationId }: TestVisitor) =>
-        cores.other.redactions.redact({ conversationId, sequence: 1 }, { subject: 'op', anyAuthor: true }),
+        redactMessage(cores.other, { conversationId, sequence: 1 }, { subject: 'op', anyAuthor: true }),
     }
     for (const [name, end] of Object.entries(ends)) {
       const visitor = await cores.newVisitor()
@@ -296,7 +303,7 @@ describe('a message that grows', () => {
     await append(cores.core, visitor, 'a', 3, '', { done: true })
     expect((await cores.log(conversationId)).at(-1)).toMatchObject({ waitingSince: expect.any(Date) })
     await append(cores.core, visitor, 'b', 0, 'two')
-    await cores.core.assignments.close(conversationId, undefined)
+    await closeConversation(cores.core, conversationId, undefined)
     await append(cores.core, visitor, 'b', 3, '', { done: true })
     expect((await cores.log(conversationId)).at(-1)).toMatchObject({ type: 'message.completed', closed: true })
   })
@@ -311,8 +318,8 @@ describe('a message that grows', () => {
       return page.events.map(({ type, message }) => [type, message?.message?.body])
     }
     const found = async (query: string) => {
-      await cores.core.searchIndex.flush()
-      const { results } = await cores.core.search.find({ workspaceId, query, kinds: ['message'] })
+      await searchIndexOf(cores.core).flush()
+      const { results } = await searchTexts(cores.core, { workspaceId, query, kinds: ['message'] })
       return results.length
     }
     await send(cores.core, visitor, 'hello')
@@ -326,7 +333,7 @@ describe('a message that grows', () => {
     await append(cores.other, visitor, 'a', 6, 'late', { done: true })
     await answer(cores.other, visitor, 'agent')
     await cores.other.flushFeed()
-    await cores.other.searchIndex.flush()
+    await searchIndexOf(cores.other).flush()
     const after = [...before, ['message.bot', 'early late'], ['message.agent', 'agent']]
     expect(await listed()).toEqual(after)
     expect(await found('early late')).toBe(1)

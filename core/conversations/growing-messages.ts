@@ -1,20 +1,35 @@
+/**
+ * Messages of bots that gain text call by call. The text so far is in the event of the message, and
+ * one conditional write of this event decides each step on all cores: the next text, the end, a stop.
+ * Steps of different messages that arrive together are one write. A message that has ended gets its
+ * event `message.completed` afterwards; `growth.until` marks it until then, so that any core completes
+ * what a dead one began.
+ */
+
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { createSlots } from '../../platform/concurrency/slots.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
-import type { Bus } from '../bus.ts'
+import { type Core, contextOf, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
-import type { Idempotency } from '../idempotency/idempotency.ts'
-import type { EventLog } from '../log/event-log.ts'
-import type { EventStore } from '../log/event-store.ts'
+import type { Appended } from '../log/event-log.ts'
+import { logOf } from '../log/event-log.ts'
+import { toEvent } from '../log/history-page-store.ts'
 import { type GrowthState, type LogEvent, operationKeys } from '../log-event.ts'
 import { msUntil } from '../mongodb/leases.ts'
 import { field, messageBody, text, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
-import type { VisitorAccess } from '../sessions/visitor-access.ts'
+import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
-import type { GrowingEvent, GrowthStep, GrowthStore } from './growth-store.ts'
-import type { Sent } from './messages.ts'
+
+/** A message that grows: its event with `growth`. */
+type GrowingEvent = LogEvent & Required<Pick<LogEvent, 'message' | 'growth'>>
+
+/** The next text of a message. `event` is the message as it was read. */
+interface GrowthStep {
+  event: GrowingEvent
+  next: GrowingEvent
+}
 
 /** Text that a bot adds to its message. */
 export interface GrowthPart {
@@ -40,217 +55,243 @@ export interface Stopped {
   sequence: number
 }
 
-export interface GrowingMessages {
-  /**
-   * Adds text to a message. `begin` creates the message at the first call. Errors: those of `begin`,
-   * ValidationFailed, IdempotencyConflict, ServiceUnavailable.
-   */
-  append(part: GrowthPart, begin: () => Promise<Sent>): Promise<Grown>
-  /**
-   * Stops a message for its visitor. Errors: those of VisitorAccess.authorize, RouteNotAdvertised,
-   * NotFound if the message never grew, IdempotencyConflict, ServiceUnavailable.
-   */
-  stop(request: {
-    credentials: VisitorCredentials
-    messageId: string
-    idempotencyKey: string
-  }): Promise<Stopped & { replayed: boolean }>
-  /** Interrupts a message if it grows. */
-  interrupt(event: LogEvent): Promise<void>
-  /** Interrupts all messages that grow in a conversation. */
-  interruptIn(conversationId: string): Promise<void>
-  /**
-   * Interrupts messages without a recent append, and completes what a dead process has ended. Returns
-   * the time in milliseconds until the next message is overdue.
-   */
-  endOverdue(): Promise<number | undefined>
-}
-
 const overdueBatch = 200
 /** Memory for messages that grow on this core, in characters of their texts. */
 const rememberedChars = 8_000_000
 
-/** Returns the code points of a text. */
-const lengthOf = (value: string) => [...value].length
-
-/**
- * Messages of bots that gain text call by call. The text so far is in the event of the message, and
- * one conditional write of this event decides each step on all cores: the next text, the end, a stop.
- * Steps of different messages that arrive together are one write. A message that has ended gets its
- * event `message.completed` afterwards; `growth.until` marks it until then, so that any core completes
- * what a dead one began.
- */
-export function createGrowingMessages(dependencies: {
-  log: Pick<EventLog, 'append'>
-  events: Pick<EventStore, 'findOperations' | 'at'>
-  store: GrowthStore
-  access: Pick<VisitorAccess, 'authorize'>
-  idempotency: Idempotency
-  bus: Bus
-  now: () => number
-  settings: { bodyMaxLength: number; pauseMs: number; idempotencyRetention: number }
-}): GrowingMessages {
-  const { log, events, store, access, idempotency, bus, now, settings } = dependencies
-  /** Messages as this core has last seen them, by operation. The stored message may be ahead. */
-  const seen = createLruCache<GrowingEvent>(rememberedChars, ({ message }) => 200 + message.body.length)
-  const turns = createSlots({ max: Number.POSITIVE_INFINITY, waitingMax: Number.POSITIVE_INFINITY })
-  const writes = createBatcher((steps: GrowthStep[]) => store.grow(steps), { maxInFlight: 1 })
-
+export const growthOf = perCore((core) => {
   /** Any process may end a message, because the one that began it may die. */
   function began({ growth }: Pick<LogEvent, 'growth'> = {}) {
-    if (growth?.until) bus.emit('due', 'end of growing messages', settings.pauseMs)
+    if (growth?.until) core.bus.emit('due', 'end of growing messages', pauseMs(core))
   }
-  bus.on('appended', began)
-  bus.on('advanced', (_conversationId, _end, event) => began(event))
+  core.bus.on('appended', began)
+  core.bus.on('advanced', (_conversationId, _end, event) => began(event))
 
-  async function find({ conversationId, clientOperationId }: GrowthPart): Promise<GrowingEvent | undefined> {
-    const operationKey = operationKeys.botMessage(clientOperationId)
-    const [event] = await events.findOperations([{ conversationId, operationKey }])
-    // The id belongs to a message that was sent whole.
-    if (event && !event.growth) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-    return event as GrowingEvent | undefined
-  }
-
-  function nextOf(event: GrowingEvent, { text: gained, done, quickReplies }: GrowthPart): GrowingEvent {
-    const body = event.message.body + gained
-    validate(field('/text', body, done ? messageBody(settings.bodyMaxLength) : text(0, settings.bodyMaxLength)))
-    return {
-      ...event,
-      message: { ...event.message, body, ...(quickReplies.length > 0 && { quickReplies }) },
-      growth: {
-        length: event.growth.length + lengthOf(gained),
-        state: done ? 'completed' : 'growing',
-        until: new Date(now() + (done ? 0 : settings.pauseMs)),
-      },
-    }
-  }
-
-  /** Appends the event `message.completed` of a message that has ended. Returns its sequence. */
-  async function complete(event: GrowingEvent): Promise<number> {
-    const { conversationId, sequence, occurredAt, message, growth } = event
-    if (growth.end !== undefined) return growth.end
-    const completion = await log.append({
-      conversationId,
-      type: 'message.completed',
-      operationKey: operationKeys.completion(message.messageId),
-      inputHash: message.messageId,
-      message,
-      messageSequence: sequence,
-      begunAt: occurredAt,
-    })
-    await store.recordEnd(event, completion.event.sequence)
-    return completion.event.sequence
-  }
-
-  /** Writes the next text of a message. Returns undefined if the stored message has changed since it was read. */
-  async function write(event: GrowingEvent, part: GrowthPart): Promise<Grown | undefined> {
-    const next = nextOf(event, part)
-    if (!(await writes.add({ event, next }))) return undefined
-    seen.set(keyOf(part), next)
-    const { conversationId, sequence, message, growth } = next
-    if (growth.state !== 'growing') await complete(next)
-    else if (part.text !== '') {
-      const { messageId } = message
-      bus.emit('grew', { conversationId, messageId, sequence, offset: event.growth.length, text: part.text })
-    }
-    return grownOf(next, false)
-  }
-
-  async function beginWith(part: GrowthPart, begin: () => Promise<Sent>): Promise<Grown | undefined> {
-    if (part.offset > 0) throw invalid('/offset', 'offset')
-    if (part.done) validate(field('/text', part.text, messageBody(settings.bodyMaxLength)))
-    const { event, replayed } = await begin()
-    if (replayed) return undefined
-    const begun = event as GrowingEvent
-    seen.set(keyOf(part), begun)
-    return part.done ? write(begun, endOf(begun, part)) : grownOf(begun, false)
-  }
-
-  async function appendInTurn(part: GrowthPart, begin: () => Promise<Sent>): Promise<Grown> {
-    const key = keyOf(part)
-    let remembered = seen.get(key)
-    seen.delete(key)
-    for (;;) {
-      const event = remembered ?? (await find(part))
-      const kind = event ? classify(event, part) : 'first'
-      const grown =
-        event === undefined
-          ? await beginWith(part, begin)
-          : kind === 'next'
-            ? await write(event, part)
-            : kind === 'end'
-              ? await write(event, endOf(event, part))
-              : undefined
-      if (grown) return grown
-      if (event && !remembered && (kind === 'repeat' || kind === 'late')) {
-        seen.set(key, event)
-        if (event.growth.state !== 'growing') await complete(event)
-        return grownOf(event, kind === 'repeat')
-      }
-      if (!remembered && kind === 'beyond') throw invalid('/offset', 'offset')
-      if (!remembered && kind === 'conflict') throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-      // What is remembered may be behind the stored message.
-      remembered = undefined
-    }
-  }
-
-  /** Ends a message. With `overdueAt`, only if it is overdue at that time. Returns undefined if it then grows on. */
-  async function end(event: LogEvent, state: GrowthState, overdueAt?: Date): Promise<Stopped | undefined> {
-    const ended = (await store.end(event, state, new Date(now()), overdueAt)) ?? (await events.at([placeOf(event)]))[0]
-    if (!ended?.growth || !ended.message || ended.growth.state === 'growing') return undefined
-    const { messageId } = ended.message
-    return { messageId, state: ended.growth.state, sequence: await complete(ended as GrowingEvent) }
-  }
-
-  async function stopIn(conversationId: string, messageId: string): Promise<Stopped> {
-    const growing = await store.growingIn(conversationId)
-    const found = growing.find(({ message }) => message.messageId === messageId)
-    const stopped = found && (await end(found, 'stopped'))
-    if (stopped) return stopped
-    const operationKey = operationKeys.completion(messageId)
-    const [completion] = await events.findOperations([{ conversationId, operationKey }])
-    if (!completion) throw new ServiceError(ErrorCode.NOT_FOUND)
-    const [event] = await events.at([{ conversationId, sequence: completion.messageSequence ?? 0 }])
-    return { messageId, state: event?.growth?.state ?? 'completed', sequence: completion.sequence }
-  }
+  /** Messages as this core has last seen them, by operation. The stored message may be ahead. */
+  const seen = createLruCache<GrowingEvent>(rememberedChars, ({ message }) => 200 + message.body.length)
 
   return {
-    append: (part, begin) => {
-      const oneAtATime = { key: keyOf(part), max: 1, waitingMax: Number.POSITIVE_INFINITY }
-      return turns.run(() => appendInTurn(part, begin), [oneAtATime])
-    },
+    seen,
+    turns: createSlots({ max: Number.POSITIVE_INFINITY, waitingMax: Number.POSITIVE_INFINITY }),
+    writes: createBatcher((steps: GrowthStep[]) => writeSteps(core, steps), { maxInFlight: 1 }),
+  }
+})
 
-    async stop({ credentials, messageId, idempotencyKey }) {
-      const { session, installation } = await access.authorize(credentials)
-      requireCapability(installation, 'stopAnswer')
-      const { sessionId, conversationId } = session
-      const { result, replayed } = await idempotency.once({
-        scope: ['POST /messages/stop', sessionId],
-        sessionId,
-        key: idempotencyKey,
-        input: { messageId },
-        keptFor: settings.idempotencyRetention,
-        run: () => stopIn(conversationId, messageId),
-      })
-      return { ...result, replayed }
-    },
+const pauseMs = ({ config }: Core) => config.ANSWER_PAUSE_SECONDS * 1000
 
-    async interrupt(event) {
-      await end(event, 'interrupted')
-    },
+/**
+ * Adds text to a message. `begin` creates the message at the first call. Errors: those of `begin`,
+ * ValidationFailed, IdempotencyConflict, ServiceUnavailable.
+ */
+export function appendGrowth(core: Core, part: GrowthPart, begin: () => Promise<Appended>): Promise<Grown> {
+  const oneAtATime = { key: keyOf(part), max: 1, waitingMax: Number.POSITIVE_INFINITY }
+  return growthOf(core).turns.run(() => appendInTurn(core, part, begin), [oneAtATime])
+}
 
-    async interruptIn(conversationId) {
-      for (const event of await store.growingIn(conversationId)) await end(event, 'interrupted')
-    },
+async function appendInTurn(core: Core, part: GrowthPart, begin: () => Promise<Appended>): Promise<Grown> {
+  const { seen } = growthOf(core)
+  const key = keyOf(part)
+  let remembered = seen.get(key)
+  seen.delete(key)
+  for (;;) {
+    const event = remembered ?? (await find(core, part))
+    const kind = event ? classify(event, part) : 'first'
+    const grown =
+      event === undefined
+        ? await beginWith(core, part, begin)
+        : kind === 'next'
+          ? await write(core, event, part)
+          : kind === 'end'
+            ? await write(core, event, endOf(event, part))
+            : undefined
+    if (grown) return grown
+    if (event && !remembered && (kind === 'repeat' || kind === 'late')) {
+      seen.set(key, event)
+      if (event.growth.state !== 'growing') await complete(core, event)
+      return grownOf(event, kind === 'repeat')
+    }
+    if (!remembered && kind === 'beyond') throw invalid('/offset', 'offset')
+    if (!remembered && kind === 'conflict') throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+    // What is remembered may be behind the stored message.
+    remembered = undefined
+  }
+}
 
-    async endOverdue() {
-      const at = new Date(now())
-      const overdue = await store.overdue(at, overdueBatch)
-      await Promise.all(overdue.map((event) => end(event, 'interrupted', at)))
-      return msUntil(await store.nextUntil(), now)
+async function find(core: Core, { conversationId, clientOperationId }: GrowthPart): Promise<GrowingEvent | undefined> {
+  const operationKey = operationKeys.botMessage(clientOperationId)
+  const [event] = await contextOf(core).stores.events.findOperations([{ conversationId, operationKey }])
+  // The id belongs to a message that was sent whole.
+  if (event && !event.growth) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+  return event as GrowingEvent | undefined
+}
+
+async function beginWith(core: Core, part: GrowthPart, begin: () => Promise<Appended>): Promise<Grown | undefined> {
+  if (part.offset > 0) throw invalid('/offset', 'offset')
+  if (part.done) validate(field('/text', part.text, messageBody(core.config.MESSAGE_BODY_MAX_LENGTH)))
+  const { event, replayed } = await begin()
+  if (replayed) return undefined
+  const begun = event as GrowingEvent
+  growthOf(core).seen.set(keyOf(part), begun)
+  return part.done ? write(core, begun, endOf(begun, part)) : grownOf(begun, false)
+}
+
+/** Writes the next text of a message. Returns undefined if the stored message has changed since it was read. */
+async function write(core: Core, event: GrowingEvent, part: GrowthPart): Promise<Grown | undefined> {
+  const next = nextOf(core, event, part)
+  const { seen, writes } = growthOf(core)
+  if (!(await writes.add({ event, next }))) return undefined
+  seen.set(keyOf(part), next)
+  const { conversationId, sequence, message, growth } = next
+  if (growth.state !== 'growing') await complete(core, next)
+  else if (part.text !== '') {
+    const { messageId } = message
+    core.bus.emit('grew', { conversationId, messageId, sequence, offset: event.growth.length, text: part.text })
+  }
+  return grownOf(next, false)
+}
+
+function nextOf(core: Core, event: GrowingEvent, { text: gained, done, quickReplies }: GrowthPart): GrowingEvent {
+  const { MESSAGE_BODY_MAX_LENGTH: maxLength } = core.config
+  const body = event.message.body + gained
+  validate(field('/text', body, done ? messageBody(maxLength) : text(0, maxLength)))
+  return {
+    ...event,
+    message: { ...event.message, body, ...(quickReplies.length > 0 && { quickReplies }) },
+    growth: {
+      length: event.growth.length + lengthOf(gained),
+      state: done ? 'completed' : 'growing',
+      until: new Date(core.now() + (done ? 0 : pauseMs(core))),
     },
   }
 }
+
+/** Writes the next texts of different messages. Returns false for a message that has changed since it was read. */
+async function writeSteps({ db }: Core, steps: GrowthStep[]): Promise<PromiseSettledResult<boolean>[]> {
+  const { matchedCount } = await db.events.bulkWrite(
+    steps.map(({ event, next: { message, growth } }) => ({
+      updateOne: {
+        filter: { ...placeOf(event), 'growth.state': 'growing', 'growth.length': event.growth.length },
+        update: {
+          $set: { 'message.body': message.body, 'message.quickReplies': message.quickReplies, growth },
+        },
+      },
+    })),
+    { ordered: false },
+  )
+  if (matchedCount === steps.length) return steps.map(() => ({ status: 'fulfilled', value: true }))
+  // The result does not say which messages have changed.
+  const found = await db.events.find({ $or: steps.map(({ event }) => placeOf(event)) }).toArray()
+  return steps.map(({ next }) => {
+    const stored = found.find((each) => each.message?.messageId === next.message.messageId)
+    const isWritten =
+      stored?.message?.body === next.message.body &&
+      stored.growth?.state === next.growth.state &&
+      stored.growth.until?.getTime() === next.growth.until?.getTime()
+    return { status: 'fulfilled', value: isWritten }
+  })
+}
+
+/** Appends the event `message.completed` of a message that has ended. Returns its sequence. */
+async function complete(core: Core, event: GrowingEvent): Promise<number> {
+  const { conversationId, sequence, occurredAt, message, growth } = event
+  if (growth.end !== undefined) return growth.end
+  const completion = await logOf(core).append({
+    conversationId,
+    type: 'message.completed',
+    operationKey: operationKeys.completion(message.messageId),
+    inputHash: message.messageId,
+    message,
+    messageSequence: sequence,
+    begunAt: occurredAt,
+  })
+  const end = completion.event.sequence
+  await core.db.events.updateOne(placeOf(event), { $set: { 'growth.end': end }, $unset: { 'growth.until': '' } })
+  return end
+}
+
+/**
+ * Stops a message for its visitor. Errors: those of VisitorAccess.authorize, RouteNotAdvertised,
+ * NotFound if the message never grew, IdempotencyConflict, ServiceUnavailable.
+ */
+export async function stopAnswer(
+  core: Core,
+  request: { credentials: VisitorCredentials; messageId: string; idempotencyKey: string },
+): Promise<Stopped & { replayed: boolean }> {
+  const { credentials, messageId, idempotencyKey } = request
+  const { session, installation } = await visitorAccessOf(core).authorize(credentials)
+  requireCapability(installation, 'stopAnswer')
+  const { sessionId, conversationId } = session
+  const { result, replayed } = await core.idempotency.once({
+    scope: ['POST /messages/stop', sessionId],
+    sessionId,
+    key: idempotencyKey,
+    input: { messageId },
+    keptFor: core.config.IDEMPOTENCY_RETENTION_SECONDS,
+    run: () => stopIn(core, conversationId, messageId),
+  })
+  return { ...result, replayed }
+}
+
+async function stopIn(core: Core, conversationId: string, messageId: string): Promise<Stopped> {
+  const found = (await growingIn(core, conversationId)).find(({ message }) => message.messageId === messageId)
+  const stopped = found && (await end(core, found, 'stopped'))
+  if (stopped) return stopped
+  const { events } = contextOf(core).stores
+  const operationKey = operationKeys.completion(messageId)
+  const [completion] = await events.findOperations([{ conversationId, operationKey }])
+  if (!completion) throw new ServiceError(ErrorCode.NOT_FOUND)
+  const [event] = await events.at([{ conversationId, sequence: completion.messageSequence ?? 0 }])
+  return { messageId, state: event?.growth?.state ?? 'completed', sequence: completion.sequence }
+}
+
+/** Interrupts a message if it grows. */
+export async function interruptGrowth(core: Core, event: LogEvent): Promise<void> {
+  await end(core, event, 'interrupted')
+}
+
+/** Interrupts all messages that grow in a conversation. */
+export async function interruptGrowthIn(core: Core, conversationId: string): Promise<void> {
+  for (const event of await growingIn(core, conversationId)) await end(core, event, 'interrupted')
+}
+
+/**
+ * Interrupts messages without a recent append, and completes what a dead process has ended. Returns
+ * the time in milliseconds until the next message is overdue.
+ */
+export async function endOverdueGrowth(core: Core): Promise<number | undefined> {
+  const at = new Date(core.now())
+  const overdue = await findGrowing(core, { 'growth.until': { $lte: at } }, overdueBatch)
+  await Promise.all(overdue.map((event) => end(core, event, 'interrupted', at)))
+  const marked = core.db.events.find(
+    { 'growth.until': { $exists: true } },
+    { hint: 'growing', projection: { growth: 1 } },
+  )
+  const [next] = await marked.sort({ 'growth.until': 1 }).limit(1).toArray()
+  return msUntil(next?.growth?.until, core.now)
+}
+
+/** Ends a message. With `overdueAt`, only if it is overdue at that time. Returns undefined if it then grows on. */
+async function end(core: Core, event: LogEvent, state: GrowthState, overdueAt?: Date): Promise<Stopped | undefined> {
+  const changed = await core.db.events.findOneAndUpdate(
+    { ...placeOf(event), 'growth.state': 'growing', ...(overdueAt && { 'growth.until': { $lte: overdueAt } }) },
+    { $set: { 'growth.state': state, 'growth.until': new Date(core.now()) } },
+    { returnDocument: 'after' },
+  )
+  const ended = changed ? toEvent(changed) : (await contextOf(core).stores.events.at([placeOf(event)]))[0]
+  if (!ended?.growth || !ended.message || ended.growth.state === 'growing') return undefined
+  const { messageId } = ended.message
+  return { messageId, state: ended.growth.state, sequence: await complete(core, ended as GrowingEvent) }
+}
+
+/** Returns the messages of a conversation that grow, or have no event `message.completed` yet. */
+const growingIn = (core: Core, conversationId: string) =>
+  findGrowing(core, { conversationId, 'growth.until': { $exists: true } })
+
+const findGrowing = async ({ db }: Core, filter: object, limit = 0) =>
+  (await db.events.find(filter, { hint: 'growing' }).limit(limit).toArray()).map(toEvent) as GrowingEvent[]
+
+/** Returns the code points of a text. */
+const lengthOf = (value: string) => [...value].length
 
 const placeOf = ({ conversationId, sequence }: LogEvent) => ({ conversationId, sequence })
 

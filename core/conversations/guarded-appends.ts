@@ -1,9 +1,11 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { type Core, contextOf } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import type { EventDraft } from '../log/event-draft.ts'
-import type { Appended, EventLog } from '../log/event-log.ts'
-import type { EventStore } from '../log/event-store.ts'
-import type { LogEvent, OperationKey } from '../log-event.ts'
+import type { Appended } from '../log/event-log.ts'
+import { logOf } from '../log/event-log.ts'
+import { logHeadsOf } from '../log/log-heads.ts'
+import type { LogEnd, LogEvent, OperationKey } from '../log-event.ts'
 
 export interface Operation {
   conversationId: string
@@ -11,51 +13,46 @@ export interface Operation {
   inputHash: string
 }
 
-export interface GuardedAppends {
-  /** Returns the event of an operation. Errors: IdempotencyConflict if its input was different. */
-  eventOf(operation: Operation): Promise<LogEvent | undefined>
-  /**
-   * Appends an event, unless `check` returns a refusal. `check` must read the end of the log before
-   * it reads the state that it checks. A repeat of the operation returns its first event, even if
-   * `check` refuses now. Errors: the refusal, IdempotencyConflict, ServiceUnavailable.
-   */
-  append(
-    draft: EventDraft & Operation,
-    check: () => Promise<{ end: number; refusal?: ErrorCode | undefined }>,
-  ): Promise<Appended>
-}
-
 /** How often an append is tried if other events of the conversation come first. */
 export const maxTries = 100
 
-/** Appends events that depend on a state. The log has no event between the state and the new event. */
-export function createGuardedAppends(dependencies: {
-  log: Pick<EventLog, 'appendAfter'>
-  events: Pick<EventStore, 'findOperations'>
-}): GuardedAppends {
-  const { log, events } = dependencies
+/** Reads the stored end of a log. The log then appends after this end or a later one. */
+export async function readEnd(core: Core, conversationId: string): Promise<LogEnd> {
+  const { events } = contextOf(core).stores
+  const ends = await logHeadsOf(core).learn([conversationId], (ids) => events.ends(ids, { committed: true }))
+  return ends.get(conversationId) ?? { sequence: 0, closed: false }
+}
 
-  async function eventOf({ conversationId, operationKey, inputHash }: Operation) {
-    const [event] = await events.findOperations([{ conversationId, operationKey }])
-    if (event && event.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-    return event
+/** Returns the event of an operation. Errors: IdempotencyConflict if its input was different. */
+export async function eventOfOperation(
+  core: Core,
+  { conversationId, operationKey, inputHash }: Operation,
+): Promise<LogEvent | undefined> {
+  const [event] = await contextOf(core).stores.events.findOperations([{ conversationId, operationKey }])
+  if (event && event.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+  return event
+}
+
+/**
+ * Appends an event that depends on a state, unless `check` returns a refusal. `check` must read the end
+ * of the log before it reads the state that it checks, so that the log has no event between the state
+ * and the new event. A repeat of the operation returns its first event, even if `check` refuses now.
+ * Errors: the refusal, IdempotencyConflict, ServiceUnavailable.
+ */
+export async function appendGuarded(
+  core: Core,
+  draft: EventDraft & Operation,
+  check: () => Promise<{ end: number; refusal?: ErrorCode | undefined }>,
+): Promise<Appended> {
+  for (let tries = 0; tries < maxTries; tries += 1) {
+    const { end, refusal } = await check()
+    if (refusal !== undefined) {
+      const event = await eventOfOperation(core, draft)
+      if (event) return { event, replayed: true }
+      throw new ServiceError(refusal)
+    }
+    const sent = await logOf(core).appendAfter(end, draft)
+    if (sent) return sent
   }
-
-  return {
-    eventOf,
-
-    async append(draft, check) {
-      for (let tries = 0; tries < maxTries; tries += 1) {
-        const { end, refusal } = await check()
-        if (refusal !== undefined) {
-          const event = await eventOf(draft)
-          if (event) return { event, replayed: true }
-          throw new ServiceError(refusal)
-        }
-        const sent = await log.appendAfter(end, draft)
-        if (sent) return sent
-      }
-      throw unavailable()
-    },
-  }
+  throw unavailable()
 }

@@ -4,6 +4,7 @@ import { itLong, runs } from '../../test/support/is-long.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { testCores } from '../test/cores.ts'
 import type { MessagePage, PageQuery } from './messages.ts'
+import { listMessages, sendAsAgent } from './messages.ts'
 
 const pageMaxBytes = 262_144
 const beyondNewest = 2 ** 31 - 1
@@ -15,7 +16,7 @@ async function conversationWith(lengths: number[]): Promise<SessionContent> {
   const session = await cores.newSession()
   const { conversationId } = session
   for (const [index, length] of lengths.entries())
-    await cores.core.messages.sendAsAgent({ conversationId, clientOperationId: `m${index}`, body: '😀'.repeat(length) })
+    await sendAsAgent(cores.core, { conversationId, clientOperationId: `m${index}`, body: '😀'.repeat(length) })
   return session
 }
 
@@ -24,7 +25,7 @@ const bytesOf = ({ messages }: MessagePage) => Buffer.byteLength(JSON.stringify(
 
 async function readAll({ conversationId }: SessionContent, limit: number, next: (page?: MessagePage) => PageQuery) {
   const pages: MessagePage[] = []
-  do pages.push(await cores.core.messages.list(conversationId, { ...next(pages.at(-1)), limit }))
+  do pages.push(await listMessages(cores.core, conversationId, { ...next(pages.at(-1)), limit }))
   while (pages.at(-1)!.hasMore)
   return pages
 }
@@ -58,8 +59,8 @@ describe('history pages of large messages', () => {
   it('are full up to 256 KiB: the newest messages before a sequence, the oldest after one', async () => {
     const session = await conversationWith(Array.from({ length: 40 }, () => 4_000))
     const { conversationId } = session
-    const newest = await cores.core.messages.list(conversationId, { beforeSequence: beyondNewest, limit: 100 })
-    const oldest = await cores.core.messages.list(conversationId, { limit: 100 })
+    const newest = await listMessages(cores.core, conversationId, { beforeSequence: beyondNewest, limit: 100 })
+    const oldest = await listMessages(cores.core, conversationId, { limit: 100 })
     expect(sequencesOf(newest)).toEqual(Array.from({ length: 16 }, (_, index) => 25 + index))
     expect(sequencesOf(oldest)).toEqual(Array.from({ length: 16 }, (_, index) => 1 + index))
     expect([newest.hasMore, oldest.hasMore]).toEqual([true, true])

@@ -5,7 +5,9 @@ import type { CoreContext } from '../context.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { testCores } from '../test/cores.ts'
 import { inTurn } from '../test/scheduled-database.ts'
+import { updateMessageStates } from './message-states.ts'
 import type { MessagePage, PageQuery } from './messages.ts'
+import { listMessages, sendAsAgent } from './messages.ts'
 import { stateOf } from './model.ts'
 
 const fewRuns = runs(60)
@@ -22,7 +24,7 @@ const loggedMessages = async ({ conversationId }: SessionContent) =>
     .sort((a, b) => a - b)
 
 const answer = ({ conversationId }: SessionContent, clientOperationId: string) =>
-  cores.core.messages.sendAsAgent({ conversationId, clientOperationId, body: clientOperationId })
+  sendAsAgent(cores.core, { conversationId, clientOperationId, body: clientOperationId })
 
 /** Writes messages while `read` runs. The scheduler chooses the order of the database calls. */
 async function whileWriting<T>(
@@ -40,7 +42,7 @@ async function whileWriting<T>(
 }
 
 const listWith = ({ conversationId }: SessionContent, reader: CoreContext, query: PageQuery) =>
-  reader.messages.list(conversationId, query)
+  listMessages(reader, conversationId, query)
 
 async function readForwards(session: SessionContent, reader: CoreContext, limit: number) {
   const pages: MessagePage[] = []
@@ -116,7 +118,7 @@ describe('history pages during concurrent writes', () => {
         const operators = cores.scheduledCore(scheduler)
         const changing = async () => {
           for (const state of ['sent', 'delivered', 'read'])
-            await operators.states.update({ conversationId, upToSequence: 2, state }, undefined)
+            await updateMessageStates(operators, { conversationId, upToSequence: 2, state }, undefined)
         }
         const reader = cores.scheduledCore(scheduler)
         const reading = async () => {

@@ -5,6 +5,8 @@ import { newId } from '../ids.ts'
 import { operationKeys } from '../log-event.ts'
 import { testCores } from '../test/cores.ts'
 import { inTurn } from '../test/scheduled-database.ts'
+import { listConversations, recordActivity } from './inbox.ts'
+import { inboxWatchOf } from './inbox-watch.ts'
 
 const cores = testCores()
 
@@ -30,10 +32,10 @@ it('an inbox list shows the last message of each conversation if a client reads 
     fc.asyncProperty(fc.scheduler(), fc.boolean(), turns, turns, async (scheduler, isWatchedBefore, late, later) => {
       const { conversationId } = await cores.newSession()
       const { workspaceId } = cores
-      const { stores, log } = cores.core
+      const { log } = cores.core
       const operators = cores.scheduledCore(scheduler)
       if (isWatchedBefore)
-        operators.inboxWatch.add({ workspaceId, ready() {}, changed() {}, grew() {}, noted() {}, removed() {} })
+        inboxWatchOf(operators).add({ workspaceId, ready() {}, changed() {}, grew() {}, noted() {}, removed() {} })
       const documents: Promise<void>[] = []
       let seen = 0
       const see = (sequence = 0) => {
@@ -56,16 +58,16 @@ it('an inbox list shows the last message of each conversation if a client reads 
           documents.push(follow(activity))
         }
       }
-      async function follow(activity: Parameters<typeof stores.conversations.recordActivity>[0][number]) {
+      async function follow(activity: Parameters<typeof recordActivity>[1][number]) {
         await yieldTurns(late)
-        await inTurn(scheduler, 'document', () => stores.conversations.recordActivity([activity]))
+        await inTurn(scheduler, 'document', () => recordActivity(cores.core, [activity]))
       }
       async function yieldTurns(count: number) {
         for (let turn = 0; turn < count; turn += 1) await scheduler.schedule(Promise.resolve(), 'turn')
       }
       async function watch() {
         await yieldTurns(later)
-        operators.inboxWatch.add({
+        inboxWatchOf(operators).add({
           workspaceId,
           ready() {},
           noted() {},
@@ -74,13 +76,13 @@ it('an inbox list shows the last message of each conversation if a client reads 
           changed: ({ conversation }) =>
             conversation.conversationId === conversationId && see(conversation.lastSequence),
         })
-        const { conversations } = await operators.inbox.list({ workspaceId })
+        const { conversations } = await listConversations(operators, { workspaceId })
         see(conversations.find((each) => each.conversationId === conversationId)?.lastSequence)
       }
 
       await scheduler.waitFor(Promise.all([write().then(() => Promise.all(documents)), watch()]))
       // In production, a job calls this every few seconds.
-      await scheduler.waitFor(operators.inboxWatch.check())
+      await scheduler.waitFor(inboxWatchOf(operators).check())
       await scheduler.waitIdle()
       expect(seen).toBe(2)
     }),

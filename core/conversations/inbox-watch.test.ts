@@ -3,9 +3,10 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { until } from '../../test/support/until.ts'
 import { createBus } from '../bus.ts'
 import { watchConversations } from '../rpc/watch-conversations.ts'
+import { bareCore } from '../test/core-with.ts'
 import { send, testCores } from '../test/cores.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
-import { createInboxWatch } from './inbox-watch.ts'
+import { inboxWatchOf } from './inbox-watch.ts'
 
 const cores = testCores({ env: { INBOX_QUEUE_MAX: '5' }, started: false })
 
@@ -47,7 +48,7 @@ describe('a watched inbox', () => {
   it('repeats the changes of the last seconds for a new reader, and not for others', async () => {
     const visitor = await cores.newVisitor()
     const watched = (name: string, seen: string[]) =>
-      cores.core.inboxWatch.add({
+      inboxWatchOf(cores.core).add({
         workspaceId: visitor.workspaceId,
         ready: () => {},
         noted: () => {},
@@ -70,14 +71,7 @@ describe('a watched inbox', () => {
 
   it('reports a message whose wake-up was lost', async () => {
     const visitor = await cores.newVisitor()
-    const { events, conversations } = cores.core.stores
-    const unhinted = createInboxWatch({
-      events,
-      conversations,
-      bus: createBus(),
-      logger: cores.core.logger,
-      now: cores.now,
-    })
+    const unhinted = inboxWatchOf(bareCore({ ...cores.core, bus: createBus() }))
     const changed: string[] = []
     const leave = unhinted.add({
       workspaceId: visitor.workspaceId,

@@ -1,11 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import { createLruCache } from '../../platform/lru-cache.ts'
-import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { EventStore } from '../log/event-store.ts'
+import { contextOf, perCore } from '../core.ts'
 import { type GrowingText, type GrownPart, isEntry, type LogEvent } from '../log-event.ts'
-import type { ConversationStore } from './conversation-store.ts'
+import { findConversations, notErasing } from './conversation-store.ts'
 import { botAuthorOf, type Conversation, isRating, queuePlaceOf, ratingOf } from './model.ts'
 
 /** A changed conversation: its current state and the new events, in order. */
@@ -31,13 +29,6 @@ interface InboxWatcher {
   ready(): void
 }
 
-export interface InboxWatch {
-  /** Reports changes to the watcher until the returned function is called. */
-  add(watcher: InboxWatcher): () => void
-  /** Reads messages whose wake-ups were lost and reports them. */
-  check(): Promise<void>
-}
-
 const conversationsPerRead = 200
 const eventsPerRead = 2000
 /**
@@ -58,14 +49,8 @@ const maxChecked = 500
  * Reports changes in the conversations of whole workspaces to operators' inboxes. Does nothing
  * without watchers.
  */
-export function createInboxWatch(dependencies: {
-  events: Pick<EventStore, 'readManyAfter'>
-  conversations: Pick<ConversationStore, 'find' | 'activeSince'>
-  bus: Bus
-  logger: Logger
-  now: () => number
-}): InboxWatch {
-  const { events, conversations, bus, logger, now } = dependencies
+export const inboxWatchOf = perCore((core) => {
+  const { bus, logger, now } = core
   const watchers = new Set<InboxWatcher>()
   /** Last reported sequence of each conversation. */
   const reported = createLruCache<number>(maxRemembered)
@@ -103,7 +88,10 @@ export function createInboxWatch(dependencies: {
   )
 
   async function read(targets: [string, number][]) {
-    const found = await conversations.find(targets.map(([conversationId]) => conversationId))
+    const found = await findConversations(
+      core,
+      targets.map(([conversationId]) => conversationId),
+    )
     const watched = found.filter(({ workspaceId }) => [...watchers].some((watcher) => isWatching(watcher, workspaceId)))
     if (watched.length === 0) return
     const ends = new Map(targets)
@@ -111,7 +99,7 @@ export function createInboxWatch(dependencies: {
       conversationId,
       after: reported.get(conversationId) ?? Math.max(0, ends.get(conversationId)! - firstReadEvents),
     }))
-    const page = await events.readManyAfter(ranges, eventsPerRead, { transient: true })
+    const page = await contextOf(core).stores.events.readManyAfter(ranges, eventsPerRead, { transient: true })
     recent = recent.filter(({ at }) => at >= now() - lateMs)
     const byConversation = Map.groupBy(page, ({ conversationId }) => conversationId)
     for (const conversation of watched) {
@@ -153,21 +141,23 @@ export function createInboxWatch(dependencies: {
   async function check() {
     const scopes = new Set([...watchers].map(({ workspaceId }) => workspaceId))
     for (const workspaceId of scopes) {
-      const recent = await conversations.activeSince(workspaceId, new Date(now() - checkBackMs), maxChecked)
-      for (const { conversationId, lastSequence = 0 } of recent) advanced(conversationId, lastSequence)
+      const active = { workspaceId, lastMessageAt: { $gte: new Date(now() - checkBackMs) }, ...notErasing }
+      const found = core.db.conversations.find(active, { projection: { lastSequence: 1 } })
+      const recent = await found.sort({ lastMessageAt: -1 }).limit(maxChecked).toArray()
+      for (const { _id, lastSequence = 0 } of recent) advanced(_id, lastSequence)
     }
   }
 
   /** Reports conversations whose document has changed without an event in their log. */
   async function reportNoted(conversationIds: string[]) {
-    const found = await conversations.find(conversationIds)
+    const found = await findConversations(core, conversationIds)
     for (const { conversationId, workspaceId } of found)
       for (const watcher of watchers) if (isWatching(watcher, workspaceId)) watcher.noted(conversationId)
   }
 
   async function reportGrowth(texts: GrowingText[]) {
     const unknown = texts.flatMap(({ conversationId }) => (workspaces.has(conversationId) ? [] : conversationId))
-    for (const { conversationId, workspaceId } of unknown.length > 0 ? await conversations.find(unknown) : [])
+    for (const { conversationId, workspaceId } of unknown.length > 0 ? await findConversations(core, unknown) : [])
       workspaces.set(conversationId, workspaceId)
     const byWorkspace = Map.groupBy(texts, ({ conversationId }) => workspaces.get(conversationId))
     for (const [workspaceId, theirs] of byWorkspace) {
@@ -209,7 +199,8 @@ export function createInboxWatch(dependencies: {
   })
 
   return {
-    add(watcher) {
+    /** Reports changes to the watcher until the returned function is called. */
+    add(watcher: InboxWatcher): () => void {
       if (watchers.size === 0) {
         reported.clear()
         recent = []
@@ -223,9 +214,10 @@ export function createInboxWatch(dependencies: {
       return () => void watchers.delete(watcher)
     },
 
+    /** Reads messages whose wake-ups were lost and reports them. */
     check,
   }
-}
+})
 
 /** Applies new events to a conversation's document, which may lag behind the log. */
 function withEvents(conversation: Conversation, newEvents: LogEvent[]): Conversation {

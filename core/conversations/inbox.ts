@@ -1,17 +1,24 @@
-import type { Logger } from 'pino'
-import type { Bus } from '../bus.ts'
+import type { Filter } from 'mongodb'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { EventStore } from '../log/event-store.ts'
+import { type Core, contextOf, perCore } from '../core.ts'
 import { isEntry, type LogEvent } from '../log-event.ts'
 import { cutPage, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
-import type { ConversationStore, ListQuery, StatusChange } from './conversation-store.ts'
+import {
+  type ConversationDocument,
+  conversationOf,
+  notErasing,
+  recordStatus,
+  type StatusChange,
+  withoutNotes,
+} from './conversation-store.ts'
 import {
   type Activity,
   type Assignee,
   botAuthorOf,
   type Conversation,
   isRating,
+  maxCounted,
   type QueueCounts,
   queuePlaceOf,
   ratingOf,
@@ -19,31 +26,14 @@ import {
 } from './model.ts'
 import { firstLookMs } from './unseen-messages.ts'
 
-interface ConversationPage {
-  conversations: Conversation[]
-  nextPageToken?: string
-}
-
-export interface Inbox {
-  /**
-   * Queues a message or a form for the inbox. Never waits or fails, because `reconcile` repairs missed
-   * messages.
-   */
-  record(event: LogEvent): void
-  /**
-   * Returns conversations with a message, latest first; unanswered ones by waiting time, oldest
-   * first. Errors: `ValidationFailed`.
-   */
-  list(query: ListQuery & { limit?: number; pageToken?: string }): Promise<ConversationPage>
-  /** Counts the open conversations of a workspace in the queues of an agent. */
-  count(workspaceId: string, assignee: Assignee): Promise<QueueCounts>
-  /** Returns the token of the page after a conversation of the list. */
-  tokenAfter(conversation: Conversation, query: ListQuery): string
-  /** Records recent messages again, including messages of a crashed process. */
-  reconcile(): Promise<void>
-  /** Resolves when the write of each message queued before this call has succeeded or failed. */
-  noted(): Promise<void>
-  drain(): Promise<void>
+interface ListQuery {
+  workspaceId?: string
+  status?: 'open' | 'closed'
+  assignee?: Assignee
+  /** True for open conversations whose visitor waits for an answer. */
+  unanswered?: boolean
+  /** A tag of the conversations. */
+  tag?: string
 }
 
 /** Age in milliseconds of the oldest messages that `reconcile` reads. */
@@ -70,14 +60,7 @@ const endIn =
  * Maintains the operators' list of conversations from the log. Messages that arrive during a write
  * are written together by the next write.
  */
-export function createInbox(dependencies: {
-  conversations: Pick<ConversationStore, 'recordActivity' | 'recordStatus' | 'listActive' | 'count'>
-  events: Pick<EventStore, 'activitySince'>
-  bus: Bus
-  logger: Logger
-  now: () => number
-}): Inbox {
-  const { conversations, events, bus, logger, now } = dependencies
+export const inboxOf = perCore((core) => {
   let queued = new Map<string, Activity>()
 
   function note(event: LogEvent) {
@@ -107,9 +90,9 @@ export function createInbox(dependencies: {
       const activities = [...queued.values()]
       queued = new Map()
       try {
-        await conversations.recordActivity(activities)
+        await recordActivity(core, activities)
       } catch (error) {
-        logger.warn({ reason: (error as Error).name }, 'inbox update failed; reconciliation will repeat it')
+        core.logger.warn({ reason: (error as Error).name }, 'inbox update failed; reconciliation will repeat it')
       }
     },
     { paceMs },
@@ -117,7 +100,7 @@ export function createInbox(dependencies: {
 
   async function reconcile() {
     const changes: StatusChange[] = []
-    for await (const event of events.activitySince(new Date(now() - reconcileMs))) {
+    for await (const event of contextOf(core).stores.events.activitySince(new Date(core.now() - reconcileMs))) {
       const { conversationId } = event
       if (isEntry(event)) note(event)
       else if (isRating(event)) changes.push({ conversationId, rating: ratingOf(event) })
@@ -125,42 +108,128 @@ export function createInbox(dependencies: {
     }
     await writing.run()
     for (let start = 0; start < changes.length; start += 1000) {
-      await conversations.recordStatus(changes.slice(start, start + 1000))
+      await recordStatus(core, changes.slice(start, start + 1000))
     }
   }
 
   // A gap can mean that the database was unavailable. Writes of the inbox may have failed then.
-  bus.on('gap', () => {
+  core.bus.on('gap', () => {
     reconcile().catch((error: Error) =>
-      logger.warn({ reason: error.name }, 'inbox reconciliation failed; will run again'),
+      core.logger.warn({ reason: error.name }, 'inbox reconciliation failed; will run again'),
     )
   })
 
   return {
-    record(event) {
+    /**
+     * Queues a message or a form for the inbox. Never waits or fails, because `reconcile` repairs missed
+     * messages.
+     */
+    record(event: LogEvent): void {
       note(event)
       void writing.run()
     },
-
-    async list({ limit = defaultPage, pageToken, ...query }) {
-      validate(field('/limit', limit, integer(1, maxPage)), tagIssue(query.tag))
-      const after = readPageToken(placeOf(query), pageToken)
-      // The list must include each message that this process accepted before this call.
-      await writing.caughtUp()
-      const found = await conversations.listActive({ ...query, after, limit: limit + 1 })
-      const { page, nextPageToken } = cutPage(found, limit, placeOf(query), endIn(query))
-      return { conversations: page, nextPageToken }
-    },
-
-    async count(workspaceId, assignee) {
-      await writing.caughtUp()
-      return conversations.count(workspaceId, assignee)
-    },
-
-    tokenAfter: (conversation, query) => pageTokenOf(placeOf(query), endIn(query)(conversation)),
-
+    /** Records recent messages again, including messages of a crashed process. */
     reconcile,
+    /** Resolves when the write of each message queued before this call has succeeded or failed. */
     noted: writing.caughtUp,
     drain: writing.settled,
   }
+})
+
+/** Stores the latest activity of conversations. */
+export async function recordActivity({ db }: Core, activities: Activity[]): Promise<void> {
+  await db.conversations.bulkWrite(
+    activities.map(({ conversationId, unseenAt, ...activity }) => ({
+      updateOne: {
+        // `$max` makes the order of updates irrelevant, so the filter needs only the id. A
+        // filter with a condition would cost three times as much.
+        filter: { _id: conversationId },
+        update: { $max: activity, ...(unseenAt && { $min: { unseenAt } }) },
+      },
+    })),
+    // These fields are derived from the log and repaired after a fault, so the write does not
+    // wait for the journal.
+    { ordered: false, writeConcern: { w: 1 } },
+  )
 }
+
+/**
+ * Returns conversations with a message, latest first; unanswered ones by waiting time, oldest
+ * first. Errors: `ValidationFailed`.
+ */
+export async function listConversations(
+  core: Core,
+  { limit = defaultPage, pageToken, ...query }: ListQuery & { limit?: number; pageToken?: string },
+): Promise<{ conversations: Conversation[]; nextPageToken?: string }> {
+  validate(field('/limit', limit, integer(1, maxPage)), tagIssue(query.tag))
+  const after = readPageToken(placeOf(query), pageToken)
+  // The list must include each message that this process accepted before this call.
+  await inboxOf(core).noted()
+  const found = await readList(core, query, after, limit + 1)
+  const { page, nextPageToken } = cutPage(found, limit, placeOf(query), endIn(query))
+  return { conversations: page, nextPageToken }
+}
+
+/** Returns the token of the page after a conversation of the list. */
+export const pageTokenAfter = (conversation: Conversation, query: ListQuery): string =>
+  pageTokenOf(placeOf(query), endIn(query)(conversation))
+
+async function readList(
+  core: Core,
+  { workspaceId, status, assignee, unanswered, tag }: ListQuery,
+  after: { at: Date; id: string } | undefined,
+  limit: number,
+): Promise<Conversation[]> {
+  const time = unanswered ? 'queue.waitingSince' : 'lastMessageAt'
+  const order = unanswered ? 1 : -1
+  const later = order === 1 ? '$gt' : '$lt'
+  // The open conversations of an agent are few, so they are sorted in memory.
+  const isShort = status === 'open' && assignee !== undefined && !unanswered
+  const hint = unanswered ? 'by_waiting' : isShort ? openIndexOf(assignee) : tag ? 'by_tag' : undefined
+  const found = core.db.conversations.find(
+    {
+      workspaceId,
+      $expr: status && (status === 'closed' ? isClosed : { $not: [isClosed] }),
+      ...assignedTo(assignee),
+      ...(isShort && { 'queue.open': true as const }),
+      ...(tag !== undefined && { 'tags.names': tag }),
+      [time]: { $exists: true },
+      ...notErasing,
+      $or: after && [{ [time]: { [later]: after.at } }, { [time]: after.at, _id: { [later]: after.id } }],
+    },
+    { ...withoutNotes, hint },
+  )
+  const sorted = found.sort({ [time]: order, _id: order }).limit(limit)
+  return (await sorted.toArray()).map((document) => conversationOf(core, document))
+}
+
+/** Counts the open conversations of a workspace in the queues of an agent. */
+export async function countConversations(core: Core, workspaceId: string, assignee: Assignee): Promise<QueueCounts> {
+  await inboxOf(core).noted()
+  const counted = (filter: Filter<ConversationDocument>, hint: string) =>
+    core.db.conversations.countDocuments({ workspaceId, ...notErasing, ...filter }, { limit: maxCounted, hint })
+  const open = (of?: Assignee) =>
+    counted({ 'queue.open': true, lastMessageAt: { $exists: true }, ...assignedTo(of) }, openIndexOf(of))
+  const [unanswered, mine, unassigned, all] = await Promise.all([
+    counted({ 'queue.waitingSince': { $exists: true } }, 'by_waiting'),
+    open(assignee),
+    open(null),
+    open(),
+  ])
+  return { unanswered, mine, unassigned, open: all }
+}
+
+/** A conversation is closed if neither a message nor a reopening follows its last closing. */
+const isClosed = {
+  $and: [{ $gt: ['$closedSequence', '$lastSequence'] }, { $gte: ['$closedSequence', '$queue.sequence'] }],
+}
+
+const assignedTo = (assignee: Assignee | undefined) =>
+  assignee === undefined
+    ? {}
+    : assignee && 'operator' in assignee
+      ? { 'assignment.operator': assignee.operator }
+      : { 'assignment.agent.displayName': assignee?.name ?? null }
+
+const openIndexOf = (assignee: Assignee | undefined) =>
+  assignee && 'operator' in assignee ? 'by_assignee' : 'by_openness'

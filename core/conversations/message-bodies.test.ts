@@ -2,24 +2,25 @@ import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
+import { sendAsAgent, sendAsVisitor } from './messages.ts'
 
 const cores = testCores()
 
 /** Creates a conversation and returns its two send functions: for the visitor and for the agent. */
 async function newSenders() {
   const { accessGrant, conversationId } = await cores.newSession()
-  const { messages } = cores.core
+  const { core } = cores
   const credentials = { accessGrant, origin: site }
   return [
     (clientOperationId: string, body: string, locale?: string) =>
-      messages.sendAsVisitor({
+      sendAsVisitor(core, {
         credentials,
         clientOperationId,
         body,
         contentType: 'text',
         ...(locale === undefined ? {} : { locale }),
       }),
-    (clientOperationId: string, body: string) => messages.sendAsAgent({ conversationId, clientOperationId, body }),
+    (clientOperationId: string, body: string) => sendAsAgent(core, { conversationId, clientOperationId, body }),
   ]
 }
 

@@ -2,17 +2,20 @@ import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
+import { logOf } from '../log/event-log.ts'
 import { operationKeys } from '../log-event.ts'
+import { bareCore } from '../test/core-with.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
-import { createMessageStates } from './message-states.ts'
+import { reconcileMessageStates, recordReceipt, sentMarksOf, updateMessageStates } from './message-states.ts'
+import { listMessages, listMessagesForVisitor } from './messages.ts'
 
 const cores = testCores({ count: 2, started: false })
 
 const update = (core: CoreContext, { conversationId }: TestVisitor, upToSequence: number, state: string) =>
-  core.states.update({ conversationId, upToSequence, state }, undefined)
+  updateMessageStates(core, { conversationId, upToSequence, state }, undefined)
 
 const statesOf = async ({ credentials }: TestVisitor) =>
-  (await cores.core.messages.listForVisitor(credentials, { limit: 100 })).messages.map(
+  (await listMessagesForVisitor(cores.core, credentials, { limit: 100 })).messages.map(
     ({ currentState, message }) => currentState ?? message?.state,
   )
 
@@ -25,24 +28,21 @@ describe('marking messages as sent', () => {
     const { event } = await send(cores.core, visitor, 'hello')
     const appended: string[] = []
     let isFailing = true
-    const states = createMessageStates({
-      ...cores.core,
-      store: cores.core.stores.messageStates,
-      access: { authorize: () => Promise.reject(new Error('not used')) },
-      log: {
-        ...cores.core.log,
-        append: (entry) => {
-          appended.push(entry.type)
-          return isFailing ? Promise.reject(new Error('the database is away')) : cores.core.log.append(entry)
-        },
+    const core = bareCore({ ...cores.core })
+    logOf.set(core, {
+      ...cores.core.log,
+      append: (entry) => {
+        appended.push(entry.type)
+        return isFailing ? Promise.reject(new Error('the database is away')) : cores.core.log.append(entry)
       },
     })
-    for (let reader = 0; reader < 3; reader++) states.markSent([event])
+    const states = sentMarksOf(core)
+    for (let reader = 0; reader < 3; reader++) states.mark([event])
     await states.drain()
     expect(appended).toHaveLength(1)
     isFailing = false
     for (let reader = 0; reader < 3; reader++) {
-      states.markSent([event])
+      states.mark([event])
       await states.drain()
     }
     expect(appended).toHaveLength(2)
@@ -117,10 +117,10 @@ describe('updates of message states', () => {
     })
     const unapplied = () => cores.core.database.collections.events.countDocuments({ unapplied: true })
     expect(await statesOf(visitor)).toEqual(['delivered'])
-    await cores.other.states.reconcile()
+    await reconcileMessageStates(cores.other)
     expect(await unapplied()).toBe(1)
     cores.advance(11)
-    await Promise.all([cores.core.states.reconcile(), cores.other.states.reconcile()])
+    await Promise.all([reconcileMessageStates(cores.core), reconcileMessageStates(cores.other)])
     expect(await statesOf(visitor)).toEqual(['delivered'])
     expect(await unapplied()).toBe(0)
     expect(await changesOf(visitor)).toHaveLength(1)
@@ -130,11 +130,11 @@ describe('updates of message states', () => {
     const visitor = await cores.newVisitor()
     for (const text of ['one', 'two']) await send(cores.core, visitor, text)
     await statesOf(visitor)
-    await cores.other.messages.list(visitor.conversationId, { limit: 1 })
-    await cores.other.states.drain()
+    await listMessages(cores.other, visitor.conversationId, { limit: 1 })
+    await sentMarksOf(cores.other).drain()
     expect(await statesOf(visitor)).toEqual(['sent', 'queued'])
-    await Promise.all(cores.cores.map((core) => core.messages.list(visitor.conversationId, {})))
-    await Promise.all([cores.core.states.drain(), cores.other.states.drain()])
+    await Promise.all(cores.cores.map((core) => listMessages(core, visitor.conversationId, {})))
+    await Promise.all(cores.cores.map((core) => sentMarksOf(core).drain()))
     expect(await statesOf(visitor)).toEqual(['sent', 'sent'])
     expect(await changesOf(visitor)).toHaveLength(2)
   })
@@ -149,11 +149,11 @@ describe('updates of message states', () => {
   it('are rejected for other workspaces and for unknown states', async () => {
     const { conversationId } = await cores.newVisitor()
     await expect(
-      cores.core.states.update({ conversationId, upToSequence: 1, state: 'read' }, 'ws_other'),
+      updateMessageStates(cores.core, { conversationId, upToSequence: 1, state: 'read' }, 'ws_other'),
     ).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
     for (const state of ['queued', 'failed', 'READ', '']) {
       await expect(
-        cores.core.states.update({ conversationId, upToSequence: 1, state }, undefined),
+        updateMessageStates(cores.core, { conversationId, upToSequence: 1, state }, undefined),
       ).rejects.toMatchObject({
         code: ErrorCode.VALIDATION_FAILED,
         issues: [{ path: '/state', rule: 'enum' }],
@@ -163,7 +163,7 @@ describe('updates of message states', () => {
 })
 
 const receive = (core: CoreContext, { credentials }: TestVisitor, upToSequence: number, state: string) =>
-  core.states.receive({ credentials, upToSequence, state })
+  recordReceipt(core, { credentials, upToSequence, state })
 
 describe('receipts for agents’ messages', () => {
   it('write one event for the latest message and change all earlier messages of agents', async () => {

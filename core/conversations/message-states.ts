@@ -1,43 +1,33 @@
-import type { Logger } from 'pino'
+/**
+ * Changes the states of messages. The event is written first, then the message is updated. The
+ * event is marked as unapplied until its message is updated, so that `reconcileMessageStates` can repair
+ * a crash between the two writes.
+ */
+
+import type { WithId } from 'mongodb'
 import { createSlots } from '../../platform/concurrency/slots.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { EventLog } from '../log/event-log.ts'
+import { type Core, perCore } from '../core.ts'
+import { logOf } from '../log/event-log.ts'
+import type { EventDocument } from '../log/event-store.ts'
 import { type LogEvent, type MessageState, operationKeys } from '../log-event.ts'
 import { field, oneOf, validate } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
-import type { VisitorAccess } from '../sessions/visitor-access.ts'
+import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
-import type { ConversationAccess } from './conversation-access.ts'
-import type { MessageStateStore } from './message-state-store.ts'
-import { before, isReceipt, type MessageStateChange, stateOf } from './model.ts'
+import { findConversation } from './conversation-access.ts'
+import { before, isReceipt, stateOf } from './model.ts'
 
-export interface MessageStates {
-  /**
-   * Advances the visitor's messages up to a sequence to `sent`, `delivered` or `read`. One call
-   * updates at most 100 messages, oldest first. Errors: NotFound if the conversation does not
-   * exist, ValidationFailed, ServiceUnavailable.
-   */
-  update(
-    request: { conversationId: string; upToSequence: number; state: string },
-    workspaceId: string | undefined,
-  ): Promise<{ changed: number; remaining: number }>
-  /**
-   * Advances agents' messages up to a sequence to `delivered` or `read`. Writes one event, for the
-   * latest of these messages. Writes none if that message has already reached the state. Errors:
-   * those of VisitorAccess.authorize, RouteNotAdvertised, ValidationFailed, ServiceUnavailable.
-   */
-  receive(receipt: { credentials: VisitorCredentials; upToSequence: number; state: string }): Promise<void>
-  /**
-   * Marks the visitor's messages among these events as sent, because an operator has read them.
-   * Never waits or fails.
-   */
-  markSent(events: LogEvent[]): void
-  /**
-   * Applies the events that a dead process wrote but did not apply to their messages. Returns these
-   * events, of which those of other kinds are left to the caller.
-   */
-  reconcile(): Promise<LogEvent[]>
-  drain(): Promise<void>
+interface MessageStateChange {
+  conversationId: string
+  /** Sequence of the event that describes the change. */
+  sequence: number
+  messageSequence: number
+  state: MessageState
+  /** States of the message that this change may replace. */
+  from: MessageState[]
+  /** True if the change also applies to earlier messages of agents. */
+  isReceipt: boolean
 }
 
 const maxChanges = 100
@@ -47,46 +37,69 @@ const maxWaiting = 10_000
 const receiptsMax = 8
 /** If an event is still unapplied at this age in milliseconds, its writer is treated as dead. */
 const abandonedMs = 10_000
+/** Bodies are large, and a change of states needs none. */
+const withoutBody = { 'message.body': 0 }
 
 /**
- * Changes the states of messages. The event is written first, then the message is updated. The
- * event is marked as unapplied until its message is updated, so that `reconcile` can repair a crash
- * between the two writes.
+ * Advances the visitor's messages up to a sequence to `sent`, `delivered` or `read`. One call
+ * updates at most 100 messages, oldest first. Errors: NotFound if the conversation does not
+ * exist, ValidationFailed, ServiceUnavailable.
  */
-export function createMessageStates(dependencies: {
-  store: MessageStateStore
-  log: EventLog
-  access: Pick<VisitorAccess, 'authorize'>
-  conversationAccess: ConversationAccess
-  logger: Logger
-  now: () => number
-}): MessageStates {
-  const { store, log, access, conversationAccess, logger, now } = dependencies
+export async function updateMessageStates(
+  core: Core,
+  { conversationId, upToSequence, state }: { conversationId: string; upToSequence: number; state: string },
+  workspaceId: string | undefined,
+): Promise<{ changed: number; remaining: number }> {
+  await findConversation(core, conversationId, workspaceId)
+  validate(field('/state', state, oneOf<string>('sent', 'delivered', 'read')))
+  const target = state as MessageState
+  const selected = {
+    conversationId,
+    sequence: { $lte: upToSequence },
+    type: 'message.accepted' as const,
+    ...inState(before(target)),
+  }
+  const found = core.db.events.find(selected).sort({ sequence: 1 }).limit(maxChanges)
+  const messages = await found.project<WithId<EventDocument>>(withoutBody).toArray()
+  await change(core, messages, target)
+  const remaining =
+    messages.length < maxChanges ? 0 : await core.db.events.countDocuments(selected, { limit: maxCounted })
+  return { changed: messages.length, remaining }
+}
+
+const receiptsOf = perCore(() => createSlots({ max: receiptsMax, waitingMax: Number.POSITIVE_INFINITY }))
+
+/**
+ * Advances agents' messages up to a sequence to `delivered` or `read`. Writes one event, for the
+ * latest of these messages. Writes none if that message has already reached the state. Errors:
+ * those of VisitorAccess.authorize, RouteNotAdvertised, ValidationFailed, ServiceUnavailable.
+ */
+export async function recordReceipt(
+  core: Core,
+  { credentials, upToSequence, state }: { credentials: VisitorCredentials; upToSequence: number; state: string },
+): Promise<void> {
+  const { session, installation } = await visitorAccessOf(core).authorize(credentials)
+  requireCapability(installation, 'receipts')
+  validate(field('/state', state, oneOf<string>('delivered', 'read')))
+  const target = state as MessageState
+  const { conversationId } = session
+  // Receipts of one conversation run one after another. Of equal receipts, only the first changes messages.
+  const oneAtATime = { key: conversationId, max: 1, waitingMax: Number.POSITIVE_INFINITY }
+  await receiptsOf(core).run(async () => {
+    const found = core.db.events.find(agentMessages(conversationId, upToSequence)).sort({ sequence: -1 }).limit(1)
+    const [latest] = await found.project<WithId<EventDocument>>(withoutBody).toArray()
+    if (latest && before(target).includes(stateOf(latest))) await change(core, [latest], target)
+  }, [oneAtATime])
+}
+
+/** Messages that operators have read and that are not marked as sent yet. */
+export const sentMarksOf = perCore((core) => {
   let waiting = new Map<string, LogEvent>()
   /**
-   * Events that `markSent` has handled. It ignores them when they are reported again, because every
+   * Events that `mark` has handled. It ignores them when they are reported again, because every
    * open inbox reports them.
    */
   const taken = new WeakSet<LogEvent>()
-  const receipts = createSlots({ max: receiptsMax, waitingMax: Number.POSITIVE_INFINITY })
-
-  async function change(messages: LogEvent[], state: MessageState) {
-    const appended = await Promise.all(
-      messages.map(({ conversationId, sequence, message }) => {
-        const { messageId, clientOperationId } = message!
-        return log.append({
-          conversationId,
-          type: 'message.state.changed',
-          operationKey: operationKeys.messageState(messageId, state),
-          inputHash: state,
-          data: { messageId, clientOperationId, state },
-          messageSequence: sequence,
-          unapplied: true,
-        })
-      }),
-    )
-    await store.apply(appended.flatMap(({ event }) => changeOf(event)))
-  }
 
   const sending = createSingleFlight(
     () => waiting.size > 0,
@@ -94,41 +107,21 @@ export function createMessageStates(dependencies: {
       const messages = [...waiting.values()]
       waiting = new Map()
       try {
-        await change(messages, 'sent')
+        await change(core, messages, 'sent')
       } catch (error) {
         for (const message of messages) taken.delete(message)
-        logger.warn({ reason: (error as Error).name }, 'marking messages as sent failed; the next read will retry')
+        const reason = (error as Error).name
+        core.logger.warn({ reason }, 'marking messages as sent failed; the next read will retry')
       }
     },
   )
 
   return {
-    async update({ conversationId, upToSequence, state }, workspaceId) {
-      await conversationAccess.find(conversationId, workspaceId)
-      validate(field('/state', state, oneOf<string>('sent', 'delivered', 'read')))
-      const target = state as MessageState
-      const query = { conversationId, upTo: upToSequence, states: before(target) }
-      const messages = await store.visitorMessages(query, maxChanges)
-      await change(messages, target)
-      const remaining = messages.length < maxChanges ? 0 : await store.count(query, maxCounted)
-      return { changed: messages.length, remaining }
-    },
-
-    async receive({ credentials, upToSequence, state }) {
-      const { session, installation } = await access.authorize(credentials)
-      requireCapability(installation, 'receipts')
-      validate(field('/state', state, oneOf<string>('delivered', 'read')))
-      const target = state as MessageState
-      const { conversationId } = session
-      // Receipts of one conversation run one after another. Of equal receipts, only the first changes messages.
-      const oneAtATime = { key: conversationId, max: 1, waitingMax: Number.POSITIVE_INFINITY }
-      await receipts.run(async () => {
-        const latest = await store.latestAgentMessage(conversationId, upToSequence)
-        if (latest && before(target).includes(stateOf(latest))) await change([latest], target)
-      }, [oneAtATime])
-    },
-
-    markSent(events) {
+    /**
+     * Marks the visitor's messages among these events as sent, because an operator has read them.
+     * Never waits or fails.
+     */
+    mark(events: LogEvent[]): void {
       for (const event of events) {
         if (event.type !== 'message.accepted' || stateOf(event) !== 'queued') continue
         if (taken.has(event) || waiting.size >= maxWaiting) continue
@@ -138,14 +131,41 @@ export function createMessageStates(dependencies: {
       if (waiting.size > 0) void sending.run()
     },
 
-    async reconcile() {
-      const left = await store.unapplied(new Date(now() - abandonedMs), maxCounted)
-      await store.apply(left.flatMap(changeOf))
-      return left
-    },
-
     drain: sending.settled,
   }
+})
+
+/**
+ * Applies the events that a dead process wrote but did not apply to their messages. Returns these
+ * events, of which those of other kinds are left to the caller.
+ */
+export async function reconcileMessageStates(core: Core): Promise<LogEvent[]> {
+  const until = new Date(core.now() - abandonedMs)
+  const found = core.db.events.find({ unapplied: true, occurredAt: { $lte: until } }).limit(maxCounted)
+  const left = (await found.toArray()).map(({ _id, ...event }) => event)
+  await applyStates(core, left.flatMap(changeOf))
+  return left
+}
+
+async function change(core: Core, messages: LogEvent[], state: MessageState) {
+  const appended = await Promise.all(
+    messages.map(({ conversationId, sequence, message }) => {
+      const { messageId, clientOperationId } = message!
+      return logOf(core).append({
+        conversationId,
+        type: 'message.state.changed',
+        operationKey: operationKeys.messageState(messageId, state),
+        inputHash: state,
+        data: { messageId, clientOperationId, state },
+        messageSequence: sequence,
+        unapplied: true,
+      })
+    }),
+  )
+  await applyStates(
+    core,
+    appended.flatMap(({ event }) => changeOf(event)),
+  )
 }
 
 function changeOf(event: LogEvent): MessageStateChange[] {
@@ -154,3 +174,74 @@ function changeOf(event: LogEvent): MessageStateChange[] {
   const { state } = data
   return [{ conversationId, sequence, messageSequence, state, from: before(state), isReceipt: isReceipt(event) }]
 }
+
+/**
+ * Sets each message to the state of its event and marks the event as applied. A message that is
+ * already in a later state is not changed. For a receipt, also changes the agents' messages
+ * before this message, newest first. Stops at a message that has already reached the state, and
+ * after 100 messages.
+ */
+export async function applyStates(core: Pick<Core, 'db'>, changes: MessageStateChange[]): Promise<void> {
+  if (changes.length === 0) return
+  const sequences = await Promise.all(
+    changes.map(async (change) => (change.isReceipt ? received(core, change) : [change.messageSequence])),
+  )
+  // After an election, the driver retries only updates of a single document. So each message
+  // has its own update.
+  const updates = changes.flatMap(({ conversationId, state, from }, index) =>
+    sequences[index]!.map((sequence) => ({
+      updateOne: {
+        filter: { conversationId, sequence, ...inState(from) },
+        update: { $set: { currentState: state } },
+      },
+    })),
+  )
+  if (updates.length > 0) await core.db.events.bulkWrite(updates, { ordered: false })
+  await markApplied(core, changes)
+}
+
+/** Returns the agents' messages that a receipt changes. */
+async function received(
+  { db }: Pick<Core, 'db'>,
+  { conversationId, messageSequence, from }: MessageStateChange,
+): Promise<number[]> {
+  const latest = await db.events
+    .find(agentMessages(conversationId, messageSequence))
+    .sort({ sequence: -1 })
+    .limit(maxChanges)
+    .project<Pick<LogEvent, 'sequence' | 'currentState' | 'message'>>({
+      sequence: 1,
+      currentState: 1,
+      'message.state': 1,
+    })
+    .toArray()
+  const reached = latest.findIndex((event) => !from.includes(stateOf(event)))
+  return (reached < 0 ? latest : latest.slice(0, reached)).map(({ sequence }) => sequence)
+}
+
+/** Records that these events are applied to their messages. */
+export async function markApplied(
+  { db }: Pick<Core, 'db'>,
+  applied: Pick<LogEvent, 'conversationId' | 'sequence'>[],
+): Promise<void> {
+  if (applied.length === 0) return
+  await db.events.bulkWrite(
+    applied.map(({ conversationId, sequence }) => ({
+      updateOne: { filter: { conversationId, sequence }, update: { $unset: { unapplied: '' as const } } },
+    })),
+    { ordered: false },
+  )
+}
+
+const inState = (states: MessageState[]) => ({
+  $or: [
+    { currentState: { $in: states } },
+    { currentState: { $exists: false as const }, 'message.state': { $in: states } },
+  ],
+})
+
+const agentMessages = (conversationId: string, upTo: number) => ({
+  conversationId,
+  sequence: { $lte: upTo },
+  type: 'message.received' as const,
+})

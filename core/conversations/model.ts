@@ -167,25 +167,13 @@ export interface Activity {
   unseenAt?: Date
 }
 
-export interface MessageStateChange {
-  conversationId: string
-  /** Sequence of the event that describes the change. */
-  sequence: number
-  messageSequence: number
-  state: MessageState
-  /** States of the message that this change may replace. */
-  from: MessageState[]
-  /** True if the change also applies to earlier messages of agents. */
-  isReceipt: boolean
-}
-
 /** A period in which one author is typing in one conversation. */
 export interface TypingTurn {
   /**
    * Key made of the conversation's id and the author. An author has at most one turn at a time in
    * a conversation.
    */
-  key: string
+  _id: string
   turnId: string
   conversationId: string
   author: Author

@@ -4,16 +4,21 @@ import { itLong } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { visitorOf } from '../test/visitor-marks.ts'
+import { closeConversation, reopenConversation } from './assignments.ts'
+import { findConversation } from './conversation-access.ts'
+import { listConversations } from './inbox.ts'
+import { listMessages, listMessagesForVisitor } from './messages.ts'
+import { addNote, listNotes } from './notes.ts'
 
 const cores = testCores({ count: 2, started: false })
 const marker = 'only-for-operators'
 const agent = { displayName: 'Ada' }
 
 const add = (core: CoreContext, { conversationId }: TestVisitor, clientOperationId: string, body = marker) =>
-  core.notes.add({ conversationId, clientOperationId, body, agent }, undefined)
+  addNote(core, { conversationId, clientOperationId, body, agent }, undefined)
 
 const bodiesOf = async ({ conversationId }: TestVisitor) =>
-  (await cores.other.notes.list(conversationId, undefined)).map(({ body }) => body)
+  (await listNotes(cores.other, conversationId, undefined)).map(({ body }) => body)
 
 describe('notes', () => {
   it('are listed by both cores, and concurrent repeats of an operation add one note', async () => {
@@ -35,10 +40,10 @@ describe('notes', () => {
     await answer(cores.other, visitor, 'reply')
     const seen: unknown[] = [await cores.log(conversationId)]
     for (const core of cores.cores) {
-      seen.push(await core.messages.listForVisitor(credentials, {}))
-      seen.push(await core.messages.list(conversationId, {}))
-      seen.push(await core.conversationAccess.find(conversationId, undefined))
-      seen.push(await core.inbox.list({ workspaceId: visitor.workspaceId }))
+      seen.push(await listMessagesForVisitor(core, credentials, {}))
+      seen.push(await listMessages(core, conversationId, {}))
+      seen.push(await findConversation(core, conversationId, undefined))
+      seen.push(await listConversations(core, { workspaceId: visitor.workspaceId }))
       const name = await core.visitorNames.ofSession(sessionId, undefined)
       for await (const line of core.visitorExport.lines(name)) seen.push(line)
     }
@@ -64,7 +69,7 @@ describe('notes', () => {
 
   it('are not visible to another workspace', async () => {
     const { conversationId } = await cores.newVisitor()
-    await expect(cores.core.notes.list(conversationId, 'ws_other')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
+    await expect(listNotes(cores.core, conversationId, 'ws_other')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
   })
 })
 
@@ -73,11 +78,11 @@ describe('the reopening of a conversation', () => {
     const visitor = await cores.newVisitor()
     const { conversationId } = visitor
     await send(cores.core, visitor, 'hello')
-    await cores.core.assignments.reopen(conversationId, undefined)
+    await reopenConversation(cores.core, conversationId, undefined)
     for (const round of [1, 2]) {
-      await cores.core.assignments.close(conversationId, undefined)
-      await Promise.all(cores.cores.map((core) => core.assignments.reopen(conversationId, undefined)))
-      expect(await cores.other.conversationAccess.find(conversationId, undefined)).toMatchObject({ status: 'open' })
+      await closeConversation(cores.core, conversationId, undefined)
+      await Promise.all(cores.cores.map((core) => reopenConversation(core, conversationId, undefined)))
+      expect(await findConversation(cores.other, conversationId, undefined)).toMatchObject({ status: 'open' })
       const types = (await cores.log(conversationId)).map(({ type }) => type)
       expect(types.filter((type) => type === 'conversation.reopened')).toHaveLength(round)
     }

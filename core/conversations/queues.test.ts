@@ -5,6 +5,9 @@ import { itLong } from '../../test/support/is-long.ts'
 import { request, say } from '../test/bots.ts'
 import { answer, hasFailed, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
+import { closeConversation, reopenConversation } from './assignments.ts'
+import { inboxOf } from './inbox.ts'
+import { updateMessageStates } from './message-states.ts'
 
 const cores = testCores({ count: 2, started: false, frozen: true })
 let messaging: ReturnType<typeof createClient<typeof MessagingService>>
@@ -40,10 +43,10 @@ describe('a closed conversation that is reopened', () => {
     const { conversationId } = visitors[0]!
     await send(cores.core, visitors[0]!, 'anybody-there')
     const [before] = (await list({})).conversations
-    await cores.core.assignments.close(conversationId, undefined)
+    await closeConversation(cores.core, conversationId, undefined)
     expect((await list({ status: ConversationStatus.OPEN })).conversations).toEqual([])
     expect((await list({ unanswered: true })).conversations).toEqual([])
-    await cores.other.assignments.reopen(conversationId, undefined)
+    await reopenConversation(cores.other, conversationId, undefined)
     for (const request of [{}, { status: ConversationStatus.OPEN }, { unanswered: true }])
       expect((await list(request)).conversations).toEqual([before])
     expect((await list({ status: ConversationStatus.CLOSED })).conversations).toEqual([])
@@ -68,8 +71,12 @@ describe('the queue of unanswered conversations', () => {
       await step()
       cores.advance(60)
     }
-    await cores.core.states.update({ conversationId: bob.conversationId, upToSequence: 9, state: 'read' }, undefined)
-    await cores.other.inbox.noted()
+    await updateMessageStates(
+      cores.core,
+      { conversationId: bob.conversationId, upToSequence: 9, state: 'read' },
+      undefined,
+    )
+    await inboxOf(cores.other).noted()
     expect(await unanswered()).toEqual([bob, eve, ada].map(({ conversationId }) => conversationId))
     const { conversations } = await list({ unanswered: true, limit: 1 })
     const waits = Number(conversations[0]!.lastMessageAt!.seconds - conversations[0]!.waitingSince!.seconds)

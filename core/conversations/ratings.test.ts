@@ -3,7 +3,14 @@ import { expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
+import { searchIndexOf } from '../search/search-index.ts'
 import { send, type TestVisitor, testCores } from '../test/cores.ts'
+import { closeConversation } from './assignments.ts'
+import { findConversation } from './conversation-access.ts'
+import { inboxOf } from './inbox.ts'
+import { listMessagesForVisitor } from './messages.ts'
+import { giveRating } from './ratings.ts'
+import { searchTexts } from './search.ts'
 
 const cores = testCores({ count: 2, started: false })
 const comment = 'quickandfriendly'
@@ -17,18 +24,18 @@ async function askedVisitor(settings = {}): Promise<TestVisitor> {
 }
 
 const close = ({ conversationId }: TestVisitor, core = cores.core) =>
-  core.assignments.close(conversationId, undefined, true)
+  closeConversation(core, conversationId, undefined, true)
 
 const rate = (
   { credentials }: TestVisitor,
   { core = cores.core as CoreContext, idempotencyKey = randomUUID() as string, score = 4, ...more } = {},
-) => core.ratings.give({ credentials, idempotencyKey, score, comment, ...more })
+) => giveRating(core, { credentials, idempotencyKey, score, comment, ...more })
 
 const typesOf = async ({ conversationId }: TestVisitor) =>
   (await cores.log(conversationId)).map(({ type }) => type).filter((type) => /rating|closed|reopened/.test(type))
 
 const stateOf = async ({ credentials }: TestVisitor, core = cores.other) =>
-  (await core.messages.listForVisitor(credentials, {})).rating
+  (await listMessagesForVisitor(core, credentials, {})).rating
 
 const failsWith = (code: ErrorCode, rating: Promise<unknown>) => expect(rating).rejects.toMatchObject({ code })
 
@@ -51,7 +58,7 @@ it('each closing can have one request and one rating, and both cores show the st
   await failsWith(ErrorCode.RATING_NOT_REQUESTED, rate(visitor))
   await close(visitor, cores.other)
   await rate(visitor, { score: 1 })
-  const { rating } = await cores.core.conversationAccess.find(visitor.conversationId, undefined)
+  const { rating } = await findConversation(cores.core, visitor.conversationId, undefined)
   expect(rating).toEqual({ sequence: (await cores.log(visitor.conversationId)).at(-1)!.sequence, score: 1 })
   expect(JSON.stringify(await cores.core.database.collections.conversations.find().toArray())).not.toContain(comment)
 })
@@ -100,10 +107,10 @@ it('a rating is refused if the capability is off, the score or comment is invali
 it('a closing that asks for a rating is refused in another workspace, and without the capability before it closes', async () => {
   const visitor = await cores.newVisitor(await cores.newSite({ capabilities: { rating: false } }))
   await send(cores.core, visitor, 'hello')
-  await failsWith(ErrorCode.NOT_FOUND, cores.core.assignments.close(visitor.conversationId, 'ws_other', true))
+  await failsWith(ErrorCode.NOT_FOUND, closeConversation(cores.core, visitor.conversationId, 'ws_other', true))
   await failsWith(ErrorCode.ROUTE_NOT_ADVERTISED, close(visitor))
   expect(await typesOf(visitor)).toEqual([])
-  await cores.core.assignments.close(visitor.conversationId, undefined)
+  await closeConversation(cores.core, visitor.conversationId, undefined)
   expect(await typesOf(visitor)).toEqual(['conversation.closed'])
 })
 
@@ -130,7 +137,7 @@ itLong('if the core dies at any write, a repeat at another core closes, asks and
     await rate(visitor, { core: mortal, idempotencyKey }).catch(note)
     await rate(visitor, { core: cores.other, idempotencyKey })
     expect(await typesOf(visitor)).toEqual(['conversation.closed', 'rating.requested', 'rating.given'])
-    expect(await cores.core.conversationAccess.find(visitor.conversationId, undefined)).toMatchObject({
+    expect(await findConversation(cores.core, visitor.conversationId, undefined)).toMatchObject({
       status: 'closed',
       rating: { score: 4 },
     })
@@ -142,8 +149,8 @@ it('if a process dies after it stored a rating, another process updates the conv
   const visitor = await askedVisitor()
   const { conversationId } = visitor
   await cores.core.log.append({ conversationId, type: 'rating.given', data: { score: 2 } })
-  await cores.other.inbox.reconcile()
-  expect(await cores.core.conversationAccess.find(conversationId, undefined)).toMatchObject({
+  await inboxOf(cores.other).reconcile()
+  expect(await findConversation(cores.core, conversationId, undefined)).toMatchObject({
     status: 'closed',
     rating: { score: 2 },
   })
@@ -154,7 +161,7 @@ it('the comment is in the feed and the export, and in no search', async () => {
   const { workspaceId, sessionId, conversationId } = visitor
   await rate(visitor)
   await cores.core.flushFeed()
-  await cores.core.searchIndex.flush()
+  await searchIndexOf(cores.core).flush()
   const wait = { waitMs: 0, signal: AbortSignal.timeout(60_000) }
   const { events } = await cores.core.feedReader.read({ workspaceId, cursor: '', types: ['rating.given'] }, wait)
   expect(events).toMatchObject([{ event: { data: { score: 4, comment } } }])
@@ -162,7 +169,7 @@ it('the comment is in the feed and the export, and in no search', async () => {
   const name = await cores.core.visitorNames.ofSession(sessionId, undefined)
   for await (const line of cores.core.visitorExport.lines(name)) lines.push(line)
   expect(lines.join()).toContain(comment)
-  const found = await cores.core.search.find({
+  const found = await searchTexts(cores.core, {
     workspaceId,
     kinds: ['message', 'note', 'lead', 'visitor'],
     query: comment,

@@ -4,18 +4,25 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createBus } from '../bus.ts'
 import type { CoreContext } from '../context.ts'
 import { toMessage } from '../rpc/messaging-values.ts'
+import { searchIndexOf } from '../search/search-index.ts'
 import { encodeEvent } from '../streams/model.ts'
 import { createRecentEvents } from '../streams/recent-events.ts'
 import { say as sayAsBot } from '../test/bots.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
+import { summarizeConversations } from './conversation-access.ts'
+import { listConversations } from './inbox.ts'
+import { reconcileMessageStates } from './message-states.ts'
+import { listMessages, listMessagesForVisitor, sendAsAgent } from './messages.ts'
+import { isRedaction } from './model.ts'
+import { applyRedactions, redactMessage } from './redactions.ts'
+import { searchTexts } from './search.ts'
 
 const cores = testCores({ count: 2, started: false })
 const secret = 'slipofthetongue'
 const ada = { displayName: 'Ada' }
 
 const say = async (core: CoreContext, { conversationId }: TestVisitor, body = secret) =>
-  (await core.messages.sendAsAgent({ conversationId, clientOperationId: 'slip', body, agent: ada, sentBy: 'ada-1' }))
-    .event
+  (await sendAsAgent(core, { conversationId, clientOperationId: 'slip', body, agent: ada, sentBy: 'ada-1' })).event
 
 const withdraw = (
   core: CoreContext,
@@ -26,7 +33,7 @@ const withdraw = (
     anyAuthor = false,
     workspaceId,
   }: { subject?: string; anyAuthor?: boolean; workspaceId?: string } = {},
-) => core.redactions.redact({ conversationId, sequence }, { workspaceId, subject, anyAuthor })
+) => redactMessage(core, { conversationId, sequence }, { workspaceId, subject, anyAuthor })
 
 /** Everything that any reader gets of the conversation. */
 async function readings({ conversationId, credentials, sessionId, workspaceId }: TestVisitor) {
@@ -34,10 +41,10 @@ async function readings({ conversationId, credentials, sessionId, workspaceId }:
     (await cores.log(conversationId)).map((event) => encodeEvent(event as Parameters<typeof encodeEvent>[0])),
   ]
   for (const core of cores.cores) {
-    seen.push(await core.messages.listForVisitor(credentials, {}))
-    seen.push(await core.messages.list(conversationId, {}))
-    const { conversations } = await core.inbox.list({ workspaceId })
-    seen.push(await core.conversationSummaries.of(conversations, { contacts: false }))
+    seen.push(await listMessagesForVisitor(core, credentials, {}))
+    seen.push(await listMessages(core, conversationId, {}))
+    const { conversations } = await listConversations(core, { workspaceId })
+    seen.push(await summarizeConversations(core, conversations, { contacts: false }))
     seen.push(
       await core.feedReader.read(
         { workspaceId, cursor: '', types: [] },
@@ -51,13 +58,13 @@ async function readings({ conversationId, credentials, sessionId, workspaceId }:
 }
 
 const find = (core: CoreContext, { workspaceId }: TestVisitor) =>
-  core.search.find({ workspaceId, kinds: ['message'], query: secret })
+  searchTexts(core, { workspaceId, kinds: ['message'], query: secret })
 
 it('a withdrawn message has no text for any reader, on both cores, and its words leave the search', async () => {
   const visitor = await cores.newVisitor(await cores.newSite())
   await send(cores.core, visitor, 'hello')
   const { sequence } = await say(cores.core, visitor)
-  await cores.core.searchIndex.flush()
+  await searchIndexOf(cores.core).flush()
   expect((await find(cores.other, visitor)).results).toHaveLength(1)
   expect(await readings(visitor)).toContain(secret)
 
@@ -119,7 +126,7 @@ it('without the scope, a caller can withdraw only messages that they sent, whate
   await withdraw(cores.core, visitor, sent, { subject: '', anyAuthor: true })
   await withdraw(cores.core, visitor, sequence)
   expect(
-    (await cores.core.messages.list(visitor.conversationId, {})).messages.map(({ message }) => message!.body),
+    (await listMessages(cores.core, visitor.conversationId, {})).messages.map(({ message }) => message!.body),
   ).toEqual(['', 'unnamed', ''])
 })
 
@@ -134,10 +141,10 @@ it('if the process dies after the event, the history has no text, and another pr
     messageSequence: sequence,
     unapplied: true,
   })
-  expect((await cores.other.messages.list(conversationId, {})).messages[0]!.message!.body).toBe('')
+  expect((await listMessages(cores.other, conversationId, {})).messages[0]!.message!.body).toBe('')
   expect(JSON.stringify(await cores.log(conversationId))).toContain(secret)
   cores.advance(20)
-  await cores.other.redactions.reconcile(await cores.other.states.reconcile())
+  await applyRedactions(cores.other, (await reconcileMessageStates(cores.other)).filter(isRedaction))
   expect(JSON.stringify(await cores.log(conversationId))).not.toContain(secret)
 })
 

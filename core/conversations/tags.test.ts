@@ -1,12 +1,18 @@
 import { createClient } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ConversationStatus, MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { createBus } from '../bus.ts'
 import { encodeFor, toStreamEvent } from '../streams/model.ts'
+import { bareCore } from '../test/core-with.ts'
 import { hasFailed, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { openMeasuredClient } from '../test/query-cost.ts'
 import { transportTo } from '../test/transports.ts'
-import { createConversationStore } from './conversation-store.ts'
-import { createTagStore } from './tag-store.ts'
+import { assignAgent, closeConversation } from './assignments.ts'
+import { findConversation } from './conversation-access.ts'
+import { inboxOf, listConversations } from './inbox.ts'
+import { listMessagesForVisitor } from './messages.ts'
+import { reconcileStates } from './state-events.ts'
+import { addTag, latestTags, removeTag, tagEvents } from './tags.ts'
 
 const cores = testCores({ count: 2, started: false })
 let clients: ReturnType<typeof createClient<typeof MessagingService>>[]
@@ -19,7 +25,7 @@ const optionsFor = async (workspaceId: string, scopes = ['messages:read', 'messa
   headers: { authorization: `Bearer ${await cores.core.access.issue({ subject: 'test', scopes, workspaceId })}` },
 })
 const tagsOf = async ({ conversationId }: TestVisitor) =>
-  (await cores.core.conversationAccess.find(conversationId, undefined)).tags?.names ?? []
+  (await findConversation(cores.core, conversationId, undefined)).tags?.names ?? []
 const changesIn = async ({ conversationId }: TestVisitor) =>
   (await cores.log(conversationId)).flatMap(({ type, data }) => (data?.tag ? [`${type} ${data.tag}`] : []))
 
@@ -51,13 +57,13 @@ describe('a tag', () => {
 
   it('of two operators at two cores at once is kept, and the log has one event for each', async () => {
     const visitor = await newWriter()
-    await cores.core.tags.add(visitor.conversationId, 'old', undefined)
+    await addTag(cores.core, visitor.conversationId, 'old', undefined)
     await Promise.all([
       ...Array.from({ length: 8 }, (_, at) =>
-        cores.cores[at % 2]!.tags.add(visitor.conversationId, `t${at}`, undefined),
+        addTag(cores.cores[at % 2]!, visitor.conversationId, `t${at}`, undefined),
       ),
-      ...cores.cores.map((core) => core.tags.remove(visitor.conversationId, 'old', undefined)),
-      ...cores.cores.map((core) => core.tags.add(visitor.conversationId, 't0', undefined)),
+      ...cores.cores.map((core) => removeTag(core, visitor.conversationId, 'old', undefined)),
+      ...cores.cores.map((core) => addTag(core, visitor.conversationId, 't0', undefined)),
     ])
     expect((await tagsOf(visitor)).toSorted()).toEqual(Array.from({ length: 8 }, (_, at) => `t${at}`))
     expect((await changesIn(visitor)).toSorted().slice(-2)).toEqual([
@@ -78,9 +84,9 @@ describe('a tag', () => {
     await add('9')
     expect(await tagsOf(visitor)).toHaveLength(10)
     // Two operators take the last place.
-    await cores.core.tags.remove(visitor.conversationId, '9', undefined)
+    await removeTag(cores.core, visitor.conversationId, '9', undefined)
     const taken = await Promise.all(
-      ['a', 'b'].map((tag, at) => hasFailed(cores.cores[at]!.tags.add(visitor.conversationId, tag, undefined))),
+      ['a', 'b'].map((tag, at) => hasFailed(addTag(cores.cores[at]!, visitor.conversationId, tag, undefined))),
     )
     expect(taken.toSorted()).toEqual([false, true])
     expect(await tagsOf(visitor)).toHaveLength(10)
@@ -89,7 +95,7 @@ describe('a tag', () => {
   it('of another workspace is neither changed nor listed, and needs the scopes', async () => {
     const visitor = await newWriter()
     const { conversationId, workspaceId } = visitor
-    await cores.core.tags.add(conversationId, 'secret', undefined)
+    await addTag(cores.core, conversationId, 'secret', undefined)
     const other = await optionsFor((await cores.newSite()).workspaceId)
     const notFound = { rawMessage: 'NotFound' }
     await expect(clients[0]!.addTag({ conversationId, tag: 'x' }, other)).rejects.toMatchObject(notFound)
@@ -106,12 +112,12 @@ describe('a tag', () => {
   it('is on no stream of the visitor, but in the feed and in the list of events', async () => {
     const visitor = await newWriter()
     const { conversationId, workspaceId } = visitor
-    await cores.core.tags.add(conversationId, 'rude', undefined)
-    await cores.core.tags.remove(conversationId, 'rude', undefined)
+    await addTag(cores.core, conversationId, 'rude', undefined)
+    await removeTag(cores.core, conversationId, 'rude', undefined)
     const events = await cores.log(conversationId)
     const encoded = events.filter(({ data }) => data?.tag).map((event) => encodeFor(toStreamEvent(event), 'e').json)
     expect(encoded).toEqual(['', ''])
-    expect(JSON.stringify(await cores.core.messages.listForVisitor(visitor.credentials, {}))).not.toContain('rude')
+    expect(JSON.stringify(await listMessagesForVisitor(cores.core, visitor.credentials, {}))).not.toContain('rude')
     const listed = await clients[1]!.listConversationEvents({ conversationId }, await optionsFor(workspaceId))
     expect(listed.events.map(({ type, tag }) => [type, tag])).toEqual([
       ['conversation.tagged', 'rude'],
@@ -129,14 +135,14 @@ describe('a tag', () => {
     await cores.untilOneSurvives(
       async (mortal) => {
         const visitor = await newWriter()
-        const died = await hasFailed(mortal.tags.add(visitor.conversationId, 'vip', undefined))
+        const died = await hasFailed(addTag(mortal, visitor.conversationId, 'vip', undefined))
         if (died) {
-          await Promise.all(cores.cores.map((core) => core.tags.reconcile()))
-          await cores.core.tags.add(visitor.conversationId, 'VIP', undefined)
+          await Promise.all(cores.cores.map((core) => reconcileStates(core, tagEvents)))
+          await addTag(cores.core, visitor.conversationId, 'VIP', undefined)
         }
         expect(await tagsOf(visitor)).toEqual(['vip'])
         expect(await changesIn(visitor)).toEqual(['conversation.tagged vip'])
-        expect(await cores.core.stores.conversations.unannounced('tags', 10)).toEqual([])
+        expect(await cores.core.db.conversations.find({ 'tags.announced': false }).toArray()).toEqual([])
         return died
       },
       { every: 1 },
@@ -150,11 +156,11 @@ describe('the filter by tag', () => {
     const visitors: TestVisitor[] = []
     for (let count = 0; count < 5; count += 1) visitors.push(await newWriter(at))
     const own = await optionsFor(at.workspaceId)
-    for (const { conversationId } of visitors.slice(0, 4)) await cores.core.tags.add(conversationId, 'vip', undefined)
-    await cores.core.tags.remove(visitors[3]!.conversationId, 'vip', undefined)
-    await cores.core.assignments.close(visitors[0]!.conversationId, undefined)
-    await cores.core.assignments.assign(visitors[1]!.conversationId, { displayName: 'Ada' }, undefined)
-    await cores.core.inbox.noted()
+    for (const { conversationId } of visitors.slice(0, 4)) await addTag(cores.core, conversationId, 'vip', undefined)
+    await removeTag(cores.core, visitors[3]!.conversationId, 'vip', undefined)
+    await closeConversation(cores.core, visitors[0]!.conversationId, undefined)
+    await assignAgent(cores.core, visitors[1]!.conversationId, { displayName: 'Ada' }, undefined)
+    await inboxOf(cores.core).noted()
     const list = async (request: Parameters<(typeof clients)[0]['listConversations']>[0], client = clients[0]!) =>
       (await client.listConversations({ tag: ' VIP', ...request }, own)).conversations.map(({ conversationId }) =>
         visitors.findIndex((one) => one.conversationId === conversationId),
@@ -178,9 +184,9 @@ describe('the filter by tag', () => {
     const at = await cores.newSite()
     for (let count = 0; count < 8; count += 1) {
       const { conversationId } = await newWriter(at)
-      await cores.core.tags.add(conversationId, count < 2 ? 'vip' : 'other', undefined)
+      await addTag(cores.core, conversationId, count < 2 ? 'vip' : 'other', undefined)
     }
-    await cores.core.inbox.noted()
+    await inboxOf(cores.core).noted()
     const measured = await openMeasuredClient(cores.uri, cores.name)
     const conversations = measured.db.collection('conversations') as never
     const costOf = async (run: () => Promise<unknown>) => {
@@ -188,9 +194,10 @@ describe('the filter by tag', () => {
       await measured.add(cost, (await measured.commandsOf(run)).sent)
       return cost.documents
     }
-    const store = createConversationStore({ conversations, history: cores.core.history })
-    expect(await costOf(() => store.listActive({ ...at, tag: 'vip', limit: 51 }))).toBe(2)
-    expect(await costOf(() => createTagStore({ conversations }).latest(at.workspaceId, 3))).toBe(3)
+    const { history, logger, now } = cores.core
+    const core = bareCore({ db: { conversations }, bus: createBus(), history, logger, now })
+    expect(await costOf(() => listConversations(core, { ...at, tag: 'vip', limit: 50 }))).toBe(2)
+    expect(await costOf(() => latestTags(core, at.workspaceId, 3))).toBe(3)
     await measured.close()
   })
 })
@@ -199,8 +206,8 @@ describe('the list of tags', () => {
   it('has the most used first, and no tag of a removed conversation', async () => {
     const at = await cores.newSite()
     const [one, two] = [await newWriter(at), await newWriter(at)]
-    for (const { conversationId } of [one, two]) await cores.core.tags.add(conversationId, 'vip', undefined)
-    await cores.core.tags.add(two.conversationId, 'john doe', undefined)
+    for (const { conversationId } of [one, two]) await addTag(cores.core, conversationId, 'vip', undefined)
+    await addTag(cores.core, two.conversationId, 'john doe', undefined)
     const own = await optionsFor(at.workspaceId)
     expect((await clients[1]!.listTags({}, own)).tags).toEqual(['vip', 'john doe'])
     await cores.core.stores.data.hideFromAll({ conversationIds: [two.conversationId], leadIds: [] })

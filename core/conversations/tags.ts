@@ -1,85 +1,75 @@
+/**
+ * Tags of conversations. A call changes one tag, so operators who tag at the same time cannot undo each
+ * other's changes.
+ */
+import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
-import type { EventLog } from '../log/event-log.ts'
 import { operationKeys } from '../log-event.ts'
 import { validate } from '../rules.ts'
-import { createAnnouncedChanges } from './announced-changes.ts'
-import type { ConversationAccess } from './conversation-access.ts'
-import type { ConversationStore } from './conversation-store.ts'
+import { findConversation } from './conversation-access.ts'
+import { notErasing } from './conversation-store.ts'
 import { type Conversation, tagIssue, tagOf } from './model.ts'
-import type { TagStore } from './tag-store.ts'
-
-type Scope = string | undefined
-
-export interface ConversationTags {
-  /**
-   * Adds a tag. Does nothing if the conversation has it. Errors: NotFound if the conversation does not
-   * exist, ValidationFailed, also if it has 10 tags.
-   */
-  add(conversationId: string, tag: string, scope: Scope): Promise<Conversation>
-  /**
-   * Removes a tag. Does nothing if the conversation does not have it. Errors: NotFound if the
-   * conversation does not exist, ValidationFailed.
-   */
-  remove(conversationId: string, tag: string, scope: Scope): Promise<Conversation>
-  /** Returns the tags that a workspace used last, the most used first. */
-  list(workspaceId: string): Promise<string[]>
-  /** Appends events that are missing because the process that stored a tag died. */
-  reconcile(): Promise<void>
-}
+import { changeState, type StateEvents } from './state-events.ts'
 
 const maxTags = 10
 const maxListed = 100
 /** Number of conversations from which the list is made. */
 const listedFrom = 500
 
+export const tagEvents: StateEvents<'tags'> = {
+  field: 'tags',
+  eventOf({ version, tag, isAdded }) {
+    const type = isAdded ? 'conversation.tagged' : 'conversation.untagged'
+    return { type, operationKey: operationKeys.tagChange(version), inputHash: type, data: { tag } }
+  },
+}
+
+type Scope = string | undefined
+
 /**
- * Tags of conversations. A call changes one tag, so operators who tag at the same time cannot undo each
- * other's changes.
+ * Adds a tag. Does nothing if the conversation has it. Errors: NotFound if the conversation does not
+ * exist, ValidationFailed, also if it has 10 tags.
  */
-export function createTags(dependencies: {
-  store: Pick<ConversationStore, 'change' | 'markAnnounced' | 'unannounced' | 'recordStatus'>
-  tagStore: TagStore
-  log: Pick<EventLog, 'append'>
-  conversationAccess: Pick<ConversationAccess, 'find'>
-  now: () => number
-}): ConversationTags {
-  const { store, tagStore, log, conversationAccess, now } = dependencies
+export const addTag = (core: Core, conversationId: string, tag: string, scope: Scope): Promise<Conversation> =>
+  changeTag(core, conversationId, tag, scope, true)
 
-  const changes = createAnnouncedChanges({
-    field: 'tags',
-    eventOf({ version, tag, isAdded }) {
-      const type = isAdded ? 'conversation.tagged' : 'conversation.untagged'
-      return { type, operationKey: operationKeys.tagChange(version), inputHash: type, data: { tag } }
-    },
-    store,
-    log,
-    conversationAccess,
+/**
+ * Removes a tag. Does nothing if the conversation does not have it. Errors: NotFound if the
+ * conversation does not exist, ValidationFailed.
+ */
+export const removeTag = (core: Core, conversationId: string, tag: string, scope: Scope): Promise<Conversation> =>
+  changeTag(core, conversationId, tag, scope, false)
+
+async function changeTag(core: Core, conversationId: string, sent: string, workspaceId: Scope, isAdded: boolean) {
+  const conversation = await findConversation(core, conversationId, workspaceId)
+  const tag = tagOf(sent)
+  validate(tagIssue(tag))
+  return changeState(core, tagEvents, conversation, (current) => {
+    const names = current?.names ?? []
+    if (names.includes(tag) === isAdded) return undefined
+    if (isAdded && names.length >= maxTags) throw invalid('/tag', 'maxItems')
+    const others = names.filter((name) => name !== tag)
+    return { names: isAdded ? [...others, tag] : others, tag, isAdded, at: new Date(core.now()) }
   })
+}
 
-  async function change(conversationId: string, sent: string, isAdded: boolean, scope: Scope) {
-    await conversationAccess.find(conversationId, scope)
-    const tag = tagOf(sent)
-    validate(tagIssue(tag))
-    return changes.change(conversationId, scope, (current) => {
-      const names = current?.names ?? []
-      if (names.includes(tag) === isAdded) return undefined
-      if (isAdded && names.length >= maxTags) throw invalid('/tag', 'maxItems')
-      const others = names.filter((name) => name !== tag)
-      return { names: isAdded ? [...others, tag] : others, tag, isAdded, at: new Date(now()) }
-    })
-  }
+/** Returns the tags that a workspace used last, the most used first. */
+export async function listTags(core: Core, workspaceId: string): Promise<string[]> {
+  const uses = new Map<string, number>()
+  for (const tag of (await latestTags(core, workspaceId, listedFrom)).flat()) uses.set(tag, (uses.get(tag) ?? 0) + 1)
+  const sorted = [...uses].sort(([one, ofOne], [other, ofOther]) => ofOther - ofOne || (one < other ? -1 : 1))
+  return sorted.slice(0, maxListed).map(([tag]) => tag)
+}
 
-  return {
-    add: (conversationId, tag, scope) => change(conversationId, tag, true, scope),
-    remove: (conversationId, tag, scope) => change(conversationId, tag, false, scope),
-
-    async list(workspaceId) {
-      const uses = new Map<string, number>()
-      for (const tag of (await tagStore.latest(workspaceId, listedFrom)).flat()) uses.set(tag, (uses.get(tag) ?? 0) + 1)
-      const sorted = [...uses].sort(([one, ofOne], [other, ofOther]) => ofOther - ofOne || (one < other ? -1 : 1))
-      return sorted.slice(0, maxListed).map(([tag]) => tag)
-    },
-
-    reconcile: changes.reconcile,
-  }
+/** Returns the tags of the conversations of a workspace whose tags changed last. */
+export async function latestTags({ db }: Pick<Core, 'db'>, workspaceId: string, limit: number): Promise<string[][]> {
+  const found = await db.conversations
+    .find(
+      { workspaceId, 'tags.at': { $exists: true }, ...notErasing },
+      { projection: { 'tags.names': 1 }, hint: 'by_tag_change' },
+    )
+    .sort({ 'tags.at': -1 })
+    .limit(limit)
+    .toArray()
+  return found.flatMap(({ tags }) => (tags ? [tags.names] : []))
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { send, testCores } from '../test/cores.ts'
+import { endOverdueTyping, setTypingOfAgent, setTypingOfVisitor, typingEndsOf } from './typing.ts'
 
 const cores = testCores({ count: 2, started: false, frozen: true })
 
@@ -11,8 +12,8 @@ const agent = { displayName: 'Ada' }
 describe('typing', () => {
   it('writes a start event and an end event, each with the author and its own sequence', async () => {
     const { conversationId, credentials } = await cores.newVisitor()
-    await cores.core.typing.setByVisitor(credentials, 'started')
-    await cores.other.typing.setByVisitor(credentials, 'stopped')
+    await setTypingOfVisitor(cores.core, credentials, 'started')
+    await setTypingOfVisitor(cores.other, credentials, 'stopped')
     expect(await cores.log(conversationId)).toMatchObject([
       { sequence: 1, type: 'typing.started', transient: true, data: { author: { kind: 'visitor' } } },
       { sequence: 2, type: 'typing.stopped', transient: true, data: { author: { kind: 'visitor' } } },
@@ -21,27 +22,27 @@ describe('typing', () => {
 
   it('that is reported again writes a new start event only after half of its lifetime has passed', async () => {
     const { conversationId, credentials } = await cores.newVisitor()
-    for (const core of [cores.core, cores.other, cores.core]) await core.typing.setByVisitor(credentials, 'started')
+    for (const core of [cores.core, cores.other, cores.core]) await setTypingOfVisitor(core, credentials, 'started')
     expect(await typesOf(conversationId)).toEqual(['typing.started'])
     cores.advance(5)
-    await cores.other.typing.setByVisitor(credentials, 'started')
+    await setTypingOfVisitor(cores.other, credentials, 'started')
     expect(await typesOf(conversationId)).toEqual(['typing.started', 'typing.started'])
     cores.advance(5)
-    await cores.core.typing.endOverdue()
+    await endOverdueTyping(cores.core)
     expect(await typesOf(conversationId)).toHaveLength(2)
     cores.advance(3.001)
-    await cores.core.typing.endOverdue()
+    await endOverdueTyping(cores.core)
     expect((await typesOf(conversationId)).at(-1)).toBe('typing.stopped')
   })
 
   it('writes one end event after 8 seconds, although several processes look for expired typing', async () => {
     const { conversationId } = await cores.newVisitor()
-    await cores.core.typing.setByAgent({ conversationId, state: 'started', agent }, undefined)
+    await setTypingOfAgent(cores.core, { conversationId, state: 'started', agent }, undefined)
     cores.advance(7.999)
-    await cores.other.typing.endOverdue()
+    await endOverdueTyping(cores.other)
     expect(await typesOf(conversationId)).toEqual(['typing.started'])
     cores.advance(0.002)
-    await Promise.all([cores.core, cores.other, cores.core, cores.other].map((core) => core.typing.endOverdue()))
+    await Promise.all([cores.core, cores.other, cores.core, cores.other].map((core) => endOverdueTyping(core)))
     expect(await typesOf(conversationId)).toEqual(['typing.started', 'typing.stopped'])
   })
 
@@ -57,17 +58,17 @@ describe('typing', () => {
       endsAt: new Date(cores.now() + 8000),
     }
     await typing.insertOne({ _id: `${conversationId} agent Ada`, ...turn, ending: true })
-    await cores.other.typing.setByAgent({ conversationId, state: 'started', agent }, undefined)
+    await setTypingOfAgent(cores.other, { conversationId, state: 'started', agent }, undefined)
     expect(await typesOf(conversationId)).toEqual(['typing.started', 'typing.stopped', 'typing.started'])
   })
 
   it('ends when its author sends a message, but not when another author does', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId, credentials } = visitor
-    await cores.core.typing.setByVisitor(credentials, 'started')
-    await cores.core.typing.setByAgent({ conversationId, state: 'started', agent }, undefined)
+    await setTypingOfVisitor(cores.core, credentials, 'started')
+    await setTypingOfAgent(cores.core, { conversationId, state: 'started', agent }, undefined)
     await send(cores.other, visitor, 'hello')
-    await cores.other.typing.drain()
+    await typingEndsOf(cores.other).drain()
     expect((await cores.log(conversationId)).map(({ type, data }) => [type, data?.author?.kind])).toEqual([
       ['typing.started', 'visitor'],
       ['typing.started', 'agent'],
@@ -80,14 +81,15 @@ describe('typing', () => {
     const { conversationId } = await cores.newVisitor()
     await Promise.all(
       Array.from({ length: 40 }, (_, index) =>
-        cores.cores[index % 2]!.typing.setByAgent(
+        setTypingOfAgent(
+          cores.cores[index % 2]!,
           { conversationId, state: index % 3 === 0 ? 'stopped' : 'started', agent },
           undefined,
         ),
       ),
     )
     cores.advance(8.001)
-    await Promise.all([cores.core.typing.endOverdue(), cores.other.typing.endOverdue()])
+    await Promise.all([endOverdueTyping(cores.core), endOverdueTyping(cores.other)])
     const types = await typesOf(conversationId)
     expect(types.length).toBeGreaterThan(0)
     expect(types).toEqual(types.map((_, index) => (index % 2 === 0 ? 'typing.started' : 'typing.stopped')))
@@ -97,13 +99,13 @@ describe('typing', () => {
   it('is rejected for another workspace, for an agent without a name, and if the installation disables typing', async () => {
     const { conversationId } = await cores.newVisitor()
     const request = { conversationId, state: 'started' as const, agent }
-    await expect(cores.core.typing.setByAgent(request, 'ws_other')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
-    await expect(cores.core.typing.setByAgent({ conversationId, state: 'started' }, undefined)).rejects.toMatchObject({
+    await expect(setTypingOfAgent(cores.core, request, 'ws_other')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
+    await expect(setTypingOfAgent(cores.core, { conversationId, state: 'started' }, undefined)).rejects.toMatchObject({
       code: ErrorCode.VALIDATION_FAILED,
       issues: [{ path: '/agent/displayName', rule: 'minLength' }],
     })
     const quiet = await cores.newVisitor(await cores.newSite({ capabilities: { typing: false } }))
-    await expect(cores.core.typing.setByVisitor(quiet.credentials, 'started')).rejects.toMatchObject({
+    await expect(setTypingOfVisitor(cores.core, quiet.credentials, 'started')).rejects.toMatchObject({
       code: ErrorCode.ROUTE_NOT_ADVERTISED,
     })
     expect(await typesOf(conversationId)).toEqual([])

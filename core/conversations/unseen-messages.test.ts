@@ -4,7 +4,11 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import type { LogEvent } from '../log-event.ts'
 import { type TestVisitor, testCores } from '../test/cores.ts'
-import { firstUnseen } from './unseen-messages.ts'
+import { inboxOf } from './inbox.ts'
+import { recordReceipt } from './message-states.ts'
+import { sendAsAgent, sendAsVisitor } from './messages.ts'
+import { redactMessage } from './redactions.ts'
+import { firstUnseen, tellUnseenMessages } from './unseen-messages.ts'
 
 const cores = testCores({ count: 2, started: false })
 let visitor: TestVisitor
@@ -20,24 +24,24 @@ beforeEach(() => newVisitor())
 async function answer(core = cores.core) {
   const { conversationId } = visitor
   const sent = { conversationId, clientOperationId: randomUUID(), body: 'Yes', agent: { displayName: 'Ada' } }
-  const { event } = await core.messages.sendAsAgent(sent)
-  await core.inbox.noted()
+  const { event } = await sendAsAgent(core, sent)
+  await inboxOf(core).noted()
   return event
 }
 const write = () =>
-  cores.other.messages.sendAsVisitor({
+  sendAsVisitor(cores.other, {
     credentials: visitor.credentials,
     clientOperationId: randomUUID(),
     body: 'Hello',
     contentType: 'text',
   })
 const see = (upToSequence: number) =>
-  cores.core.states.receive({ credentials: visitor.credentials, upToSequence, state: 'read' })
+  recordReceipt(cores.core, { credentials: visitor.credentials, upToSequence, state: 'read' })
 
 /** Lets time pass, lets all cores look, and returns the messages that were told about so far. */
 async function told(minutes = 0) {
   cores.advance(minutes * 60)
-  await Promise.all([...cores.cores, ...cores.cores].map((core) => core.unseenMessages.tell()))
+  await Promise.all([...cores.cores, ...cores.cores].map((core) => tellUnseenMessages(core)))
   const { conversationId } = visitor
   const found = await cores.core.database.collections.events.find({ conversationId, type: 'message.unseen' }).toArray()
   return found.map(({ data }) => data)
@@ -74,7 +78,7 @@ describe('an answer that nobody has seen', () => {
       async () => {
         const { conversationId, sequence } = await answer()
         const redactor = { workspaceId: undefined, subject: 'svc', anyAuthor: true }
-        await cores.core.redactions.redact({ conversationId, sequence }, redactor)
+        await redactMessage(cores.core, { conversationId, sequence }, redactor)
       },
     ],
   ])('is never told if %s', async (_, act) => {
@@ -97,7 +101,7 @@ describe('an answer that nobody has seen', () => {
       await newVisitor()
       await answer()
       cores.advance(11 * 60)
-      const died = await mortal.unseenMessages.tell().then(
+      const died = await tellUnseenMessages(mortal).then(
         () => false,
         () => true,
       )

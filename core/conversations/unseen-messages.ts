@@ -1,9 +1,10 @@
-import type { EventLog } from '../log/event-log.ts'
-import type { EventStore } from '../log/event-store.ts'
-import { type EventType, isEntry, type LogEnd, type LogEvent, operationKeys } from '../log-event.ts'
-import type { ConversationStore } from './conversation-store.ts'
-import { type ContactsOf, isReceipt, isRedaction } from './model.ts'
-import type { SitesOf } from './site-capabilities.ts'
+import { type Core, contextOf } from '../core.ts'
+import { logOf } from '../log/event-log.ts'
+import { type EventType, isEntry, type LogEvent, operationKeys } from '../log-event.ts'
+import { contactsOf, sitesOf } from './conversation-access.ts'
+import { notErasing } from './conversation-store.ts'
+import { readEnd } from './guarded-appends.ts'
+import { isReceipt, isRedaction } from './model.ts'
 
 /** Minutes after which a message counts as unseen if the website has no setting. */
 export const unseenAfterDefault = 10
@@ -29,82 +30,83 @@ const deciding: EventType[] = [
  * (contract, rule 40). The time in the conversation only says when to look; the log decides. The event
  * is appended directly after the end that was read, so a receipt that comes first wins.
  */
-export function createUnseenMessages(dependencies: {
-  store: Pick<ConversationStore, 'unseenAt' | 'moveUnseenAt' | 'queueMail'>
-  events: Pick<EventStore, 'newestOf'>
-  log: Pick<EventLog, 'appendAfter'>
-  readEnds: (conversationIds: string[]) => Promise<Map<string, LogEnd>>
-  sitesOf: SitesOf
-  contactsOf: ContactsOf
-  /** Called when the answers of a conversation may have to be mailed. Undefined without a mail server. */
-  onMail: (() => void) | undefined
-  now: () => number
-}) {
-  const { store, events, log, readEnds, sitesOf, contactsOf, onMail, now } = dependencies
-
-  /** Returns after how many milliseconds the websites of a conversation want to know; undefined for never. */
-  async function waitOf(conversationId: string): Promise<number | undefined> {
-    const waits = (await sitesOf(conversationId)).flatMap((site) =>
-      site?.capabilities.receipts ? (site.unseenAfterMinutes ?? unseenAfterDefault) || [] : [],
-    )
-    return waits.length === 0 ? undefined : Math.min(...waits) * 60_000
+export async function tellUnseenMessages(core: Core): Promise<void> {
+  for (let after = new Date(0); ; ) {
+    const due = { unseenAt: { $gt: after, $lte: new Date(core.now()) }, ...notErasing }
+    const cursor = core.db.conversations.find(due, { projection: { unseenAt: 1 }, hint: 'by_unseen' })
+    const found = await cursor.sort({ unseenAt: 1 }).limit(batch).toArray()
+    for (const { _id, unseenAt } of found) await look(core, _id, unseenAt!)
+    if (found.length < batch) return
+    after = found.at(-1)!.unseenAt!
   }
+}
 
-  /**
-   * Moves the time to look while it works, so that one core looks. A message that comes meanwhile moves
-   * it back, and the time stays.
-   */
-  async function look(conversationId: string, lookAt: Date) {
-    const until = new Date(now() + lookMs)
-    if (!(await store.moveUnseenAt(conversationId, lookAt, until))) return
-    const { end, latest } = await readLatest(conversationId)
-    const unseen = firstUnseen(latest)
-    const waitMs = unseen && (await waitOf(conversationId))
-    const dueAt = waitMs === undefined ? undefined : new Date(unseen!.occurredAt.getTime() + waitMs)
-    const isDue = dueAt !== undefined && dueAt.getTime() <= now()
-    if (isDue && !(await append(end, unseen!))) return
-    // A core may have died after it told about the message, and before it queued the mail.
-    const told = isDue ? unseen!.message!.messageId : toldIn(latest)?.data?.messageId
-    if (told && onMail) {
-      await store.queueMail(conversationId, told, new Date(now()))
-      onMail()
-    }
-    await store.moveUnseenAt(conversationId, until, isDue ? undefined : dueAt)
-  }
+/**
+ * Moves the time to look while it works, so that one core looks. A message that comes meanwhile moves
+ * it back, and the time stays.
+ */
+async function look(core: Core, conversationId: string, lookAt: Date) {
+  const until = new Date(core.now() + lookMs)
+  if (!(await moveLook(core, conversationId, lookAt, until))) return
+  const { end, latest } = await readLatest(core, conversationId)
+  const unseen = firstUnseen(latest)
+  const waitMs = unseen && (await waitOf(core, conversationId))
+  const dueAt = waitMs === undefined ? undefined : new Date(unseen!.occurredAt.getTime() + waitMs)
+  const isDue = dueAt !== undefined && dueAt.getTime() <= core.now()
+  if (isDue && !(await appendUnseen(core, end, unseen!))) return
+  // A core may have died after it told about the message, and before it queued the mail.
+  const told = isDue ? unseen!.message!.messageId : toldIn(latest)?.data?.messageId
+  if (told) await queueMail(core, conversationId, told)
+  await moveLook(core, conversationId, until, isDue ? undefined : dueAt)
+}
 
-  async function readLatest(conversationId: string) {
-    const end = (await readEnds([conversationId])).get(conversationId)?.sequence ?? 0
-    return { end, latest: await events.newestOf(deciding, { conversationId, through: end }, read) }
-  }
+async function readLatest(core: Core, conversationId: string) {
+  const { sequence: end } = await readEnd(core, conversationId)
+  const { events } = contextOf(core).stores
+  return { end, latest: await events.newestOf(deciding, { conversationId, through: end }, read) }
+}
 
-  async function append(end: number, { conversationId, sequence, occurredAt, message }: LogEvent) {
-    const leadId = (await contactsOf([conversationId])).get(conversationId)?.leadId
-    return log.appendAfter(end, {
-      conversationId,
-      type: 'message.unseen',
-      operationKey: operationKeys.unseen(sequence),
-      inputHash: 'unseen',
-      data: { messageId: message!.messageId, sentAt: occurredAt.toISOString(), ...(leadId && { leadId }) },
-    })
-  }
+/** Queues the mail of unseen answers if there is a mail server, unless there is one for this message. */
+async function queueMail({ config, db, bus, now }: Core, conversationId: string, messageId: string) {
+  if (config.SMTP_URL === '') return
+  const at = new Date(now())
+  await db.conversations.updateOne(
+    { _id: conversationId, 'mail.messageId': { $ne: messageId } },
+    { $set: { mail: { messageId, state: 'waiting', at, dueAt: at, attempts: 0 } } },
+  )
+  bus.emit('due', 'mails of unseen answers', 0)
+}
 
-  return {
-    /** Returns the answers that were told as unseen and are still unseen, oldest first. */
-    async stillUnseen(conversationId: string): Promise<LogEvent[]> {
-      const { latest } = await readLatest(conversationId)
-      return toldIn(latest) === undefined ? [] : unseenIn(latest)
-    },
+/** Returns the answers that were told as unseen and are still unseen, oldest first. */
+export async function stillUnseen(core: Core, conversationId: string): Promise<LogEvent[]> {
+  const { latest } = await readLatest(core, conversationId)
+  return toldIn(latest) === undefined ? [] : unseenIn(latest)
+}
 
-    /** Looks at the conversations in which a message may have been unseen for long enough. */
-    async tell() {
-      for (let after = new Date(0); ; ) {
-        const found = await store.unseenAt(after, new Date(now()), batch)
-        for (const { conversationId, unseenAt } of found) await look(conversationId, unseenAt)
-        if (found.length < batch) return
-        after = found.at(-1)!.unseenAt
-      }
-    },
-  }
+/** Moves or removes the time to look. Returns false if it has changed meanwhile. */
+async function moveLook({ db }: Core, conversationId: string, from: Date, to: Date | undefined): Promise<boolean> {
+  const update = to ? { $set: { unseenAt: to } } : { $unset: { unseenAt: '' as const } }
+  const { modifiedCount } = await db.conversations.updateOne({ _id: conversationId, unseenAt: from }, update)
+  return modifiedCount === 1
+}
+
+/** Returns after how many milliseconds the websites of a conversation want to know; undefined for never. */
+async function waitOf(core: Core, conversationId: string): Promise<number | undefined> {
+  const waits = (await sitesOf(core, conversationId)).flatMap((site) =>
+    site?.capabilities.receipts ? (site.unseenAfterMinutes ?? unseenAfterDefault) || [] : [],
+  )
+  return waits.length === 0 ? undefined : Math.min(...waits) * 60_000
+}
+
+async function appendUnseen(core: Core, end: number, { conversationId, sequence, occurredAt, message }: LogEvent) {
+  const leadId = (await contactsOf(core)([conversationId])).get(conversationId)?.leadId
+  return logOf(core).appendAfter(end, {
+    conversationId,
+    type: 'message.unseen',
+    operationKey: operationKeys.unseen(sequence),
+    inputHash: 'unseen',
+    data: { messageId: message!.messageId, sentAt: occurredAt.toISOString(), ...(leadId && { leadId }) },
+  })
 }
 
 /**

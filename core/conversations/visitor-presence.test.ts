@@ -1,14 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
-import { createVisitorPresence, type Presence } from './visitor-presence.ts'
+import { bareCore } from '../test/core-with.ts'
+import { type Presence, visitorPresenceOf } from './visitor-presence.ts'
 
 const none = { opened: [], ended: [], reports: [] }
 const workspaceId = 'ws_1'
 
 function newScene() {
   let now = 1_000_000
-  const presence = createVisitorPresence({ now: () => now })
+  const presence = visitorPresenceOf(bareCore({ now: () => now }))
   const shown = new Map<string, Presence>()
   presence.watch(workspaceId, (changes) => {
     for (const each of changes) shown.set(each.conversationId, each.presence)

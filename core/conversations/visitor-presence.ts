@@ -1,3 +1,5 @@
+import { perCore } from '../core.ts'
+
 /**
  * Whether a conversation's visitor sees the chat, is only connected, or has left (`Presence` in
  * messaging.proto).
@@ -11,31 +13,10 @@ export interface PresenceUpdate {
   reports: { conversationId: string; workspaceId: string; tab: string; isHere: boolean }[]
 }
 
-/** Visitors of one gateway. */
-interface PresenceSource {
-  update(update: PresenceUpdate): void
-  /** Ends all streams of the gateway. */
-  end(): void
-}
-
 export interface PresenceChange {
   conversationId: string
   workspaceId: string
   presence: Presence
-}
-
-export interface VisitorPresence {
-  addSource(): PresenceSource
-  /** Returns the presence of a conversation's visitor. */
-  of(conversationId: string): Presence
-  /**
-   * Calls `changed` at once with every visitor who is not `gone`. Then calls it with each change of
-   * presence, until the returned function is called. Without a `workspaceId`, covers all
-   * workspaces.
-   */
-  watch(workspaceId: string | undefined, changed: (changes: PresenceChange[], isComplete: boolean) => void): () => void
-  /** Finds visitors who left, and reports all changes. */
-  check(): Promise<void>
 }
 
 /** Time in milliseconds after which a tab's report expires. Tabs repeat it every 2 s. */
@@ -72,7 +53,7 @@ interface VisitorState {
  * Derives the presence of visitors from their streams and their tabs' reports. Every gateway sends
  * both to every core, so each core knows all visitors and nothing is stored.
  */
-export function createVisitorPresence({ now }: { now: () => number }): VisitorPresence {
+export const visitorPresenceOf = perCore(({ now }) => {
   const visitors = new Map<string, VisitorState>()
   /** Conversations whose presence may change without an update. */
   const pending = new Set<string>()
@@ -143,6 +124,7 @@ export function createVisitorPresence({ now }: { now: () => number }): VisitorPr
   }
 
   return {
+    /** Adds a gateway, whose updates say which visitors it has. */
     addSource() {
       const streams = new Map<number, PresenceUpdate['opened'][number]>()
       let heardAt = now()
@@ -157,7 +139,7 @@ export function createVisitorPresence({ now }: { now: () => number }): VisitorPr
       sources.add(listen)
 
       return {
-        update({ opened, ended, reports }) {
+        update({ opened, ended, reports }: PresenceUpdate): void {
           heardAt = now()
           setSilent(false)
           for (const stream of opened) {
@@ -177,7 +159,8 @@ export function createVisitorPresence({ now }: { now: () => number }): VisitorPr
           reports.forEach(report)
         },
 
-        end() {
+        /** Ends all streams of the gateway. */
+        end(): void {
           sources.delete(listen)
           if (!isSilent) for (const stream of streams.values()) countStream(stream, -1)
           streamCount -= streams.size
@@ -186,9 +169,18 @@ export function createVisitorPresence({ now }: { now: () => number }): VisitorPr
       }
     },
 
-    of: (conversationId) => visitors.get(conversationId)?.shown ?? 'gone',
+    /** Returns the presence of a conversation's visitor. */
+    of: (conversationId: string): Presence => visitors.get(conversationId)?.shown ?? 'gone',
 
-    watch(workspaceId, changed) {
+    /**
+     * Calls `changed` at once with every visitor who is not `gone`. Then calls it with each change of
+     * presence, until the returned function is called. Without a `workspaceId`, covers all
+     * workspaces.
+     */
+    watch(
+      workspaceId: string | undefined,
+      changed: (changes: PresenceChange[], isComplete: boolean) => void,
+    ): () => void {
       const isTheirs = (visitor: Pick<PresenceChange, 'workspaceId'>) =>
         workspaceId === undefined || visitor.workspaceId === workspaceId
       const present = [...visitors]
@@ -203,7 +195,8 @@ export function createVisitorPresence({ now }: { now: () => number }): VisitorPr
       return () => void watchers.delete(watcher)
     },
 
-    async check() {
+    /** Finds visitors who left, and reports all changes. */
+    async check(): Promise<void> {
       const isLate = now() - checkedAt > lateCheckMs
       checkedAt = now()
       // This process may not have read the updates that arrived while it was busy or stopped.
@@ -214,4 +207,4 @@ export function createVisitorPresence({ now }: { now: () => number }): VisitorPr
       if (changes.length > 0) for (const watcher of watchers) watcher(changes)
     },
   }
-}
+})

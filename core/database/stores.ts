@@ -1,11 +1,6 @@
 import { createCommandStore } from '../commands/command-store.ts'
 import { createScreenshotStore } from '../commands/screenshot-store.ts'
 import { keepLatestConsent } from '../consents/consents.ts'
-import { createConversationStore } from '../conversations/conversation-store.ts'
-import { createGrowthStore } from '../conversations/growth-store.ts'
-import { createMessageStateStore } from '../conversations/message-state-store.ts'
-import { createTagStore } from '../conversations/tag-store.ts'
-import { createTypingStore } from '../conversations/typing-store.ts'
 import { createDeliveryHoldStore } from '../delivery-stores/delivery-hold-store.ts'
 import { createDeliveryQueue } from '../delivery-stores/delivery-queue-store.ts'
 import { createDeliveryRecoveryStore } from '../delivery-stores/delivery-recovery-store.ts'
@@ -31,7 +26,6 @@ import { createRemovalStore } from '../privacy/removal-store.ts'
 import { createRetentionStore } from '../privacy/retention-store.ts'
 import { createVisitorDataStore } from '../privacy/visitor-data-store.ts'
 import { createVisitorTraceStore } from '../privacy/visitor-trace-store.ts'
-import { createSearchEntryStore } from '../search/search-entry-store.ts'
 import type { Session } from '../sessions/model.ts'
 import { createSessionStore } from '../sessions/session-store.ts'
 import { createWorkspaceStore } from '../workspaces/workspace-store.ts'
@@ -50,7 +44,7 @@ function after<S extends object>(done: () => void, store: S, ...writes: (keyof S
 export type Stores = ReturnType<typeof createStores>
 
 /** @param onMarked called after writes that mark what lacks an entry in the feed of leads */
-export function createStores({ collections, screenshots, history }: Database, onMarked = () => {}) {
+export function createStores({ collections, screenshots }: Database, onMarked = () => {}) {
   const consents = {
     keepLatest: (session: Session, removedIds: string[]) => keepLatestConsent({ db: collections }, session, removedIds),
   }
@@ -61,7 +55,6 @@ export function createStores({ collections, screenshots, history }: Database, on
     commands: createCommandStore(collections),
     consoleSessions: createConsoleSessionStore(collections),
     conversationFacts: createConversationFactsStore(collections),
-    conversations: createConversationStore({ ...collections, history }),
     data,
     deletions: createDeletionStore({ ...collections, data }),
     deliveries: after(onMarked, createDeliveryStore(collections), 'insertEach'),
@@ -74,22 +67,17 @@ export function createStores({ collections, screenshots, history }: Database, on
     feed: createFeedStore(collections),
     feedSources: createFeedSourceStore(collections),
     followers: createFollowerStore(collections),
-    growth: createGrowthStore(collections),
     idempotency: createIdempotencyStore(collections),
     leads: after(onMarked, createLeadStore(collections), 'insert'),
     leadFeed: createLeadFeedStore(collections),
     leadSubscriptions: after(onMarked, createLeadSubscriptionStore(collections), 'disable', 'beginDeadLetters'),
     eventFollowers: createEventFollowerStore(collections),
-    messageStates: createMessageStateStore(collections),
     suppressions: createSuppressionStore(collections),
     removals: createRemovalStore(collections),
     retention,
     screenshots: files,
-    searchEntries: createSearchEntryStore(collections),
     sessions: createSessionStore(collections),
-    tags: createTagStore(collections),
     teams: createTeamStore(collections),
-    typing: createTypingStore(collections),
     visitorData: createVisitorDataStore(collections),
     visitorTraces: createVisitorTraceStore(collections),
     workspaces: createWorkspaceStore(collections),

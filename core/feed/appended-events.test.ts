@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
+import { closeConversation } from '../conversations/assignments.ts'
+import { setTypingOfAgent } from '../conversations/typing.ts'
 import type { LogEvent } from '../log-event.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { createAppendedEventsMemory } from './appended-events.ts'
@@ -28,8 +30,8 @@ it('the feed has each event of a conversation once and in order, whichever core 
           if (step === 'send') await send(core, visitor, `send-${index}`)
           if (step === 'answer') await answer(core, visitor, `answer-${index}`)
           if (step === 'typing')
-            await core.typing.setByAgent({ conversationId, state: index % 2 ? 'started' : 'stopped', agent }, undefined)
-          if (step === 'close') await core.assignments.close(conversationId, undefined)
+            await setTypingOfAgent(core, { conversationId, state: index % 2 ? 'started' : 'stopped', agent }, undefined)
+          if (step === 'close') await closeConversation(core, conversationId, undefined)
           // The rest of the plan goes on meanwhile.
           if (step === 'flush') running.push(core.flushFeed())
           if (step === 'read again') {
@@ -75,7 +77,7 @@ it('an event without an entry does not hide that another core appended the one b
   await cores.core.flushFeed()
   const silent = cores.cores[2]!
   await answer(silent, visitor, 'second')
-  await cores.core.typing.setByAgent({ conversationId, state: 'started', agent }, undefined)
+  await setTypingOfAgent(cores.core, { conversationId, state: 'started', agent }, undefined)
   await send(cores.core, visitor, 'fourth')
   await cores.core.flushFeed()
   expect(await sequencesInFeed(workspaceId)).toEqual([0, 1, 2, 4])

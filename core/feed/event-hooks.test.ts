@@ -8,6 +8,7 @@ import { type DeliveryEventType, deliveryEvents, feedEventTypes } from '../../co
 import { standardSignature } from '../../contract/webhook-headers.ts'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { itLong } from '../../test/support/is-long.ts'
+import { assignAgent, closeConversation } from '../conversations/assignments.ts'
 import { claimDue, recordResults } from '../test/claims.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { codeOf, issuesOf } from '../test/deliveries.ts'
@@ -73,8 +74,8 @@ it('a hook sends each event of its types that two cores wrote, with the data of 
   await send(cores.core, visitor, 'one')
   await answer(cores.other, visitor, 'two')
   const { conversationId } = visitor
-  await cores.other.assignments.assign(conversationId, { displayName: 'Ada' }, undefined)
-  await cores.core.assignments.close(conversationId, undefined)
+  await assignAgent(cores.other, conversationId, { displayName: 'Ada' }, undefined)
+  await closeConversation(cores.core, conversationId, undefined)
   await cores.identify(visitor, site.sign({ sub: 'customer-1' }))
   const bodies = await sent()
   expect(shown(bodies)).toEqual([

@@ -7,6 +7,7 @@ import { type Event, EventsService } from '#proto/events/v1/events_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import { assignAgent, closeConversation } from '../conversations/assignments.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { sendFromDyingCores } from '../test/dying-cores.ts'
 import { transportTo } from '../test/transports.ts'
@@ -41,8 +42,8 @@ it('a reader gets the events of a conversation that two cores wrote, in their or
   await send(cores.core, visitor, 'one')
   await answer(cores.other, visitor, 'two')
   const { conversationId } = visitor
-  await cores.other.assignments.assign(conversationId, { displayName: 'Ada' }, undefined)
-  await cores.core.assignments.close(conversationId, undefined)
+  await assignAgent(cores.other, conversationId, { displayName: 'Ada' }, undefined)
+  await closeConversation(cores.core, conversationId, undefined)
   await send(cores.other, visitor, 'three')
   await Promise.all(cores.cores.map((core) => core.flushFeed()))
   for (const core of cores.cores) {

@@ -4,6 +4,11 @@ import type { Collection } from 'mongodb'
 import { beforeAll, expect, it } from 'vitest'
 import { runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { assignAgent, closeConversation } from '../conversations/assignments.ts'
+import { updateMessageStates } from '../conversations/message-states.ts'
+import { sendAsAgent } from '../conversations/messages.ts'
+import { giveRating } from '../conversations/ratings.ts'
+import { setTypingOfVisitor } from '../conversations/typing.ts'
 import type { Collections } from '../database/collections.ts'
 import { indexes } from '../database/indexes.ts'
 import type { EventType } from '../log-event.ts'
@@ -62,16 +67,16 @@ type Chooser = (scene: Scene, value: string) => Promise<boolean>
 const choosers: Record<string, Chooser> = {
   'visitor message': async ({ session }, key) => (await cores.send(session, 'x', { key })).replayed,
   'agent message': async ({ session: { conversationId } }, clientOperationId) =>
-    (await cores.core.messages.sendAsAgent({ conversationId, clientOperationId, body: 'x' })).replayed,
+    (await sendAsAgent(cores.core, { conversationId, clientOperationId, body: 'x' })).replayed,
   form: async ({ session }, idempotencyKey) =>
     (await cores.core.leads.submitForm({ ...credentialsOf(session), form: 'offline', fields: {}, idempotencyKey }))
       .replayed,
   async rating({ session, used }, idempotencyKey) {
     if (!used.has(`rating ${idempotencyKey}`)) {
       await cores.send(session, 'x')
-      await cores.core.assignments.close(session.conversationId, undefined, true)
+      await closeConversation(cores.core, session.conversationId, undefined, true)
     }
-    return (await cores.core.ratings.give({ ...credentialsOf(session), score: 5, idempotencyKey })).replayed
+    return (await giveRating(cores.core, { ...credentialsOf(session), score: 5, idempotencyKey })).replayed
   },
   page: async ({ session }, idempotencyKey) =>
     (await cores.core.sessions.reportPage({ ...credentialsOf(session), pageContext: { url: site }, idempotencyKey }))
@@ -115,7 +120,7 @@ const writers: Record<string, { type: EventType; act(scene: Scene): Promise<unkn
     act(scene) {
       scene.assignments += 1
       const agent = { displayName: `agent ${scene.assignments}` }
-      return cores.core.assignments.assign(scene.session.conversationId, agent, undefined)
+      return assignAgent(cores.core, scene.session.conversationId, agent, undefined)
     },
   },
   state: {
@@ -125,14 +130,14 @@ const writers: Record<string, { type: EventType; act(scene: Scene): Promise<unkn
       const key = randomUUID()
       used.add(`visitor message ${key}`)
       await cores.send(session, 'x', { key })
-      await cores.core.states.update({ conversationId, upToSequence: 2 ** 31 - 1, state: 'read' }, undefined)
+      await updateMessageStates(cores.core, { conversationId, upToSequence: 2 ** 31 - 1, state: 'read' }, undefined)
     },
   },
   typing: {
     type: 'typing.stopped',
     async act({ session }) {
       for (const state of ['started', 'stopped'] as const)
-        await cores.core.typing.setByVisitor(credentialsOf(session).credentials, state)
+        await setTypingOfVisitor(cores.core, credentialsOf(session).credentials, state)
     },
   },
 }

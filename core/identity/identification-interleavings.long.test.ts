@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
+import { sendAsAgent } from '../conversations/messages.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, type TestCores, testCores } from '../test/cores.ts'
 
@@ -87,7 +88,7 @@ describe('identifications, sends, closes and process deaths in any order', () =>
                 closed = true
               } else {
                 const { conversationId } = session
-                await at.messages.sendAsAgent({ conversationId, clientOperationId: key, body })
+                await sendAsAgent(at, { conversationId, clientOperationId: key, body })
               }
             }
             const first = cores.scheduledCore(scheduler, {

@@ -3,6 +3,11 @@ import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { closeConversation } from '../conversations/assignments.ts'
+import { summarizeConversations } from '../conversations/conversation-access.ts'
+import { findConversations } from '../conversations/conversation-store.ts'
+import { inboxOf } from '../conversations/inbox.ts'
+import { sendAsAgent } from '../conversations/messages.ts'
 import { codeOf, hasFailed, newSubject, type TestCores, testCores } from '../test/cores.ts'
 import { credentialsOf, site } from '../test/visitor-credentials.ts'
 
@@ -75,7 +80,7 @@ describe('the identification of an anonymous session', () => {
       const session = await cores.newSession()
       const { conversationId } = session
       if (author === 'visitor') await cores.send(session, 'hello')
-      else await cores.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'hello' })
+      else await sendAsAgent(cores.core, { conversationId, clientOperationId: randomUUID(), body: 'hello' })
       const identified = await cores.identify(session, cores.sign({ sub }))
       expect(identified).toMatchObject({ conversationId, continuityState: 'continued' })
       expect(await cores.history(identified)).toEqual(['hello'])
@@ -93,7 +98,7 @@ describe('the identification of an anonymous session', () => {
     const sub = newSubject()
     const before = await cores.newVerified(sub)
     await cores.send(before, 'solved')
-    await cores.core.assignments.close(before.conversationId, undefined)
+    await closeConversation(cores.core, before.conversationId, undefined)
     const session = await cores.newSession()
     const next = await cores.identify(session, cores.sign({ sub }))
     expect(next.conversationId).toBe(session.conversationId)
@@ -121,11 +126,11 @@ describe('the identification of an anonymous session', () => {
     await cores.send(session, 'hello')
     const identified = await cores.identify(session, cores.sign({ sub: newSubject(), name: 'Ada' }))
     const { conversationId } = session
-    await cores.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'yes?' })
-    await cores.core.inbox.noted()
-    const [conversation] = await cores.core.stores.conversations.find([conversationId])
+    await sendAsAgent(cores.core, { conversationId, clientOperationId: randomUUID(), body: 'yes?' })
+    await inboxOf(cores.core).noted()
+    const [conversation] = await findConversations(cores.core, [conversationId])
     expect(conversation?.lastSessionId).toBe(identified.sessionId)
-    const [summary] = await cores.core.conversationSummaries.of([conversation!])
+    const [summary] = await summarizeConversations(cores.core, [conversation!])
     expect(summary?.visitor).toMatchObject({ identityState: 'verified', displayName: 'Ada' })
   })
 })

@@ -3,6 +3,12 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import { closeConversation } from '../conversations/assignments.ts'
+import { findConversation } from '../conversations/conversation-access.ts'
+import { listConversationEvents } from '../conversations/conversation-events.ts'
+import { countConversations, inboxOf, listConversations } from '../conversations/inbox.ts'
+import { inboxWatchOf } from '../conversations/inbox-watch.ts'
+import { sendAsAgent } from '../conversations/messages.ts'
 import { codeOf, type TestVisitor, testCores } from '../test/cores.ts'
 import type { FormField } from '../workspaces/model.ts'
 
@@ -153,7 +159,7 @@ describe('a conversation with a form and no message', () => {
   it('is in the lists, the counts and the watched inbox of every core, once, with its session', async () => {
     const { workspaceId, conversationId, sessionId, submission } = await submitted()
     const seen: string[] = []
-    const leave = cores.other.inboxWatch.add({
+    const leave = inboxWatchOf(cores.other).add({
       workspaceId,
       changed: ({ events }) => seen.push(...events.map(({ type }) => type)),
       noted() {},
@@ -166,9 +172,9 @@ describe('a conversation with a form and no message', () => {
     leave()
     for (const core of cores.cores) {
       await core.flushFeed()
-      const { conversations } = await core.inbox.list({ workspaceId, unanswered: true })
+      const { conversations } = await listConversations(core, { workspaceId, unanswered: true })
       expect(conversations).toMatchObject([{ conversationId, lastSessionId: sessionId, status: 'open' }])
-      expect(await core.inbox.count(workspaceId, { name: 'Ada' })).toEqual({
+      expect(await countConversations(core, workspaceId, { name: 'Ada' })).toEqual({
         unanswered: 1,
         mine: 0,
         unassigned: 1,
@@ -176,7 +182,7 @@ describe('a conversation with a form and no message', () => {
       })
     }
     const caller = { workspaceId, scopes: new Set<string>() }
-    const { events } = await cores.core.conversationEvents.list(conversationId, { afterSequence: 0 }, caller)
+    const { events } = await listConversationEvents(cores.core, conversationId, { afterSequence: 0 }, caller)
     expect(events.map(({ type }) => type)).toEqual(['form.submitted'])
   })
 
@@ -191,22 +197,23 @@ describe('a conversation with a form and no message', () => {
     )
     await leads.updateOne({ conversationId }, { $set: { unannounced: true } })
     await cores.other.flushFeed()
-    const { conversations } = await cores.other.inbox.list({ workspaceId, unanswered: true })
+    const { conversations } = await listConversations(cores.other, { workspaceId, unanswered: true })
     expect(conversations).toMatchObject([{ conversationId }])
   })
 
   it('is open again if it was closed, and waits no more after an answer', async () => {
     const { workspaceId, conversationId, submission } = await submitted()
     const { core } = cores
-    await core.assignments.close(conversationId, workspaceId)
+    await closeConversation(core, conversationId, workspaceId)
     await core.leads.submitForm(submission)
-    await core.inbox.noted()
-    expect(await core.conversationAccess.find(conversationId, workspaceId)).toMatchObject({ status: 'open' })
-    await core.messages.sendAsAgent(
+    await inboxOf(core).noted()
+    expect(await findConversation(core, conversationId, workspaceId)).toMatchObject({ status: 'open' })
+    await sendAsAgent(
+      core,
       { conversationId, clientOperationId: randomUUID(), body: 'Hello', agent: { displayName: 'Ada' } },
       workspaceId,
     )
-    expect((await core.inbox.list({ workspaceId, unanswered: true })).conversations).toEqual([])
+    expect((await listConversations(core, { workspaceId, unanswered: true })).conversations).toEqual([])
   })
 })
 

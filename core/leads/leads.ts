@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { FieldIssue } from '../../contract/errors.ts'
-import type { ConversationAccess } from '../conversations/conversation-access.ts'
-import type { Inbox } from '../conversations/inbox.ts'
+import type { findConversation } from '../conversations/conversation-access.ts'
+import type { inboxOf } from '../conversations/inbox.ts'
 import { invalid, inWorkspace, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
@@ -11,7 +11,7 @@ import type { EventLog } from '../log/event-log.ts'
 import { operationKeys } from '../log-event.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, isIdempotencyKey, text, validate } from '../rules.ts'
-import type { SearchIndex } from '../search/search-index.ts'
+import type { searchIndexOf } from '../search/search-index.ts'
 import { operationSessionOf, type VisitorCredentials } from '../sessions/model.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { VisitorAccess } from '../sessions/visitor-access.ts'
@@ -81,10 +81,10 @@ export function createLeads(dependencies: {
   consents: Pick<Consents, 'require'>
   suppressions: Pick<Suppressions, 'isSuppressed' | 'contactIds'>
   sessions: Pick<SessionStore, 'subjectsIn'>
-  searchIndex: Pick<SearchIndex, 'add'>
-  conversationAccess: ConversationAccess
+  searchIndex: Pick<ReturnType<typeof searchIndexOf>, 'add'>
+  conversationAccess: { find(id: string, scope: string | undefined): ReturnType<typeof findConversation> }
   log: Pick<EventLog, 'append'>
-  inbox: Pick<Inbox, 'record'>
+  inbox: Pick<ReturnType<typeof inboxOf>, 'record'>
   plannedIds: PlannedIds
   now: () => number
 }): Leads {

@@ -1,8 +1,9 @@
 import { createJob } from '../concurrency/job.ts'
-import type { ConversationService } from '../conversations/service.ts'
+import { findConversation } from '../conversations/conversation-access.ts'
+import { inboxOf } from '../conversations/inbox.ts'
 import type { Core } from '../core.ts'
 import type { LogService } from '../log/service.ts'
-import type { SearchService } from '../search/service.ts'
+import { searchIndexOf } from '../search/search-index.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
@@ -49,15 +50,16 @@ export function createSuppressionService(
 export type SuppressionService = ReturnType<typeof createSuppressionService>
 
 export function createLeadService(
-  { plannedIds, now }: Core,
+  core: Core,
   { leads: store, sessions, workspaces: workspaceStore }: LeadStores,
   { visitorAccess: access, consents }: VisitorService,
-  { searchIndex }: SearchService,
   { log }: LogService,
-  { conversationAccess, inbox }: ConversationService,
   { suppressions, fanOut }: { suppressions: Suppressions; fanOut: LeadFanOut },
 ) {
-  const services = { fanOut, conversationAccess, log, inbox, access, consents, suppressions, searchIndex }
+  const { plannedIds, now } = core
+  const conversationAccess = { find: (id: string, scope: string | undefined) => findConversation(core, id, scope) }
+  const own = { conversationAccess, inbox: inboxOf(core), searchIndex: searchIndexOf(core) }
+  const services = { fanOut, log, access, consents, suppressions, ...own }
   return { leads: createLeads({ store, workspaceStore, sessions, ...services, plannedIds, now }) }
 }
 

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createBus } from '../bus.ts'
+import { findConversations } from '../conversations/conversation-store.ts'
+import { endOverdueTyping, setTypingOfAgent, setTypingOfVisitor } from '../conversations/typing.ts'
 import { operationKeys } from '../log-event.ts'
 import { createRecentEvents } from '../streams/recent-events.ts'
 import { createReplayWindow } from '../streams/replay-window.ts'
@@ -18,8 +20,8 @@ const cores = testCores({
 })
 
 async function type({ credentials }: TestVisitor) {
-  await cores.core.typing.setByVisitor(credentials, 'started')
-  await cores.core.typing.setByVisitor(credentials, 'stopped')
+  await setTypingOfVisitor(cores.core, credentials, 'started')
+  await setTypingOfVisitor(cores.core, credentials, 'stopped')
 }
 
 const sequencesOf = async ({ conversationId }: TestVisitor) =>
@@ -74,12 +76,13 @@ describe('the sweep of transient events', () => {
     expect(await sequencesOf(visitor)).toEqual([2])
     const again = await cores.newVisitor()
     const other = { ...visitor, credentials: again.credentials }
-    await cores.core.typing.setByAgent(
+    await setTypingOfAgent(
+      cores.core,
       { conversationId: other.conversationId, state: 'started', agent: { displayName: 'Ada' } },
       undefined,
     )
     cores.advance(9)
-    await cores.core.typing.endOverdue()
+    await endOverdueTyping(cores.core)
     cores.advance(2 * hour)
     for (let more = true; more; ) ({ more } = await sweepTransient(cores.core, 1))
     expect(await sequencesOf(visitor)).toEqual([4])
@@ -155,7 +158,7 @@ describe('the sweep of transient events', () => {
     await type(visitor)
     const [session, conversation] = await Promise.all([
       cores.core.sessions.find(visitor.sessionId),
-      cores.core.stores.conversations.find([visitor.conversationId]).then(([found]) => found!),
+      findConversations(cores.core, [visitor.conversationId]).then(([found]) => found!),
     ])
     const replayed = async () => {
       const events: number[] = []

@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { testDatabase } from '../../test/support/test-database.ts'
+import { findConversations } from '../conversations/conversation-store.ts'
+import { inboxOf } from '../conversations/inbox.ts'
+import { recordReceipt } from '../conversations/message-states.ts'
+import { sendAsAgent } from '../conversations/messages.ts'
+import { redactMessage } from '../conversations/redactions.ts'
+import { tellUnseenMessages } from '../conversations/unseen-messages.ts'
 import { startTestCores, type TestCores, type TestVisitor } from '../test/cores.ts'
 import { refusal, startMailServer } from '../test/mail-server.ts'
 import type { InstallationSettings } from '../workspaces/model.ts'
@@ -48,25 +54,25 @@ const leaveAddress = (mail = 'Mia@Example.org') =>
 
 async function answer(body = 'Yes, tomorrow.', displayName = 'Ada') {
   const { conversationId } = visitor
-  const { event } = await cores.core.messages.sendAsAgent({
+  const { event } = await sendAsAgent(cores.core, {
     conversationId,
     clientOperationId: randomUUID(),
     body,
     agent: { displayName },
   })
-  await cores.core.inbox.noted()
+  await inboxOf(cores.core).noted()
   return event
 }
 
 /** Lets time pass, and lets all cores look and send. */
 async function pass(minutes = 11, all = cores.cores) {
   cores.advance(minutes * 60)
-  await Promise.all(all.map((core) => core.unseenMessages.tell()))
+  await Promise.all(all.map((core) => tellUnseenMessages(core)))
   await Promise.all(all.map((core) => sendAnswerMails(core)))
 }
-const stored = async () => (await cores.core.stores.conversations.find([visitor.conversationId]))[0]
+const stored = async () => (await findConversations(cores.core, [visitor.conversationId]))[0]
 const see = (upToSequence: number) =>
-  cores.core.states.receive({ credentials: visitor.credentials, upToSequence, state: 'read' })
+  recordReceipt(cores.core, { credentials: visitor.credentials, upToSequence, state: 'read' })
 
 describe('the mail of an unseen answer', () => {
   it('has text and HTML, the site’s name and the ways to the chat and out of it, once for each absence', async () => {
@@ -132,7 +138,7 @@ describe('the mail of an unseen answer', () => {
       async () => {
         const { conversationId, lastSequence } = (await stored())!
         const redactor = { workspaceId: undefined, subject: 'svc', anyAuthor: true }
-        await cores.core.redactions.redact({ conversationId, sequence: lastSequence! }, redactor)
+        await redactMessage(cores.core, { conversationId, sequence: lastSequence! }, redactor)
       },
     ],
     [
@@ -170,7 +176,7 @@ describe('the mail of an unseen answer', () => {
     await newVisitor()
     await answer()
     cores.advance(11 * 60)
-    await cores.core.unseenMessages.tell()
+    await tellUnseenMessages(cores.core)
     expect((await stored())!.mail).toMatchObject({ state: 'waiting' })
     await act()
     await pass(5)
@@ -208,8 +214,7 @@ describe('the mail of an unseen answer', () => {
       await newVisitor()
       await answer()
       cores.advance(11 * 60)
-      const died = await mortal.unseenMessages
-        .tell()
+      const died = await tellUnseenMessages(mortal)
         .then(() => sendAnswerMails(mortal))
         .then(
           async () => (await stored())!.mail?.state !== 'sent',
@@ -260,7 +265,7 @@ describe('the mail of an unseen answer', () => {
     await newVisitor()
     await answer()
     cores.advance(11 * 60)
-    await cores.core.unseenMessages.tell()
+    await tellUnseenMessages(cores.core)
     dead.advance(3_600 * 24 * 30)
     await expect(sendAnswerMails(dead.core)).rejects.toThrow()
     expect(await stored()).toMatchObject({ mail: { state: 'waiting', attempts: 0 } })

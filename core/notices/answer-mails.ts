@@ -4,6 +4,7 @@ import { directionOf, type MailTexts, mailTextsOf } from '../../contract/mail-te
 import { isOriginAllowed } from '../../contract/origins.ts'
 import { createJob } from '../concurrency/job.ts'
 import type { ConversationDocument } from '../conversations/conversation-store.ts'
+import { stillUnseen } from '../conversations/unseen-messages.ts'
 import { type Core, contextOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { normalEmail } from '../leads/contacts.ts'
@@ -114,8 +115,8 @@ async function mailOf(
   core: Core,
   { _id: conversationId, workspaceId, lastSession, mail, noMails }: ConversationDocument,
 ): Promise<{ mail: Mail; lead: Lead } | undefined> {
-  const { stores, siteDirectory, unseenMessages, workspaces } = contextOf(core)
-  const answers = noMails ? [] : await unseenMessages.stillUnseen(conversationId)
+  const { stores, siteDirectory, workspaces } = contextOf(core)
+  const answers = noMails ? [] : await stillUnseen(core, conversationId)
   if (answers.length === 0) return undefined
   const [session] = lastSession ? await stores.sessions.find([lastSession.sessionId]) : []
   const site = session && (await siteDirectory.installations.get(session.publicSiteKey))

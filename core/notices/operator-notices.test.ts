@@ -5,6 +5,9 @@ import { OperatorService } from '#proto/operator/v1/operator_pb.js'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import { assignAgent } from '../conversations/assignments.ts'
+import { inboxOf } from '../conversations/inbox.ts'
+import { sendAsAgent, sendAsVisitor } from '../conversations/messages.ts'
 import { startTestCores, type TestCores, type TestVisitor } from '../test/cores.ts'
 import { startMailServer } from '../test/mail-server.ts'
 import { startPushServer } from '../test/push-server.ts'
@@ -69,14 +72,17 @@ async function subscribe({ calls }: Operator, notifications: Partial<typeof all>
 }
 
 const write = (body = 'Do you deliver?') =>
-  cores.other.messages
-    .sendAsVisitor({ credentials: visitor.credentials, clientOperationId: randomUUID(), body, contentType: 'text' })
-    .then(() => cores.other.inbox.noted())
+  sendAsVisitor(cores.other, {
+    credentials: visitor.credentials,
+    clientOperationId: randomUUID(),
+    body,
+    contentType: 'text',
+  }).then(() => inboxOf(cores.other).noted())
 async function answer() {
   const { conversationId } = visitor
   const sent = { conversationId, clientOperationId: randomUUID(), body: 'Yes', agent: { displayName: 'Ada' } }
-  await cores.core.messages.sendAsAgent(sent)
-  await cores.core.inbox.noted()
+  await sendAsAgent(cores.core, sent)
+  await inboxOf(cores.core).noted()
 }
 /** Lets time pass, and lets all cores tell at the same time, twice. */
 async function pass(minutes = 0) {
@@ -127,7 +133,7 @@ describe('an operator who does not look', () => {
     await subscribe(ada)
     await subscribe(ben, { newConversation: false, waitingMinutes: 0 })
     const { conversationId, workspaceId } = visitor
-    await cores.core.assignments.assign(conversationId, { displayName: 'Ben' }, workspaceId, ben.id)
+    await assignAgent(cores.core, conversationId, { displayName: 'Ben' }, workspaceId, ben.id)
     await write()
     await pass()
     expect(titles()).toEqual(['New message in your conversation'])

@@ -1,5 +1,7 @@
 import { availabilityOf } from '../availability/availability.ts'
 import { createJob } from '../concurrency/job.ts'
+import { summarizeConversations } from '../conversations/conversation-access.ts'
+import { findConversations } from '../conversations/conversation-store.ts'
 import type { Conversation } from '../conversations/model.ts'
 import { type Core, contextOf } from '../core.ts'
 import { isEntry } from '../log-event.ts'
@@ -205,11 +207,10 @@ async function claim({ db }: Core, { id, since }: Waiting, key: string): Promise
 /** Returns what the operator has chosen to see; undefined if the conversation does not exist any more. */
 async function textOf(core: Core, { id }: Waiting, detail: Notifications['detail'], member: Member) {
   if (detail === 'nothing') return ''
-  const { stores, conversationSummaries } = contextOf(core)
-  const [conversation] = await stores.conversations.find([id])
+  const [conversation] = await findConversations(core, [id])
   if (!conversation) return undefined
   const contacts = !member.role || scopesOfRole[member.role].includes('leads:read')
-  const [{ visitor, contact, lastMessage } = {}] = await conversationSummaries.of([conversation], { contacts })
+  const [{ visitor, contact, lastMessage } = {}] = await summarizeConversations(core, [conversation], { contacts })
   const name = visitor?.displayName ?? visitor?.externalSubject ?? contact?.name ?? contact?.email ?? 'Visitor'
   const { author, body = '', redactedAt } = lastMessage?.message ?? {}
   const shown = detail === 'text' && author?.kind === 'visitor' && !redactedAt ? [...body] : []

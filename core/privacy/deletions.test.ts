@@ -4,6 +4,8 @@ import { signAssertion } from '../../test/support/assertion.ts'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import { listMessages, sendAsAgent } from '../conversations/messages.ts'
+import { endOverdueTyping } from '../conversations/typing.ts'
 import { claimDue } from '../test/claims.ts'
 import { codeOf, hasFailed, type TestCores, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
@@ -56,7 +58,7 @@ async function finishDeletions(core: CoreContext = cores.core) {
     await flushAll(cores)
     cores.advance(round % 2 === 0 ? 121 : 31)
     // In production, typing ends within seconds, long before the first step that removes data.
-    await core.typing.endOverdue()
+    await endOverdueTyping(core)
     await core.removals.work()
     if ((await core.database.collections.removals.countDocuments()) === 0) return
   }
@@ -126,7 +128,7 @@ describe('a deletion', () => {
     const { conversationId } = planted.session
     const write = (core: CoreContext) =>
       codeOf(
-        core.messages.sendAsAgent({
+        sendAsAgent(core, {
           conversationId,
           clientOperationId: randomUUID(),
           body: 'Hello',
@@ -216,7 +218,7 @@ describe('a deletion', () => {
       other.leads.capture({ workspaceId: shop.workspaceId, source: 'crm', fields: { note: mark } }, undefined),
       cores.newSession(other, mark, shop),
       cores.send(shop.planted.session, mark, { core: other }),
-      other.messages.sendAsAgent({
+      sendAsAgent(other, {
         conversationId: shop.planted.session.conversationId,
         clientOperationId: randomUUID(),
         body: mark,
@@ -256,7 +258,7 @@ describe('a deletion', () => {
     await core.deletions.begin('installation', shop.publicSiteKey, undefined)
     await finishDeletions()
     expect(await cores.core.sessions.find(continued.sessionId)).toBeDefined()
-    expect((await core.messages.list(first.conversationId, {})).messages.map(({ message }) => message?.body)).toEqual([
+    expect((await listMessages(core, first.conversationId, {})).messages.map(({ message }) => message?.body)).toEqual([
       'on the first site',
     ])
     await expect(core.sessions.find(first.sessionId)).rejects.toThrow('NotFound')

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import { listMessages, sendAsAgent } from '../conversations/messages.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { finishErasures, flushAll, placesOfTexts } from '../test/visitor-marks.ts'
@@ -60,7 +61,7 @@ async function returnAs(
 /** Expects that the visitor and the operators can still read the message. */
 async function expectKept({ session, body }: Acknowledged) {
   expect(await cores.history(session)).toContain(body)
-  const { messages } = await cores.core.messages.list(session.conversationId, {})
+  const { messages } = await listMessages(cores.core, session.conversationId, {})
   expect(messages.map(({ message }) => message?.body)).toContain(body)
 }
 
@@ -188,9 +189,9 @@ describe('an agent', () => {
     await cores.core.erasures.begin(person.visitor, 'desk')
     const agent = { displayName: 'Ada' }
     const late = { conversationId, clientOperationId: randomUUID(), body: 'too late' }
-    await expect(cores.core.messages.sendAsAgent({ ...late, agent })).rejects.toThrow('NotFound')
-    await expect(cores.core.messages.sendAsAgent(late)).rejects.toThrow('NotFound')
-    await expect(cores.core.messages.list(conversationId, {})).rejects.toThrow('NotFound')
+    await expect(sendAsAgent(cores.core, { ...late, agent })).rejects.toThrow('NotFound')
+    await expect(sendAsAgent(cores.core, late)).rejects.toThrow('NotFound')
+    await expect(listMessages(cores.core, conversationId, {})).rejects.toThrow('NotFound')
     await workThrough()
   })
 })

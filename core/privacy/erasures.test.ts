@@ -3,6 +3,9 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { inboxOf } from '../conversations/inbox.ts'
+import { sendAsAgent } from '../conversations/messages.ts'
+import { setTypingOfVisitor } from '../conversations/typing.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { acceptForms, finishErasures, idsOf, placesOfTexts, plantMarks, visitorOf } from '../test/visitor-marks.ts'
@@ -94,15 +97,15 @@ describe('an erasure while the visitor is active', () => {
       for (let number = 0; ; number += 1) {
         const attempts = await Promise.allSettled([
           cores.send(session, `${mark} ${number}`, { core: at }),
-          at.typing.setByVisitor(credentials, number % 2 === 0 ? 'started' : 'stopped'),
+          setTypingOfVisitor(at, credentials, number % 2 === 0 ? 'started' : 'stopped'),
           at.sessions.reportPage({ credentials, pageContext: { url: `${site}/${mark}` } }),
           at.leads.submitForm({ credentials, form: 'offline', fields: { email: mark }, idempotencyKey: randomUUID() }),
           at.leads.capture(
             { workspaceId: cores.workspaceId, source: 'crm', fields: { note: mark }, conversationId },
             undefined,
           ),
-          at.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: mark }),
-          at.messages.sendAsAgent({
+          sendAsAgent(at, { conversationId, clientOperationId: randomUUID(), body: mark }),
+          sendAsAgent(at, {
             conversationId,
             clientOperationId: randomUUID(),
             body: mark,
@@ -121,7 +124,7 @@ describe('an erasure while the visitor is active', () => {
     expect(rejected).toBe(writers.length)
     removed.resolve()
     expect(await upload).toBeInstanceOf(Error)
-    for (const each of all) await each.inbox.noted()
+    for (const each of all) await inboxOf(each).noted()
     await workThrough()
     expect(await placesOf([mark, sessionId, conversationId])).toEqual([])
   })

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createBus } from '../bus.ts'
+import { endOverdueTyping } from '../conversations/typing.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { mortalDatabase } from '../test/scheduled-database.ts'
 import {
@@ -29,7 +30,7 @@ describe('a removal of the previous version', () => {
     for (const seconds of waits) {
       await flushAll(cores)
       cores.advance(seconds)
-      await cores.core.typing.endOverdue()
+      await endOverdueTyping(cores.core)
       await cores.core.removals.work()
     }
   }

@@ -4,6 +4,8 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { isLong, runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import { inboxOf } from '../conversations/inbox.ts'
+import { listMessages, sendAsAgent } from '../conversations/messages.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { findOverdue, observeQueries, sweepAll, withDatabase } from '../test/retention-rules.ts'
@@ -19,19 +21,19 @@ const days = (count: number) => cores.advance(count * 86_400)
 const keep = (retention: WorkspaceSettings['retention']) =>
   cores.core.workspaces.updateWorkspace(cores.workspaceId, { retention })
 const agentSend = (core: CoreContext, conversationId: string, body: string) =>
-  core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body })
+  sendAsAgent(core, { conversationId, clientOperationId: randomUUID(), body })
 
 /** Creates a verified visitor with a message that is older than allowed. */
 async function newOldConversation() {
   const sub = newSubject()
   const session = await cores.newVerified(sub)
   await cores.send(session, `old ${sub}`)
-  await cores.core.inbox.noted()
+  await inboxOf(cores.core).noted()
   return { sub, session }
 }
 
 const bodiesOf = async (conversationId: string) =>
-  (await cores.core.messages.list(conversationId, {})).messages.map(({ message }) => message?.body)
+  (await listMessages(cores.core, conversationId, {})).messages.map(({ message }) => message?.body)
 
 describe('a message that is acknowledged during a sweep', () => {
   it('is still in its conversation after the sweep, for any order of database calls', async () => {
@@ -114,7 +116,7 @@ describe('a sweep', () => {
     await cores.untilOneSurvives(
       async (mortal, writes) => {
         const planted = await plantMarks(cores, { verified: true })
-        await cores.core.inbox.noted()
+        await inboxOf(cores.core).noted()
         const silent = await cores.newSession()
         const ids = [...(await idsOf(cores, planted)), silent.sessionId, silent.conversationId]
         await keep({ leads: 20 })
@@ -204,7 +206,7 @@ describe('after random calls and a sweep', () => {
           }
           // Ignore the errors of calls with an ended session.
           await act().catch(() => {})
-          await core.inbox.noted()
+          await inboxOf(core).noted()
         }
         const ids = async () =>
           withDatabase(cores, async (client, name) => {

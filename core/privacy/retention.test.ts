@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { itLong, someOf } from '../../test/support/is-long.ts'
+import { findConversations } from '../conversations/conversation-store.ts'
+import { listMessages, sendAsAgent } from '../conversations/messages.ts'
+import { setTypingOfVisitor } from '../conversations/typing.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { newSubject, testCores } from '../test/cores.ts'
 import { collectionsWithRule, findOverdue, sweepAll, withDatabase } from '../test/retention-rules.ts'
@@ -28,8 +31,8 @@ async function useSilently(session: SessionContent) {
   const { core } = cores
   const credentials = credentialsOf(session)
   await core.sessions.reportPage({ credentials, pageContext: { url: `${site}/p` }, idempotencyKey: randomUUID() })
-  await core.typing.setByVisitor(credentials, 'started')
-  await core.typing.setByVisitor(credentials, 'stopped')
+  await setTypingOfVisitor(core, credentials, 'started')
+  await setTypingOfVisitor(core, credentials, 'stopped')
   await core.commands.requestNavigation({ sessionId: session.sessionId, url: `${site}/x` }, { subject: 'desk' })
 }
 
@@ -83,16 +86,16 @@ describe('a session without a message', () => {
     days(2)
     await sweepAll(cores)
     expect(await placesOf([silent.sessionId, browserOf.visitorId])).toEqual([])
-    const [conversation] = await cores.core.stores.conversations.find([writing.conversationId])
+    const [conversation] = await findConversations(cores.core, [writing.conversationId])
     expect(conversation?.lastSessionId).toBe(writing.sessionId)
-    expect(await cores.core.messages.list(writing.conversationId, {})).toMatchObject({ messages: [{}] })
+    expect(await listMessages(cores.core, writing.conversationId, {})).toMatchObject({ messages: [{}] })
     expect(await cores.history(await cores.newVerified(sub))).toEqual([])
   })
 
   itLong('is kept if agents wrote in its conversation, because only the session says who the visitor is', async () => {
     const session = await cores.newSession()
     const { conversationId, sessionId } = session
-    await cores.core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'Can I help?' })
+    await sendAsAgent(cores.core, { conversationId, clientOperationId: randomUUID(), body: 'Can I help?' })
     days(5)
     await sweepAll(cores)
     expect(await cores.core.sessions.find(sessionId)).toMatchObject({ conversationId })
@@ -130,7 +133,7 @@ describe('a session without a message', () => {
     await cores.send(await cores.renew(again), 'still here')
     days(2)
     await sweepAll(cores)
-    expect(await cores.core.messages.list(again.conversationId, {})).toMatchObject({ messages: [{}] })
+    expect(await listMessages(cores.core, again.conversationId, {})).toMatchObject({ messages: [{}] })
   })
 
   itLong('is removed after the period of empty sessions, even if conversations have a shorter period', async () => {
@@ -171,7 +174,7 @@ describe('a conversation', () => {
     await keep({ conversations: 30 })
     days(29)
     await sweepAll(cores)
-    expect(await cores.core.messages.list(planted.session.conversationId, {})).toBeDefined()
+    expect(await listMessages(cores.core, planted.session.conversationId, {})).toBeDefined()
     const removedBefore = await removedConversations()
     days(3)
     await sweepAll(cores)
@@ -198,10 +201,10 @@ describe('a conversation', () => {
     const again = await cores.newVerified(sub)
     await keep({ conversations: 5 })
     await sweepAll(cores)
-    expect(await cores.core.messages.list(again.conversationId, {})).toMatchObject({ messages: [{}] })
+    expect(await listMessages(cores.core, again.conversationId, {})).toMatchObject({ messages: [{}] })
     days(6)
     await sweepAll(cores)
-    await expect(cores.core.messages.list(again.conversationId, {})).rejects.toThrow('NotFound')
+    await expect(listMessages(cores.core, again.conversationId, {})).rejects.toThrow('NotFound')
     await keep({ conversations: null })
   })
 
@@ -211,13 +214,13 @@ describe('a conversation', () => {
     await keep({ conversations: 5 })
     days(6)
     await cores.core.retention.sweep()
-    await expect(cores.core.messages.list(session.conversationId, {})).rejects.toThrow('NotFound')
+    await expect(listMessages(cores.core, session.conversationId, {})).rejects.toThrow('NotFound')
     const sparedBefore = await spared()
     await keep({ conversations: 0 })
     await sweepAll(cores)
     // Conversations of other tests may be hidden too.
     expect(await spared()).toBeGreaterThan(sparedBefore)
-    expect(await cores.core.messages.list(session.conversationId, {})).toMatchObject({ messages: [{}] })
+    expect(await listMessages(cores.core, session.conversationId, {})).toMatchObject({ messages: [{}] })
     await keep({ conversations: null })
   })
 

@@ -3,7 +3,7 @@ import type { VisitorDocument } from '../bans/bans.ts'
 import type { NetworkBanDocument } from '../bans/network-bans.ts'
 import type { CommandDocument } from '../commands/command-store.ts'
 import type { ConversationDocument } from '../conversations/conversation-store.ts'
-import type { TypingDocument } from '../conversations/typing-store.ts'
+import type { TypingTurn } from '../conversations/model.ts'
 import type { DeliveryDocument } from '../delivery-stores/delivery-store.ts'
 import type { LeadSubscriptionDocument } from '../destinations/lead-subscription-store.ts'
 import type { FeedEntryDocument } from '../feed/feed-store.ts'
@@ -36,7 +36,7 @@ export interface PrivacyCollections {
   leads: Collection<LeadDocument>
   leadSubscriptions: Collection<LeadSubscriptionDocument>
   deliveries: Collection<DeliveryDocument>
-  typing: Collection<TypingDocument>
+  typing: Collection<TypingTurn>
   tokens: Collection<TokenDocument>
   pictures: Collection<PictureDocument>
   policyChanges: Collection<PolicyChangeDocument>

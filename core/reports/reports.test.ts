@@ -7,6 +7,8 @@ import {
   type ReportRow,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
+import { inboxOf } from '../conversations/inbox.ts'
+import { addTag } from '../conversations/tags.ts'
 import type { Core } from '../core.ts'
 import { say } from '../test/bots.ts'
 import { bareCore } from '../test/core-with.ts'
@@ -110,9 +112,9 @@ describe('the report', () => {
     await send(cores.core, visitor, 'question')
     await say(cores.core, visitor, 'bot-answer')
     await answer(cores.core, visitor, 'answer')
-    await cores.core.tags.add(visitor.conversationId, 'vip', undefined)
+    await addTag(cores.core, visitor.conversationId, 'vip', undefined)
     await cores.newVisitor(at)
-    await cores.core.inbox.noted()
+    await inboxOf(cores.core).noted()
     const { total, byDay, byTag } = await reportFor(at.workspaceId)
     expect(total).toMatchObject({ conversations: 1, answered: 1, ratings: 0 })
     expect(byDay.at(-1)).toMatchObject({ name: new Date().toISOString().slice(0, 10), conversations: 1 })

@@ -1,6 +1,8 @@
 import type { ConnectRouter } from '@connectrpc/connect'
 import { BotService } from '#proto/bot/v1/bot_pb.js'
 import type { CoreContext } from '../context.ts'
+import { appendAsBot, requestHuman, sendAsBot } from '../conversations/bots.ts'
+import { setTypingOfBot } from '../conversations/typing.ts'
 import { callerOf } from '../transport/caller.ts'
 import { correlationIdOf } from '../transport/connect-errors.ts'
 import { fromTypingState } from './conversations.ts'
@@ -8,7 +10,6 @@ import { fromAgent, toMessage } from './messaging-values.ts'
 import { observeSends } from './observed-sends.ts'
 
 export function botService(router: ConnectRouter, core: CoreContext): void {
-  const { bots, typing } = core
   const observed = observeSends(core)
   const unnamed = { displayName: '' }
 
@@ -16,24 +17,24 @@ export function botService(router: ConnectRouter, core: CoreContext): void {
     async sendBotMessage({ conversationId, clientOperationId, body, bot, quickReplies }, context) {
       const send = { conversationId, clientOperationId, body, bot: fromAgent(bot) ?? unnamed, quickReplies }
       const correlationId = correlationIdOf(context.requestHeader)
-      const sending = bots.send(send, callerOf(context).workspaceId)
+      const sending = sendAsBot(core, send, callerOf(context).workspaceId)
       const { event, replayed } = await observed('bot', correlationId, sending)
       return { message: toMessage(event), replayed }
     },
 
     async appendBotMessage({ bot, ...part }, context) {
-      return bots.append({ ...part, bot: fromAgent(bot) ?? unnamed }, callerOf(context).workspaceId)
+      return appendAsBot(core, { ...part, bot: fromAgent(bot) ?? unnamed }, callerOf(context).workspaceId)
     },
 
     async setBotTyping({ conversationId, state, bot }, context) {
       const request = { conversationId, state: fromTypingState(state), bot: fromAgent(bot) ?? unnamed }
-      await typing.setByBot(request, callerOf(context).workspaceId)
+      await setTypingOfBot(core, request, callerOf(context).workspaceId)
       return {}
     },
 
     async requestHuman({ conversationId, clientOperationId, bot, summary }, context) {
       const request = { conversationId, clientOperationId, bot: fromAgent(bot) ?? unnamed, summary }
-      return { replayed: !(await bots.requestHuman(request, callerOf(context).workspaceId)) }
+      return { replayed: !(await requestHuman(core, request, callerOf(context).workspaceId)) }
     },
   })
 }

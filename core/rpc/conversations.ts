@@ -7,8 +7,20 @@ import {
   TypingState as TypingStateMessage,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
+import { assignAgent, closeConversation, reopenConversation, unassignAgent } from '../conversations/assignments.ts'
+import { resumeBots, stopBots } from '../conversations/bots.ts'
+import { findConversation, hasSiteCapability, summarizeConversations } from '../conversations/conversation-access.ts'
+import { listConversationEvents } from '../conversations/conversation-events.ts'
+import { countConversations, inboxOf, listConversations, pageTokenAfter } from '../conversations/inbox.ts'
+import { recordReceipt, updateMessageStates } from '../conversations/message-states.ts'
 import { type Assignee, tagOf } from '../conversations/model.ts'
+import { addNote, listNotes } from '../conversations/notes.ts'
+import { redactMessage } from '../conversations/redactions.ts'
+import { searchTexts } from '../conversations/search.ts'
+import { addTag, listTags, removeTag } from '../conversations/tags.ts'
 import type { TypingState } from '../conversations/typing.ts'
+import { setTypingOfAgent, setTypingOfVisitor } from '../conversations/typing.ts'
+import { visitorPresenceOf } from '../conversations/visitor-presence.ts'
 import { invalid } from '../errors.ts'
 import { stopMails } from '../notices/answer-mails.ts'
 import type { SignedInOperator } from '../operators/model.ts'
@@ -63,8 +75,6 @@ type ConversationMethods = Pick<
 
 /** The methods of `service.messaging.v1.MessagingService` for conversations and typing. */
 export function conversationMethods(core: CoreContext): ConversationMethods {
-  const { inbox, search, typing, states, assignments, bots, tags, notes, redactions } = core
-  const { conversationEvents, conversationAccess, conversationSummaries } = core
   return {
     async listConversations(
       { limit, pageToken, countFor: name, countForOperator: operator, tag, ...request },
@@ -79,21 +89,21 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
         tag: tag === undefined ? undefined : tagOf(tag),
       } as const
       const [{ conversations, nextPageToken }, counts] = await Promise.all([
-        inbox.list({ ...query, limit, pageToken }),
-        countFor === undefined ? undefined : inbox.count(query.workspaceId!, countFor),
+        listConversations(core, { ...query, limit, pageToken }),
+        countFor === undefined ? undefined : countConversations(core, query.workspaceId!, countFor),
       ])
-      const summaries = await conversationSummaries.of(conversations, shown(context))
+      const summaries = await summarizeConversations(core, conversations, shown(context))
       const fitting = countFitting(summaries)
       return {
         conversations: conversations.slice(0, fitting).map((each, index) => toConversation(each, summaries[index])),
         nextPageToken:
-          fitting < conversations.length ? inbox.tokenAfter(conversations[fitting - 1]!, query) : nextPageToken,
+          fitting < conversations.length ? pageTokenAfter(conversations[fitting - 1]!, query) : nextPageToken,
         counts,
       }
     },
 
     async searchConversations({ workspaceId, query, limit, pageToken, status, assignee, from, to }, context) {
-      const { results, nextPageToken } = await search.find({
+      const { results, nextPageToken } = await searchTexts(core, {
         workspaceId: requiredWorkspace(context, workspaceId),
         kinds: readableKinds(context),
         query,
@@ -104,7 +114,8 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
         from: from && timestampDate(from),
         to: to && timestampDate(to),
       })
-      const summaries = await conversationSummaries.of(
+      const summaries = await summarizeConversations(
+        core,
         results.map(({ conversation }) => conversation),
         shown(context),
       )
@@ -117,18 +128,18 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     async getConversation({ conversationId }, context) {
       // Wait for the inbox, because the response must include the messages that this process has
       // accepted.
-      await inbox.noted()
-      const conversation = await conversationAccess.find(conversationId, callerOf(context).workspaceId)
+      await inboxOf(core).noted()
+      const conversation = await findConversation(core, conversationId, callerOf(context).workspaceId)
       const [[summary], canRequestRating] = await Promise.all([
-        conversationSummaries.of([conversation], shown(context)),
-        core.hasSiteCapability(conversationId, 'rating'),
+        summarizeConversations(core, [conversation], shown(context)),
+        hasSiteCapability(core, conversationId, 'rating'),
       ])
-      const presence = presenceStates[core.visitorPresence.of(conversationId)]
+      const presence = presenceStates[visitorPresenceOf(core).of(conversationId)]
       return { conversation: { ...toConversation(conversation, summary), canRequestRating, presence } }
     },
 
     async listConversationEvents({ conversationId, ...range }, context) {
-      const { events, hasMore } = await conversationEvents.list(conversationId, range, callerOf(context))
+      const { events, hasMore } = await listConversationEvents(core, conversationId, range, callerOf(context))
       const mayRead = callerOf(context).scopes.has('leads:read')
       const fields = await core.leads.fieldsOf(mayRead ? events.flatMap(({ data }) => data?.leadId ?? []) : [])
       const shownEvents = events.map(toInboxEvent)
@@ -139,17 +150,17 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     async setTyping({ conversationId, state, agent }, context) {
       const named = fromAgent(agent)
       const request = { conversationId, state: fromTypingState(state), agent: named }
-      await typing.setByAgent(request, callerOf(context).workspaceId)
+      await setTypingOfAgent(core, request, callerOf(context).workspaceId)
       return {}
     },
 
     async setVisitorTyping({ credentials, state }) {
-      await typing.setByVisitor(fromCredentials(credentials), fromTypingState(state))
+      await setTypingOfVisitor(core, fromCredentials(credentials), fromTypingState(state))
       return {}
     },
 
     async reportReceipt({ credentials, ...receipt }) {
-      await states.receive({ credentials: fromCredentials(credentials), ...receipt })
+      await recordReceipt(core, { credentials: fromCredentials(credentials), ...receipt })
       return {}
     },
 
@@ -158,11 +169,11 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
       return {}
     },
 
-    updateMessageState: (request, context) => states.update(request, callerOf(context).workspaceId),
+    updateMessageState: (request, context) => updateMessageStates(core, request, callerOf(context).workspaceId),
 
     async assignAgent({ conversationId, agent, operatorId }, context) {
       const scope = callerOf(context).workspaceId
-      const { workspaceId } = await conversationAccess.find(conversationId, scope)
+      const { workspaceId } = await findConversation(core, conversationId, scope)
       const operators = await core.consoleSessions.operatorsIn(workspaceId)
       const isMeant = (one: SignedInOperator) =>
         operatorId === undefined ? one.displayName === agent?.displayName : one.operator === operatorId
@@ -174,12 +185,12 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
         avatarUrl: found && (await facesOf(core, workspaceId, [found.operator])).get(found.operator),
       }
       const operator = operatorId ?? (others.length === 0 ? found?.operator : undefined)
-      return { conversation: toConversation(await assignments.assign(conversationId, named, scope, operator)) }
+      return { conversation: toConversation(await assignAgent(core, conversationId, named, scope, operator)) }
     },
 
     async unassignAgent({ conversationId }, context) {
       return {
-        conversation: toConversation(await assignments.unassign(conversationId, callerOf(context).workspaceId)),
+        conversation: toConversation(await unassignAgent(core, conversationId, callerOf(context).workspaceId)),
       }
     },
 
@@ -222,47 +233,47 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     async redactMessage({ conversationId, sequence }, context) {
       const { workspaceId, subject, scopes } = callerOf(context)
       const caller = { workspaceId, subject, anyAuthor: scopes.has('messages:redact') }
-      return { message: toMessage(await redactions.redact({ conversationId, sequence }, caller)) }
+      return { message: toMessage(await redactMessage(core, { conversationId, sequence }, caller)) }
     },
 
     async closeConversation({ conversationId, requestRating }, context) {
       const { workspaceId } = callerOf(context)
-      return { conversation: toConversation(await assignments.close(conversationId, workspaceId, requestRating)) }
+      return { conversation: toConversation(await closeConversation(core, conversationId, workspaceId, requestRating)) }
     },
 
     async reopenConversation({ conversationId }, context) {
       return {
-        conversation: toConversation(await assignments.reopen(conversationId, callerOf(context).workspaceId)),
+        conversation: toConversation(await reopenConversation(core, conversationId, callerOf(context).workspaceId)),
       }
     },
 
     async stopBot({ conversationId }, context) {
-      return { conversation: toConversation(await bots.stop(conversationId, callerOf(context).workspaceId)) }
+      return { conversation: toConversation(await stopBots(core, conversationId, callerOf(context).workspaceId)) }
     },
 
     async resumeBot({ conversationId }, context) {
-      return { conversation: toConversation(await bots.resume(conversationId, callerOf(context).workspaceId)) }
+      return { conversation: toConversation(await resumeBots(core, conversationId, callerOf(context).workspaceId)) }
     },
 
     async addTag({ conversationId, tag }, context) {
-      return { conversation: toConversation(await tags.add(conversationId, tag, callerOf(context).workspaceId)) }
+      return { conversation: toConversation(await addTag(core, conversationId, tag, callerOf(context).workspaceId)) }
     },
 
     async removeTag({ conversationId, tag }, context) {
-      return { conversation: toConversation(await tags.remove(conversationId, tag, callerOf(context).workspaceId)) }
+      return { conversation: toConversation(await removeTag(core, conversationId, tag, callerOf(context).workspaceId)) }
     },
 
     async listTags({ workspaceId }, context) {
-      return { tags: await tags.list(requiredWorkspace(context, workspaceId)) }
+      return { tags: await listTags(core, requiredWorkspace(context, workspaceId)) }
     },
 
     async addNote({ conversationId, clientOperationId, body, agent }, context) {
       const note = { conversationId, clientOperationId, body, agent: fromAgent(agent) ?? { displayName: '' } }
-      return { note: toNote(await notes.add(note, callerOf(context).workspaceId)) }
+      return { note: toNote(await addNote(core, note, callerOf(context).workspaceId)) }
     },
 
     async listNotes({ conversationId }, context) {
-      return { notes: (await notes.list(conversationId, callerOf(context).workspaceId)).map(toNote) }
+      return { notes: (await listNotes(core, conversationId, callerOf(context).workspaceId)).map(toNote) }
     },
 
     watchConversations: ({ workspaceId }, context) =>

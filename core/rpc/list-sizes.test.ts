@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
+import { sendAsAgent } from '../conversations/messages.ts'
 import { send, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 
@@ -11,7 +12,7 @@ itLong('a list of conversations ends at 256 KiB, and its pages together have eve
   const sent: string[] = []
   for (let index = 0; index < 24; index++) {
     const { conversationId } = await cores.newSession()
-    await cores.core.messages.sendAsAgent({ conversationId, clientOperationId: `m${index}`, body: '😀'.repeat(4_000) })
+    await sendAsAgent(cores.core, { conversationId, clientOperationId: `m${index}`, body: '😀'.repeat(4_000) })
     sent.push(conversationId)
   }
   const { messaging } = await clientsOf(cores.core, undefined)

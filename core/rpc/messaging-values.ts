@@ -18,9 +18,9 @@ import {
 import type { ProtoFields } from '../../contract/proto-fields.ts'
 import type { MessagePage } from '../conversations/messages.ts'
 import { type Conversation, type ConversationSummary, type Note, stateOf } from '../conversations/model.ts'
+import type { SearchResult } from '../conversations/search.ts'
 import { publicMessage } from '../log/message-model.ts'
 import { type Agent, agentOperationIn, type LogEvent } from '../log-event.ts'
-import type { SearchResult } from '../search/search.ts'
 
 /** Returns a message for operators and services. */
 export const toMessage = (event: LogEvent): Message =>
@@ -92,7 +92,7 @@ function toBot({ bots, botAuthor }: Conversation): MessageInitShape<typeof Conve
 }
 
 export function toSearchResult(
-  { conversation, source, at, author, snippet }: SearchResult<Conversation>,
+  { conversation, source, at, author, snippet }: SearchResult,
   summary: ConversationSummary | undefined,
 ): MessageInitShape<typeof SearchResultSchema> {
   const sources = {

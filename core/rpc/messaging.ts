@@ -11,8 +11,18 @@ import {
 import { validCorrelationId } from '../../contract/correlation-id.ts'
 import type { ProtoFields } from '../../contract/proto-fields.ts'
 import type { CoreContext } from '../context.ts'
-import type { PageQuery, Sent, VisitorSend } from '../conversations/messages.ts'
+import { stopAnswer } from '../conversations/growing-messages.ts'
+import {
+  listMessages,
+  listMessagesForVisitor,
+  type PageQuery,
+  sendAsAgent,
+  sendAsVisitor,
+  type VisitorSend,
+} from '../conversations/messages.ts'
+import { giveRating } from '../conversations/ratings.ts'
 import { invalid } from '../errors.ts'
+import type { Appended } from '../log/event-log.ts'
 import { callerOf } from '../transport/caller.ts'
 import { correlationIdOf, toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 import { conversationMethods } from './conversations.ts'
@@ -25,13 +35,13 @@ import { watchEvents } from './watch-events.ts'
 const maxSends = 512
 
 export function messagingService(router: ConnectRouter, core: CoreContext): void {
-  const { messages, logger } = core
+  const { logger } = core
   const observed = observeSends(core)
 
   async function sendOne(message: VisitorMessage): Promise<MessageInitShape<typeof VisitorMessageResultSchema>> {
     try {
       const send = fromVisitorMessage(message)
-      const sent = await observed('visitor', send.correlationId, messages.sendAsVisitor(send))
+      const sent = await observed('visitor', send.correlationId, sendAsVisitor(core, send))
       return { outcome: { case: 'accepted', value: toAccepted(sent) } }
     } catch (error) {
       const failure = toServiceError(error)
@@ -54,29 +64,31 @@ export function messagingService(router: ConnectRouter, core: CoreContext): void
     },
 
     async listVisitorMessages({ credentials, ...query }) {
-      return toVisitorsPage(await messages.listForVisitor(fromCredentials(credentials), fromQuery(query)))
+      return toVisitorsPage(await listMessagesForVisitor(core, fromCredentials(credentials), fromQuery(query)))
     },
 
     async rateConversation({ credentials, ...rating }) {
-      const { event, replayed } = await core.ratings.give({ credentials: fromCredentials(credentials), ...rating })
+      const { event, replayed } = await giveRating(core, { credentials: fromCredentials(credentials), ...rating })
       const { sequence, occurredAt, data } = event
       return { sequence, score: data?.score ?? 0, ratedAt: timestampFromDate(occurredAt), replayed }
     },
 
-    stopAnswer: ({ credentials, ...stop }) => core.growing.stop({ credentials: fromCredentials(credentials), ...stop }),
+    stopAnswer: ({ credentials, ...stop }) => stopAnswer(core, { credentials: fromCredentials(credentials), ...stop }),
 
     async sendAgentMessage({ conversationId, clientOperationId, body, agent }, context) {
       const named = fromAgent(agent)
       const correlationId = correlationIdOf(context.requestHeader)
       const { subject: sentBy, workspaceId } = callerOf(context)
       const send = { conversationId, clientOperationId, body, agent: named, correlationId, sentBy }
-      const sending = messages.sendAsAgent(send, workspaceId)
+      const sending = sendAsAgent(core, send, workspaceId)
       const { event, replayed } = await observed('agent', correlationId, sending)
       return { message: toMessage(event), replayed }
     },
 
     async listMessages({ conversationId, peek, ...query }, context) {
-      return toPage(await messages.list(conversationId, { ...fromQuery(query), peek }, callerOf(context).workspaceId))
+      return toPage(
+        await listMessages(core, conversationId, { ...fromQuery(query), peek }, callerOf(context).workspaceId),
+      )
     },
 
     ...conversationMethods(core),
@@ -104,7 +116,7 @@ function fromQuery({ afterSequence, beforeSequence, limit }: PageQuery): PageQue
   }
 }
 
-function toAccepted({ event, replayed }: Sent) {
+function toAccepted({ event, replayed }: Appended) {
   const { messageId, clientOperationId = '', sessionId = '' } = event.message!
   const { conversationId, sequence, occurredAt } = event
   const acceptedAt = timestampFromDate(occurredAt)

@@ -1,8 +1,8 @@
 import { pino } from 'pino'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { Sent } from '../conversations/messages.ts'
 import { ServiceError } from '../errors.ts'
+import type { Appended } from '../log/event-log.ts'
 import { createCoreMetrics } from '../metrics.ts'
 import { observeSends } from './observed-sends.ts'
 
@@ -13,13 +13,13 @@ it('sends of a second or longer are logged with their correlation id, also those
   const logger = pino({ level: 'warn', base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) })
   const metrics = createCoreMetrics()
   const observed = observeSends({ metrics, logger })
-  const after = async (ms: number, outcome: () => Sent) => {
+  const after = async (ms: number, outcome: () => Appended) => {
     const sending = new Promise((resolve) => setTimeout(resolve, ms)).then(outcome)
     const result = observed('visitor', `request-${ms}`, sending).catch(() => {})
     await vi.advanceTimersByTimeAsync(ms)
     await result
   }
-  const sent = () => ({ replayed: false }) as Sent
+  const sent = () => ({ replayed: false }) as Appended
   await after(999, sent)
   await after(1_000, sent)
   await after(2_000, () => {

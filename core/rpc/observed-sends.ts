@@ -1,5 +1,5 @@
 import type { CoreContext } from '../context.ts'
-import type { Sent } from '../conversations/messages.ts'
+import type { Appended } from '../log/event-log.ts'
 import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 
 const slowMs = 1_000
@@ -9,7 +9,7 @@ const slowMs = 1_000
  * whatever it waits for, is logged with the correlation id of its request.
  */
 export function observeSends({ metrics, logger }: Pick<CoreContext, 'metrics' | 'logger'>) {
-  return async (author: 'visitor' | 'agent' | 'bot', correlationId: string | undefined, sending: Promise<Sent>) => {
+  return async (author: 'visitor' | 'agent' | 'bot', correlationId: string | undefined, sending: Promise<Appended>) => {
     const began = performance.now()
     let result: string | undefined
     try {

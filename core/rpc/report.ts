@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { GetReportResponseSchema, type MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
+import { inboxOf } from '../conversations/inbox.ts'
 import { readReport } from '../reports/reports.ts'
 import { requiredWorkspace } from '../transport/caller.ts'
 
@@ -10,7 +11,7 @@ export const reportMethods = (core: CoreContext): Pick<ServiceImpl<typeof Messag
   async *getReport({ workspaceId, firstDay, days, timeZone }, context) {
     const query = { workspaceId: requiredWorkspace(context, workspaceId), firstDay, days, timeZone }
     // The report must include the messages that this process has accepted.
-    await core.inbox.noted()
+    await inboxOf(core).noted()
     for await (const part of readReport(core, query, context.signal)) {
       const isReport = 'total' in part
       yield create(GetReportResponseSchema, {

@@ -2,6 +2,8 @@ import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import type { Retention } from '#proto/workspace/v1/workspace_pb.js'
+import { inboxOf } from '../conversations/inbox.ts'
+import { listMessages } from '../conversations/messages.ts'
 import { send, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 
@@ -71,7 +73,7 @@ describe('the retention of a workspace', () => {
   it('takes effect on all cores once it is stored, even if no wake-up is sent', async () => {
     const visitor = await cores.newVisitor()
     await send(cores.core, visitor, 'hello')
-    await cores.core.inbox.noted()
+    await inboxOf(cores.core).noted()
     cores.advance(3 * 86_400)
     // After this sweep, the next sweep is due in an hour. The change of the retention makes the
     // next sweep due at once. The change is written directly to the store, so no wake-up is sent.
@@ -86,7 +88,7 @@ describe('the retention of a workspace', () => {
     await cores.core.retention.sweep()
     for (const core of cores.cores)
       await expect
-        .poll(() => core.messages.list(visitor.conversationId, {}).catch(({ message }) => message))
+        .poll(() => listMessages(core, visitor.conversationId, {}).catch(({ message }) => message))
         .toBe('NotFound')
   })
 })

@@ -3,6 +3,9 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type WatchConversationsResponse, WatchConversationsResponseSchema } from '#proto/messaging/v1/messaging_pb.js'
 import type { CoreContext } from '../context.ts'
 import { isReadable } from '../conversations/conversation-events.ts'
+import { inboxWatchOf } from '../conversations/inbox-watch.ts'
+import { sentMarksOf } from '../conversations/message-states.ts'
+import { visitorPresenceOf } from '../conversations/visitor-presence.ts'
 import { ServiceError } from '../errors.ts'
 import type { LogEvent } from '../log-event.ts'
 import type { Caller } from '../workspaces/access.ts'
@@ -26,10 +29,11 @@ const presenceBytes = 128
  * reconnects, it lists the conversations again.
  */
 export async function* watchConversations(
-  { inboxWatch, operatorPresence, visitorPresence, states, unreadFrames, inboxTurns, config }: CoreContext,
+  core: CoreContext,
   { workspaceId, scopes }: Pick<Caller, 'workspaceId' | 'scopes'>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchConversationsResponse> {
+  const { operatorPresence, unreadFrames, inboxTurns, config } = core
   await inboxTurns()
   /** Frames are built when they are sent, because hundreds of inboxes wait with the same changes. */
   const frames: { build: () => Frame; events: LogEvent[]; size: number }[] = []
@@ -54,7 +58,7 @@ export async function* watchConversations(
     wake()
   }
 
-  const leave = inboxWatch.add({
+  const leave = inboxWatchOf(core).add({
     workspaceId,
     ready: () => push(() => ({ case: 'ready', value: {} })),
     changed: ({ conversation, events }) => {
@@ -71,7 +75,7 @@ export async function* watchConversations(
     noted: (conversationId) => push(() => ({ case: 'notes', value: { conversationId } })),
   })
   const leavePresence = operatorPresence.enter(workspaceId)
-  const leaveVisitors = visitorPresence.watch(workspaceId, (changes, complete) => {
+  const leaveVisitors = visitorPresenceOf(core).watch(workspaceId, (changes, complete) => {
     const build = () =>
       changes.map(({ conversationId, presence }) => ({ conversationId, presence: presenceStates[presence] }))
     push(() => ({ case: 'presence', value: { complete, conversations: build() } }), [], changes.length * presenceBytes)
@@ -93,7 +97,7 @@ export async function* watchConversations(
       unread.giveBack(next.size)
       yield create(WatchConversationsResponseSchema, { frame: next.build() })
       // The operator has received these messages, because the frame was read.
-      states.markSent(next.events)
+      sentMarksOf(core).mark(next.events)
     }
   } finally {
     clearInterval(heartbeat)

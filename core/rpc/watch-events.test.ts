@@ -1,10 +1,12 @@
 import { create } from '@bufbuild/protobuf'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { WatchEventsRequestSchema, type WatchEventsResponse } from '#proto/messaging/v1/messaging_pb.js'
+import { createBus } from '../bus.ts'
 import { createSharedBytes } from '../concurrency/shared-bytes.ts'
 import type { CoreContext } from '../context.ts'
-import { createVisitorPresence } from '../conversations/visitor-presence.ts'
 import type { SubscriptionSink } from '../streams/session-streams.ts'
+import { bareCore } from '../test/core-with.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { watchEvents } from './watch-events.ts'
 
 const mebi = 2 ** 20
@@ -13,11 +15,12 @@ let sink: SubscriptionSink
 let frames: AsyncGenerator<WatchEventsResponse>
 
 /** A fake core with one subscription. The test calls the sink of that subscription. */
-const core = {
+const core = bareCore({
   visitorAccess: { authorize: async () => ({ session: { sessionId: 'ses_1', conversationId: 'cnv_1' } }) },
   availabilityOf: async () => ({ online: true }),
-  conversationAccess: { epochOf: async () => 'e1' },
-  visitorPresence: createVisitorPresence({ now: Date.now }),
+  db: { conversations: { find: () => ({ toArray: async () => [] }) } },
+  bus: createBus(),
+  now: Date.now,
   unreadFrames: createSharedBytes(256 * mebi),
   streamSubscriptions: {
     async open(request: { sink: SubscriptionSink }) {
@@ -27,7 +30,8 @@ const core = {
     },
     close() {},
   },
-} as unknown as CoreContext
+}) as CoreContext
+wakeupsOf.set(core, { isCurrent: () => true } as never)
 
 beforeEach(async () => {
   const value = { subscriptionId: 1, credentials: {} }

@@ -13,6 +13,8 @@ import {
 import { encodeStreamedEvent } from '../../contract/event-stream.ts'
 import { encodeAvailability } from '../availability/availability-sender.ts'
 import type { CoreContext } from '../context.ts'
+import { epochOf } from '../conversations/conversation-access.ts'
+import { visitorPresenceOf } from '../conversations/visitor-presence.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
 import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 import { fromCredentials } from './visitor.ts'
@@ -45,7 +47,7 @@ export async function* watchEvents(
   messages: AsyncIterable<WatchEventsRequest>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse> {
-  const { visitorAccess, availabilityOf, streamSubscriptions, conversationAccess, visitorPresence, unreadFrames } = core
+  const { visitorAccess, availabilityOf, streamSubscriptions, unreadFrames } = core
   const frames: { frame: Frame['frame']; size: number }[] = []
   const unread = unreadFrames.join(maxUnread)
   let wake: () => void = () => {}
@@ -53,7 +55,7 @@ export async function* watchEvents(
   /** Values that will be sent with `opened`, by subscription id. */
   const told = new Map<number, { availability: string; workspaceId: string }>()
   const open = new Map<number, StreamSubscription | 'opening'>()
-  const visitors = visitorPresence.addSource()
+  const visitors = visitorPresenceOf(core).addSource()
 
   function push(frame: Frame['frame'], ids: readonly number[] = [], text = '') {
     if (over) return
@@ -105,7 +107,7 @@ export async function* watchEvents(
       const { session, installation } = await visitorAccess.authorize(fromCredentials(credentials), { resumed })
       const toldAvailability = encodeAvailability(await availabilityOf(installation))
       told.set(id, { availability: toldAvailability, workspaceId: session.workspaceId })
-      const epoch = (await conversationAccess.epochOf(session.conversationId)) ?? ''
+      const epoch = (await epochOf(core, session.conversationId)) ?? ''
       const start = { afterSequence, lastEventId }
       const subscription = await streamSubscriptions.open({ id, sink, session, epoch, start, toldAvailability })
       if (!over && open.get(id) === 'opening') return void open.set(id, subscription)

@@ -1,4 +1,5 @@
-import type { Collection, Document, Filter } from 'mongodb'
+import type { Document, Filter } from 'mongodb'
+import { perCore } from '../core.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
 import { idOf, ofKinds, sourceOf } from './entry-ids-model.ts'
 import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, SearchText } from './model.ts'
@@ -18,175 +19,138 @@ export interface SearchEntryDocument {
   conversationId?: string
 }
 
-export interface SearchEntryStore {
-  /** Inserts the entries that are missing. Existing entries stay unchanged. */
-  insert(entries: SearchEntry[]): Promise<void>
-  /** Inserts entries, and replaces existing entries that have other terms. */
-  replace(entries: SearchEntry[]): Promise<void>
-  remove(sources: SearchSource[]): Promise<void>
-  /** Returns those of the sources that have no entry. */
-  missing<S extends SearchSource>(sources: S[]): Promise<S[]>
-  /** Returns the workspace of each conversation, including hidden conversations. */
-  workspacesOf(conversationIds: string[]): Promise<Map<string, string>>
-  leadsAndNotesOf(conversationIds: string[]): Promise<SearchText[]>
-  /** Counts the entries with a term. Stops counting at `limit`. */
-  count(query: Pick<EntryQuery, 'workspaceId' | 'kinds'>, term: SearchTerm, limit: number): Promise<number>
-  /** Returns the matching entries among the first `limit` entries with the term `rarest`, newest first. */
-  matchesOf(query: EntryQuery, rarest: SearchTerm, limit: number): Promise<FoundEntry[]>
-  /**
-   * Reads the next `limit` entries, newest first. Returns the matching ones, and the place of the
-   * last entry read.
-   */
-  matchesAmongNext(query: EntryQuery, limit: number): Promise<{ found: FoundEntry[]; end?: SearchPlace }>
-}
-
-interface SearchCollections {
-  searchEntries: Collection<SearchEntryDocument>
-  /**
-   * These two collections have the type `object`, because this module must not import their types
-   * (see `test/architecture/rules.ts`).
-   */
-  conversations: object
-  leads: object
-}
-
-interface StoredConversation {
-  _id: string
-  workspaceId: string
-  notes?: StoredNote[]
-}
-
-interface StoredNote {
-  operationId: string
-  body: string
-  createdAt: Date
-}
-
-interface StoredLead {
-  _id: string
-  workspaceId: string
-  conversationId?: string
-  fields: Record<string, string>
-  createdAt: Date
-}
-
 /** The entries are derived from other data and checked by the catch-up, so writes do not wait for the journal. */
 const writeConcern = { w: 1 } as const
 const newestFirst = { at: -1, _id: -1 } as const
 
-export function createSearchEntryStore(collections: SearchCollections): SearchEntryStore {
-  const { searchEntries: entries } = collections
-  const conversations = collections.conversations as Collection<StoredConversation>
-  const leads = collections.leads as Collection<StoredLead>
+export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversations, leads } }) => ({
+  /** Inserts the entries that are missing. Existing entries stay unchanged. */
+  async insert(added: SearchEntry[]): Promise<void> {
+    if (added.length === 0) return
+    const results = await insertEach(entries, added.map(toDocument), { writeConcern })
+    const rejected = results.find(({ status }) => status === 'rejected')
+    if (rejected) throw (rejected as PromiseRejectedResult).reason
+  },
 
-  return {
-    async insert(added) {
-      if (added.length === 0) return
-      const results = await insertEach(entries, added.map(toDocument), { writeConcern })
-      const rejected = results.find(({ status }) => status === 'rejected')
-      if (rejected) throw (rejected as PromiseRejectedResult).reason
-    },
+  /** Inserts entries, and replaces existing entries that have other terms. */
+  async replace(changed: SearchEntry[]): Promise<void> {
+    if (changed.length === 0) return
+    await entries.bulkWrite(
+      changed.map((entry) => {
+        const { _id, ...rest } = toDocument(entry)
+        return { updateOne: { filter: { _id }, update: { $set: rest }, upsert: true } }
+      }),
+      { ordered: false, writeConcern },
+    )
+  },
 
-    async replace(changed) {
-      if (changed.length === 0) return
-      await entries.bulkWrite(
-        changed.map((entry) => {
-          const { _id, ...rest } = toDocument(entry)
-          return { updateOne: { filter: { _id }, update: { $set: rest }, upsert: true } }
-        }),
-        { ordered: false, writeConcern },
+  async remove(sources: SearchSource[]): Promise<void> {
+    await entries.deleteMany({ _id: { $in: sources.map(idOf) } })
+  },
+
+  /** Returns those of the sources that have no entry. */
+  async missing<S extends SearchSource>(sources: S[]): Promise<S[]> {
+    const found = await entries.find({ _id: { $in: sources.map(idOf) } }, { projection: { _id: 1 } }).toArray()
+    const known = new Set(found.map(({ _id }) => _id))
+    return sources.filter((source) => !known.has(idOf(source)))
+  },
+
+  /** Returns the workspace of each conversation, including hidden conversations. */
+  async workspacesOf(conversationIds: string[]): Promise<Map<string, string>> {
+    const found = conversations.find({ _id: { $in: conversationIds } }, { projection: { workspaceId: 1 } })
+    return new Map((await found.toArray()).map(({ _id, workspaceId }) => [_id, workspaceId]))
+  },
+
+  async leadsAndNotesOf(conversationIds: string[]): Promise<SearchText[]> {
+    const noted = await conversations
+      .find(
+        { _id: { $in: conversationIds }, 'notes.0': { $exists: true } },
+        { projection: { workspaceId: 1, notes: 1 } },
       )
-    },
-
-    async remove(sources) {
-      await entries.deleteMany({ _id: { $in: sources.map(idOf) } })
-    },
-
-    async missing(sources) {
-      const found = await entries.find({ _id: { $in: sources.map(idOf) } }, { projection: { _id: 1 } }).toArray()
-      const known = new Set(found.map(({ _id }) => _id))
-      return sources.filter((source) => !known.has(idOf(source)))
-    },
-
-    async workspacesOf(conversationIds) {
-      const found = conversations.find({ _id: { $in: conversationIds } }, { projection: { workspaceId: 1 } })
-      return new Map((await found.toArray()).map(({ _id, workspaceId }) => [_id, workspaceId]))
-    },
-
-    async leadsAndNotesOf(conversationIds) {
-      const noted = await conversations
-        .find(
-          { _id: { $in: conversationIds }, 'notes.0': { $exists: true } },
-          { projection: { workspaceId: 1, notes: 1 } },
-        )
-        .toArray()
-      const captured = await leads.find({ conversationId: { $in: conversationIds } }).toArray()
-      return [
-        ...noted.flatMap(({ _id: conversationId, workspaceId, notes = [] }) =>
-          notes.map(({ operationId, body, createdAt }) => ({
-            source: { kind: 'note' as const, conversationId, operationId },
-            workspaceId,
-            at: createdAt,
-            texts: [body],
-          })),
-        ),
-        ...captured.map(({ _id: leadId, conversationId = '', workspaceId, createdAt, fields }) => ({
-          source: { kind: 'lead' as const, conversationId, leadId },
+      .toArray()
+    const captured = await leads.find({ conversationId: { $in: conversationIds } }).toArray()
+    return [
+      ...noted.flatMap(({ _id: conversationId, workspaceId, notes = [] }) =>
+        notes.map(({ operationId, body, createdAt }) => ({
+          source: { kind: 'note' as const, conversationId, operationId },
           workspaceId,
           at: createdAt,
-          texts: Object.values(fields),
+          texts: [body],
         })),
-      ]
-    },
+      ),
+      ...captured.map(({ _id: leadId, conversationId = '', workspaceId, createdAt, fields }) => ({
+        source: { kind: 'lead' as const, conversationId, leadId },
+        workspaceId,
+        at: createdAt,
+        texts: Object.values(fields),
+      })),
+    ]
+  },
 
-    async count({ workspaceId, kinds }, term, limit) {
-      const filter = { workspaceId, terms: pattern(term), ...ofKinds(kinds) }
-      return entries.countDocuments(filter, { limit, hint: 'by_term' })
-    },
+  /** Counts the entries with a term. Stops counting at `limit`. */
+  async count(
+    { workspaceId, kinds }: Pick<EntryQuery, 'workspaceId' | 'kinds'>,
+    term: SearchTerm,
+    limit: number,
+  ): Promise<number> {
+    const filter = { workspaceId, terms: pattern(term), ...ofKinds(kinds) }
+    return entries.countDocuments(filter, { limit, hint: 'by_term' })
+  },
 
-    async matchesOf({ workspaceId, kinds, terms, ...range }, rarest, limit) {
-      const found = await entries
-        .aggregate<SearchEntryDocument>(
-          [
-            { $match: { workspaceId, terms: pattern(rarest), ...ofKinds(kinds) } },
-            // Without this stage, the database would merge both `$match` stages, and could search
-            // the index for another term of the query.
-            { $limit: limit },
-            { $match: { $and: [...allOf(terms), ...inRange(range)] } },
-            { $project: { at: 1, conversationId: 1 } },
-            { $sort: newestFirst },
-          ],
-          { hint: 'by_term' },
-        )
-        .toArray()
-      return found.map(toFound)
-    },
+  /** Returns the matching entries among the first `limit` entries with the term `rarest`, newest first. */
+  async matchesOf(
+    { workspaceId, kinds, terms, ...range }: EntryQuery,
+    rarest: SearchTerm,
+    limit: number,
+  ): Promise<FoundEntry[]> {
+    const found = await entries
+      .aggregate<SearchEntryDocument>(
+        [
+          { $match: { workspaceId, terms: pattern(rarest), ...ofKinds(kinds) } },
+          // Without this stage, the database would merge both `$match` stages, and could search
+          // the index for another term of the query.
+          { $limit: limit },
+          { $match: { $and: [...allOf(terms), ...inRange(range)] } },
+          { $project: { at: 1, conversationId: 1 } },
+          { $sort: newestFirst },
+        ],
+        { hint: 'by_term' },
+      )
+      .toArray()
+    return found.map(toFound)
+  },
 
-    async matchesAmongNext({ workspaceId, kinds, terms, ...range }, limit) {
-      const next = { workspaceId, $and: [ofKinds(kinds), ...inRange(range)] }
-      const [last] = await entries
-        .find(next, { projection: { at: 1 } })
-        .sort(newestFirst)
-        .skip(limit - 1)
-        .limit(1)
-        .hint('by_time')
-        .toArray()
-      const found = await entries
-        .aggregate<SearchEntryDocument>(
-          [
-            { $match: next },
-            { $sort: newestFirst },
-            { $limit: limit },
-            { $match: { $and: allOf(terms) } },
-            { $project: { at: 1, conversationId: 1 } },
-          ],
-          { hint: 'by_time' },
-        )
-        .toArray()
-      return { found: found.map(toFound), end: last && { at: last.at, id: last._id } }
-    },
-  }
-}
+  /**
+   * Reads the next `limit` entries, newest first. Returns the matching ones, and the place of the
+   * last entry read.
+   */
+  async matchesAmongNext(
+    { workspaceId, kinds, terms, ...range }: EntryQuery,
+    limit: number,
+  ): Promise<{ found: FoundEntry[]; end?: SearchPlace }> {
+    const next = { workspaceId, $and: [ofKinds(kinds), ...inRange(range)] }
+    const [last] = await entries
+      .find(next, { projection: { at: 1 } })
+      .sort(newestFirst)
+      .skip(limit - 1)
+      .limit(1)
+      .hint('by_time')
+      .toArray()
+    const found = await entries
+      .aggregate<SearchEntryDocument>(
+        [
+          { $match: next },
+          { $sort: newestFirst },
+          { $limit: limit },
+          { $match: { $and: allOf(terms) } },
+          { $project: { at: 1, conversationId: 1 } },
+        ],
+        { hint: 'by_time' },
+      )
+      .toArray()
+    return { found: found.map(toFound), end: last && { at: last.at, id: last._id } }
+  },
+}))
 
 /** Terms consist of letters and digits, so they need no escaping. */
 const pattern = ({ term, isPrefix }: SearchTerm) => (isPrefix ? { $regex: `^${term}` } : term)

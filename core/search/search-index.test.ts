@@ -1,9 +1,11 @@
 import { expect, it } from 'vitest'
 import { createBus } from '../bus.ts'
 import type { LogEvent } from '../log-event.ts'
+import { sessionStoreOf } from '../sessions/session-store.ts'
+import { bareCore } from '../test/core-with.ts'
 import type { SearchEntry } from './model.ts'
-import type { SearchEntryStore } from './search-entry-store.ts'
-import { createSearchIndex } from './search-index.ts'
+import { searchEntriesOf } from './search-entry-store.ts'
+import { searchIndexOf } from './search-index.ts'
 
 const event = (sequence: number) =>
   ({
@@ -18,7 +20,7 @@ it('the search index stops after the write in progress, although many events wai
   const written: SearchEntry[][] = []
   const firstWrite = Promise.withResolvers<void>()
   const answer = Promise.withResolvers<void>()
-  const store: Partial<SearchEntryStore> = {
+  const store: Partial<ReturnType<typeof searchEntriesOf>> = {
     workspacesOf: async () => new Map([['cnv_1', 'ws_1']]),
     async insert(entries) {
       written.push(entries)
@@ -28,14 +30,10 @@ it('the search index stops after the write in progress, although many events wai
     replace: async () => {},
   }
   const bus = createBus()
-  const index = createSearchIndex({
-    store: store as SearchEntryStore,
-    followers: undefined as never,
-    sessions: { find: async () => [] },
-    bus,
-    logger: { debug() {}, warn() {} } as never,
-    now: Date.now,
-  })
+  const core = bareCore({ db: {}, bus, logger: { debug() {}, warn() {} }, now: Date.now })
+  searchEntriesOf.set(core, store as never)
+  sessionStoreOf.set(core, { find: async () => [] } as never)
+  const index = searchIndexOf(core)
   for (let sequence = 1; sequence <= 5_000; sequence += 1) bus.emit('appended', event(sequence))
   const flushed = index.flush()
   await firstWrite.promise

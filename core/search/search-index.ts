@@ -1,39 +1,18 @@
-import type { Logger } from 'pino'
 import { createLruCache } from '../../platform/lru-cache.ts'
-import type { Bus } from '../bus.ts'
+import { createJob } from '../concurrency/job.ts'
 import { createPace } from '../concurrency/pace.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { FollowerStore } from '../log/follower-store.ts'
+import { type Core, perCore } from '../core.ts'
+import { createFollowerStore } from '../log/follower-store.ts'
 import { createLogFollower } from '../log/log-follower.ts'
 import type { LogEvent } from '../log-event.ts'
 import type { Session } from '../sessions/model.ts'
-import type { SessionStore } from '../sessions/session-store.ts'
+import { sessionStoreOf } from '../sessions/session-store.ts'
 import { maxTerms, type SearchEntry, type SearchSource, type SearchText } from './model.ts'
-import type { SearchEntryStore } from './search-entry-store.ts'
+import { searchEntriesOf } from './search-entry-store.ts'
 import { indexedTermsOf } from './terms-model.ts'
 
 type MessageSource = Extract<SearchSource, { kind: 'message' }>
-
-export interface SearchIndex {
-  /** Adds the entry of a stored note or lead. Never throws, because `catchUp` adds missing entries. */
-  add(text: SearchText): Promise<void>
-  /** Removes the entries of withdrawn messages. */
-  remove(redactions: LogEvent[]): Promise<void>
-  /**
-   * Writes the entries of events that this process has appended. Resolves when the events that were
-   * appended before this call have entries.
-   */
-  flush(): Promise<void>
-  /** Adds missing entries of events that any process has appended. Runs until none is left. */
-  catchUp(): Promise<void>
-  /** Time in milliseconds for which the oldest event has waited for its entries. */
-  lagMs(): number
-  /**
-   * Ends the work in progress after the current write, so that a stop does not wait for it. `catchUp`
-   * of another process or of the next start adds the missing entries.
-   */
-  close(): void
-}
 
 /** Maximum number of events that wait in memory. `catchUp` adds the entries of further events. */
 const maxWaiting = 10_000
@@ -56,15 +35,9 @@ const followerName = 'search'
  * follower of the logs adds the entries that are missing because of a crash, a full queue or a failed
  * write.
  */
-export function createSearchIndex(dependencies: {
-  store: SearchEntryStore
-  followers: FollowerStore
-  sessions: Pick<SessionStore, 'find'>
-  bus: Bus
-  logger: Logger
-  now: () => number
-}): SearchIndex {
-  const { store, followers, sessions, bus, logger, now } = dependencies
+export const searchIndexOf = perCore((core) => {
+  const { bus, logger, now } = core
+  const store = searchEntriesOf(core)
   const closed = new AbortController()
   let waiting: { event: LogEvent; readAt: number }[] = []
   const lagMs = () => Math.max(follower.lagMs(), waiting[0] === undefined ? 0 : performance.now() - waiting[0].readAt)
@@ -95,10 +68,10 @@ export function createSearchIndex(dependencies: {
       if (type === 'session.identified' && sessionId !== undefined) knownVisitors.delete(sessionId)
     const sessionIds = [...new Set(events.flatMap(visitorSessionOf))].filter((id) => !knownVisitors.get(id))
     if (sessionIds.length === 0) return
-    const named = (await sessions.find(sessionIds)).filter(({ identity }) => identity)
+    const named = (await sessionStoreOf(core).find(sessionIds)).filter(({ identity }) => identity)
     await store.replace(named.map(toVisitorEntry))
     const left = new Set(
-      (await sessions.find(named.map(({ sessionId }) => sessionId))).map(({ sessionId }) => sessionId),
+      (await sessionStoreOf(core).find(named.map(({ sessionId }) => sessionId))).map(({ sessionId }) => sessionId),
     )
     const removed = named.filter(({ sessionId }) => !left.has(sessionId))
     if (removed.length > 0) await store.remove(removed.map((session) => toVisitorEntry(session).source))
@@ -141,7 +114,7 @@ export function createSearchIndex(dependencies: {
 
   const follower = createLogFollower({
     name: followerName,
-    store: followers,
+    store: createFollowerStore(core.db),
     handle: addMissing,
     signal: closed.signal,
     now,
@@ -165,22 +138,47 @@ export function createSearchIndex(dependencies: {
   }
 
   return {
-    async add(text) {
+    /** Adds the entry of a stored note or lead. Never throws, because `catchUp` adds missing entries. */
+    async add(text: SearchText): Promise<void> {
       await store.insert([indexed(text)]).catch((error: Error) => {
         logger.warn({ reason: error.name }, 'search entry not written; the catch-up will add it')
       })
     },
 
+    /** Removes the entries of withdrawn messages. */
     remove,
 
+    /**
+     * Writes the entries of events that this process has appended. Resolves when the events that were
+     * appended before this call have entries.
+     */
     flush: flushing.run,
 
+    /** Adds missing entries of events that any process has appended. Runs until none is left. */
     catchUp: follower.catchUp,
 
+    /** Time in milliseconds for which the oldest event has waited for its entries. */
     lagMs,
 
+    /**
+     * Ends the work in progress after the current write, so that a stop does not wait for it. `catchUp`
+     * of another process or of the next start adds the missing entries.
+     */
     close: () => closed.abort(),
   }
+})
+
+/** Interval in milliseconds between two writes of search entries. */
+const flushEveryMs = 1_000
+const catchUpEveryMs = 60_000
+
+export function searchJobs(core: Core) {
+  const { flush, catchUp } = searchIndexOf(core)
+  const { logger } = core
+  return [
+    createJob({ name: 'search entries', everyMs: flushEveryMs, run: flush, logger }),
+    createJob({ name: 'catch-up of search entries', everyMs: catchUpEveryMs, run: catchUp, logger }),
+  ]
 }
 
 /** A message that grows is found when it has ended. */

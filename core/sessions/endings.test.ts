@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { isLong, itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import { sendAsAgent } from '../conversations/messages.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { createScene, refusalOf, type Way, waysToEnd } from '../test/endings.ts'
 import { clientsOf } from '../test/operator-clients.ts'
@@ -74,9 +75,12 @@ describe.each(someOf(waysToEnd(cores), 5))('when $name', { retry: 2 }, (way) => 
     await way.end(cores.core, scene)
     const { conversationId } = scene.session
     const agent = { displayName: 'Ada' }
-    const late = cores.core.messages
-      .sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'too late', agent })
-      .catch(() => {})
+    const late = sendAsAgent(cores.core, {
+      conversationId,
+      clientOperationId: randomUUID(),
+      body: 'too late',
+      agent,
+    }).catch(() => {})
     await expectOver(scene, way, began)
     await late
     for (const core of cores.cores) expect(await stateOf(core, scene.session)).toBe(states[way.code])
@@ -115,7 +119,7 @@ describe('a change of an installation', () => {
       const core = index % 2 === 0 ? cores.core : cores.other
       const change = core.workspaces.updateInstallation(scene.publicSiteKey, { defaultLocale: 'de' }, undefined)
       const agent = { displayName: 'Ada' }
-      await core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body, agent })
+      await sendAsAgent(core, { conversationId, clientOperationId: randomUUID(), body, agent })
       await change
     }
     for (const stream of scene.watched[0]!.streams) {
@@ -130,7 +134,7 @@ describe('a change of an installation', () => {
     const { publicSiteKey, session, watched } = scene
     await cores.core.workspaces.updateInstallation(publicSiteKey, { enabled: false }, undefined)
     for (const stream of watched[0]!.streams) await until('the end', () => stream.ended)
-    await cores.core.messages.sendAsAgent({
+    await sendAsAgent(cores.core, {
       conversationId: session.conversationId,
       clientOperationId: randomUUID(),
       body: 'meanwhile',

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import { sendAsAgent } from '../conversations/messages.ts'
 import { openDatabase } from '../database/database.ts'
 import { codeOf, createTestCore, testCores } from '../test/cores.ts'
 import { createScene, refusalOf, type Way, waysToEnd } from '../test/endings.ts'
@@ -40,7 +41,7 @@ async function openScene(way: Pick<Way, 'verified'>) {
 }
 
 const answerVia = (core: CoreContext, conversationId: string) =>
-  core.messages.sendAsAgent({
+  sendAsAgent(core, {
     conversationId,
     clientOperationId: randomUUID(),
     body: 'too late',

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
+import { sendAsAgent } from '../conversations/messages.ts'
 import { testCores } from '../test/cores.ts'
 import { inTurn } from '../test/scheduled-database.ts'
 import { authorizeStream, openStreamAt } from '../test/streams.ts'
@@ -18,8 +19,7 @@ it('a stream sends every event after its start position once and in order during
       async (scheduler, before, start, hints, isRevoked) => {
         const session = await cores.newSession()
         const { conversationId, sessionId } = session
-        const write = (body: string) =>
-          cores.core.messages.sendAsAgent({ conversationId, clientOperationId: body, body })
+        const write = (body: string) => sendAsAgent(cores.core, { conversationId, clientOperationId: body, body })
         for (let index = 0; index < before; index += 1) await write(`early-${index}`)
         const core = cores.scheduledCore(scheduler)
         const authorized = await authorizeStream(cores.core, session)

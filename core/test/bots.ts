@@ -3,6 +3,8 @@ import { createClient } from '@connectrpc/connect'
 import { BotService } from '#proto/bot/v1/bot_pb.js'
 import { EventsService } from '#proto/events/v1/events_pb.js'
 import type { CoreContext } from '../context.ts'
+import { appendAsBot, requestHuman, sendAsBot } from '../conversations/bots.ts'
+import { stopAnswer as stopMessage } from '../conversations/growing-messages.ts'
 import type { SessionContent, VisitorCredentials } from '../sessions/model.ts'
 import { transportTo } from './transports.ts'
 
@@ -10,7 +12,8 @@ export const bot = { displayName: 'Robo', avatarUrl: 'https://shop.example/robo.
 
 /** Sends a message of a bot. `clientOperationId` is also the text of the message. */
 export const say = (core: CoreContext, { conversationId }: SessionContent, clientOperationId: string, more = {}) =>
-  core.bots.send(
+  sendAsBot(
+    core,
     { conversationId, clientOperationId, body: clientOperationId, bot, quickReplies: [], ...more },
     undefined,
   )
@@ -24,7 +27,8 @@ export const append = (
   text: string,
   more: { done?: boolean; quickReplies?: string[] } = {},
 ) =>
-  core.bots.append(
+  appendAsBot(
+    core,
     { conversationId, clientOperationId, offset, text, done: false, quickReplies: [], bot, ...more },
     undefined,
   )
@@ -35,7 +39,7 @@ export const stopAnswer = (
   { credentials }: { credentials: VisitorCredentials },
   messageId: string,
   idempotencyKey: string = randomUUID(),
-) => core.growing.stop({ credentials, messageId, idempotencyKey })
+) => stopMessage(core, { credentials, messageId, idempotencyKey })
 
 /** Asks for a person. */
 export const request = (
@@ -43,7 +47,7 @@ export const request = (
   { conversationId }: SessionContent,
   clientOperationId = 'help',
   summary = 'Wants Ada.',
-) => core.bots.requestHuman({ conversationId, clientOperationId, bot, summary }, undefined)
+) => requestHuman(core, { conversationId, clientOperationId, bot, summary }, undefined)
 
 /** Returns the clients of a bot, with the headers of its token. */
 export async function botOf(core: CoreContext, workspaceId: string) {

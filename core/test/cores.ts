@@ -9,6 +9,7 @@ import { type TestDatabase, testDatabase } from '../../test/support/test-databas
 import { workspaceSessionSecret } from '../../test/support/workspace-session.ts'
 import { readCoreConfig } from '../config.ts'
 import { type CoreContext, createCoreContext } from '../context.ts'
+import { listMessagesForVisitor, sendAsAgent, sendAsVisitor } from '../conversations/messages.ts'
 import type { Database } from '../database/database.ts'
 import { createEventStore } from '../log/event-store.ts'
 import type { SessionContent, VisitorCredentials } from '../sessions/model.ts'
@@ -217,7 +218,7 @@ export async function startTestCores(
     ) => core.sessions.close({ credentials: credentialsOf(session), scope, idempotencyKey: key }),
 
     send: (session: SessionContent, body: string, { core = first, key = randomUUID() as string } = {}) =>
-      core.messages.sendAsVisitor({
+      sendAsVisitor(core, {
         credentials: credentialsOf(session),
         clientOperationId: key,
         body,
@@ -225,7 +226,7 @@ export async function startTestCores(
       }),
 
     history: async (session: SessionContent, core = first) =>
-      (await core.messages.listForVisitor(credentialsOf(session), {})).messages.map(({ message }) => message?.body),
+      (await listMessagesForVisitor(core, credentialsOf(session), {})).messages.map(({ message }) => message?.body),
 
     /** Returns all events of the conversation, including transient ones. */
     log: (conversationId: string) =>
@@ -263,7 +264,7 @@ export const codeOf = (attempt: Promise<unknown>) =>
 
 /** Sends a visitor's message. `clientOperationId` is also the text of the message. */
 export const send = (core: CoreContext, visitor: SessionContent, clientOperationId: string) =>
-  core.messages.sendAsVisitor({
+  sendAsVisitor(core, {
     credentials: credentialsOf(visitor),
     clientOperationId,
     body: clientOperationId,
@@ -272,4 +273,4 @@ export const send = (core: CoreContext, visitor: SessionContent, clientOperation
 
 /** Sends an agent's message. `clientOperationId` is also the text of the message. */
 export const answer = (core: CoreContext, { conversationId }: SessionContent, clientOperationId: string) =>
-  core.messages.sendAsAgent({ conversationId, clientOperationId, body: clientOperationId })
+  sendAsAgent(core, { conversationId, clientOperationId, body: clientOperationId })

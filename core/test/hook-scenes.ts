@@ -6,6 +6,8 @@ import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import { sendAsVisitor } from '../conversations/messages.ts'
+import { redactMessage } from '../conversations/redactions.ts'
 import { claimDue, recordResults } from './claims.ts'
 import type { TestCores, TestVisitor } from './cores.ts'
 import { transportTo } from './transports.ts'
@@ -54,7 +56,7 @@ export async function newHookScene(cores: TestCores) {
     say: async (core: CoreContext = cores.core) => {
       const { credentials } = scene.visitor
       const message = { credentials, clientOperationId: 'slip', body: secret, contentType: 'text' as const }
-      return (await core.messages.sendAsVisitor(message)).event.sequence
+      return (await sendAsVisitor(core, message)).event.sequence
     },
     withdraw: (sequence: number, core: CoreContext = cores.other) => withdraw(core, scene.visitor, sequence),
     /** Everything that is stored or shown of the text. */
@@ -75,7 +77,7 @@ export async function newHookScene(cores: TestCores) {
 }
 
 const withdraw = (core: CoreContext, { conversationId }: TestVisitor, sequence: number) =>
-  core.redactions.redact({ conversationId, sequence }, { workspaceId: undefined, subject: 'test', anyAuthor: true })
+  redactMessage(core, { conversationId, sequence }, { workspaceId: undefined, subject: 'test', anyAuthor: true })
 
 export const bodyOf = ({ body }: ClaimedDelivery) => JSON.parse(Buffer.from(body).toString())
 

@@ -3,6 +3,7 @@ import type { DescMethod, DescMethodStreaming, DescMethodUnary } from '@bufbuild
 import { Code, ConnectError, createConnectRouter, createContextValues } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { readCoreConfig } from '../config.ts'
+import { sendAsAgent } from '../conversations/messages.ts'
 import { defaultPolicy } from '../destinations/policy-model.ts'
 import { newId } from '../ids.ts'
 import { createCoreServices } from '../rpc/router.ts'
@@ -180,7 +181,7 @@ export function servedMethods(): [string, DescMethod][] {
 export async function thingsOf(cores: TestCores, sessionId: string, conversationId: string): Promise<Things> {
   const { core, workspaceId, connectionId, publicSiteKey: siteKey } = cores
   const seen = { workspaceId, connectionId, siteKey, sessionId, conversationId }
-  await core.messages.sendAsAgent({ conversationId, clientOperationId: randomUUID(), body: 'Hello', agent })
+  await sendAsAgent(core, { conversationId, clientOperationId: randomUUID(), body: 'Hello', agent })
   const { content } = await core.commands.requestNavigation({ sessionId, url: `${site}/a` }, desk)
   const leadId = await core.leads.capture({ workspaceId, source: 'test', fields: {} }, undefined)
   const { commandId } = content

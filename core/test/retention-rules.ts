@@ -2,6 +2,7 @@ import type { Document } from 'mongodb'
 import { MongoClient } from 'mongodb'
 // @ts-expect-error: the driver has no types for its internal modules.
 import { Connection } from 'mongodb/lib/cmap/connection.js'
+import { endOverdueTyping } from '../conversations/typing.ts'
 import { sweepTransient } from '../log/transient-sweep.ts'
 import { sweepWakeups } from '../wakeups/wakeups.ts'
 import { type Retention, retentionKinds } from '../workspaces/model.ts'
@@ -168,7 +169,7 @@ export async function sweepAll(cores: TestCores, core = cores.core): Promise<voi
   for (const seconds of [0, 3_700, 121, 31, 121, 31, 121, 3]) {
     await flushAll(cores)
     cores.advance(seconds)
-    await core.typing.endOverdue()
+    await endOverdueTyping(core)
     await core.retention.sweep()
     await core.removals.work()
     await sweepTransient(core)

@@ -1,5 +1,6 @@
 import { encodeAvailability } from '../availability/availability-sender.ts'
 import type { CoreContext } from '../context.ts'
+import { findConversations } from '../conversations/conversation-store.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
 import { credentialsOf } from './visitor-credentials.ts'
@@ -20,7 +21,7 @@ export async function authorizeStream(
   resumed = false,
 ): Promise<AuthorizedStream> {
   const { session, installation } = await core.visitorAccess.authorize(credentialsOf(content), { resumed })
-  const [conversation] = await core.stores.conversations.find([session.conversationId])
+  const [conversation] = await findConversations(core, [session.conversationId])
   const toldAvailability = encodeAvailability(await core.availabilityOf(installation))
   return { session, epoch: conversation?.epoch ?? '', toldAvailability }
 }

@@ -2,6 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { MongoClient } from 'mongodb'
 import { expect } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
+import { closeConversation } from '../conversations/assignments.ts'
+import { sendAsAgent, sendAsVisitor } from '../conversations/messages.ts'
+import { giveRating } from '../conversations/ratings.ts'
+import { addTag } from '../conversations/tags.ts'
+import { setTypingOfVisitor } from '../conversations/typing.ts'
+import { searchIndexOf } from '../search/search-index.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import type { TestCores } from './cores.ts'
 import { site } from './visitor-credentials.ts'
@@ -56,17 +62,17 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
   }
   const { sessionId, conversationId, accessGrant } = session
   const credentials = { accessGrant, origin: site }
-  await core.messages.sendAsVisitor({
+  await sendAsVisitor(core, {
     credentials,
     clientOperationId: mark('operation'),
     body: mark('body'),
     contentType: 'text',
     pageContext: page('message'),
   })
-  await core.messages.sendAsAgent({ conversationId, clientOperationId: mark('agentoperation'), body: mark('answer') })
-  await core.tags.add(conversationId, mark('tag'), undefined)
+  await sendAsAgent(core, { conversationId, clientOperationId: mark('agentoperation'), body: mark('answer') })
+  await addTag(core, conversationId, mark('tag'), undefined)
   await core.sessions.reportPage({ credentials, pageContext: page('report'), idempotencyKey: mark('pagekey') })
-  await core.typing.setByVisitor(credentials, 'started')
+  await setTypingOfVisitor(core, credentials, 'started')
   for (const form of ['preChat', 'offline'] as const)
     await core.leads.submitForm({ credentials, form, fields: { email: mark(form) }, idempotencyKey: mark('formkey') })
   await core.leads.capture({ workspaceId, source: 'crm', fields: { note: mark('note') }, conversationId }, undefined)
@@ -84,8 +90,8 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
     })(),
   )
   await core.commands.requestNavigation({ sessionId, url: `${site}/${mark('target')}` }, desk)
-  await core.assignments.close(conversationId, undefined, true)
-  await core.ratings.give({ credentials, score: 4, comment: mark('comment'), idempotencyKey: mark('ratingkey') })
+  await closeConversation(core, conversationId, undefined, true)
+  await giveRating(core, { credentials, score: 4, comment: mark('comment'), idempotencyKey: mark('ratingkey') })
   return { session, created, externalSubject, marks }
 }
 
@@ -123,7 +129,7 @@ export async function placesOfTexts({ uri, name }: TestCores, texts: string[]): 
  * advance the clock. In production, both are written long before data is removed.
  */
 export const flushAll = ({ cores, opened }: Pick<TestCores, 'cores' | 'opened'>) =>
-  Promise.all([...cores.map(({ searchIndex }) => searchIndex.flush()), ...opened.map(({ wakeups }) => wakeups.flush())])
+  Promise.all([...cores.map((core) => searchIndexOf(core).flush()), ...opened.map(({ wakeups }) => wakeups.flush())])
 
 /**
  * Runs steps until every erasure is finished. Each round advances the clock to the time of the next

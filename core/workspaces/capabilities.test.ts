@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
 import { itLong } from '../../test/support/is-long.ts'
+import { sendAsVisitor } from '../conversations/messages.ts'
+import { setTypingOfAgent, setTypingOfVisitor } from '../conversations/typing.ts'
 import { codeOf, type TestVisitor, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import type { Capabilities } from './model.ts'
@@ -63,13 +65,13 @@ describe('with the capability `pageContext` off', () => {
     const { credentials } = visitor
     expect(await codeOf(cores.core.sessions.reportPage({ credentials, pageContext }))).toBe('ROUTE_NOT_ADVERTISED')
     const message = { credentials, clientOperationId: key(), body: 'Hi', contentType: 'text', pageContext }
-    await cores.core.messages.sendAsVisitor(message)
+    await sendAsVisitor(cores.core, message)
     const request = { publicSiteKey: at.publicSiteKey, origin: site, clientInstanceId: key(), pageContext }
     const { content } = await cores.core.sessions.create({ ...request, idempotencyKey: key() })
     expect(await pageOf(content)).toBeUndefined()
     expect(await pageOf(visitor)).toBeUndefined()
     await set({ pageContext: true })
-    await cores.core.messages.sendAsVisitor({ ...message, clientOperationId: key() })
+    await sendAsVisitor(cores.core, { ...message, clientOperationId: key() })
     await expect.poll(() => pageOf(visitor)).toEqual(pageContext)
   })
 
@@ -125,9 +127,9 @@ describe('with the capability `typing` off', () => {
     const { visitor, set } = await newChat()
     await set({ typing: false })
     const { conversationId, credentials } = visitor
-    expect(await codeOf(cores.core.typing.setByVisitor(credentials, 'started'))).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(setTypingOfVisitor(cores.core, credentials, 'started'))).toBe('ROUTE_NOT_ADVERTISED')
     const agent = { displayName: 'Ada' }
-    const byAgent = () => cores.core.typing.setByAgent({ conversationId, state: 'started', agent }, undefined)
+    const byAgent = () => setTypingOfAgent(cores.core, { conversationId, state: 'started', agent }, undefined)
     expect(await codeOf(byAgent())).toBe('ROUTE_NOT_ADVERTISED')
     await set({ typing: true })
     expect(await codeOf(byAgent())).toBe('ok')
@@ -207,7 +209,7 @@ describe('with the capability of a form or the retry route off', () => {
     const { credentials } = visitor
     const form = () => cores.core.leads.submitForm({ credentials, form: 'offline', fields: {}, idempotencyKey: key() })
     const retry = () =>
-      cores.core.messages.sendAsVisitor({
+      sendAsVisitor(cores.core, {
         credentials,
         clientOperationId: key(),
         body: 'Hi',

@@ -8,6 +8,9 @@ import {
 } from '@bufbuild/protobuf'
 import { createContextValues, type Transport } from '@connectrpc/connect'
 import { scope } from '#proto/access/v1/access_pb.js'
+import { assignAgent } from '../../core/conversations/assignments.ts'
+import { sendAsAgent } from '../../core/conversations/messages.ts'
+import { addNote } from '../../core/conversations/notes.ts'
 import type { TestCores } from '../../core/test/cores.ts'
 import { requests, servedMethods, type Things, thingsOf } from '../../core/test/operator-calls.ts'
 import { transportTo } from '../../core/test/transports.ts'
@@ -115,8 +118,8 @@ async function plantData(cores: TestCores) {
   const things = await thingsOf(cores, sessionId, conversationId)
   const desk = { subject: 'desk' }
   const agent = { displayName: mark('agentname') }
-  await core.notes.add({ conversationId, clientOperationId: 'note-1', body: mark('internal'), agent }, undefined)
-  await core.assignments.assign(conversationId, agent, undefined)
+  await addNote(core, { conversationId, clientOperationId: 'note-1', body: mark('internal'), agent }, undefined)
+  await assignAgent(core, conversationId, agent, undefined)
   await saveReply(core, workspaceId, { shortcut: 'mark', body: mark('reply') })
   const fields = { name: mark('contact'), email: `${mark('contact')}@example.org`, phone: mark('contact') }
   const leadId = await core.leads.capture({ workspaceId, source: 'crm', fields, conversationId }, undefined)
@@ -220,7 +223,7 @@ async function changeConversation({ cores, visitor, marks }: Call): Promise<stri
   await identify(await newSession(), sign({ sub: subject }))
   const body = `watched${randomUUID()}`
   marks.push(body)
-  await core.messages.sendAsAgent({
+  await sendAsAgent(core, {
     conversationId,
     clientOperationId: randomUUID(),
     body,

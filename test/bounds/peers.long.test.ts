@@ -2,11 +2,14 @@ import { create } from '@bufbuild/protobuf'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { WatchEventsRequestSchema } from '#proto/messaging/v1/messaging_pb.js'
+import { createBus } from '../../core/bus.ts'
 import { createSharedBytes } from '../../core/concurrency/shared-bytes.ts'
 import type { CoreContext } from '../../core/context.ts'
-import { createVisitorPresence } from '../../core/conversations/visitor-presence.ts'
+import { visitorPresenceOf } from '../../core/conversations/visitor-presence.ts'
 import { watchEvents } from '../../core/rpc/watch-events.ts'
 import type { SubscriptionSink } from '../../core/streams/session-streams.ts'
+import { bareCore } from '../../core/test/core-with.ts'
+import { wakeupsOf } from '../../core/wakeups/wakeups.ts'
 
 it('shared memory never exceeds its maximum by more than the fair shares, and all of it is given back', () => {
   const step = fc.record({ holder: fc.nat(4), bytes: fc.integer({ min: 1, max: 400 }), leaves: fc.boolean() })
@@ -39,11 +42,12 @@ function startGateway(authorize: () => Promise<unknown>) {
   let opened = 0
   let sink: SubscriptionSink | undefined
   const unreadFrames = createSharedBytes(256 * 2 ** 20)
-  const core = {
+  const core = bareCore({
     visitorAccess: { authorize },
     availabilityOf: async () => ({ online: true }),
-    conversationAccess: { epochOf: async () => 'e1' },
-    visitorPresence: createVisitorPresence({ now: Date.now }),
+    db: { conversations: { find: () => ({ toArray: async () => [] }) } },
+    bus: createBus(),
+    now: Date.now,
     unreadFrames,
     streamSubscriptions: {
       async open(request: { sink: SubscriptionSink }) {
@@ -53,7 +57,8 @@ function startGateway(authorize: () => Promise<unknown>) {
       },
       close: (subscription: unknown) => void closed.push(subscription),
     },
-  } as unknown as CoreContext
+  }) as CoreContext
+  wakeupsOf.set(core, { isCurrent: () => true } as never)
   return { core, closed, opened: () => opened, sink: () => sink!, unreadFrames }
 }
 
@@ -102,7 +107,7 @@ it('a gateway that sends refused subscriptions and reads nothing is disconnected
 
 it('presence of any visitors, streams and tabs stays within its bounds, and ends with the gateway', async () => {
   let time = 0
-  const presence = createVisitorPresence({ now: () => time })
+  const presence = visitorPresenceOf(bareCore({ now: () => time }))
   const source = presence.addSource()
   const id = (index: number) => `cnv_${index}`
   for (let start = 0; start < 250_000; start += 10_000) {

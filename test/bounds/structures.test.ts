@@ -4,9 +4,9 @@ import { expect, it } from 'vitest'
 import { structures } from './structures.ts'
 
 const root = join(import.meta.dirname, '../..')
-/** An empty map, set, list or a cache in the outer function of a file, or in a class. */
+/** An empty map, set, list or a cache in the outer function of a file, in a class, or that is itself the part of a core. */
 const declaration =
-  /^ {2}(?:const|let|readonly) #?(\w+)(?:: .+)? = (?:new (?:Map|Set)(?:<.*>)?\(\)|createLruCache\b.*|\[\])$/gm
+  /^(?: {2}(?:const|let|readonly) #?|(?:export )?const )(\w+)(?:: .+)? = (?:perCore\(\(\) => )?(?:new (?:Map|Set)(?:<.*>)?\(\)|createLruCache\b.*|\[\])\)?$/gm
 
 it('each structure that a part keeps is in the table with its bound, and each of the table exists', () => {
   const found: Record<string, string[]> = {}

@@ -123,7 +123,7 @@ export const structures: Record<string, Record<string, string>> = {
     sources: 'gateways',
   },
   'core/conversations/inbox.ts': { queued: 'conversations with a message during one write' },
-  'core/conversations/messages.ts': { marked: 'LRU of maxMarked' },
+  'core/conversations/messages.ts': { markedOf: 'LRU of maxMarked' },
   'core/conversations/inbox-watch.ts': {
     watchers: 'open inboxes',
     reported: 'LRU of 50,000',
@@ -139,7 +139,8 @@ export const structures: Record<string, Record<string, string>> = {
     workspaces: 'LRU of maxKnown',
     knownVisitors: 'LRU of maxKnown',
   },
-  'core/search/search.ts': { seen: 'one search' },
+  'core/conversations/search.ts': { seen: 'one search', results: 'one page' },
+  'core/conversations/tags.ts': { uses: 'one call' },
   'core/search/terms-model.ts': { highlights: 'one text' },
   'core/concurrency/job.ts': { left: 'one round' },
   'core/sessions/session-check.ts': {

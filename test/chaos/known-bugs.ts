@@ -77,7 +77,7 @@ export const knownBugs: KnownBug[] = [
     faults: ['worker-stopped'],
     minutes: 0.5,
     changes: [
-      { folder: 'core/conversations', from: '    await withdrawFromDeliveries(redactions)\n', to: '' },
+      { folder: 'core/conversations', from: '  await deliveryWithdrawalOf(core)(redactions)\n', to: '' },
       {
         folder: 'core/delivery-stores',
         from: "{ $or: places, 'message.redactedAt': { $exists: true } }",

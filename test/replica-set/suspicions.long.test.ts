@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { createMessageStateStore } from '../../core/conversations/message-state-store.ts'
+import { applyStates } from '../../core/conversations/message-states.ts'
 import { openDatabase } from '../../core/database/database.ts'
 import { retryAtStart } from '../../core/database/start-retries.ts'
 import { createStores } from '../../core/database/stores.ts'
@@ -69,7 +69,7 @@ it('sets the states of messages although the primary steps down', async () => {
   await events.insert([{ ...event('cnv_1', 1), type: 'message.received', message: { state: 'delivered' } as never }])
   set.faults.inNext({ when: 'before', error: 'NotWritablePrimary', matches: (command) => command === 'update' })
   const change = { conversationId: 'cnv_1', sequence: 2, messageSequence: 1, isReceipt: true }
-  await createMessageStateStore(database.collections).apply([{ ...change, state: 'read', from: ['delivered'] }])
+  await applyStates({ db: database.collections }, [{ ...change, state: 'read', from: ['delivered'] }])
   expect((await events.readAfter({ conversationId: 'cnv_1', after: 0 }, 1))[0]?.currentState).toBe('read')
   expect(set.faults.happened).toBe(1)
 })

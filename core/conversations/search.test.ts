@@ -2,9 +2,14 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { itLong, runs } from '../../test/support/is-long.ts'
+import { searchIndexOf } from '../search/search-index.ts'
 import { codeOf, newSubject, type TestVisitor, testCores } from '../test/cores.ts'
 import { finishErasures, flushAll, visitorOf } from '../test/visitor-marks.ts'
+import { assignAgent, closeConversation } from './assignments.ts'
+import { sendAsAgent } from './messages.ts'
+import { addNote } from './notes.ts'
 import type { SearchRequest } from './search.ts'
+import { searchTexts } from './search.ts'
 
 const cores = testCores({ started: false, count: 2 })
 const agent = { displayName: 'Ada' }
@@ -18,7 +23,7 @@ const newWord = () => `w${randomUUID().replaceAll('-', '')}`
 
 async function find(query: string, request: Partial<SearchRequest> = {}, core = cores.other) {
   await flushAll(cores)
-  return core.search.find({
+  return searchTexts(core, {
     workspaceId: cores.workspaceId,
     kinds: ['message', 'note', 'visitor', 'lead'],
     query,
@@ -30,7 +35,7 @@ const snippetsOf = async (query: string, request: Partial<SearchRequest> = {}) =
   (await find(query, request)).results.map(({ snippet }) => snippet.text)
 
 const note = ({ conversationId }: TestVisitor, body: string) =>
-  cores.core.notes.add({ conversationId, clientOperationId: randomUUID(), body, agent }, undefined)
+  addNote(cores.core, { conversationId, clientOperationId: randomUUID(), body, agent }, undefined)
 
 const lead = (conversationId: string | undefined, fields: Record<string, string>) =>
   cores.core.leads.capture({ workspaceId: cores.workspaceId, source: 'crm', fields, conversationId }, undefined)
@@ -40,7 +45,7 @@ describe('a search', () => {
     const word = newWord()
     const visitor = await cores.newVisitor()
     await cores.send(visitor, `Where is my ${word}?`)
-    await cores.core.messages.sendAsAgent({
+    await sendAsAgent(cores.core, {
       conversationId: visitor.conversationId,
       clientOperationId: randomUUID(),
       body: `Your ${word} is here.`,
@@ -101,11 +106,11 @@ describe('a search', () => {
     const word = newWord()
     const [open, closed] = [await cores.newVisitor(), await cores.newVisitor()]
     await cores.send(open, `open ${word}`)
-    await cores.core.assignments.assign(open.conversationId, agent, undefined)
+    await assignAgent(cores.core, open.conversationId, agent, undefined)
     const between = new Date(cores.now() + 1)
     cores.advance(1)
     await cores.send(closed, `closed ${word}`)
-    await cores.core.assignments.close(closed.conversationId, undefined)
+    await closeConversation(cores.core, closed.conversationId, undefined)
     expect(await snippetsOf(word, { status: 'closed' })).toEqual([`closed ${word}`])
     expect(await snippetsOf(word, { status: 'open' })).toEqual([`open ${word}`])
     expect(await snippetsOf(word, { assignee: { name: 'Ada' } })).toEqual([`open ${word}`])
@@ -201,7 +206,7 @@ describe('a removed or hidden text', () => {
         const slow = cores.scheduledCore(scheduler)
         const sending = scheduler.waitFor(cores.send(visitor, `first ${word}`, { core: slow }))
         await sending
-        const indexing = scheduler.waitFor(slow.searchIndex.flush())
+        const indexing = scheduler.waitFor(searchIndexOf(slow).flush())
         await cores.core.erasures.begin(await visitorOf(cores, visitor), 'desk')
         await indexing
         await finishErasures(cores)
@@ -235,10 +240,10 @@ describe('the catch-up', () => {
     await cores.core.database.collections.searchEntries.deleteMany({ terms: word })
     expect(await snippetsOf(word)).toEqual([])
     cores.advance(200)
-    await Promise.all(cores.cores.map(({ searchIndex }) => searchIndex.catchUp()))
+    await Promise.all(cores.cores.map((core) => searchIndexOf(core).catchUp()))
     expect(await snippetsOf(word)).toEqual([`lost ${word}`])
     const at = await cores.core.stores.followers.position('events')
-    await cores.core.searchIndex.catchUp()
+    await searchIndexOf(cores.core).catchUp()
     expect(await cores.core.stores.followers.position('events')).toBe(at)
   })
 
@@ -247,7 +252,8 @@ describe('the catch-up', () => {
     const known = await cores.identify(await cores.newSession(), cores.sign({ sub: newSubject(), name: `Mia ${word}` }))
     await cores.send(known, 'hello')
     await lead(known.conversationId, { name: `lead ${word}` })
-    await cores.core.notes.add(
+    await addNote(
+      cores.core,
       { conversationId: known.conversationId, clientOperationId: randomUUID(), body: `note ${word}`, agent },
       undefined,
     )
@@ -256,7 +262,7 @@ describe('the catch-up', () => {
     await cores.core.database.collections.followers.deleteMany({})
     cores.advance(200)
     const restarted = cores.mortalCore(Number.POSITIVE_INFINITY)
-    await restarted.searchIndex.catchUp()
+    await searchIndexOf(restarted).catchUp()
     expect((await snippetsOf(word)).sort()).toEqual([`lead ${word}`, `Mia ${word}`, `note ${word}`].sort())
   })
 })

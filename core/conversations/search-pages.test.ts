@@ -1,35 +1,39 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { FoundEntry } from './model.ts'
-import { createSearch } from './search.ts'
+import type { EntryQuery, FoundEntry } from '../search/model.ts'
+import { searchEntriesOf } from '../search/search-entry-store.ts'
+import { bareCore } from '../test/core-with.ts'
+import { searchTexts, sourceTextsOf } from './search.ts'
 
 /**
  * What an entry represents: a text, a text that was removed, or one of several sessions of one
  * visitor.
  */
 const kinds = fc.constantFrom('text', 'removed', 'visitor')
-const conversation = { workspaceId: 'ws', status: 'open' as const }
+const conversationsOf = ({ _id: { $in: ids } }: { _id: { $in: string[] } }) => ({
+  toArray: async () => ids.map((_id) => ({ _id, workspaceId: 'ws', epoch: 'e1' })),
+})
 
-function searchOf(entries: (FoundEntry & { isRemoved: boolean })[]) {
+function coreOf(entries: (FoundEntry & { isRemoved: boolean })[]) {
   const removed = new Set(entries.filter(({ isRemoved }) => isRemoved).map(({ place }) => place.id))
   const after = (place: { id: string } | undefined) =>
     place ? entries.slice(entries.findIndex((each) => each.place.id === place.id) + 1) : entries
-  return createSearch({
-    store: {
-      count: async () => entries.length,
-      matchesOf: async (query) => after(query.after),
-      matchesAmongNext: async (query, limit) => {
-        const found = after(query.after).slice(0, limit)
-        return { found, end: found.length === limit ? found.at(-1)!.place : undefined }
-      },
+  const core = bareCore({ db: { conversations: { find: conversationsOf } }, history: 'h1' })
+  searchEntriesOf.set(core, {
+    count: async () => entries.length,
+    matchesOf: async (query: EntryQuery) => after(query.after),
+    matchesAmongNext: async (query: EntryQuery, limit: number) => {
+      const found = after(query.after).slice(0, limit)
+      return { found, end: found.length === limit ? found.at(-1)!.place : undefined }
     },
-    conversationsOf: async (ids) => ids.map((conversationId) => ({ ...conversation, conversationId })),
-    textsOf: async (sources) =>
-      sources.map((source) => {
-        const id = source.kind === 'message' ? `${source.sequence}` : 'visitor'
-        return removed.has(id) ? undefined : { texts: [source.kind === 'visitor' ? 'Anna' : `Anna ${id}`] }
-      }),
-  })
+  } as never)
+  sourceTextsOf.set(core, async (sources) =>
+    sources.map((source) => {
+      const id = source.kind === 'message' ? `${source.sequence}` : 'visitor'
+      return removed.has(id) ? undefined : { texts: [source.kind === 'visitor' ? 'Anna' : `Anna ${id}`] }
+    }),
+  )
+  return core
 }
 
 it('a search returns every text on exactly one page, even between removed texts and many sessions of one visitor', async () => {
@@ -48,10 +52,10 @@ it('a search returns every text on exactly one page, even between removed texts 
                 : { kind: 'message' as const, conversationId: 'cnv', sequence: index },
             isRemoved: kind === 'removed',
           }))
-        const search = searchOf(entries)
+        const core = coreOf(entries)
         const found: string[] = []
         for (let pageToken: string | undefined, isFirst = true; isFirst || pageToken; isFirst = false) {
-          const page = await search.find({
+          const page = await searchTexts(core, {
             workspaceId: 'ws',
             kinds: ['message', 'visitor'],
             query: 'anna',
