@@ -5,7 +5,7 @@ import { availabilityJobs, availabilitySenderOf } from './availability/availabil
 import { operatorPresenceOf } from './availability/operator-presence.ts'
 import { bound } from './bound.ts'
 import { createBus } from './bus.ts'
-import { createCommandService } from './commands/service.ts'
+import { commandJobs } from './commands/screenshots.ts'
 import { createJob } from './concurrency/job.ts'
 import { createSharedBytes } from './concurrency/shared-bytes.ts'
 import { createTurns } from './concurrency/turns.ts'
@@ -155,7 +155,7 @@ export function createCoreContext({
   contactsOf.set(core, createContactsOf(stores.leads))
   deliveryWithdrawalOf.set(core, deliverySources.withdraw)
   const conversations = { jobs: conversationJobs(core) }
-  const commands = createCommandService(core, stores, log, workspaces, visitors)
+  const commands = { jobs: commandJobs(core) }
   const endDeliveries = createDeliveryEnding({
     store: stores.deliverySuppressions,
     leads: stores.leads,
@@ -212,7 +212,6 @@ export function createCoreContext({
     ...availability,
     ...operators,
     ...visitors,
-    ...commands,
     ...suppressed,
     ...deliveries,
     deliverySources,

@@ -1,5 +1,5 @@
-import type { Collection } from 'mongodb'
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
+import { perCore } from '../core.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import {
   type Command,
@@ -12,145 +12,129 @@ import {
 
 export type CommandDocument = Omit<Command, 'commandId'> & { _id: string }
 
-export interface CommandStore {
+export const commandStoreOf = perCore(({ db: { commands } }) => ({
   /**
    * Inserts a command. Returns false if the session already has a command with the same
    * `operationId`.
    */
-  insert(command: Command): Promise<boolean>
-  find(commandId: string): Promise<Command | undefined>
-  findOperation(sessionId: string, operationId: string): Promise<Command | undefined>
+  insert: ({ commandId, ...rest }: Command): Promise<boolean> => insertOnce(commands, { _id: commandId, ...rest }),
+
+  find: createBatchLoader(async (commandIds) => {
+    const found = await commands.find({ _id: { $in: commandIds } }).toArray()
+    return byKey(found.map(toCommand), ({ commandId }) => commandId)
+  }),
+
+  async findOperation(sessionId: string, operationId: string): Promise<Command | undefined> {
+    const found = await commands.findOne({ sessionId, operationId })
+    return found ? toCommand(found) : undefined
+  },
+
   /** Returns commands of a session, latest first. */
-  list(sessionId: string, limit: number): Promise<Command[]>
+  async list(sessionId: string, limit: number): Promise<Command[]> {
+    const found = commands.find({ sessionId }).sort({ requestedAt: -1, _id: -1 }).limit(limit)
+    return (await found.toArray()).map(toCommand)
+  },
+
   /** Changes the state of a command. Returns undefined if its state is no longer `from`. */
-  move(commandId: string, from: CommandState, step: Transition, expiresAt?: Date): Promise<Command | undefined>
+  async move(commandId: string, from: CommandState, step: Transition, expiresAt?: Date): Promise<Command | undefined> {
+    const moved = await commands.findOneAndUpdate(
+      { _id: commandId, state: from },
+      {
+        $set: { state: step.state, expiresAt },
+        $push: { transitions: step },
+      },
+      { returnDocument: 'after' },
+    )
+    return moved ? toCommand(moved) : undefined
+  },
 
   /**
    * Registers the file of an upload before its first byte is written. After a crash, the cleanup
    * job finds the file by this record. Returns false if the command allows no upload now.
    */
-  beginUpload(commandId: string, upload: Upload, maxUploads: number): Promise<boolean>
+  async beginUpload(commandId: string, upload: Upload, maxUploads: number): Promise<boolean> {
+    const { matchedCount } = await commands.updateOne(
+      {
+        _id: commandId,
+        state: 'granted',
+        expiresAt: { $gt: upload.startedAt },
+        [`uploads.${maxUploads - 1}`]: { $exists: false },
+      },
+      { $push: { uploads: upload } },
+    )
+    return matchedCount === 1
+  },
+
   /**
    * Makes a file the screenshot of the command. Returns undefined if consent is no longer granted
    * or the file was abandoned.
    */
-  completeUpload(commandId: string, step: Transition, screenshot: UploadedScreenshot): Promise<Command | undefined>
+  async completeUpload(
+    commandId: string,
+    step: Transition,
+    screenshot: UploadedScreenshot,
+  ): Promise<Command | undefined> {
+    const { fileId } = screenshot
+    const completed = await commands.findOneAndUpdate(
+      {
+        _id: commandId,
+        state: 'granted',
+        expiresAt: { $gt: step.at },
+        uploads: { $elemMatch: { fileId, abandoned: { $exists: false } } },
+      },
+      { $set: { state: step.state, screenshot }, $push: { transitions: step }, $pull: { uploads: { fileId } } },
+      { returnDocument: 'after' },
+    )
+    return completed ? toCommand(completed) : undefined
+  },
+
   /**
    * Marks the file of an upload as abandoned. Returns false if the file is the screenshot of the
    * command, or is unknown.
    */
-  abandonUpload(commandId: string, fileId: string): Promise<boolean>
+  async abandonUpload(commandId: string, fileId: string): Promise<boolean> {
+    const { matchedCount } = await commands.updateOne(
+      { _id: commandId, 'uploads.fileId': fileId },
+      { $set: { 'uploads.$.abandoned': true } },
+    )
+    return matchedCount === 1
+  },
+
   /** Removes the record of a file that was deleted. */
-  forgetUpload(commandId: string, fileId: string): Promise<void>
+  async forgetUpload(commandId: string, fileId: string): Promise<void> {
+    await commands.updateOne({ _id: commandId }, { $pull: { uploads: { fileId } } })
+  },
 
   /** Sets the state `expired` on commands whose time limit has passed. */
-  expire(now: Date): Promise<void>
+  async expire(now: Date): Promise<void> {
+    const step = [{ state: 'expired', at: '$expiresAt', by: 'clock' }]
+    await commands.updateMany({ state: { $in: expiringStates }, expiresAt: { $lte: now } }, [
+      { $set: { state: 'expired', transitions: { $concatArrays: ['$transitions', step] } } },
+    ])
+  },
+
   /** Returns commands with an upload that began before the given time. */
-  withOldUploads(before: Date, limit: number): Promise<Command[]>
-  dueForDeletion(now: Date, limit: number): Promise<Command[]>
-  remove(commandId: string): Promise<void>
-}
+  async withOldUploads(before: Date, limit: number): Promise<Command[]> {
+    return (
+      await commands
+        .find({ 'uploads.startedAt': { $lte: before } })
+        .limit(limit)
+        .toArray()
+    ).map(toCommand)
+  },
 
-export function createCommandStore({ commands }: { commands: Collection<CommandDocument> }): CommandStore {
-  return {
-    insert: ({ commandId, ...rest }) => insertOnce(commands, { _id: commandId, ...rest }),
+  async dueForDeletion(now: Date, limit: number): Promise<Command[]> {
+    return (
+      await commands
+        .find({ deleteAt: { $lte: now } })
+        .limit(limit)
+        .toArray()
+    ).map(toCommand)
+  },
 
-    find: createBatchLoader(async (commandIds) => {
-      const found = await commands.find({ _id: { $in: commandIds } }).toArray()
-      return byKey(found.map(toCommand), ({ commandId }) => commandId)
-    }),
-
-    async findOperation(sessionId, operationId) {
-      const found = await commands.findOne({ sessionId, operationId })
-      return found ? toCommand(found) : undefined
-    },
-
-    async list(sessionId, limit) {
-      const found = commands.find({ sessionId }).sort({ requestedAt: -1, _id: -1 }).limit(limit)
-      return (await found.toArray()).map(toCommand)
-    },
-
-    async move(commandId, from, step, expiresAt) {
-      const moved = await commands.findOneAndUpdate(
-        { _id: commandId, state: from },
-        {
-          $set: { state: step.state, expiresAt },
-          $push: { transitions: step },
-        },
-        { returnDocument: 'after' },
-      )
-      return moved ? toCommand(moved) : undefined
-    },
-
-    async beginUpload(commandId, upload, maxUploads) {
-      const { matchedCount } = await commands.updateOne(
-        {
-          _id: commandId,
-          state: 'granted',
-          expiresAt: { $gt: upload.startedAt },
-          [`uploads.${maxUploads - 1}`]: { $exists: false },
-        },
-        { $push: { uploads: upload } },
-      )
-      return matchedCount === 1
-    },
-
-    async completeUpload(commandId, step, screenshot) {
-      const { fileId } = screenshot
-      const completed = await commands.findOneAndUpdate(
-        {
-          _id: commandId,
-          state: 'granted',
-          expiresAt: { $gt: step.at },
-          uploads: { $elemMatch: { fileId, abandoned: { $exists: false } } },
-        },
-        { $set: { state: step.state, screenshot }, $push: { transitions: step }, $pull: { uploads: { fileId } } },
-        { returnDocument: 'after' },
-      )
-      return completed ? toCommand(completed) : undefined
-    },
-
-    async abandonUpload(commandId, fileId) {
-      const { matchedCount } = await commands.updateOne(
-        { _id: commandId, 'uploads.fileId': fileId },
-        { $set: { 'uploads.$.abandoned': true } },
-      )
-      return matchedCount === 1
-    },
-
-    async forgetUpload(commandId, fileId) {
-      await commands.updateOne({ _id: commandId }, { $pull: { uploads: { fileId } } })
-    },
-
-    async expire(now) {
-      const step = [{ state: 'expired', at: '$expiresAt', by: 'clock' }]
-      await commands.updateMany({ state: { $in: expiringStates }, expiresAt: { $lte: now } }, [
-        { $set: { state: 'expired', transitions: { $concatArrays: ['$transitions', step] } } },
-      ])
-    },
-
-    async withOldUploads(before, limit) {
-      return (
-        await commands
-          .find({ 'uploads.startedAt': { $lte: before } })
-          .limit(limit)
-          .toArray()
-      ).map(toCommand)
-    },
-
-    async dueForDeletion(now, limit) {
-      return (
-        await commands
-          .find({ deleteAt: { $lte: now } })
-          .limit(limit)
-          .toArray()
-      ).map(toCommand)
-    },
-
-    async remove(commandId) {
-      await commands.deleteOne({ _id: commandId })
-    },
-  }
-}
+  async remove(commandId: string): Promise<void> {
+    await commands.deleteOne({ _id: commandId })
+  },
+}))
 
 const toCommand = ({ _id, ...rest }: CommandDocument): Command => ({ commandId: _id, ...rest })

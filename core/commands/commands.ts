@@ -1,18 +1,19 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { findSession } from '../bans/bans.ts'
+import type { Core } from '../core.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import { hashInput, type Repeatable } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
-import type { EventLog } from '../log/event-log.ts'
+import { logOf } from '../log/event-log.ts'
 import { type CommandEventType, operationKeys } from '../log-event.ts'
 import { field, integer, line, operationId, validate } from '../rules.ts'
 import type { Session } from '../sessions/model.ts'
-import { sessionEndCodes, type VisitorAccess } from '../sessions/visitor-access.ts'
-import type { Sessions } from '../visitors/service.ts'
+import { sessionEndCodes, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
 import type { Installation } from '../workspaces/model.ts'
-import type { SiteDirectory } from '../workspaces/workspaces.ts'
+import { siteDirectoryOf } from '../workspaces/workspaces.ts'
 import { takeStep } from './command-decisions.ts'
-import type { CommandStore } from './command-store.ts'
+import { commandStoreOf } from './command-store.ts'
 import { type Command, type CommandKind, capabilityOf, navigationIssue, progressAt, stateAt } from './model.ts'
 
 /**
@@ -38,190 +39,181 @@ interface ScreenshotRequest {
   clientOperationId?: string
 }
 
-interface CommandSettings {
-  /** Time in seconds within which the visitor must decide. */
-  lifetime: number
-  /** Time in days after which a command is deleted. */
-  retention: number
-}
-
-export interface Commands {
-  /**
-   * Sends a request to the visitor of a live session. Errors: `NotFound` for an unknown session,
-   * the errors of an ended session, `RouteNotAdvertised`, `ValidationFailed`,
-   * `IdempotencyConflict`, `ServiceUnavailable`. After `ServiceUnavailable` the outcome is unknown,
-   * and the caller should retry.
-   */
-  requestNavigation(request: NavigationRequest, operator: Operator): Promise<Repeatable<Command>>
-  requestScreenshot(request: ScreenshotRequest, operator: Operator): Promise<Repeatable<Command>>
-  /** Cancels a command. Errors: `CommandNotFound`, `CommandAlreadyResolved`, `CommandExpired`. */
-  cancel(commandId: string, operator: Operator): Promise<Command>
-  /** Returns a command. Errors: `CommandNotFound`, also for a command of another workspace. */
-  find(commandId: string, workspaceId?: string): Promise<Command>
-  /**
-   * Returns the commands of a session. Errors: `NotFound` for an unknown session,
-   * `ValidationFailed`.
-   */
-  list(sessionId: string, limit: number | undefined, workspaceId?: string): Promise<Command[]>
-}
-
-interface CommandsDependencies {
-  store: CommandStore
-  sessions: Pick<Sessions, 'find'>
-  access: VisitorAccess
-  installations: Pick<SiteDirectory['installations'], 'get'>
-  log: Pick<EventLog, 'append'>
-  settings: CommandSettings
-  now: () => number
-}
-
 const listMax = 100
 const listDefault = 50
 const dayMs = 86_400_000
 
 /**
- * Sends commands to a visitor's page. Each command needs the visitor's consent (contract, section
- * 3).
+ * Sends a request to the visitor of a live session, who must consent to it (contract, section 3). Errors:
+ * `NotFound` for an unknown session, the errors of an ended session, `RouteNotAdvertised`,
+ * `ValidationFailed`, `IdempotencyConflict`, `ServiceUnavailable`. After `ServiceUnavailable` the outcome
+ * is unknown, and the caller should retry.
  */
-export function createCommands(dependencies: CommandsDependencies): Commands {
-  const { store, sessions, access, installations, log, settings, now } = dependencies
+export const requestNavigation = (
+  core: Core,
+  navigation: NavigationRequest,
+  operator: Operator,
+): Promise<Repeatable<Command>> => request(core, 'navigation', navigation, operator)
 
-  /**
-   * Stores the command first, then writes its event. The call resolves after both writes. If the
-   * process dies between the writes, a repeated call finds the command and writes the event.
-   * Without a repeat, the command expires and the visitor never sees it.
-   */
-  async function request(
-    kind: CommandKind,
-    { sessionId, clientOperationId, ...input }: NavigationRequest | ScreenshotRequest,
-    { subject, workspaceId }: Operator,
-  ): Promise<Repeatable<Command>> {
-    validate(field('/clientOperationId', clientOperationId, operationId))
-    const session = await sessions.find(sessionId, workspaceId)
-    const commandId = newId(kind === 'navigation' ? 'cmd' : 'scr')
-    // The ids that callers choose contain no space, so they cannot conflict with this generated id.
-    const operation = clientOperationId ?? `own ${commandId}`
-    const inputHash = hashInput({ kind, ...input })
-    const earlier = await store.findOperation(sessionId, operation)
-    if (earlier) return repeat(earlier, session, inputHash)
+export const requestScreenshot = (
+  core: Core,
+  screenshot: ScreenshotRequest,
+  operator: Operator,
+): Promise<Repeatable<Command>> => request(core, 'screenshot', screenshot, operator)
 
-    const installation = await installationOf(session)
-    requireCapability(installation, capabilityOf[kind])
-    const details = 'url' in input ? checkNavigation(input, session, installation) : checkScreenshot(input)
-    const requestedAt = new Date(now())
-    const command: Command = {
-      commandId,
-      kind,
-      workspaceId: session.workspaceId,
-      sessionId,
-      conversationId: session.conversationId,
-      ...details,
-      requestedBy: subject,
-      operationId: operation,
-      inputHash,
-      state: 'requested',
-      requestedAt,
-      expiresAt: new Date(now() + settings.lifetime * 1000),
-      deleteAt: new Date(now() + settings.retention * dayMs),
-      transitions: [{ state: 'requested', at: requestedAt, by: subject }],
-      uploads: [],
-    }
-    if (!(await store.insert(command))) {
-      const rival = await store.findOperation(sessionId, operation)
-      if (!rival) throw new ServiceError(ErrorCode.INTERNAL_ERROR)
-      return repeat(rival, session, inputHash)
-    }
-    await announce(command)
-    return { content: command, replayed: false }
+/** Cancels a command. Errors: `CommandNotFound`, `CommandAlreadyResolved`, `CommandExpired`. */
+export async function cancelCommand(
+  core: Core,
+  commandId: string,
+  { subject, workspaceId }: Operator,
+): Promise<Command> {
+  await find(core, commandId, workspaceId)
+  const cancelled = await takeStep(core, { commandId, to: 'cancelled', by: subject })
+  // The event of the request must come before the cancellation event. If the process that
+  // stored the command died, the event of the request may be missing. So this call writes the
+  // event of the request first.
+  await announce(core, cancelled)
+  if (cancelled.kind === 'navigation') await writeEvent(core, cancelled, 'navigation.cancelled', { commandId })
+  else await writeEvent(core, cancelled, 'screenshot.cancelled', { requestId: commandId })
+  return cancelled
+}
+
+/** Returns a command. Errors: `CommandNotFound`, also for a command of another workspace. */
+export async function findCommand(core: Core, commandId: string, workspaceId?: string): Promise<Command> {
+  return endedWithSession(core, await find(core, commandId, workspaceId))
+}
+
+/**
+ * Returns the commands of a session. Errors: `NotFound` for an unknown session,
+ * `ValidationFailed`.
+ */
+export async function listCommands(
+  core: Core,
+  sessionId: string,
+  limit: number = listDefault,
+  workspaceId?: string,
+): Promise<Command[]> {
+  await findSession(core, sessionId, workspaceId)
+  validate(field('/limit', limit, integer(1, listMax)))
+  const found = await commandStoreOf(core).list(sessionId, limit)
+  return Promise.all(found.map((command) => endedWithSession(core, command)))
+}
+
+async function find(core: Core, commandId: string, workspaceId?: string): Promise<Command> {
+  return inWorkspace(await commandStoreOf(core).find(commandId), workspaceId, ErrorCode.COMMAND_NOT_FOUND)
+}
+
+/**
+ * Stores the command first, then writes its event. The call resolves after both writes. If the
+ * process dies between the writes, a repeated call finds the command and writes the event.
+ * Without a repeat, the command expires and the visitor never sees it.
+ */
+async function request(
+  core: Core,
+  kind: CommandKind,
+  { sessionId, clientOperationId, ...input }: NavigationRequest | ScreenshotRequest,
+  { subject, workspaceId }: Operator,
+): Promise<Repeatable<Command>> {
+  const { config, now } = core
+  const store = commandStoreOf(core)
+  validate(field('/clientOperationId', clientOperationId, operationId))
+  const session = await findSession(core, sessionId, workspaceId)
+  const commandId = newId(kind === 'navigation' ? 'cmd' : 'scr')
+  // The ids that callers choose contain no space, so they cannot conflict with this generated id.
+  const operation = clientOperationId ?? `own ${commandId}`
+  const inputHash = hashInput({ kind, ...input })
+  const earlier = await store.findOperation(sessionId, operation)
+  if (earlier) return repeat(core, earlier, session, inputHash)
+
+  const installation = await installationOf(core, session)
+  requireCapability(installation, capabilityOf[kind])
+  const details = 'url' in input ? checkNavigation(input, session, installation) : checkScreenshot(input)
+  const requestedAt = new Date(now())
+  const command: Command = {
+    commandId,
+    kind,
+    workspaceId: session.workspaceId,
+    sessionId,
+    conversationId: session.conversationId,
+    ...details,
+    requestedBy: subject,
+    operationId: operation,
+    inputHash,
+    state: 'requested',
+    requestedAt,
+    expiresAt: new Date(now() + config.COMMAND_LIFETIME_SECONDS * 1000),
+    deleteAt: new Date(now() + config.COMMAND_RETENTION_DAYS * dayMs),
+    transitions: [{ state: 'requested', at: requestedAt, by: subject }],
+    uploads: [],
   }
-
-  /**
-   * Returns the command of a repeated request. If the capability has been disabled since the first
-   * request, this call does not write a missing event of the command. The command then expires.
-   */
-  async function repeat(command: Command, session: Session, inputHash: string): Promise<Repeatable<Command>> {
-    if (command.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-    const installation = await installations.get(session.publicSiteKey)
-    const isOn = installation?.capabilities[capabilityOf[command.kind]]
-    if (isOn && stateAt(command, now()) === 'requested') await announce(command)
-    return { content: progressAt(command, now()), replayed: true }
+  if (!(await store.insert(command))) {
+    const rival = await store.findOperation(sessionId, operation)
+    if (!rival) throw new ServiceError(ErrorCode.INTERNAL_ERROR)
+    return repeat(core, rival, session, inputHash)
   }
+  await announce(core, command)
+  return { content: command, replayed: false }
+}
 
-  async function installationOf({ sessionId, publicSiteKey }: Session): Promise<Installation> {
-    const { end } = await access.endOf(sessionId)
-    if (end) throw new ServiceError(sessionEndCodes[end])
-    const installation = await installations.get(publicSiteKey)
-    if (!installation?.enabled) throw new ServiceError(ErrorCode.INSTALLATION_NOT_FOUND)
-    return installation
-  }
+/**
+ * Returns the command of a repeated request. If the capability has been disabled since the first
+ * request, this call does not write a missing event of the command. The command then expires.
+ */
+async function repeat(core: Core, command: Command, session: Session, inputHash: string): Promise<Repeatable<Command>> {
+  if (command.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+  const installation = await siteDirectoryOf(core).installations.get(session.publicSiteKey)
+  const isOn = installation?.capabilities[capabilityOf[command.kind]]
+  if (isOn && stateAt(command, core.now()) === 'requested') await announce(core, command)
+  return { content: progressAt(command, core.now()), replayed: true }
+}
 
-  /**
-   * Writes an event of a command. The operation key prevents a second event when the call is
-   * repeated.
-   */
-  async function writeEvent(command: Command, type: CommandEventType, data: Record<string, unknown>) {
-    const { conversationId, sessionId, commandId } = command
-    await log.append({
-      conversationId,
-      sessionId,
-      type,
-      operationKey: operationKeys.command(commandId, type),
-      inputHash: type,
-      data,
-    })
-  }
+async function installationOf(core: Core, { sessionId, publicSiteKey }: Session): Promise<Installation> {
+  const { end } = await visitorAccessOf(core).endOf(sessionId)
+  if (end) throw new ServiceError(sessionEndCodes[end])
+  const installation = await siteDirectoryOf(core).installations.get(publicSiteKey)
+  if (!installation?.enabled) throw new ServiceError(ErrorCode.INSTALLATION_NOT_FOUND)
+  return installation
+}
 
-  function announce(command: Command): Promise<void> {
-    const { commandId, url, label, purpose, transitions } = command
-    // The event states when the request expires. `expiresAt` of the command is not used, because it
-    // changes when the visitor consents.
-    const expiresAt = new Date((transitions[0]?.at.getTime() ?? 0) + settings.lifetime * 1000).toISOString()
-    return command.kind === 'navigation'
-      ? writeEvent(command, 'navigation.requested', { commandId, url, label, expiresAt })
-      : writeEvent(command, 'screenshot.requested', { requestId: commandId, purpose, expiresAt })
-  }
+/**
+ * Writes an event of a command. The operation key prevents a second event when the call is
+ * repeated.
+ */
+async function writeEvent(core: Core, command: Command, type: CommandEventType, data: Record<string, unknown>) {
+  const { conversationId, sessionId, commandId } = command
+  await logOf(core).append({
+    conversationId,
+    sessionId,
+    type,
+    operationKey: operationKeys.command(commandId, type),
+    inputHash: type,
+    data,
+  })
+}
 
-  async function find(commandId: string, workspaceId?: string): Promise<Command> {
-    return inWorkspace(await store.find(commandId), workspaceId, ErrorCode.COMMAND_NOT_FOUND)
-  }
+function announce(core: Core, command: Command): Promise<void> {
+  const { commandId, url, label, purpose, transitions } = command
+  // The event states when the request expires. `expiresAt` of the command is not used, because it
+  // changes when the visitor consents.
+  const expiresAt = new Date(
+    (transitions[0]?.at.getTime() ?? 0) + core.config.COMMAND_LIFETIME_SECONDS * 1000,
+  ).toISOString()
+  return command.kind === 'navigation'
+    ? writeEvent(core, command, 'navigation.requested', { commandId, url, label, expiresAt })
+    : writeEvent(core, command, 'screenshot.requested', { requestId: commandId, purpose, expiresAt })
+}
 
-  /**
-   * Expires the request if its session has ended, for example after a login. Only that session
-   * could have answered the request.
-   */
-  async function endedWithSession(command: Command): Promise<Command> {
-    const { commandId, sessionId } = command
-    if (stateAt(command, now()) !== 'requested') return progressAt(command, now())
-    const { end } = await access.endOf(sessionId)
-    if (!end) return command
-    const expired = await store.move(commandId, 'requested', { state: 'expired', at: new Date(now()), by: 'clock' })
-    return expired ?? find(commandId)
-  }
-
-  return {
-    requestNavigation: (navigation, operator) => request('navigation', navigation, operator),
-    requestScreenshot: (screenshot, operator) => request('screenshot', screenshot, operator),
-
-    async cancel(commandId, { subject, workspaceId }) {
-      await find(commandId, workspaceId)
-      const cancelled = await takeStep(store, now, { commandId, to: 'cancelled', by: subject })
-      // The event of the request must come before the cancellation event. If the process that
-      // stored the command died, the event of the request may be missing. So this call writes the
-      // event of the request first.
-      await announce(cancelled)
-      if (cancelled.kind === 'navigation') await writeEvent(cancelled, 'navigation.cancelled', { commandId })
-      else await writeEvent(cancelled, 'screenshot.cancelled', { requestId: commandId })
-      return cancelled
-    },
-
-    find: async (commandId, workspaceId) => endedWithSession(await find(commandId, workspaceId)),
-
-    async list(sessionId, limit = listDefault, workspaceId) {
-      await sessions.find(sessionId, workspaceId)
-      validate(field('/limit', limit, integer(1, listMax)))
-      return Promise.all((await store.list(sessionId, limit)).map(endedWithSession))
-    },
-  }
+/**
+ * Expires the request if its session has ended, for example after a login. Only that session
+ * could have answered the request.
+ */
+async function endedWithSession(core: Core, command: Command): Promise<Command> {
+  const { commandId, sessionId } = command
+  if (stateAt(command, core.now()) !== 'requested') return progressAt(command, core.now())
+  const { end } = await visitorAccessOf(core).endOf(sessionId)
+  if (!end) return command
+  const step = { state: 'expired' as const, at: new Date(core.now()), by: 'clock' }
+  return (await commandStoreOf(core).move(commandId, 'requested', step)) ?? find(core, commandId)
 }
 
 function checkNavigation(

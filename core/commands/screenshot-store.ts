@@ -1,26 +1,23 @@
 import { type GridFSBucket, MongoRuntimeError, ObjectId } from 'mongodb'
+import { perCore } from '../core.ts'
+
+export type ScreenshotStore = ReturnType<typeof createScreenshotStore>
+
+export const screenshotStoreOf = perCore(({ database }) => createScreenshotStore(database.screenshots))
 
 /**
  * Stores the bytes of screenshots. The caller gets the id of a file from `newFileId` before it
  * writes the file.
  */
-export interface ScreenshotStore {
-  newFileId(): string
-  /**
-   * Writes a file. Resolves when every byte is durable. Rejects with errors of the chunks and of
-   * the store; the caller must then delete the file.
-   */
-  write(fileId: string, name: string, chunks: AsyncIterable<Uint8Array>): Promise<void>
-  read(fileId: string): AsyncIterable<Uint8Array>
-  /** Deletes all data of a file, including a file that is not completely written. */
-  delete(fileId: string): Promise<void>
-}
-
-export function createScreenshotStore(bucket: GridFSBucket): ScreenshotStore {
+export function createScreenshotStore(bucket: GridFSBucket) {
   return {
-    newFileId: () => new ObjectId().toHexString(),
+    newFileId: (): string => new ObjectId().toHexString(),
 
-    async write(fileId, name, chunks) {
+    /**
+     * Writes a file. Resolves when every byte is durable. Rejects with errors of the chunks and of
+     * the store; the caller must then delete the file.
+     */
+    async write(fileId: string, name: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
       const stream = bucket.openUploadStreamWithId(new ObjectId(fileId), name)
       // Without a listener, the error would end the process. The callback of the failing write
       // reports the same error.
@@ -36,9 +33,10 @@ export function createScreenshotStore(bucket: GridFSBucket): ScreenshotStore {
       }
     },
 
-    read: (fileId) => bucket.openDownloadStream(new ObjectId(fileId)),
+    read: (fileId: string): AsyncIterable<Uint8Array> => bucket.openDownloadStream(new ObjectId(fileId)),
 
-    async delete(fileId) {
+    /** Deletes all data of a file, including a file that is not completely written. */
+    async delete(fileId: string): Promise<void> {
       try {
         await bucket.delete(new ObjectId(fileId))
       } catch (error) {

@@ -1,17 +1,22 @@
+/**
+ * Stores screenshots of a visitor's page. Visitors upload them with consent, and operators read
+ * them (contract, section 3).
+ */
 import { createHash } from 'node:crypto'
-import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { createJob } from '../concurrency/job.ts'
+import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
-import type { Idempotency, Repeatable } from '../idempotency/idempotency.ts'
+import type { Repeatable } from '../idempotency/idempotency.ts'
 import { imageSignatureBytes, imageTypes, isImageOfType } from '../pictures/image-model.ts'
 import { isIdempotencyKey } from '../rules.ts'
 import type { VisitorCredentials } from '../sessions/model.ts'
-import type { VisitorAccess } from '../sessions/visitor-access.ts'
+import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
 import { requireOwnCommand } from './command-decisions.ts'
-import type { CommandStore } from './command-store.ts'
+import { commandStoreOf } from './command-store.ts'
 import { type Command, type CommandState, stateAt, type UploadedScreenshot } from './model.ts'
-import type { ScreenshotStore } from './screenshot-store.ts'
+import { screenshotStoreOf } from './screenshot-store.ts'
 
 export interface ScreenshotUpload {
   credentials: VisitorCredentials
@@ -29,141 +34,131 @@ export interface Uploaded {
   sha256: string
 }
 
-interface ScreenshotSettings {
-  maxBytes: number
-  /** Maximum number of concurrent uploads of one screenshot. */
-  maxUploads: number
-  /** Time in seconds during which a repeated upload returns the first result. */
-  idempotencyRetention: number
+/** Maximum number of concurrent uploads of one screenshot. */
+const maxUploads = 4
+
+/**
+ * Stores a screenshot that the visitor consented to, without buffering it in memory. When the
+ * call resolves, every byte is durable. A failed upload leaves no data. Errors: those of
+ * VisitorAccess.authorize and Idempotency.once, `RouteNotAdvertised`, `CommandNotFound`,
+ * `ConsentRequired`, `CommandExpired`, `CommandAlreadyResolved`, `UnsupportedMediaType`, `PayloadTooLarge`,
+ * `ValidationFailed` (path ""), and errors that `chunks` throws.
+ */
+export async function uploadScreenshot(
+  core: Core,
+  header: ScreenshotUpload,
+  chunks: AsyncIterable<Uint8Array>,
+): Promise<Repeatable<Uploaded>> {
+  const [store, files, { now }] = [commandStoreOf(core), screenshotStoreOf(core), core]
+  const { requestId, contentType, idempotencyKey: uploadKey } = header
+  const { session, installation } = await visitorAccessOf(core).authorize(header.credentials)
+  const { SCREENSHOT_MAX_BYTES: maxBytes } = core.config
+  if (!imageTypes.includes(contentType)) throw new ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE)
+  if (!isIdempotencyKey(uploadKey)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
+  if ((header.byteLength ?? 0) > maxBytes) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
+  const { sessionId } = session
+  const command = await requireOwnCommand(core, 'screenshot', requestId, sessionId)
+  const image = inspect(header, chunks, maxBytes)
+  if (command.screenshot?.uploadKey === uploadKey) return repeat(core, header, command, image)
+  requireCapability(installation, 'screenshots')
+  if (stateAt(command, now()) !== 'granted') throw rejection(core, command)
+
+  const fileId = files.newFileId()
+  if (!(await store.beginUpload(requestId, { fileId, startedAt: new Date(now()) }, maxUploads))) {
+    throw rejection(core, await requireOwnCommand(core, 'screenshot', requestId, sessionId))
+  }
+  try {
+    await files.write(fileId, requestId, image.chunks)
+    // The upload may have taken long, so its session and the capability are checked again.
+    requireCapability((await visitorAccessOf(core).authorize(header.credentials)).installation, 'screenshots')
+    const { sha256, byteLength } = image.end()
+    const { result, replayed } = await once(core, header, sessionId, sha256, async () => {
+      const step = { state: 'uploaded', at: new Date(now()), by: 'visitor' } as const
+      const screenshot = { fileId, contentType, byteLength, sha256, uploadKey }
+      if (await store.completeUpload(requestId, step, screenshot)) {
+        return { requestId, state: step.state, byteLength, sha256 }
+      }
+      const current = await requireOwnCommand(core, 'screenshot', requestId, sessionId)
+      const earlier = earlierResult(current, uploadKey, sha256)
+      if (!earlier) throw rejection(core, current)
+      return earlier
+    })
+    return { content: result, replayed }
+  } finally {
+    await discard(core, requestId, fileId)
+  }
 }
 
-export interface Screenshots {
-  /**
-   * Stores a screenshot that the visitor consented to, without buffering it in memory. When the
-   * call resolves, every byte is durable. A failed upload leaves no data. Errors: those of
-   * VisitorAccess.authorize and Idempotency.once, `RouteNotAdvertised`, `CommandNotFound`,
-   * `ConsentRequired`, `CommandExpired`, `CommandAlreadyResolved`, `UnsupportedMediaType`, `PayloadTooLarge`,
-   * `ValidationFailed` (path ""), and errors that `chunks` throws.
-   */
-  upload(header: ScreenshotUpload, chunks: AsyncIterable<Uint8Array>): Promise<Repeatable<Uploaded>>
-  /** Returns the screenshot of a command. Errors: `NotFound` if it was not uploaded yet. */
-  open(command: Command): { screenshot: UploadedScreenshot; chunks: AsyncIterable<Uint8Array> }
+/** Returns the screenshot of a command. Errors: `NotFound` if it was not uploaded yet. */
+export function openScreenshot(
+  core: Core,
+  { state, screenshot }: Command,
+): { screenshot: UploadedScreenshot; chunks: AsyncIterable<Uint8Array> } {
+  if (state !== 'uploaded' || !screenshot) throw new ServiceError(ErrorCode.NOT_FOUND)
+  return { screenshot, chunks: screenshotStoreOf(core).read(screenshot.fileId) }
 }
 
-interface ScreenshotsDependencies {
-  store: CommandStore
-  files: ScreenshotStore
-  access: VisitorAccess
-  idempotency: Idempotency
-  settings: ScreenshotSettings
-  logger: Logger
-  now: () => number
+/** Returns the reason why a screenshot cannot be uploaded now. */
+function rejection({ now }: Core, command: Command): ServiceError {
+  const state = stateAt(command, now())
+  if (state === 'granted') return new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 1 })
+  if (state === 'expired') return new ServiceError(ErrorCode.COMMAND_EXPIRED)
+  if (state === 'uploaded') return new ServiceError(ErrorCode.COMMAND_ALREADY_RESOLVED)
+  return new ServiceError(ErrorCode.CONSENT_REQUIRED)
+}
+
+/** Returns the result of an earlier identical upload. */
+function earlierResult(command: Command, key: string, sha256: string): Uploaded | undefined {
+  const { state, screenshot } = command
+  if (state !== 'uploaded' || screenshot?.uploadKey !== key || screenshot.sha256 !== sha256) return undefined
+  return { requestId: command.commandId, state, byteLength: screenshot.byteLength, sha256 }
+}
+
+function once(
+  { config, idempotency }: Core,
+  { requestId, idempotencyKey: key }: ScreenshotUpload,
+  sessionId: string,
+  sha256: string,
+  run: () => Promise<Uploaded>,
+) {
+  const scope = ['POST /commands/screenshots/upload', sessionId]
+  const keptFor = config.IDEMPOTENCY_RETENTION_SECONDS
+  return idempotency.once({ scope, sessionId, key, input: { requestId, sha256 }, keptFor, run })
 }
 
 /**
- * Stores screenshots of a visitor's page. Visitors upload them with consent, and operators read
- * them (contract, section 3).
+ * Handles a repeated upload: compares its bytes with those of the first upload and stores
+ * nothing.
  */
-export function createScreenshots(dependencies: ScreenshotsDependencies): Screenshots {
-  const { store, files, access, idempotency, settings, logger, now } = dependencies
+async function repeat(core: Core, header: ScreenshotUpload, command: Command, image: ReturnType<typeof inspect>) {
+  for await (const _ of image.chunks);
+  const { sha256 } = image.end()
+  const { result } = await once(core, header, command.sessionId, sha256, async () => {
+    const earlier = earlierResult(command, header.idempotencyKey, sha256)
+    if (!earlier) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+    return earlier
+  })
+  return { content: result, replayed: true }
+}
 
-  /** Returns the reason why a screenshot cannot be uploaded now. */
-  function rejection(command: Command): ServiceError {
-    const state = stateAt(command, now())
-    if (state === 'granted') return new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 1 })
-    if (state === 'expired') return new ServiceError(ErrorCode.COMMAND_EXPIRED)
-    if (state === 'uploaded') return new ServiceError(ErrorCode.COMMAND_ALREADY_RESOLVED)
-    return new ServiceError(ErrorCode.CONSENT_REQUIRED)
+/**
+ * Deletes the file of an upload, unless it became the screenshot of the command. If the deletion
+ * fails, the cleanup job retries it.
+ */
+async function discard(core: Core, commandId: string, fileId: string) {
+  try {
+    await deleteUpload(core, commandId, fileId)
+  } catch (error) {
+    const reason = (error as Error).name
+    core.logger.warn({ reason }, 'deleting an unused upload failed; the cleanup will retry')
   }
+}
 
-  /** Returns the result of an earlier identical upload. */
-  function earlierResult(command: Command, key: string, sha256: string): Uploaded | undefined {
-    const { state, screenshot } = command
-    if (state !== 'uploaded' || screenshot?.uploadKey !== key || screenshot.sha256 !== sha256) return undefined
-    return { requestId: command.commandId, state, byteLength: screenshot.byteLength, sha256 }
-  }
-
-  function once(header: ScreenshotUpload, sessionId: string, sha256: string, run: () => Promise<Uploaded>) {
-    const { requestId, idempotencyKey: key } = header
-    const scope = ['POST /commands/screenshots/upload', sessionId]
-    const keptFor = settings.idempotencyRetention
-    return idempotency.once({ scope, sessionId, key, input: { requestId, sha256 }, keptFor, run })
-  }
-
-  /**
-   * Handles a repeated upload: compares its bytes with those of the first upload and stores
-   * nothing.
-   */
-  async function repeat(header: ScreenshotUpload, command: Command, image: ReturnType<typeof inspect>) {
-    for await (const _ of image.chunks);
-    const { sha256 } = image.end()
-    const { result } = await once(header, command.sessionId, sha256, async () => {
-      const earlier = earlierResult(command, header.idempotencyKey, sha256)
-      if (!earlier) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-      return earlier
-    })
-    return { content: result, replayed: true }
-  }
-
-  /**
-   * Deletes the file of an upload, unless it became the screenshot of the command. If the deletion
-   * fails, the cleanup job retries it.
-   */
-  async function discard(commandId: string, fileId: string) {
-    try {
-      if (!(await store.abandonUpload(commandId, fileId))) return
-      await files.delete(fileId)
-      await store.forgetUpload(commandId, fileId)
-    } catch (error) {
-      logger.warn({ reason: (error as Error).name }, 'deleting an unused upload failed; the cleanup will retry')
-    }
-  }
-
-  return {
-    async upload(header, chunks) {
-      const { requestId, contentType, idempotencyKey: uploadKey } = header
-      const { session, installation } = await access.authorize(header.credentials)
-      if (!imageTypes.includes(contentType)) throw new ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE)
-      if (!isIdempotencyKey(uploadKey)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
-      if ((header.byteLength ?? 0) > settings.maxBytes) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
-      const { sessionId } = session
-      const command = await requireOwnCommand(store, 'screenshot', requestId, sessionId)
-      const image = inspect(header, chunks, settings.maxBytes)
-      if (command.screenshot?.uploadKey === uploadKey) return repeat(header, command, image)
-      requireCapability(installation, 'screenshots')
-      if (stateAt(command, now()) !== 'granted') throw rejection(command)
-
-      const fileId = files.newFileId()
-      if (!(await store.beginUpload(requestId, { fileId, startedAt: new Date(now()) }, settings.maxUploads))) {
-        throw rejection(await requireOwnCommand(store, 'screenshot', requestId, sessionId))
-      }
-      try {
-        await files.write(fileId, requestId, image.chunks)
-        // The upload may have taken long, so its session and the capability are checked again.
-        requireCapability((await access.authorize(header.credentials)).installation, 'screenshots')
-        const { sha256, byteLength } = image.end()
-        const { result, replayed } = await once(header, sessionId, sha256, async () => {
-          const step = { state: 'uploaded', at: new Date(now()), by: 'visitor' } as const
-          const screenshot = { fileId, contentType, byteLength, sha256, uploadKey }
-          if (await store.completeUpload(requestId, step, screenshot)) {
-            return { requestId, state: step.state, byteLength, sha256 }
-          }
-          const current = await requireOwnCommand(store, 'screenshot', requestId, sessionId)
-          const earlier = earlierResult(current, uploadKey, sha256)
-          if (!earlier) throw rejection(current)
-          return earlier
-        })
-        return { content: result, replayed }
-      } finally {
-        await discard(requestId, fileId)
-      }
-    },
-
-    open({ state, screenshot }) {
-      if (state !== 'uploaded' || !screenshot) throw new ServiceError(ErrorCode.NOT_FOUND)
-      return { screenshot, chunks: files.read(screenshot.fileId) }
-    },
-  }
+async function deleteUpload(core: Core, commandId: string, fileId: string) {
+  const store = commandStoreOf(core)
+  if (!(await store.abandonUpload(commandId, fileId))) return
+  await screenshotStoreOf(core).delete(fileId)
+  await store.forgetUpload(commandId, fileId)
 }
 
 /**
@@ -201,4 +196,57 @@ function inspect(
   }
 
   return { chunks: inspected(), end: () => ({ sha256: hash.digest('hex'), byteLength }) }
+}
+
+const cleanupEveryMs = 60_000
+/**
+ * Age in milliseconds at which an unfinished upload is deleted. No upload takes so long, so its
+ * process must have died.
+ */
+const uploadsDeadAfterMs = 600_000
+const batch = 100
+
+export const commandJobs = (core: Core) => [
+  createJob({
+    name: 'clean up commands',
+    everyMs: cleanupEveryMs,
+    run: () => cleanUpCommands(core),
+    logger: core.logger,
+  }),
+]
+
+/**
+ * Sets the state `expired` on commands whose time limit has passed, deletes abandoned uploads,
+ * and deletes commands after their retention time. Several processes may run it at the same time.
+ */
+export async function cleanUpCommands(core: Core): Promise<void> {
+  const store = commandStoreOf(core)
+  const time = new Date(core.now())
+  const dead = new Date(core.now() - uploadsDeadAfterMs)
+  await store.expire(time)
+  await forEachInBatches(
+    () => store.withOldUploads(dead, batch),
+    (command) => deleteLeftovers(core, command, dead),
+  )
+  await forEachInBatches(
+    () => store.dueForDeletion(time, batch),
+    async (command) => {
+      await deleteLeftovers(core, command, time)
+      if (command.screenshot) await screenshotStoreOf(core).delete(command.screenshot.fileId)
+      await store.remove(command.commandId)
+    },
+  )
+}
+
+async function deleteLeftovers(core: Core, { commandId, uploads }: Command, startedBefore: Date) {
+  for (const { fileId, startedAt } of uploads)
+    if (startedAt <= startedBefore) await deleteUpload(core, commandId, fileId)
+}
+
+async function forEachInBatches(find: () => Promise<Command[]>, each: (command: Command) => Promise<void>) {
+  for (;;) {
+    const found = await find()
+    for (const command of found) await each(command)
+    if (found.length < batch) return
+  }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { requestNavigation } from '../commands/commands.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
@@ -19,10 +20,7 @@ describe('the events of a conversation', () => {
     await setTypingOfVisitor(cores.core, credentials, 'started')
     await assignAgent(cores.other, conversationId, { displayName: 'Ada' }, undefined)
     await answer(cores.other, visitor, 'hi')
-    await cores.core.commands.requestNavigation(
-      { sessionId, url: `${site}/prices`, label: 'Prices' },
-      { subject: 'desk' },
-    )
+    await requestNavigation(cores.core, { sessionId, url: `${site}/prices`, label: 'Prices' }, { subject: 'desk' })
     await closeConversation(cores.core, conversationId, undefined)
     await reopenConversation(cores.other, conversationId, undefined)
     const all = await listConversationEvents(

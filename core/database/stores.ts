@@ -1,4 +1,3 @@
-import { createCommandStore } from '../commands/command-store.ts'
 import { createScreenshotStore } from '../commands/screenshot-store.ts'
 import { keepLatestConsent } from '../consents/consents.ts'
 import { createDeliveryHoldStore } from '../delivery-stores/delivery-hold-store.ts'
@@ -52,7 +51,6 @@ export function createStores({ collections, screenshots }: Database, onMarked = 
   const retention = createRetentionStore(collections)
   const data = createDataStore({ ...collections, consents, files, retention })
   return {
-    commands: createCommandStore(collections),
     consoleSessions: createConsoleSessionStore(collections),
     conversationFacts: createConversationFactsStore(collections),
     data,

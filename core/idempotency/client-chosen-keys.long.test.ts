@@ -4,6 +4,7 @@ import type { Collection } from 'mongodb'
 import { beforeAll, expect, it } from 'vitest'
 import { runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { cancelCommand, requestNavigation, requestScreenshot } from '../commands/commands.ts'
 import { assignAgent, closeConversation } from '../conversations/assignments.ts'
 import { updateMessageStates } from '../conversations/message-states.ts'
 import { sendAsAgent } from '../conversations/messages.ts'
@@ -84,8 +85,7 @@ const choosers: Record<string, Chooser> = {
   panel: async ({ session }, idempotencyKey) =>
     (await cores.core.sessions.close({ ...credentialsOf(session), scope: 'panel', idempotencyKey })).replayed,
   navigation: async ({ session: { sessionId } }, clientOperationId) =>
-    (await cores.core.commands.requestNavigation({ sessionId, url: `${site}/a`, clientOperationId }, operator))
-      .replayed,
+    (await requestNavigation(cores.core, { sessionId, url: `${site}/a`, clientOperationId }, operator)).replayed,
   'delivery of a lead': async (_, idempotencyKey) =>
     (await cores.core.deliveries.createAttempt({ leadId, subscriptionId, idempotencyKey }, operator)).existing,
   /** Uses the value as a nonce. Skips a value used before, because a nonce is valid only once. */
@@ -105,14 +105,13 @@ const usedOnSite = new Set<string>()
 const writers: Record<string, { type: EventType; act(scene: Scene): Promise<unknown> }> = {
   navigation: {
     type: 'navigation.requested',
-    act: ({ session: { sessionId } }) =>
-      cores.core.commands.requestNavigation({ sessionId, url: `${site}/b` }, operator),
+    act: ({ session: { sessionId } }) => requestNavigation(cores.core, { sessionId, url: `${site}/b` }, operator),
   },
   screenshot: {
     type: 'screenshot.cancelled',
     async act({ session: { sessionId } }) {
-      const { content } = await cores.core.commands.requestScreenshot({ sessionId }, operator)
-      await cores.core.commands.cancel(content.commandId, operator)
+      const { content } = await requestScreenshot(cores.core, { sessionId }, operator)
+      await cancelCommand(cores.core, content.commandId, operator)
     },
   },
   assignment: {

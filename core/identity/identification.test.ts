@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { acknowledgeNavigation } from '../commands/command-decisions.ts'
+import { findCommand, listCommands, requestNavigation } from '../commands/commands.ts'
 import { closeConversation } from '../conversations/assignments.ts'
 import { summarizeConversations } from '../conversations/conversation-access.ts'
 import { findConversations } from '../conversations/conversation-store.ts'
@@ -171,17 +173,14 @@ describe('a pending command', () => {
     const session = await cores.newSession()
     const { sessionId } = session
     await cores.send(session, 'hello')
-    const { content } = await cores.core.commands.requestNavigation(
-      { sessionId, url: `${site}/a` },
-      { subject: 'desk' },
-    )
+    const { content } = await requestNavigation(cores.core, { sessionId, url: `${site}/a` }, { subject: 'desk' })
     const { commandId } = content
     const identified = await cores.identify(session, cores.sign({ sub: newSubject() }))
 
-    expect(await cores.core.commands.find(commandId)).toMatchObject({ state: 'expired' })
-    expect(await cores.other.commands.list(sessionId, undefined)).toMatchObject([{ commandId, state: 'expired' }])
+    expect(await findCommand(cores.core, commandId)).toMatchObject({ state: 'expired' })
+    expect(await listCommands(cores.other, sessionId, undefined)).toMatchObject([{ commandId, state: 'expired' }])
     const acknowledgement = { commandId, outcome: 'accepted', idempotencyKey: randomUUID() }
-    const answered = cores.core.commandDecisions.acknowledgeNavigation({
+    const answered = acknowledgeNavigation(cores.core, {
       ...acknowledgement,
       credentials: credentialsOf(identified),
     })

@@ -3,6 +3,9 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { acknowledgeScreenshot } from '../commands/command-decisions.ts'
+import { requestScreenshot } from '../commands/commands.ts'
+import { uploadScreenshot } from '../commands/screenshots.ts'
 import { inboxOf } from '../conversations/inbox.ts'
 import { sendAsAgent } from '../conversations/messages.ts'
 import { setTypingOfVisitor } from '../conversations/typing.ts'
@@ -76,21 +79,20 @@ describe('an erasure while the visitor is active', () => {
     const { sessionId, conversationId, accessGrant } = session
     const credentials = { accessGrant, origin: site }
     const mark = randomUUID().replaceAll('-', '')
-    const { content } = await core.commands.requestScreenshot({ sessionId }, { subject: 'desk' })
+    const { content } = await requestScreenshot(core, { sessionId }, { subject: 'desk' })
     const requestId = content.commandId
     const consent = { credentials, requestId, consent: 'granted', idempotencyKey: 'yes' }
-    await core.commandDecisions.acknowledgeScreenshot(consent)
+    await acknowledgeScreenshot(core, consent)
     const removed = Promise.withResolvers<void>()
-    const upload = core.screenshots
-      .upload(
-        { credentials, requestId, contentType: 'image/png', idempotencyKey: 'picture' },
-        (async function* () {
-          yield Buffer.concat([imageOf('image/png', 100), Buffer.from(mark.repeat(20_000))])
-          await removed.promise
-          yield Buffer.from(mark.repeat(20_000))
-        })(),
-      )
-      .catch((error: Error) => error)
+    const upload = uploadScreenshot(
+      core,
+      { credentials, requestId, contentType: 'image/png', idempotencyKey: 'picture' },
+      (async function* () {
+        yield Buffer.concat([imageOf('image/png', 100), Buffer.from(mark.repeat(20_000))])
+        await removed.promise
+        yield Buffer.from(mark.repeat(20_000))
+      })(),
+    ).catch((error: Error) => error)
 
     let rejected = 0
     const writers = [...all, ...all].map(async (at) => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { itLong, someOf } from '../../test/support/is-long.ts'
+import { requestNavigation } from '../commands/commands.ts'
 import { findConversations } from '../conversations/conversation-store.ts'
 import { listMessages, sendAsAgent } from '../conversations/messages.ts'
 import { setTypingOfVisitor } from '../conversations/typing.ts'
@@ -33,7 +34,7 @@ async function useSilently(session: SessionContent) {
   await core.sessions.reportPage({ credentials, pageContext: { url: `${site}/p` }, idempotencyKey: randomUUID() })
   await setTypingOfVisitor(core, credentials, 'started')
   await setTypingOfVisitor(core, credentials, 'stopped')
-  await core.commands.requestNavigation({ sessionId: session.sessionId, url: `${site}/x` }, { subject: 'desk' })
+  await requestNavigation(core, { sessionId: session.sessionId, url: `${site}/x` }, { subject: 'desk' })
 }
 
 describe('the collections of the database', () => {

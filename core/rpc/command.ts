@@ -9,50 +9,61 @@ import {
   type UploadHeader,
   type UploadScreenshotRequest,
 } from '#proto/command/v1/command_pb.js'
-import type { Operator } from '../commands/commands.ts'
+import { acknowledgeNavigation, acknowledgeScreenshot } from '../commands/command-decisions.ts'
+import {
+  cancelCommand,
+  findCommand,
+  listCommands,
+  type Operator,
+  requestNavigation,
+  requestScreenshot,
+} from '../commands/commands.ts'
 import { type Command, isFinal } from '../commands/model.ts'
-import type { ScreenshotUpload } from '../commands/screenshots.ts'
+import { openScreenshot, type ScreenshotUpload, uploadScreenshot } from '../commands/screenshots.ts'
 import type { CoreContext } from '../context.ts'
 import { invalid } from '../errors.ts'
 import { callerOf } from '../transport/caller.ts'
 import { fromCredentials } from './visitor.ts'
 
-export function commandService(router: ConnectRouter, { commands, commandDecisions, screenshots }: CoreContext): void {
+export function commandService(router: ConnectRouter, core: CoreContext): void {
   router.service(CommandService, {
     async requestNavigation({ sessionId, url, label, clientOperationId }, context) {
       const request = { sessionId, url, ...withoutEmpty({ label, clientOperationId }) }
-      const { content, replayed } = await commands.requestNavigation(request, operatorOf(context))
+      const { content, replayed } = await requestNavigation(core, request, operatorOf(context))
       return { command: toCommand(content), replayed }
     },
 
     async requestScreenshot({ sessionId, purpose, clientOperationId }, context) {
       const request = { sessionId, ...withoutEmpty({ purpose, clientOperationId }) }
-      const { content, replayed } = await commands.requestScreenshot(request, operatorOf(context))
+      const { content, replayed } = await requestScreenshot(core, request, operatorOf(context))
       return { command: toCommand(content), replayed }
     },
 
     async cancelCommand({ commandId }, context) {
-      return { command: toCommand(await commands.cancel(commandId, operatorOf(context))) }
+      return { command: toCommand(await cancelCommand(core, commandId, operatorOf(context))) }
     },
 
     async getCommand({ commandId }, context) {
-      return { command: toCommand(await commands.find(commandId, callerOf(context).workspaceId)) }
+      return { command: toCommand(await findCommand(core, commandId, callerOf(context).workspaceId)) }
     },
 
     async listCommands({ sessionId, limit }, context) {
-      const found = await commands.list(sessionId, limit, callerOf(context).workspaceId)
+      const found = await listCommands(core, sessionId, limit, callerOf(context).workspaceId)
       return { commands: found.map(toCommand) }
     },
 
     async *getScreenshot({ commandId }, context): AsyncGenerator<MessageInitShape<typeof GetScreenshotResponseSchema>> {
-      const { screenshot, chunks } = screenshots.open(await commands.find(commandId, callerOf(context).workspaceId))
+      const { screenshot, chunks } = openScreenshot(
+        core,
+        await findCommand(core, commandId, callerOf(context).workspaceId),
+      )
       const { contentType, byteLength, sha256 } = screenshot
       yield { part: { case: 'header', value: { commandId, contentType, byteLength, sha256 } } }
       for await (const chunk of chunks) yield { part: { case: 'chunk', value: chunk } }
     },
 
     async acknowledgeNavigation({ credentials, ...rest }) {
-      const { content, replayed } = await commandDecisions.acknowledgeNavigation({
+      const { content, replayed } = await acknowledgeNavigation(core, {
         ...rest,
         credentials: fromCredentials(credentials),
       })
@@ -60,7 +71,7 @@ export function commandService(router: ConnectRouter, { commands, commandDecisio
     },
 
     async acknowledgeScreenshot({ credentials, ...rest }) {
-      const { content, replayed } = await commandDecisions.acknowledgeScreenshot({
+      const { content, replayed } = await acknowledgeScreenshot(core, {
         ...rest,
         credentials: fromCredentials(credentials),
       })
@@ -77,7 +88,7 @@ export function commandService(router: ConnectRouter, { commands, commandDecisio
       const parts = requests[Symbol.asyncIterator]()
       const first = await parts.next()
       if (first.done || first.value.part.case !== 'header') throw invalid('/header', 'required')
-      const { content, replayed } = await screenshots.upload(fromHeader(first.value.part.value), chunksOf(parts))
+      const { content, replayed } = await uploadScreenshot(core, fromHeader(first.value.part.value), chunksOf(parts))
       return { ...content, replayed }
     },
   })

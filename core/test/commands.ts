@@ -1,21 +1,24 @@
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
-import { createCommandDecisions } from '../commands/command-decisions.ts'
-import { createCommandStore } from '../commands/command-store.ts'
-import { createCommands } from '../commands/commands.ts'
-import { createScreenshotStore } from '../commands/screenshot-store.ts'
-import { createScreenshots } from '../commands/screenshots.ts'
-import { createCommandCleanup } from '../commands/service.ts'
+import { bound } from '../bound.ts'
+import { acknowledgeNavigation, acknowledgeScreenshot } from '../commands/command-decisions.ts'
+import { commandStoreOf } from '../commands/command-store.ts'
+import { cancelCommand, findCommand, listCommands, requestNavigation, requestScreenshot } from '../commands/commands.ts'
+import { screenshotStoreOf } from '../commands/screenshot-store.ts'
+import { cleanUpCommands, openScreenshot, uploadScreenshot } from '../commands/screenshots.ts'
 import type { Database } from '../database/database.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
 import { createIdempotencyStore } from '../idempotency/idempotency-store.ts'
 import { newId } from '../ids.ts'
-import { createEventLog } from '../log/event-log.ts'
+import { createEventLog, logOf } from '../log/event-log.ts'
 import { createEventStore } from '../log/event-store.ts'
 import { createLogHeads } from '../log/log-heads.ts'
 import type { Session } from '../sessions/model.ts'
-import type { VisitorAccess } from '../sessions/visitor-access.ts'
+import { sessionStoreOf } from '../sessions/session-store.ts'
+import { type VisitorAccess, visitorAccessOf } from '../sessions/visitor-access.ts'
 import { defaultCapabilities, type Installation } from '../workspaces/model.ts'
+import { siteDirectoryOf } from '../workspaces/workspaces.ts'
+import { bareCore } from './core-with.ts'
 
 export const site = 'https://shop.example'
 export const lifetime = 120
@@ -27,8 +30,6 @@ export function createTestCommands(database: Database) {
   const sessions = new Map<string, Session>()
   const installation = { enabled: true, origins: [site, 'https://*.help.example'], capabilities: defaultCapabilities }
   const events = createEventStore(database.collections)
-  const store = createCommandStore(database.collections)
-  const files = createScreenshotStore(database.screenshots)
   const log = createEventLog({ store: events, heads: createLogHeads(events), now, onAppended: () => {} })
   const idempotency = createIdempotency(createIdempotencyStore(database.collections), now)
   /** Fake access check that accepts a session's id as its access grant. */
@@ -44,45 +45,41 @@ export function createTestCommands(database: Database) {
     live: async (sessionId) => sessions.get(sessionId)!,
     rejectEnded: () => Promise.reject(new Error('commands end no session')),
   }
-  const screenshots = createScreenshots({
-    store,
-    files,
-    access,
-    idempotency,
-    now,
-    logger: pino({ level: 'silent' }),
-    settings: { maxBytes: 1_000_000, maxUploads: 2, idempotencyRetention: 86_400 },
-  })
+  const config = {
+    COMMAND_LIFETIME_SECONDS: lifetime,
+    COMMAND_RETENTION_DAYS: 30,
+    SCREENSHOT_MAX_BYTES: 1_000_000,
+    IDEMPOTENCY_RETENTION_SECONDS: 86_400,
+  }
+  const logger = pino({ level: 'silent' })
+  const core = bareCore({ config, database, db: database.collections, idempotency, logger, now })
+  const store = commandStoreOf(core)
+  commandStoreOf.set(core, { ...store, beginUpload: (id, upload) => store.beginUpload(id, upload, 2) })
+  visitorAccessOf.set(core, access)
+  sessionStoreOf.set(core, { find: async (ids: string[]) => ids.map((id) => sessions.get(id)!) } as never)
+  siteDirectoryOf.set(core, { installations: { get: async () => installation } } as never)
   let fault: Error | undefined
-  const commands = createCommands({
-    store,
-    sessions: { find: async (sessionId) => sessions.get(sessionId)! },
-    access,
-    installations: { get: async () => installation as Installation },
-    log: {
-      append: async (draft) => {
-        if (fault) throw fault
-        return log.append(draft)
-      },
+  logOf.set(core, {
+    ...log,
+    append: async (draft) => {
+      if (fault) throw fault
+      return log.append(draft)
     },
-    now,
-    settings: { lifetime, retention: 30 },
-  })
-  const decisions = createCommandDecisions({
-    store,
-    access,
-    idempotency,
-    now,
-    settings: { lifetime, screenshotMaxBytes: 1_000_000, idempotencyRetention: 86_400 },
   })
 
   return {
-    commands,
-    decisions,
-    screenshots,
+    commands: bound(core, {
+      requestNavigation,
+      requestScreenshot,
+      cancel: cancelCommand,
+      find: findCommand,
+      list: listCommands,
+    }),
+    decisions: bound(core, { acknowledgeNavigation, acknowledgeScreenshot }),
+    screenshots: bound(core, { upload: uploadScreenshot, open: openScreenshot }),
     store,
-    files,
-    cleanup: createCommandCleanup({ store, files, now }),
+    files: screenshotStoreOf(core),
+    cleanup: { run: () => cleanUpCommands(core) },
     time,
     installation,
     /** Makes every event write fail with the error; `undefined` makes writes succeed again. */

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { DescMethod, DescMethodStreaming, DescMethodUnary } from '@bufbuild/protobuf'
 import { Code, ConnectError, createConnectRouter, createContextValues } from '@connectrpc/connect'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import { requestNavigation } from '../commands/commands.ts'
 import { readCoreConfig } from '../config.ts'
 import { sendAsAgent } from '../conversations/messages.ts'
 import { defaultPolicy } from '../destinations/policy-model.ts'
@@ -182,7 +183,7 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
   const { core, workspaceId, connectionId, publicSiteKey: siteKey } = cores
   const seen = { workspaceId, connectionId, siteKey, sessionId, conversationId }
   await sendAsAgent(core, { conversationId, clientOperationId: randomUUID(), body: 'Hello', agent })
-  const { content } = await core.commands.requestNavigation({ sessionId, url: `${site}/a` }, desk)
+  const { content } = await requestNavigation(core, { sessionId, url: `${site}/a` }, desk)
   const leadId = await core.leads.capture({ workspaceId, source: 'test', fields: {} }, undefined)
   const { commandId } = content
   const settings = { workspaceId, destinationUrl, mappedFields: [], automatic: false }

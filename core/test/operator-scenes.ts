@@ -1,3 +1,4 @@
+import { requestNavigation } from '../commands/commands.ts'
 import { claimDue } from './claims.ts'
 import type { TestCores } from './cores.ts'
 import type { Clients } from './operator-clients.ts'
@@ -97,7 +98,7 @@ export async function sessionScene(cores: TestCores): Promise<Scene> {
 export async function commandScene(cores: TestCores): Promise<Scene> {
   const scene = await sessionScene(cores)
   const request = { sessionId: scene.sessionId, url: `${site}/a` }
-  const { content } = await cores.core.commands.requestNavigation(request, desk)
+  const { content } = await requestNavigation(cores.core, request, desk)
   return { ...scene, commandId: content.commandId }
 }
 

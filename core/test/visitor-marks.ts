@@ -2,6 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { MongoClient } from 'mongodb'
 import { expect } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
+import { acknowledgeScreenshot } from '../commands/command-decisions.ts'
+import { requestNavigation, requestScreenshot } from '../commands/commands.ts'
+import { uploadScreenshot } from '../commands/screenshots.ts'
 import { closeConversation } from '../conversations/assignments.ts'
 import { sendAsAgent, sendAsVisitor } from '../conversations/messages.ts'
 import { giveRating } from '../conversations/ratings.ts'
@@ -77,19 +80,20 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
     await core.leads.submitForm({ credentials, form, fields: { email: mark(form) }, idempotencyKey: mark('formkey') })
   await core.leads.capture({ workspaceId, source: 'crm', fields: { note: mark('note') }, conversationId }, undefined)
   const desk = { subject: 'desk' }
-  const { content: asked } = await core.commands.requestScreenshot({ sessionId, purpose: mark('purpose') }, desk)
+  const { content: asked } = await requestScreenshot(core, { sessionId, purpose: mark('purpose') }, desk)
   const requestId = asked.commandId
   const consent = { credentials, requestId, consent: 'granted', idempotencyKey: mark('consentkey') }
-  await core.commandDecisions.acknowledgeScreenshot(consent)
+  await acknowledgeScreenshot(core, consent)
   const image = Buffer.concat([imageOf('image/png', 100), Buffer.from(mark('pixels').repeat(3000))])
   const upload = { credentials, requestId, contentType: 'image/png', idempotencyKey: mark('uploadkey') }
-  await core.screenshots.upload(
+  await uploadScreenshot(
+    core,
     upload,
     (async function* () {
       yield image
     })(),
   )
-  await core.commands.requestNavigation({ sessionId, url: `${site}/${mark('target')}` }, desk)
+  await requestNavigation(core, { sessionId, url: `${site}/${mark('target')}` }, desk)
   await closeConversation(core, conversationId, undefined, true)
   await giveRating(core, { credentials, score: 4, comment: mark('comment'), idempotencyKey: mark('ratingkey') })
   return { session, created, externalSubject, marks }

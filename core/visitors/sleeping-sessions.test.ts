@@ -4,6 +4,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { itLong, runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { acknowledgeScreenshot } from '../commands/command-decisions.ts'
+import { findCommand, requestScreenshot } from '../commands/commands.ts'
 import type { CoreContext } from '../context.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { answer, codeOf, hasFailed, testCores } from '../test/cores.ts'
@@ -220,9 +222,9 @@ describe('while the grant of a session has expired', () => {
   it('an operator can request a command, which is answered after a renewal or expires with the session', async () => {
     const session = await sleepingSession()
     const request = () =>
-      cores.core.commands.requestScreenshot({ sessionId: session.sessionId }, operator).then(({ content }) => content)
+      requestScreenshot(cores.core, { sessionId: session.sessionId }, operator).then(({ content }) => content)
     const acknowledge = (by: SessionContent, requestId: string, idempotencyKey: string) =>
-      cores.core.commandDecisions.acknowledgeScreenshot({
+      acknowledgeScreenshot(cores.core, {
         credentials: credentialsOf(by),
         requestId,
         consent: 'granted',
@@ -237,7 +239,7 @@ describe('while the grant of a session has expired', () => {
     cores.advance(grantLifetime + renewable - 60)
     const late = await request()
     cores.advance(61)
-    expect(await cores.core.commands.find(late.commandId)).toMatchObject({ state: 'expired' })
+    expect(await findCommand(cores.core, late.commandId)).toMatchObject({ state: 'expired' })
     expect(await codeOf(request())).toBe('SESSION_EXPIRED')
   })
 

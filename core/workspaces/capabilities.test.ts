@@ -2,6 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
 import { itLong } from '../../test/support/is-long.ts'
+import { acknowledgeNavigation, acknowledgeScreenshot } from '../commands/command-decisions.ts'
+import { cancelCommand, findCommand, requestNavigation, requestScreenshot } from '../commands/commands.ts'
+import { uploadScreenshot } from '../commands/screenshots.ts'
 import { sendAsVisitor } from '../conversations/messages.ts'
 import { setTypingOfAgent, setTypingOfVisitor } from '../conversations/typing.ts'
 import { codeOf, type TestVisitor, testCores } from '../test/cores.ts'
@@ -31,10 +34,10 @@ async function newChat() {
 const pageOf = async ({ sessionId }: { sessionId: string }) => (await cores.core.sessions.find(sessionId)).pageContext
 
 const acknowledge = ({ credentials }: TestVisitor, commandId: string, outcome: string, idempotencyKey = key()) =>
-  cores.core.commandDecisions.acknowledgeNavigation({ credentials, commandId, outcome, idempotencyKey })
+  acknowledgeNavigation(cores.core, { credentials, commandId, outcome, idempotencyKey })
 
 const consent = ({ credentials }: TestVisitor, requestId: string) =>
-  cores.core.commandDecisions.acknowledgeScreenshot({
+  acknowledgeScreenshot(cores.core, {
     credentials,
     requestId,
     consent: 'granted',
@@ -48,7 +51,7 @@ const upload = (
     chunks = pngChunks(),
     idempotencyKey = key(),
   }: { chunks?: AsyncIterable<Uint8Array>; idempotencyKey?: string } = {},
-) => cores.core.screenshots.upload({ credentials, requestId, contentType: 'image/png', idempotencyKey }, chunks)
+) => uploadScreenshot(cores.core, { credentials, requestId, contentType: 'image/png', idempotencyKey }, chunks)
 
 const picture = imageOf('image/png', 4000)
 
@@ -141,20 +144,20 @@ describe('with the capability `navigation` off', () => {
     const { visitor, set } = await newChat()
     const { sessionId } = visitor
     const request = { sessionId, url: `${site}/a`, clientOperationId: 'first' }
-    const { content } = await cores.core.commands.requestNavigation(request, operator)
+    const { content } = await requestNavigation(cores.core, request, operator)
     await set({ navigation: false })
     const { clientOperationId: _, ...another } = request
-    expect(await codeOf(cores.core.commands.requestNavigation(another, operator))).toBe('ROUTE_NOT_ADVERTISED')
-    expect((await cores.core.commands.requestNavigation(request, operator)).replayed).toBe(true)
+    expect(await codeOf(requestNavigation(cores.core, another, operator))).toBe('ROUTE_NOT_ADVERTISED')
+    expect((await requestNavigation(cores.core, request, operator)).replayed).toBe(true)
     for (const outcome of ['accepted', 'declined', 'unsupported'])
       expect(await codeOf(acknowledge(visitor, content.commandId, outcome))).toBe('ROUTE_NOT_ADVERTISED')
-    expect((await cores.core.commands.cancel(content.commandId, operator)).state).toBe('cancelled')
+    expect((await cancelCommand(cores.core, content.commandId, operator)).state).toBe('cancelled')
   })
 
   it('the outcome of a navigation that the visitor has accepted is recorded', async () => {
     const { visitor, set } = await newChat()
     const request = { sessionId: visitor.sessionId, url: `${site}/a` }
-    const { commandId } = (await cores.core.commands.requestNavigation(request, operator)).content
+    const { commandId } = (await requestNavigation(cores.core, request, operator)).content
     const same = key()
     await acknowledge(visitor, commandId, 'accepted', same)
     await set({ navigation: false })
@@ -166,9 +169,9 @@ describe('with the capability `navigation` off', () => {
     const { visitor, set } = await newChat()
     const request = { sessionId: visitor.sessionId, url: `${site}/a`, clientOperationId: 'first' }
     const mortal = cores.mortalCore(1)
-    expect(await codeOf(mortal.commands.requestNavigation(request, operator))).not.toBe('ok')
+    expect(await codeOf(requestNavigation(mortal, request, operator))).not.toBe('ok')
     await set({ navigation: false })
-    expect(await codeOf(cores.core.commands.requestNavigation(request, operator))).toBe('ok')
+    expect(await codeOf(requestNavigation(cores.core, request, operator))).toBe('ok')
     const types = (await cores.log(visitor.conversationId)).map(({ type }) => type)
     expect(types).not.toContain('navigation.requested')
   })
@@ -178,7 +181,7 @@ describe('with the capability `screenshots` off', () => {
   it('a new request, a consent and the upload of a granted screenshot are refused', async () => {
     const { visitor, set } = await newChat()
     const { sessionId } = visitor
-    const ask = () => cores.core.commands.requestScreenshot({ sessionId }, operator)
+    const ask = () => requestScreenshot(cores.core, { sessionId }, operator)
     const [pending, granted] = [(await ask()).content.commandId, (await ask()).content.commandId]
     await consent(visitor, granted)
     await set({ screenshots: false })
@@ -190,7 +193,7 @@ describe('with the capability `screenshots` off', () => {
   it('a running upload stores nothing, and a repeat of a finished upload returns the first result', async () => {
     const { visitor, set } = await newChat()
     const ask = async () =>
-      (await cores.core.commands.requestScreenshot({ sessionId: visitor.sessionId }, operator)).content.commandId
+      (await requestScreenshot(cores.core, { sessionId: visitor.sessionId }, operator)).content.commandId
     const [slow, done] = [await ask(), await ask()]
     await consent(visitor, slow)
     await consent(visitor, done)
@@ -198,7 +201,7 @@ describe('with the capability `screenshots` off', () => {
     await upload(visitor, done, { idempotencyKey: same })
     const chunks = pngChunks(() => set({ screenshots: false }))
     expect(await codeOf(upload(visitor, slow, { chunks }))).toBe('ROUTE_NOT_ADVERTISED')
-    expect((await cores.core.commands.find(slow)).screenshot).toBeUndefined()
+    expect((await findCommand(cores.core, slow)).screenshot).toBeUndefined()
     expect((await upload(visitor, done, { idempotencyKey: same })).replayed).toBe(true)
   })
 })

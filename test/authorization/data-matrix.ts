@@ -8,6 +8,7 @@ import {
 } from '@bufbuild/protobuf'
 import { createContextValues, type Transport } from '@connectrpc/connect'
 import { scope } from '#proto/access/v1/access_pb.js'
+import { requestNavigation } from '../../core/commands/commands.ts'
 import { assignAgent } from '../../core/conversations/assignments.ts'
 import { sendAsAgent } from '../../core/conversations/messages.ts'
 import { addNote } from '../../core/conversations/notes.ts'
@@ -138,7 +139,7 @@ async function plantData(cores: TestCores) {
   await core.workspaces.updateWorkspace(workspaceId, { name: mark('workspace') })
   const connection = await core.workspaces.createConnection(workspaceId, mark('connection'), undefined)
   const url = `https://shop.example/${mark('target')}`
-  const { content: command } = await core.commands.requestNavigation({ sessionId, url }, desk)
+  const { content: command } = await requestNavigation(core, { sessionId, url }, desk)
   await flushAll(cores)
   for (const each of cores.cores) await each.flushFeed()
   return {
@@ -217,7 +218,7 @@ async function changeConversation({ cores, visitor, marks }: Call): Promise<stri
   const { conversationId, sessionId } = visitor
   const target = `target${randomUUID()}`
   marks.push(target)
-  await core.commands.requestNavigation({ sessionId, url: `https://shop.example/${target}` }, { subject: 'desk' })
+  await requestNavigation(core, { sessionId, url: `https://shop.example/${target}` }, { subject: 'desk' })
   const subject = marks.find((mark) => mark.startsWith('sub'))!
   // The new session continues the conversation of the visitor, whose log gets `session.identified`.
   await identify(await newSession(), sign({ sub: subject }))
