@@ -1,6 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isKnownOrigin, requireAllowedOrigin } from '../core-calls/origins.ts'
+import { createAnswerCache } from '../core-calls/answer-cache.ts'
+import { coreOf } from '../core-calls/core-clients.ts'
 import { GatewayError } from '../errors.ts'
+import { perGateway } from '../gateway.ts'
 import type { Check } from '../in-order.ts'
 import { limitRefusals } from '../limits/refusals.ts'
 
@@ -15,6 +17,18 @@ const MONITORING_HEADERS =
   'traceparent, tracestate, baggage, sentry-trace, newrelic, x-datadog-origin, x-datadog-parent-id, x-datadog-sampling-priority, x-datadog-sampled, x-datadog-trace-id'
 const METHODS = 'GET, HEAD, POST, DELETE'
 const PREFLIGHT_MAX_AGE = '7200'
+const ORIGIN_MAX_LENGTH = 512
+const ORIGIN_FORM = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\]+$/
+const DEADLINE_MS = 3_000
+const ORIGINS_MAX = 10_000
+/** How long an allowed origin is cached. */
+const FRESH_MS = 5_000
+/** How long its answer is used beyond that while no core is reachable. */
+const STALE_MS = 1_000
+
+const answersOf = perGateway(({ clock }) =>
+  createAnswerCache<true>({ freshMs: FRESH_MS, staleMs: STALE_MS, maxSize: ORIGINS_MAX, now: clock.now }),
+)
 
 /**
  * Lets pages of this origin read the answer. Call it only for an origin that an installation
@@ -54,11 +68,16 @@ function originOf({ headers, method, protocol, host }: FastifyRequest): string {
  */
 function requireOrigin(request: FastifyRequest): string | Promise<string> {
   const { gateway } = request.server
+  const answers = answersOf(gateway)
   const origin = originOf(request)
-  if (isKnownOrigin(gateway, origin)) return origin
+  if (answers.fresh(origin)) return origin
   return limitRefusals(request, 'origin', origin, async () => {
-    if (origin === '') throw new GatewayError('OriginNotAllowed')
-    await requireAllowedOrigin(gateway, origin)
+    if (origin.length > ORIGIN_MAX_LENGTH || !ORIGIN_FORM.test(origin)) throw new GatewayError('OriginNotAllowed')
+    await answers.ask(origin, async () => {
+      const { allowed } = await coreOf(gateway).sessions.checkOrigin({ origin }, { timeoutMs: DEADLINE_MS })
+      if (!allowed) throw new GatewayError('OriginNotAllowed')
+      return true
+    })
     return origin
   })
 }
