@@ -47,7 +47,10 @@ const reading =
   })
 
 export const text = reading((given) => given)
-export const number = reading(Number)
+export const number = reading((given, flag) => {
+  if (!/^\d{1,9}$/.test(given)) throw new UsageError(`--${flag} must be a whole number`)
+  return Number(given)
+})
 export const time = reading((given, flag) => {
   const date = new Date(given)
   if (Number.isNaN(date.getTime())) throw new UsageError(`--${flag} must be an ISO time, like 2026-01-31T12:00:00Z`)

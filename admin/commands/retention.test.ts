@@ -51,3 +51,9 @@ describe('a command that deletes', () => {
     expect(deleted).toEqual(['a'])
   })
 })
+
+it.each(['', 'abc', '-1', '1.5', '9999999999'])('a flag with a number rejects %j', (given) => {
+  expect(() => readCall(['workspaces', 'list', `--limit=${given}`], { workspaces })).toThrow(
+    '--limit must be a whole number',
+  )
+})
