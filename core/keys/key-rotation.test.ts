@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { afterAll, describe, expect, it } from 'vitest'
 import { signAssertion } from '../../test/support/assertion.ts'
-import { itLong } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { readCoreConfig } from '../config.ts'
 import { type CoreContext, createCoreContext } from '../context.ts'
@@ -35,94 +34,91 @@ async function rekeyWith(core: CoreContext, ...kids: string[]) {
 }
 
 describe('the secret keys', () => {
-  itLong(
-    'the secret keys can be replaced one by one, and verified visitors and bans are still recognized',
-    async () => {
-      const first = await coreWith('k1')
-      const { workspaceId } = await first.workspaces.createWorkspace('Shop')
-      const { connectionId } = await first.workspaces.createConnection(workspaceId, 'Site', undefined)
-      const { installation, identitySecret } = await first.workspaces.createInstallation(
-        connectionId,
-        { origins: [origin] },
-        undefined,
-      )
-      const siteKey = installation.publicSiteKey
-      const destination = {
-        workspaceId,
-        destinationUrl: 'https://93.184.216.34/hook',
-        mappedFields: [],
-        automatic: false,
-        headers: [{ name: 'x-key', value: 'header value' }],
-      }
-      const { subscription } = await first.leadSubscriptions.create(destination, { subject: 'desk' })
-      const expiresAt = new Date(Date.now() + 3_600_000)
-      const { consoleSessions, signInAttempts } = first.database.collections
-      await consoleSessions.insertOne({
-        _id: 'session',
-        method: 'provider',
-        workspaceId,
-        operator: 'ada',
-        displayName: 'Ada',
-        scopes: [],
-        createdAt: new Date(),
-        expiresAt,
-        provider: {
-          issuer: 'https://login.example',
-          sealed: first.secretBox.seal('refresh token'),
-          recheckAt: expiresAt,
-        },
-      })
-      await signInAttempts.insertOne({
-        _id: 'a',
-        browserId: 'b',
-        sealed: first.secretBox.seal('begun sign-in'),
-        expiresAt,
-      })
-      const begin = async (core: CoreContext, clientInstanceId: string) => {
-        const request = { publicSiteKey: siteKey, origin, clientInstanceId, idempotencyKey: randomUUID() }
-        return (await core.sessions.create(request)).content
-      }
-      /** Starts a session and identifies its visitor as `sub`. Returns the id of the conversation. */
-      const conversationOf = async (core: CoreContext, sub: string) => {
-        const { accessGrant } = await begin(core, randomUUID())
-        const assertion = signAssertion({ siteKey, ...identitySecret }, { claims: { sub } })
-        const credentials = { accessGrant, origin }
-        const { content } = await core.identification.identify({ credentials, assertion, idempotencyKey: randomUUID() })
-        return content.conversationId
-      }
-      const known = await conversationOf(first, 'ada')
-      const banned = await begin(first, 'rude browser')
-      await first.sessions.ban(banned.sessionId, 'rude', undefined)
+  it('the secret keys can be replaced one by one, and verified visitors and bans are still recognized', async () => {
+    const first = await coreWith('k1')
+    const { workspaceId } = await first.workspaces.createWorkspace('Shop')
+    const { connectionId } = await first.workspaces.createConnection(workspaceId, 'Site', undefined)
+    const { installation, identitySecret } = await first.workspaces.createInstallation(
+      connectionId,
+      { origins: [origin] },
+      undefined,
+    )
+    const siteKey = installation.publicSiteKey
+    const destination = {
+      workspaceId,
+      destinationUrl: 'https://93.184.216.34/hook',
+      mappedFields: [],
+      automatic: false,
+      headers: [{ name: 'x-key', value: 'header value' }],
+    }
+    const { subscription } = await first.leadSubscriptions.create(destination, { subject: 'desk' })
+    const expiresAt = new Date(Date.now() + 3_600_000)
+    const { consoleSessions, signInAttempts } = first.database.collections
+    await consoleSessions.insertOne({
+      _id: 'session',
+      method: 'provider',
+      workspaceId,
+      operator: 'ada',
+      displayName: 'Ada',
+      scopes: [],
+      createdAt: new Date(),
+      expiresAt,
+      provider: {
+        issuer: 'https://login.example',
+        sealed: first.secretBox.seal('refresh token'),
+        recheckAt: expiresAt,
+      },
+    })
+    await signInAttempts.insertOne({
+      _id: 'a',
+      browserId: 'b',
+      sealed: first.secretBox.seal('begun sign-in'),
+      expiresAt,
+    })
+    const begin = async (core: CoreContext, clientInstanceId: string) => {
+      const request = { publicSiteKey: siteKey, origin, clientInstanceId, idempotencyKey: randomUUID() }
+      return (await core.sessions.create(request)).content
+    }
+    /** Starts a session and identifies its visitor as `sub`. Returns the id of the conversation. */
+    const conversationOf = async (core: CoreContext, sub: string) => {
+      const { accessGrant } = await begin(core, randomUUID())
+      const assertion = signAssertion({ siteKey, ...identitySecret }, { claims: { sub } })
+      const credentials = { accessGrant, origin }
+      const { content } = await core.identification.identify({ credentials, assertion, idempotencyKey: randomUUID() })
+      return content.conversationId
+    }
+    const known = await conversationOf(first, 'ada')
+    const banned = await begin(first, 'rude browser')
+    await first.sessions.ban(banned.sessionId, 'rude', undefined)
 
-      const old = await begin(first, 'held')
-      for (const kids of [['k2', 'k1'], ['k2'], ['k3', 'k2'], ['k3']]) {
-        // Seals the stored secrets with the new key before the old key is removed, as `npm run
-        // migrate -- --rekey` does.
-        if (kids.length === 1) {
-          const { inUse } = await rekeyWith(first, kids[0]!, kids[0] === 'k2' ? 'k1' : 'k2')
-          expect(Object.keys(inUse)).toEqual(kids)
-        }
-        const core = await coreWith(...kids)
-        expect([kids, await conversationOf(core, 'ada')]).toEqual([kids, known])
-        await expect(begin(core, 'rude browser')).rejects.toThrow('VisitorBanned')
-        // The grant was signed with k1, so it is valid while k1 is accepted.
-        const credentials = { accessGrant: old.accessGrant, origin }
-        if (kids.includes('k1')) await core.visitorAccess.authorize(credentials)
-        else await expect(core.visitorAccess.authorize(credentials)).rejects.toThrow('GrantInvalid')
+    const old = await begin(first, 'held')
+    for (const kids of [['k2', 'k1'], ['k2'], ['k3', 'k2'], ['k3']]) {
+      // Seals the stored secrets with the new key before the old key is removed, as `npm run
+      // migrate -- --rekey` does.
+      if (kids.length === 1) {
+        const { inUse } = await rekeyWith(first, kids[0]!, kids[0] === 'k2' ? 'k1' : 'k2')
+        expect(Object.keys(inUse)).toEqual(kids)
       }
-      const [kept] = await first.database.collections.leadSubscriptions
-        .find({ _id: subscription.subscriptionId })
-        .toArray()
-      const box = createSecretBox(createKeyring(parseSecretKeys(key('k3'))))
-      expect(box.open(kept!.secrets[0]!.sealed)).toMatch(/^whsec_/)
-      expect(box.open(kept!.headers![0]!.sealed)).toBe('header value')
-      expect(box.open(kept!.destination!.sealed)).toBe(destination.destinationUrl)
-      const [operator] = await first.database.collections.consoleSessions.find().toArray()
-      expect(box.open(operator!.provider!.sealed)).toBe('refresh token')
-      const [attempt] = await first.database.collections.signInAttempts.find().toArray()
-      expect(box.open(attempt!.sealed!)).toBe('begun sign-in')
-    },
-  )
+      const core = await coreWith(...kids)
+      expect([kids, await conversationOf(core, 'ada')]).toEqual([kids, known])
+      await expect(begin(core, 'rude browser')).rejects.toThrow('VisitorBanned')
+      // The grant was signed with k1, so it is valid while k1 is accepted.
+      const credentials = { accessGrant: old.accessGrant, origin }
+      if (kids.includes('k1')) await core.visitorAccess.authorize(credentials)
+      else await expect(core.visitorAccess.authorize(credentials)).rejects.toThrow('GrantInvalid')
+    }
+    const [kept] = await first.database.collections.leadSubscriptions
+      .find({ _id: subscription.subscriptionId })
+      .toArray()
+    const box = createSecretBox(createKeyring(parseSecretKeys(key('k3'))))
+    expect(box.open(kept!.secrets[0]!.sealed)).toMatch(/^whsec_/)
+    expect(box.open(kept!.headers![0]!.sealed)).toBe('header value')
+    expect(box.open(kept!.destination!.sealed)).toBe(destination.destinationUrl)
+    const [operator] = await first.database.collections.consoleSessions.find().toArray()
+    expect(box.open(operator!.provider!.sealed)).toBe('refresh token')
+    const [attempt] = await first.database.collections.signInAttempts.find().toArray()
+    expect(box.open(attempt!.sealed!)).toBe('begun sign-in')
+  })
 
   it('every stored secret stays readable when one core rotates a secret while another core re-encrypts all secrets (rekey)', async () => {
     const [one, two] = await Promise.all([coreWith('k4', 'k3'), coreWith('k4', 'k3')])
