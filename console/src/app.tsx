@@ -109,6 +109,16 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
       if (holder.ended.peek() === 'signed_out') context.drafts.clear()
     }
   }, [context])
+  useEffect(() => {
+    const secret = holder.mailLink.value
+    if (secret === undefined) return
+    holder.mailLink.value = undefined
+    api.operators.confirmOwnMail({ secret }).then(
+      () => app.announcer.say('Your mail address is confirmed.'),
+      () => app.announcer.say('This link was used, has expired, or is for another account.'),
+    )
+    router.go('/console/team')
+  }, [holder.mailLink.value])
   return (
     <ConsoleContext.Provider value={context}>
       <Shell />

@@ -26,6 +26,7 @@ function openFragment() {
   const fragment = takeSignInFragment(window)
   if (typeof fragment === 'object') {
     if ('link' in fragment) holder.link.value = fragment.link
+    else if ('mailLink' in fragment) holder.mailLink.value = fragment.mailLink
     else holder.providerProblem.value = fragment.problem
   }
   return fragment

@@ -57,6 +57,8 @@ export function createSessionHolder({
   const ended = signal<SessionEnd | undefined>(undefined)
   /** Secret of a sign-in link that was opened in this tab. It is never stored. */
   const link = signal<string | undefined>(undefined)
+  /** Secret of a link that confirms the operator's mail address, and was opened in this tab. */
+  const mailLink = signal<string | undefined>(undefined)
   /** Why the last sign-in at the identity provider failed. */
   const providerProblem = signal<ProviderProblem | undefined>(undefined)
   /** URL of the operator's picture. */
@@ -165,6 +167,7 @@ export function createSessionHolder({
     },
     ended,
     link,
+    mailLink,
     face,
     /** Shows a changed picture of the operator in all tabs. */
     setFace(url: string | undefined) {
@@ -194,7 +197,7 @@ export function createSessionHolder({
 }
 
 /** The sign-in link in the URL's fragment, or the result of a sign-in at the identity provider. */
-type SignInFragment = { link: string } | { problem: ProviderProblem } | 'signed-in'
+type SignInFragment = { link: string } | { mailLink: string } | { problem: ProviderProblem } | 'signed-in'
 
 /** Reads the fragment, and removes it from the address and from the history of this tab. */
 export function takeSignInFragment({
@@ -208,7 +211,8 @@ export function takeSignInFragment({
 
 function readFragment(hash: string): SignInFragment | undefined {
   if (hash === '#signed-in') return 'signed-in'
-  const [, name, value = ''] = /^#(sign-in|sign-in-failed)=([\w-]+)$/.exec(hash) ?? []
+  const [, name, value = ''] = /^#(sign-in|sign-in-failed|confirm-mail)=([\w-]+)$/.exec(hash) ?? []
   if (name === 'sign-in') return { link: value }
+  if (name === 'confirm-mail') return { mailLink: value }
   return name === 'sign-in-failed' ? { problem: value as ProviderProblem } : undefined
 }

@@ -151,7 +151,7 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
         {link === undefined && (
           <>
             {browserSupportsWebAuthn() && (
-              <Button kind="primary wide" disabled={isBusy} onClick={signInWithPasskey}>
+              <Button kind="primary wide" autofocus disabled={isBusy} onClick={signInWithPasskey}>
                 Use a passkey
               </Button>
             )}

@@ -83,9 +83,13 @@ export function createAlerts(deps: AlertDeps) {
     const isFirst = since === undefined
     let latest = since ?? 0
     for (const conversation of all.values()) {
-      const { conversationId, lastMessage } = conversation
-      if (!lastMessage) continue
-      const { sequence, createdAt, body } = lastMessage
+      const { conversationId, lastMessage, lastMessageAt, lastSequence } = conversation
+      // Without a message, the last entry is a form.
+      const { sequence, createdAt, body } = lastMessage ?? {
+        sequence: lastSequence,
+        createdAt: lastMessageAt,
+        body: 'Submitted a form',
+      }
       const at = millisecondsOf(createdAt)
       if (isFirst) latest = Math.max(latest, at)
       const isNew = sequence > (handled.get(conversationId) ?? 0)

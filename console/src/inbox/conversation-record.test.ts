@@ -26,6 +26,11 @@ const event = (sequence: number, more: MessageInitShape<typeof InboxEventSchema>
   create(InboxEventSchema, { sequence, ...more })
 
 describe('the record of a conversation', () => {
+  it('a conversation that has only a form is unread while the visitor waits', () => {
+    expect(isUnread(conversation(1, { waitingSince: timestampFromMs(1_000) }))).toBe(true)
+    expect(isUnread(conversation(1))).toBe(false)
+  })
+
   it('a conversation whose bot has asked for a person is unread until an agent is assigned or answers, or it is closed', () => {
     const bot = create(ConversationBotSchema, { stopped: true, humanRequestedAt: timestampFromMs(1_000) })
     const unread = (more: Partial<Conversation>) =>

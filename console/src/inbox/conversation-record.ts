@@ -49,11 +49,12 @@ export const movesConversation = ({ events }: Change) =>
   events.some(({ type }) => !/^(typing|message\.(state|redacted)|navigation|screenshot)\b/.test(type))
 
 /**
- * Returns true in two cases: the visitor wrote last and nobody has read it, or a bot asked for a person.
- * The request counts until an agent takes the conversation.
+ * Returns true in three cases: the visitor wrote last and nobody has read it, the visitor sent a form last
+ * and waits, or a bot asked for a person. The request counts until an agent takes the conversation.
  */
 export function isUnread(conversation: Conversation): boolean {
-  const { lastMessage } = conversation
+  const { lastMessage, waitingSince } = conversation
+  if (!lastMessage && waitingSince) return true
   return (lastMessage?.author?.kind === 'visitor' && lastMessage.state !== 'read') || isWaiting(conversation)
 }
 

@@ -14,6 +14,7 @@ import { FormsCard } from './forms-card.tsx'
 import { capabilities, capabilityNames, originProblem, snippetOf } from './installation-words.ts'
 import { LogoCard } from './logo-card.tsx'
 import { TranslationsCard } from './translations-card.tsx'
+import { UnseenCard } from './unseen-card.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 /** Shows the settings of a tab. */
@@ -42,7 +43,12 @@ export function TabContent({
         </>
       )
     case 'privacy':
-      return <ConsentCard {...part} />
+      return (
+        <>
+          <ConsentCard {...part} />
+          <UnseenCard {...part} />
+        </>
+      )
     case 'keys':
       return <IdentitySecrets siteKey={publicSiteKey} keyIds={identityKeyIds} onRotated={onRotated} />
     default:

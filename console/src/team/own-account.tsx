@@ -39,8 +39,8 @@ function NameAndMail({ onSaved, ...stored }: { name: string; mail: string; onSav
   const form = useForm({
     start: stored,
     async save(account) {
-      await api.operators.updateOwnAccount(account)
-      announcer.say('Your account is saved.')
+      const { confirmationMailed } = await api.operators.updateOwnAccount(account)
+      announcer.say(confirmationMailed ? 'Open the link that was mailed to the new address.' : 'Your account is saved.')
       await holder.loadNew()
       onSaved()
     },

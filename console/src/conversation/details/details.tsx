@@ -1,4 +1,4 @@
-import type { ConversationContact } from '#proto/messaging/v1/messaging_pb.js'
+import type { AnswerMail, ConversationContact } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type Session } from '#proto/session/v1/session_pb.js'
 import { safeHref } from '../../../../browser/chat/linkify.ts'
 import { useConsole } from '../../console-context.ts'
@@ -46,7 +46,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
           <TagSection thread={thread} />
           <PageSection session={session} />
           <IdentitySection session={session} />
-          <ContactSection contact={thread.conversation.value?.contact} />
+          <ContactSection contact={thread.conversation.value?.contact} mail={thread.conversation.value?.mail} />
           <CommandsPanel thread={thread} session={session} />
           <SessionSection session={session} />
           <ConsentSection session={session} />
@@ -61,7 +61,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
           <HiddenData />
           <AssignmentSection thread={thread} />
           <TagSection thread={thread} />
-          <ContactSection contact={thread.conversation.value?.contact} />
+          <ContactSection contact={thread.conversation.value?.contact} mail={thread.conversation.value?.mail} />
         </div>
       )}
     </aside>
@@ -164,7 +164,16 @@ function IdentitySection({ session }: { session: Session }) {
   )
 }
 
-function ContactSection({ contact }: { contact: ConversationContact | undefined }) {
+const mailStates: Record<string, string> = {
+  waiting: 'Will be mailed',
+  sending: 'Is being mailed',
+  sent: 'Mailed',
+  refused: 'Refused by the mail server',
+  unknown: 'Perhaps mailed; the mail server did not confirm it',
+  stopped: 'The visitor wants no more mails',
+}
+
+function ContactSection({ contact, mail }: { contact: ConversationContact | undefined; mail: AnswerMail | undefined }) {
   if (!contact) return null
   return (
     <section class="details-section">
@@ -172,6 +181,13 @@ function ContactSection({ contact }: { contact: ConversationContact | undefined 
       <Facts>
         <Fact name="Name">{contact.name && <bdi>{contact.name}</bdi>}</Fact>
         <Fact name="E-mail">{contact.email && <span class="breakable">{contact.email}</span>}</Fact>
+        <Fact name="Unseen answer">
+          {mail && mailStates[mail.state] && (
+            <>
+              {mailStates[mail.state]}, <When at={mail.at} />
+            </>
+          )}
+        </Fact>
         <Fact name="Lead">
           <a href={pathOf({ view: 'lead', leadId: contact.leadId })}>Show lead</a>
         </Fact>
