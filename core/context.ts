@@ -18,16 +18,14 @@ import { Core } from './core.ts'
 import type { Database } from './database/database.ts'
 import { createDatabaseCheck } from './database/database-check.ts'
 import { createStores } from './database/stores.ts'
-import { createDeliverySources } from './deliveries/delivery-sources.ts'
-import { createDeliveryEnding } from './deliveries/delivery-suppression.ts'
-import { createDeliveryService } from './deliveries/service.ts'
-import { createDestinationCheck, type IsAllowedDestination } from './destinations/destination-check.ts'
-import { createFeedService } from './feed/service.ts'
+import { createDestinationCheck, type IsAllowedDestination } from './deliveries/destination-check.ts'
+import { closeDeliveries, deliveryJobs, deliveryLags, openDeliveries } from './deliveries/jobs.ts'
+import { withdrawFromDeliveries } from './deliveries/sources.ts'
+import { closeFeed, feedJobs, feedLags } from './feed/jobs.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
 import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
-import { createContactsOf } from './leads/conversation-contacts.ts'
-import { createLeadService, createSuppressionService } from './leads/service.ts'
+import { contactsOf as contactsOfLeads } from './leads/conversation-contacts.ts'
 import { logOf } from './log/event-log.ts'
 import { logHeadsOf } from './log/log-heads.ts'
 import { logJobs } from './log/transient-sweep.ts'
@@ -72,8 +70,6 @@ const inboxesPerTurn = 8
 /** Maximum number of paged reads of operators and services that run at once. */
 const readsMax = 4
 const unreadFramesMaxBytes = 256 * 1024 * 1024
-/** Entries of leads, and of deliveries that end, within this time in milliseconds are added together. */
-const feedOfLeadsMs = 500
 /** How often a core checks whether the data was restored while it runs. */
 const historyCheckEveryMs = 10_000
 const databaseCheckEveryMs = 5_000
@@ -100,7 +96,7 @@ export function createCoreContext({
   onRestored = endProcess,
 }: CoreDependencies) {
   const bus = createBus()
-  const stores = createStores(database, () => bus.emit('due', 'feed of leads', feedOfLeadsMs))
+  const stores = createStores(database)
   const keyring = createKeyring(secretKeys)
   const core = new Core({
     config,
@@ -145,40 +141,13 @@ export function createCoreContext({
   directoryOf(core)
   wakeups.settleWith(sessionCheckOf(core).settled)
   const visitors = createVisitorService(core)
-  const deliverySources = createDeliverySources({
-    store: stores.deliverySources,
-    queue: stores.deliveryQueue,
-    wakeups,
-    bus: bus,
-  })
   const search = { jobs: searchJobs(core) }
-  contactsOf.set(core, createContactsOf(stores.leads))
-  deliveryWithdrawalOf.set(core, deliverySources.withdraw)
+  contactsOf.set(core, (ids) => contactsOfLeads(core, ids))
+  deliveryWithdrawalOf.set(core, (redactions) => withdrawFromDeliveries(core, redactions))
   const conversations = { jobs: conversationJobs(core) }
   const commands = { jobs: commandJobs(core) }
-  const endDeliveries = createDeliveryEnding({
-    store: stores.deliverySuppressions,
-    leads: stores.leads,
-    metrics,
-    settings: { retentionDays: config.DELIVERY_RETENTION_DAYS },
-    now,
-  })
-  const suppressed = createSuppressionService(core, stores, log, visitors, endDeliveries)
-  const deliveries = createDeliveryService(
-    core,
-    stores,
-    log,
-    suppressed,
-    deliverySources,
-    isAllowedDestination,
-    stores.feed.end,
-  )
-  const leads = createLeadService(core, stores, visitors, log, {
-    suppressions: suppressed.suppressions,
-    fanOut: deliveries.leadFanOut,
-  })
-  const feed = createFeedService(core, stores, core.reads, log, suppressed, deliveries, leads)
-  const privacy = createPrivacyService(core, stores, log, workspaces, visitors, deliverySources)
+  openDeliveries(core)
+  const privacy = createPrivacyService(core, stores, log, workspaces, visitors)
   const historyCheck = createJob({
     name: 'check for restored data',
     everyMs: historyCheckEveryMs,
@@ -194,16 +163,21 @@ export function createCoreContext({
     run: databaseCheck.check,
     logger,
   })
-  const modules = [search, conversations, commands, suppressed]
   const jobs = [
     ...[wakeupJobs, logJobs, streamJobs, availabilityJobs].flatMap((jobs) => jobs(core)),
     ...operators.jobs,
     ...sessionJobs(core),
-    ...[...modules, deliveries, feed, privacy].flatMap((module) => module.jobs),
+    ...[search, conversations, commands].flatMap((module) => module.jobs),
+    ...deliveryJobs(core),
+    ...feedJobs(core),
+    ...privacy.jobs,
+    ...answerMailJobs(core),
+    ...operatorNoticeJobs(core),
+    historyCheck,
+    databaseCheckJob,
   ]
-  jobs.push(...answerMailJobs(core), ...operatorNoticeJobs(core), historyCheck, databaseCheckJob)
   observeJobs(metrics, jobs)
-  observeLags(metrics, { ...feed.lags, search: searchIndexOf(core).lagMs })
+  observeLags(metrics, { ...feedLags(core), ...deliveryLags(core), search: searchIndexOf(core).lagMs })
   bus.on('due', (name, inMs) => jobs.find((job) => job.name === name)?.wake(inMs))
 
   return Object.assign(core, {
@@ -212,11 +186,6 @@ export function createCoreContext({
     ...availability,
     ...operators,
     ...visitors,
-    ...suppressed,
-    ...deliveries,
-    deliverySources,
-    ...leads,
-    ...feed,
     ...privacy,
     databaseCheck,
     stores,
@@ -238,9 +207,9 @@ export function createCoreContext({
 
     /** Stops the jobs, waits for running work and closes the connection to the database. */
     async stop() {
-      deliveries.close()
+      closeDeliveries(core)
       searchIndexOf(core).close()
-      feed.close()
+      closeFeed(core)
       await Promise.all(jobs.map((job) => job.stop()))
       await drainConversations(core)
       await log.log.drain()

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { sendAsVisitor } from '../conversations/messages.ts'
+import { submitForm } from '../deliveries/lead-capture.ts'
 import type { ConsentDecision, SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
@@ -56,8 +57,7 @@ describe('an installation that requires consent', () => {
     )
     const session = await newSession({ publicSiteKey, ...site })
     const credentials = credentialsOf(session)
-    const form = () =>
-      cores.other.leads.submitForm({ credentials, form: 'preChat', fields: {}, idempotencyKey: 'form-1' })
+    const form = () => submitForm(cores.other, { credentials, form: 'preChat', fields: {}, idempotencyKey: 'form-1' })
     const retry = () =>
       sendAsVisitor(cores.other, {
         credentials,

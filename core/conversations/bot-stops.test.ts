@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Event } from '#proto/events/v1/events_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { flushFeed } from '../feed/jobs.ts'
 import { bot, botOf, request, say } from '../test/bots.ts'
 import { codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { botScopes, knownScopes } from '../workspaces/access.ts'
@@ -78,7 +79,7 @@ describe('the events of a bot', () => {
     await resumeBots(cores.core, visitor.conversationId, undefined)
     await stopBots(cores.core, visitor.conversationId, undefined)
     await send(cores.core, visitor, 'bye')
-    await cores.core.flushFeed()
+    await flushFeed(cores.core)
     const { events, headers } = await botOf(cores.core, visitor.workspaceId)
     const page = await events.listEvents({}, { headers })
     const content = ({ type, message, botRequest }: Event) => [

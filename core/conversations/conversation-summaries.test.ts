@@ -2,6 +2,7 @@ import { createClient } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import { captureLead } from '../deliveries/lead-capture.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
 import { closeConversation } from './assignments.ts'
@@ -70,7 +71,7 @@ describe('the contact of a conversation', () => {
     const { workspaceId, conversationId } = visitor
     await send(cores.core, visitor, 'hello')
     const capture = (fields: Record<string, string>) =>
-      cores.core.leads.capture({ workspaceId, source: 'pre-chat-form', fields, conversationId }, undefined)
+      captureLead(cores.core, { workspaceId, source: 'pre-chat-form', fields, conversationId }, undefined)
     await capture({ name: 'Maria', email: 'maria@example.org' })
     cores.advance(1)
     const leadId = await capture({ Name: ' Maria Huber ', contact: 'maria.huber@example.org' })
@@ -96,7 +97,7 @@ describe('the contact of a conversation', () => {
     const [older, newer] = [await cores.newVisitor(site), await cores.newVisitor(site)]
     for (const visitor of [older, newer]) await send(cores.core, visitor, 'hello')
     const lead = { workspaceId, source: 'offline-form', fields: { name: 'Maria' } }
-    await cores.core.leads.capture({ ...lead, conversationId: older.conversationId }, undefined)
+    await captureLead(cores.core, { ...lead, conversationId: older.conversationId }, undefined)
     const { leads } = cores.core.database.collections
     const [captured] = await leads.find({ workspaceId }).toArray()
     const createdAt = new Date(captured!.createdAt.getTime() + 1)

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { flushFeed } from '../feed/jobs.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import { append, bot, botOf, request, say, stopAnswer } from '../test/bots.ts'
 import { answer, codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
@@ -313,7 +314,7 @@ describe('a message that grows', () => {
     const { workspaceId } = visitor
     const { events: feed, headers } = await botOf(cores.core, workspaceId)
     const listed = async () => {
-      await cores.core.flushFeed()
+      await flushFeed(cores.core)
       const page = await feed.listEvents({}, { headers })
       return page.events.map(({ type, message }) => [type, message?.message?.body])
     }
@@ -332,7 +333,7 @@ describe('a message that grows', () => {
     expect(await found('early')).toBe(0)
     await append(cores.other, visitor, 'a', 6, 'late', { done: true })
     await answer(cores.other, visitor, 'agent')
-    await cores.other.flushFeed()
+    await flushFeed(cores.other)
     await searchIndexOf(cores.other).flush()
     const after = [...before, ['message.bot', 'early late'], ['message.agent', 'agent']]
     expect(await listed()).toEqual(after)

@@ -3,6 +3,8 @@ import { expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
+import { feedReaderOf } from '../feed/feed-reader.ts'
+import { flushFeed } from '../feed/jobs.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import { send, type TestVisitor, testCores } from '../test/cores.ts'
 import { closeConversation } from './assignments.ts'
@@ -160,10 +162,10 @@ it('the comment is in the feed and the export, and in no search', async () => {
   const visitor = await askedVisitor()
   const { workspaceId, sessionId, conversationId } = visitor
   await rate(visitor)
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   await searchIndexOf(cores.core).flush()
   const wait = { waitMs: 0, signal: AbortSignal.timeout(60_000) }
-  const { events } = await cores.core.feedReader.read({ workspaceId, cursor: '', types: ['rating.given'] }, wait)
+  const { events } = await feedReaderOf(cores.core).read({ workspaceId, cursor: '', types: ['rating.given'] }, wait)
   expect(events).toMatchObject([{ event: { data: { score: 4, comment } } }])
   const lines = []
   const name = await cores.core.visitorNames.ofSession(sessionId, undefined)

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createBus } from '../bus.ts'
 import type { CoreContext } from '../context.ts'
+import { feedReaderOf } from '../feed/feed-reader.ts'
 import { toMessage } from '../rpc/messaging-values.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import { encodeEvent } from '../streams/model.ts'
@@ -46,7 +47,7 @@ async function readings({ conversationId, credentials, sessionId, workspaceId }:
     const { conversations } = await listConversations(core, { workspaceId })
     seen.push(await summarizeConversations(core, conversations, { contacts: false }))
     seen.push(
-      await core.feedReader.read(
+      await feedReaderOf(core).read(
         { workspaceId, cursor: '', types: [] },
         { waitMs: 0, signal: AbortSignal.timeout(60_000) },
       ),

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { itLong, runs } from '../../test/support/is-long.ts'
+import { captureLead } from '../deliveries/lead-capture.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import { codeOf, newSubject, type TestVisitor, testCores } from '../test/cores.ts'
 import { finishErasures, flushAll, visitorOf } from '../test/visitor-marks.ts'
@@ -38,7 +39,7 @@ const note = ({ conversationId }: TestVisitor, body: string) =>
   addNote(cores.core, { conversationId, clientOperationId: randomUUID(), body, agent }, undefined)
 
 const lead = (conversationId: string | undefined, fields: Record<string, string>) =>
-  cores.core.leads.capture({ workspaceId: cores.workspaceId, source: 'crm', fields, conversationId }, undefined)
+  captureLead(cores.core, { workspaceId: cores.workspaceId, source: 'crm', fields, conversationId }, undefined)
 
 describe('a search', () => {
   it('finds messages of both sides, notes, leads and verified visitors', async () => {

@@ -2,6 +2,8 @@ import { createClient } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ConversationStatus, MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { createBus } from '../bus.ts'
+import { feedReaderOf } from '../feed/feed-reader.ts'
+import { flushFeed } from '../feed/jobs.ts'
 import { encodeFor, toStreamEvent } from '../streams/model.ts'
 import { bareCore } from '../test/core-with.ts'
 import { hasFailed, send, type TestVisitor, testCores } from '../test/cores.ts'
@@ -123,8 +125,8 @@ describe('a tag', () => {
       ['conversation.tagged', 'rude'],
       ['conversation.untagged', 'rude'],
     ])
-    await cores.core.flushFeed()
-    const { events: fed } = await cores.other.feedReader.read(
+    await flushFeed(cores.core)
+    const { events: fed } = await feedReaderOf(cores.other).read(
       { workspaceId, cursor: '', types: ['conversation.tagged'] },
       { waitMs: 0, signal: AbortSignal.timeout(60_000) },
     )

@@ -2,6 +2,9 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
+import { submitForm } from '../deliveries/lead-capture.ts'
+import { feedReaderOf } from '../feed/feed-reader.ts'
+import { flushFeed } from '../feed/jobs.ts'
 import type { LogEvent } from '../log-event.ts'
 import { type TestVisitor, testCores } from '../test/cores.ts'
 import { inboxOf } from './inbox.ts'
@@ -113,12 +116,12 @@ describe('an answer that nobody has seen', () => {
   it('is in the feed with the address that the visitor left, which readers of leads see', async () => {
     const { credentials, workspaceId, conversationId } = visitor
     const fields = { mail: 'mia@example.org' }
-    await cores.core.leads.submitForm({ credentials, form: 'offline', fields, idempotencyKey: 'k' })
+    await submitForm(cores.core, { credentials, form: 'offline', fields, idempotencyKey: 'k' })
     const event = await answer()
     await told(11)
-    await cores.core.flushFeed()
+    await flushFeed(cores.core)
     const query = { workspaceId, cursor: '', types: ['message.unseen'] }
-    const { events } = await cores.other.feedReader.read(query, { waitMs: 0, signal: new AbortController().signal })
+    const { events } = await feedReaderOf(cores.other).read(query, { waitMs: 0, signal: new AbortController().signal })
     expect(events).toMatchObject([
       { entry: { conversationId }, event: { data: { messageId: event.message!.messageId } }, lead: { fields } },
     ])

@@ -1,252 +1,341 @@
 import { randomUUID } from 'node:crypto'
+import type { Filter } from 'mongodb'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { DeliveryEventType } from '../../contract/event-kinds.ts'
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
-import type { DeliveryStore } from '../delivery-stores/delivery-store.ts'
-import type { Delivery, DeliveryStatus } from '../delivery-stores/model.ts'
-import type { KnownSubscription, LiveSubscriptions } from '../destinations/live-subscriptions.ts'
-import { isHook } from '../destinations/policy-model.ts'
+import { type Core, perCore } from '../core.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
-import type { LeadStore } from '../leads/lead-store.ts'
+import { findLeads, getLead } from '../leads/leads.ts'
 import type { Lead } from '../leads/model.ts'
-import type { Suppressions } from '../leads/suppressions.ts'
+import { findSuppressedLeads } from '../leads/suppressions.ts'
+import { isDuplicateKey } from '../mongodb/faults.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, oneOf, operationId, validate } from '../rules.ts'
-import { type AttemptView, viewAttempt, viewAttempts } from './attempt-view.ts'
-import type { DeliveryIntake } from './delivery-intake.ts'
-import type { Requester } from './lead-subscriptions.ts'
+import { addDelivery } from './intake.ts'
+import { type KnownSubscription, liveSubscriptionsOf } from './live-subscriptions.ts'
+import {
+  type AttemptOutcome,
+  type Delivery,
+  type DeliveryAttempt,
+  type DeliveryDocument,
+  type DeliveryOperation,
+  type DeliveryQuery,
+  type DeliveryStatus,
+  deliveryStatuses,
+  toDelivery,
+} from './model.ts'
 import { type DeliveryContent, leadContent, newDelivery, sampleTypes, testContent } from './new-delivery.ts'
-
-interface DeliveryFilter {
-  workspaceId: string
-  subscriptionId?: string
-  leadId?: string
-  statuses?: DeliveryStatus[]
-  since?: Date
-  until?: Date
-  limit?: number
-  pageToken?: string
-}
-
-export interface Deliveries {
-  /**
-   * Sends a lead to a subscription's destination. A hook counts as unknown. Requests with the same
-   * idempotency key and workspace create one delivery. Errors: `LeadNotFound`, `SubscriptionNotFound`,
-   * `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`, `PayloadTooLarge`.
-   */
-  createAttempt(
-    request: { leadId: string; subscriptionId: string; idempotencyKey: string },
-    by: Requester,
-  ): Promise<{ attempt: AttemptView; existing: boolean }>
-  /**
-   * Sends a sample of an event that the destination receives, by default of the first one. Requests
-   * with the same idempotency key and workspace create one delivery. Errors: `SubscriptionNotFound`,
-   * `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`.
-   */
-  sendTest(
-    request: { subscriptionId: string; idempotencyKey: string; eventType?: string },
-    by: Requester,
-  ): Promise<{ attempt: AttemptView; existing: boolean }>
-  /**
-   * Adds a manual attempt to the delivery of the given attempt. The new attempt is due at once and
-   * replaces the scheduled attempt, if any. With `ofLead`, an attempt of an event hook
-   * counts as unknown. Errors: `AttemptNotFound`, `AttemptNotRetryable`, `SubscriptionDisabled`,
-   * `VisitorSuppressed`, `IdempotencyConflict`, `ValidationFailed`.
-   */
-  retryAttempt(
-    request: { attemptId: string; ofLead?: boolean; idempotencyKey: string },
-    by: Requester,
-  ): Promise<{ attempt: AttemptView; existing: boolean }>
-  /**
-   * Returns the attempts of a lead or of a delivery, grouped by delivery, oldest first. Errors:
-   * `LeadNotFound` for a lead, `NotFound` for a delivery.
-   */
-  listAttempts(of: { leadId: string } | { deliveryId: string }, by: Requester): Promise<AttemptView[]>
-  /** Returns a page of deliveries, newest first. Errors: `ValidationFailed`. */
-  list(filter: DeliveryFilter): Promise<{ deliveries: Delivery[]; nextPageToken?: string }>
-}
+import { announceDue } from './queue.ts'
+import { queueAgain } from './queue-again.ts'
+import { isHook } from './subscription-model.ts'
+import type { Requester } from './subscriptions.ts'
 
 const maxPage = 100
 const defaultPage = 50
 /** Maximum number of attempts per delivery, including manual ones. */
 export const maxAttempts = 50
 const maxOfLead = 100
+const withoutBody = { projection: { body: 0 } } as const
 
-export function createDeliveries(dependencies: {
-  store: DeliveryStore
-  intake: DeliveryIntake
-  leads: Pick<LeadStore, 'find' | 'findMany'>
-  liveSubscriptions: Pick<LiveSubscriptions, 'find'>
-  suppressions: Pick<Suppressions, 'suppressedLeads'>
-  /** Wakes waiting delivery workers. Called when a delivery may be due. */
-  announce: () => void
-  settings: { bodyMaxBytes: number; retentionDays: number }
-  now: () => number
-}): Deliveries {
-  const { suppressions, store, intake, leads, liveSubscriptions, announce, settings, now } = dependencies
+/** Lookups that arrive while a query is running share the next query. */
+const leadLoaderOf = perCore((core) =>
+  createBatchLoader(async (ids) => byKey(await findLeads(core, ids), ({ leadId }) => leadId)),
+)
 
-  // Lookups that arrive while a query is running share the next query.
-  const loadLead = createBatchLoader(async (ids) => byKey(await leads.findMany(ids), ({ leadId }) => leadId))
+/** The attempt of a request, and whether an earlier request with the same key created it. */
+interface Requested {
+  attempt: AttemptView
+  existing: boolean
+}
 
-  /**
-   * Returns the attempt that an earlier request with the same key created. Errors:
-   * `IdempotencyConflict`.
-   */
-  function findRepeated(key: string, inputHash: string, delivery: Delivery | undefined) {
-    const operation = delivery?.operations.find((done) => done.key === key)
-    if (!delivery || !operation) return undefined
-    if (operation.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
-    const index = delivery.attempts.findIndex(({ attemptId }) => attemptId === operation.attemptId)
-    return { attempt: viewAttempt(delivery, index), existing: true }
+/**
+ * Sends a lead to a subscription's destination. A hook counts as unknown. Requests with the same
+ * idempotency key and workspace create one delivery. Errors: `LeadNotFound`, `SubscriptionNotFound`,
+ * `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`, `PayloadTooLarge`.
+ */
+export async function createAttempt(
+  core: Core,
+  { leadId, subscriptionId, idempotencyKey }: { leadId: string; subscriptionId: string; idempotencyKey: string },
+  by: Requester,
+): Promise<Requested> {
+  validate(field('/idempotencyKey', idempotencyKey, operationId))
+  const [found, known] = await Promise.all([leadLoaderOf(core)(leadId), liveSubscriptionsOf(core).find(subscriptionId)])
+  const lead = inWorkspace(found, by.workspaceId, ErrorCode.LEAD_NOT_FOUND)
+  const { workspaceId } = lead
+  const operation = {
+    key: operationKey(workspaceId, 'create', idempotencyKey),
+    inputHash: hashInput({ leadId, subscriptionId }),
   }
+  return addOnce(core, operation, by, async () => {
+    const to = requireEnabled(known, workspaceId)
+    if (isHook(to.subscription)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
+    await requireUnsuppressed(core, lead)
+    return { to, content: leadContent(lead, to.subscription) }
+  })
+}
 
-  /**
-   * Returns the subscription if it is enabled. Errors: `SubscriptionNotFound`,
-   * `SubscriptionDisabled`.
-   */
-  function requireEnabled(known: KnownSubscription | undefined, workspaceId: string): KnownSubscription {
-    if (known?.subscription.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
-    if (known.subscription.status === 'disabled') throw new ServiceError(ErrorCode.SUBSCRIPTION_DISABLED)
-    return known
+/**
+ * Sends a sample of an event that the destination receives, by default of the first one. Requests
+ * with the same idempotency key and workspace create one delivery. Errors: `SubscriptionNotFound`,
+ * `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`.
+ */
+export async function sendTest(
+  core: Core,
+  { subscriptionId, idempotencyKey, eventType }: { subscriptionId: string; idempotencyKey: string; eventType?: string },
+  by: Requester,
+): Promise<Requested> {
+  validate(field('/idempotencyKey', idempotencyKey, operationId))
+  const known = await liveSubscriptionsOf(core).find(subscriptionId)
+  const subscription = inWorkspace(known?.subscription, by.workspaceId, ErrorCode.SUBSCRIPTION_NOT_FOUND)
+  const operation = {
+    key: operationKey(subscription.workspaceId, 'test', idempotencyKey),
+    inputHash: hashInput({ subscriptionId, eventType }),
   }
+  return addOnce(core, operation, by, async () => {
+    const types = sampleTypes(subscription)
+    validate(field('/eventType', eventType as DeliveryEventType | undefined, oneOf(...types)))
+    const type = types.find((each) => each === eventType) ?? types[0]!
+    const to = requireEnabled(known, subscription.workspaceId)
+    return { to, content: testContent(to.subscription, type) }
+  })
+}
 
-  /** Throws `VisitorSuppressed` if the lead's person must not be contacted. */
-  async function requireUnsuppressed(lead: Lead | undefined) {
-    if (lead && (await suppressions.suppressedLeads([lead])).size > 0)
-      throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
+/**
+ * Adds the delivery that `prepare` describes. If an earlier request with the same key added a
+ * delivery, returns the attempt of that delivery, even if `prepare` throws now.
+ */
+async function addOnce(
+  core: Core,
+  operation: { key: string; inputHash: string },
+  { subject: requestedBy }: Requester,
+  prepare: () => Promise<{ to: KnownSubscription; content: DeliveryContent }>,
+): Promise<Requested> {
+  let failure: unknown
+  try {
+    const { to, content } = await prepare()
+    const { subscription } = to
+    const { isTooLarge, ...delivery } = newDelivery(core, { content, subscription, operation, requestedBy })
+    if (isTooLarge) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
+    // The unique index detects a repeated key, so no lookup is needed before the insert.
+    if (await addDelivery(core, delivery, to)) return { attempt: viewAttempt(delivery, 0), existing: false }
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    failure = error
   }
+  const earlier = await findRepeated(core, operation)
+  if (!earlier) throw failure ?? new ServiceError(ErrorCode.INTERNAL_ERROR)
+  return earlier
+}
 
-  /**
-   * Adds the delivery that `prepare` describes. If an earlier request with the same key added a
-   * delivery, returns the attempt of that delivery, even if `prepare` throws now.
-   */
-  async function addOnce(
-    operation: { key: string; inputHash: string },
-    { subject }: Requester,
-    prepare: () => Promise<{ to: KnownSubscription; content: DeliveryContent }>,
-  ) {
-    let failure: unknown
-    try {
-      const { to, content } = await prepare()
-      const { isTooLarge, ...delivery } = newDelivery({
-        content,
-        subscription: to.subscription,
-        operation,
-        requestedBy: subject,
-        at: new Date(now()),
-        settings,
-      })
-      if (isTooLarge) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
-      // The unique index detects a repeated key, so no lookup is needed before the insert.
-      if (await intake.add(delivery, to)) return { attempt: viewAttempt(delivery, 0), existing: false }
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error
-      failure = error
-    }
-    const earlier = findRepeated(operation.key, operation.inputHash, await store.findByOperation(operation.key))
-    if (!earlier) throw failure ?? new ServiceError(ErrorCode.INTERNAL_ERROR)
-    return earlier
+/**
+ * Returns the attempt that an earlier request with the same key created. Errors:
+ * `IdempotencyConflict`.
+ */
+async function findRepeated(
+  core: Core,
+  { key, inputHash }: { key: string; inputHash: string },
+): Promise<Requested | undefined> {
+  const delivery = await findDelivery(core, { 'operations.key': key })
+  const operation = delivery?.operations.find((done) => done.key === key)
+  if (!delivery || !operation) return undefined
+  if (operation.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+  const index = delivery.attempts.findIndex(({ attemptId }) => attemptId === operation.attemptId)
+  return { attempt: viewAttempt(delivery, index), existing: true }
+}
+
+/**
+ * Returns the subscription if it is enabled. Errors: `SubscriptionNotFound`,
+ * `SubscriptionDisabled`.
+ */
+function requireEnabled(known: KnownSubscription | undefined, workspaceId: string): KnownSubscription {
+  if (known?.subscription.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
+  if (known.subscription.status === 'disabled') throw new ServiceError(ErrorCode.SUBSCRIPTION_DISABLED)
+  return known
+}
+
+/** Throws `VisitorSuppressed` if the lead's person must not be contacted. */
+async function requireUnsuppressed(core: Core, lead: Lead | undefined) {
+  if (lead && (await findSuppressedLeads(core, [lead])).size > 0) throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
+}
+
+/**
+ * Adds a manual attempt to the delivery of the given attempt. The new attempt is due at once and
+ * replaces the scheduled attempt, if any. With `ofLead`, an attempt of an event hook
+ * counts as unknown. Errors: `AttemptNotFound`, `AttemptNotRetryable`, `SubscriptionDisabled`,
+ * `VisitorSuppressed`, `IdempotencyConflict`, `ValidationFailed`.
+ */
+export async function retryAttempt(
+  core: Core,
+  { attemptId, ofLead, idempotencyKey }: { attemptId: string; ofLead?: boolean; idempotencyKey: string },
+  by: Requester,
+): Promise<Requested> {
+  validate(field('/idempotencyKey', idempotencyKey, operationId))
+  const found = await findDelivery(core, { 'attempts.attemptId': attemptId })
+  const { workspaceId, deliveryId, subscriptionId, status, leadId } = inWorkspace(
+    found,
+    by.workspaceId,
+    ErrorCode.ATTEMPT_NOT_FOUND,
+  )
+  const known = await liveSubscriptionsOf(core).find(subscriptionId)
+  if (ofLead && known && isHook(known.subscription)) throw new ServiceError(ErrorCode.ATTEMPT_NOT_FOUND)
+  const operation = { key: operationKey(workspaceId, 'retry', idempotencyKey), inputHash: hashInput({ attemptId }) }
+  const earlier = await findRepeated(core, operation)
+  if (earlier) return earlier
+  if (status === 'pending' || status === 'sending' || status === 'accepted')
+    throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
+  requireEnabled(known, workspaceId)
+  if (leadId !== undefined) await requireUnsuppressed(core, (await findLeads(core, [leadId]))[0])
+  const at = new Date(core.now())
+  const attempt = {
+    attemptId: newId('att'),
+    correlationId: randomUUID(),
+    manual: true,
+    requestedBy: by.subject,
+    createdAt: at,
+    updatedAt: at,
   }
-
-  return {
-    async createAttempt({ leadId, subscriptionId, idempotencyKey }, by) {
-      validate(field('/idempotencyKey', idempotencyKey, operationId))
-      const [found, known] = await Promise.all([loadLead(leadId), liveSubscriptions.find(subscriptionId)])
-      const lead = inWorkspace(found, by.workspaceId, ErrorCode.LEAD_NOT_FOUND)
-      const { workspaceId } = lead
-      const operation = {
-        key: operationKey(workspaceId, 'create', idempotencyKey),
-        inputHash: hashInput({ leadId, subscriptionId }),
-      }
-      return addOnce(operation, by, async () => {
-        const to = requireEnabled(known, workspaceId)
-        if (isHook(to.subscription)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
-        await requireUnsuppressed(lead)
-        return { to, content: leadContent(lead, to.subscription) }
-      })
-    },
-
-    async sendTest({ subscriptionId, idempotencyKey, eventType }, by) {
-      validate(field('/idempotencyKey', idempotencyKey, operationId))
-      const known = await liveSubscriptions.find(subscriptionId)
-      const subscription = inWorkspace(known?.subscription, by.workspaceId, ErrorCode.SUBSCRIPTION_NOT_FOUND)
-      const operation = {
-        key: operationKey(subscription.workspaceId, 'test', idempotencyKey),
-        inputHash: hashInput({ subscriptionId, eventType }),
-      }
-      return addOnce(operation, by, async () => {
-        const types = sampleTypes(subscription)
-        validate(field('/eventType', eventType as DeliveryEventType | undefined, oneOf(...types)))
-        const type = types.find((each) => each === eventType) ?? types[0]!
-        const to = requireEnabled(known, subscription.workspaceId)
-        return { to, content: testContent(to.subscription, type) }
-      })
-    },
-
-    async retryAttempt({ attemptId, ofLead, idempotencyKey }, by) {
-      validate(field('/idempotencyKey', idempotencyKey, operationId))
-      const found = await store.findByAttempt(attemptId)
-      const delivery = inWorkspace(found, by.workspaceId, ErrorCode.ATTEMPT_NOT_FOUND)
-      const { workspaceId, deliveryId, subscriptionId, status } = delivery
-      const known = await liveSubscriptions.find(subscriptionId)
-      if (ofLead && known && isHook(known.subscription)) throw new ServiceError(ErrorCode.ATTEMPT_NOT_FOUND)
-      const key = operationKey(workspaceId, 'retry', idempotencyKey)
-      const inputHash = hashInput({ attemptId })
-      const earlier = findRepeated(key, inputHash, await store.findByOperation(key))
-      if (earlier) return earlier
-      if (status === 'pending' || status === 'sending' || status === 'accepted') {
-        throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
-      }
-      requireEnabled(known, workspaceId)
-      if (delivery.leadId !== undefined) await requireUnsuppressed(await leads.find(delivery.leadId))
-      const createdAt = new Date(now())
-      const attempt = {
-        attemptId: newId('att'),
-        correlationId: randomUUID(),
-        manual: true,
-        requestedBy: by.subject,
-        createdAt,
-        updatedAt: createdAt,
-      }
-      const operation = { key, inputHash, attemptId: attempt.attemptId }
-      const retried = await store.retry(deliveryId, { attempt, operation, maxAttempts })
-      if (retried) {
-        announce()
-        return { attempt: viewAttempt(retried, retried.attempts.length - 1), existing: false }
-      }
-      // Another request changed the delivery first: a repeat with the same key, or a retry with
-      // another key.
-      const other = findRepeated(key, inputHash, await store.findByOperation(key))
-      if (!other) throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
-      return other
-    },
-
-    async listAttempts(of, by) {
-      if ('leadId' in of) {
-        inWorkspace(await leads.find(of.leadId), by.workspaceId, ErrorCode.LEAD_NOT_FOUND)
-        return (await store.ofLead(of.leadId, maxOfLead)).reverse().flatMap(viewAttempts)
-      }
-      return viewAttempts(inWorkspace(await store.find(of.deliveryId), by.workspaceId))
-    },
-
-    async list({ limit = defaultPage, pageToken, ...query }) {
-      const { since, until } = query
-      validate(
-        field('/limit', limit, integer(1, maxPage)),
-        since && until && since >= until ? { path: '/createdUntil', rule: 'minimum' } : undefined,
-      )
-      const place = `deliveries ${query.workspaceId}`
-      const end = readPageToken(place, pageToken)
-      const found = await store.list({ ...query, before: end && { createdAt: end.at, id: end.id } }, limit + 1)
-      const { page, nextPageToken } = cutPage(found, limit, place, ({ createdAt, deliveryId }) => ({
-        at: createdAt,
-        id: deliveryId,
-      }))
-      return { deliveries: page, nextPageToken }
-    },
+  const retried = await addRetry(core, deliveryId, attempt, { ...operation, attemptId: attempt.attemptId })
+  if (retried) {
+    announceDue(core)
+    return { attempt: viewAttempt(retried, retried.attempts.length - 1), existing: false }
   }
+  // Another request changed the delivery first: a repeat with the same key, or a retry with
+  // another key.
+  const other = await findRepeated(core, operation)
+  if (!other) throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
+  return other
+}
+
+/**
+ * Adds a manual attempt, due at once, if a retry of the delivery is scheduled, or if the delivery
+ * failed or was dead-lettered. Returns undefined if the delivery is in another state, already has
+ * `maxAttempts` attempts, or already has an attempt with this operation key.
+ */
+async function addRetry(
+  { db }: Core,
+  deliveryId: string,
+  attempt: DeliveryAttempt,
+  operation: DeliveryOperation,
+): Promise<Delivery | undefined> {
+  const { createdAt } = attempt
+  const retried = await db.deliveries
+    .findOneAndUpdate(
+      {
+        _id: deliveryId,
+        $or: [
+          { status: { $in: ['retry_scheduled', 'failed', 'dead_lettered'] } },
+          { status: 'held', next: { $exists: true } },
+        ],
+        body: { $exists: true },
+        'operations.key': { $ne: operation.key },
+        [`attempts.${maxAttempts - 1}`]: { $exists: false },
+      },
+      queueAgain({ at: createdAt, dueAt: createdAt, requestedAt: createdAt, attempt, operation }),
+      { returnDocument: 'after', ...withoutBody },
+    )
+    .catch((error: unknown) => {
+      // A concurrent request with the same key has created an attempt of another delivery.
+      if (isDuplicateKey(error)) return null
+      throw error
+    })
+  return retried ? toDelivery(retried) : undefined
+}
+
+/**
+ * Returns the attempts of a lead or of a delivery, grouped by delivery, oldest first. Errors:
+ * `LeadNotFound` for a lead, `NotFound` for a delivery.
+ */
+export async function listAttempts(
+  core: Core,
+  of: { leadId: string } | { deliveryId: string },
+  { workspaceId }: Requester,
+): Promise<AttemptView[]> {
+  if ('deliveryId' in of)
+    return viewAttempts(inWorkspace(await findDelivery(core, { _id: of.deliveryId }), workspaceId))
+  await getLead(core, of.leadId, workspaceId)
+  return (await deliveriesOfLead(core, of.leadId, maxOfLead)).reverse().flatMap(viewAttempts)
+}
+
+export const deliveriesOfLead = (core: Core, leadId: string, limit: number): Promise<Delivery[]> =>
+  findMany(core, { leadId }, limit, 'by_lead')
+
+/** Returns a page of deliveries, newest first. Errors: `ValidationFailed`. */
+export async function listDeliveries(
+  core: Core,
+  { limit = defaultPage, pageToken, ...query }: Omit<DeliveryQuery, 'before'> & { limit?: number; pageToken?: string },
+): Promise<{ deliveries: Delivery[]; nextPageToken?: string }> {
+  const { since, until } = query
+  validate(
+    field('/limit', limit, integer(1, maxPage)),
+    since && until && since >= until ? { path: '/createdUntil', rule: 'minimum' } : undefined,
+  )
+  const place = `deliveries ${query.workspaceId}`
+  const end = readPageToken(place, pageToken)
+  const before = end && { createdAt: end.at, id: end.id }
+  const found = await findDeliveries(core, { ...query, before }, limit + 1)
+  const { page, nextPageToken } = cutPage(found, limit, place, ({ createdAt: at, deliveryId: id }) => ({ at, id }))
+  return { deliveries: page, nextPageToken }
+}
+
+/** Returns deliveries, newest first. */
+export function findDeliveries(core: Core, query: DeliveryQuery, limit: number): Promise<Delivery[]> {
+  const { workspaceId, subscriptionId, leadId, statuses, since, until, before } = query
+  const filter: Filter<DeliveryDocument> = {
+    workspaceId,
+    subscriptionId,
+    leadId,
+    createdAt: createdWithin(since, until, before?.createdAt),
+    $or: before && [{ createdAt: { $lt: before.createdAt } }, { _id: { $lt: before.id } }],
+  }
+  // A lead has so few deliveries that a query can read them all.
+  if (leadId !== undefined)
+    return findMany(core, { ...filter, status: statuses && { $in: statuses } }, limit, 'by_lead')
+  const index = subscriptionId === undefined ? 'by_workspace_status' : 'by_subscription_status'
+  return findByStatus(core, filter, statuses ?? deliveryStatuses, limit, index)
+}
+
+/**
+ * Returns deliveries with these statuses, newest first. Reads one status after another, in the
+ * order in which a delivery passes through them. So a delivery whose status changes meanwhile is
+ * found with its new status.
+ */
+async function findByStatus(
+  core: Core,
+  filter: Filter<DeliveryDocument>,
+  statuses: readonly DeliveryStatus[],
+  limit: number,
+  hint: string,
+) {
+  const found = new Map<string, Delivery>()
+  for (const status of deliveryStatuses.filter((each) => statuses.includes(each)))
+    for (const delivery of await findMany(core, { ...filter, status }, limit, hint))
+      found.set(delivery.deliveryId, delivery)
+  return [...found.values()].sort(newestFirst).slice(0, limit)
+}
+
+async function findMany({ db }: Core, filter: Filter<DeliveryDocument>, limit: number, hint: string) {
+  const found = db.deliveries
+    .find(filter, { ...withoutBody, hint, batchSize: limit + 1 })
+    .sort({ createdAt: -1, _id: -1 })
+    .limit(limit)
+  return (await found.toArray()).map(toDelivery)
+}
+
+async function findDelivery({ db }: Core, filter: Filter<DeliveryDocument>): Promise<Delivery | undefined> {
+  const found = await db.deliveries.findOne(filter, withoutBody)
+  return found ? toDelivery(found) : undefined
+}
+
+/** Returns the condition on the time of creation, or undefined if every time matches. */
+function createdWithin(since: Date | undefined, until: Date | undefined, latest: Date | undefined) {
+  const bounds = Object.entries({ $gte: since, $lt: until, $lte: latest }).filter(([, time]) => time !== undefined)
+  return bounds.length > 0 ? Object.fromEntries(bounds) : undefined
+}
+
+function newestFirst(a: Delivery, b: Delivery): number {
+  return b.createdAt.getTime() - a.createdAt.getTime() || (a.deliveryId < b.deliveryId ? 1 : -1)
 }
 
 /**
@@ -255,4 +344,53 @@ export function createDeliveries(dependencies: {
  */
 function operationKey(workspaceId: string, route: 'create' | 'retry' | 'test', idempotencyKey: string): string {
   return `${workspaceId} ${route} ${idempotencyKey}`
+}
+
+/** An attempt in the form that the API returns (contract, section 5). */
+export interface AttemptView extends Omit<AttemptOutcome, 'responseClass' | 'status' | 'claimId'> {
+  attemptId: string
+  deliveryId: string
+  leadId?: string
+  eventType?: Delivery['eventType']
+  subscriptionId: string
+  attemptNumber: number
+  status: DeliveryStatus
+  responseClass?: AttemptOutcome['responseClass']
+  nextRetryAt?: Date
+  correlationId: string
+  manual: boolean
+  createdAt: Date
+  updatedAt: Date
+}
+
+export const viewAttempts = (delivery: Delivery): AttemptView[] =>
+  delivery.attempts.map((_, index) => viewAttempt(delivery, index))
+
+/**
+ * Returns the attempt at `index` in the form of the API. The latest attempt has the status of its
+ * delivery. Each earlier attempt has the status with which it ended.
+ */
+export function viewAttempt(delivery: Delivery, index: number): AttemptView {
+  const { deliveryId, leadId, eventType, subscriptionId, attempts, dueAt } = delivery
+  const attempt = attempts[index]
+  if (!attempt) throw new ServiceError(ErrorCode.INTERNAL_ERROR)
+  const { attemptId, correlationId, manual, createdAt, updatedAt, outcome } = attempt
+  const isLatest = index === attempts.length - 1
+  const { claimId: _, status: ended = delivery.status, ...rest } = outcome ?? {}
+  const status = isLatest ? delivery.status : ended
+  return {
+    attemptId,
+    deliveryId,
+    leadId,
+    eventType,
+    subscriptionId,
+    attemptNumber: index + 1,
+    ...rest,
+    status,
+    nextRetryAt: isLatest && status === 'retry_scheduled' ? dueAt : undefined,
+    correlationId,
+    manual,
+    createdAt,
+    updatedAt,
+  }
 }

@@ -1,16 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isLong, itLong } from '../../test/support/is-long.ts'
-import { createDeliveryHoldStore } from '../delivery-stores/delivery-hold-store.ts'
-import { createDeliveryQueue } from '../delivery-stores/delivery-queue-store.ts'
-import type { DeliveryDocument } from '../delivery-stores/delivery-store.ts'
-import { createLeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
+import { collectionsOf } from '../database/collections.ts'
+import type { DeliveryDocument } from '../deliveries/model.ts'
 import { type Room, roomOf } from '../test/claims.ts'
+import { bareCore } from '../test/core-with.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { type Cost, openMeasuredClient } from '../test/query-cost.ts'
-import { createDeliveryClaims } from './delivery-claims.ts'
-import { createDeliveryResults } from './delivery-results.ts'
-import { createDestinationHealth } from './destination-health.ts'
-import { type ClaimedDelivery, createReadyRequests } from './webhook-requests.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
+import { takeDeliveries } from './claims.ts'
+import { subscriptionsHolding, subscriptionsWaiting } from './holds.ts'
+import { liveSubscriptionsOf } from './live-subscriptions.ts'
+import { type DeliveryQueue, deliveryQueueOf } from './queue.ts'
+import { recordResults } from './results.ts'
+import type { ClaimedDelivery } from './webhook-requests.ts'
 
 /**
  * `finished` is the number of ended deliveries. `backlog` is the number of due deliveries of a
@@ -59,13 +61,19 @@ async function insert(all: DeliveryDocument[]) {
   }
 }
 
+/** Returns a core whose commands the client counts. It shares the wake-ups of another core. */
+function measuredCore() {
+  const [core] = test.cores
+  const measured = bareCore({ ...core, db: collectionsOf(client.db), random: () => 0.5, now: test.now })
+  wakeupsOf.set(measured, wakeupsOf(core!))
+  return measured
+}
+
 /** Returns a claim function that also counts the examined keys and documents of its queries. */
 function countedClaims() {
   let cost: Cost
-  const queue = createDeliveryQueue({
-    deliveries: client.db.collection('deliveries'),
-    leadSubscriptions: client.db.collection('leadSubscriptions'),
-  })
+  const core = measuredCore()
+  const queue = deliveryQueueOf(core)
   /** Runs the query, then runs `explain` on it before a later step changes the data. */
   const counted =
     <A extends unknown[], R>(method: (...given: A) => Promise<R>) =>
@@ -74,24 +82,21 @@ function countedClaims() {
       await client.add(cost, sent)
       return answer
     }
-  const { take } = createDeliveryClaims({
-    queue: {
-      ...queue,
-      upcoming: counted(queue.upcoming),
-      dueDestinations: counted(queue.dueDestinations),
-      candidates: counted(queue.candidates),
-      take: counted(queue.take),
-    },
-    holds: test.cores[0]!.deliveryHolds,
-    requests: createReadyRequests(test.cores[0]!),
-    settings: { leaseMs: 5_000, deadlineMs: 10_000 },
-    now: test.now,
-    random: () => 0.5,
-  })
+  deliveryQueueOf.set(core, {
+    ...queue,
+    upcoming: counted(queue.upcoming),
+    dueDestinations: counted(queue.dueDestinations),
+    candidates: counted(queue.candidates),
+    take: counted(queue.take),
+  } as DeliveryQueue)
   const { signal } = new AbortController()
   return async (room: Room): Promise<{ claimed: ClaimedDelivery[]; cost: Cost }> => {
     cost = { calls: 0, keys: 0, documents: 0 }
-    const { claimed } = await take({ workerId: 'w', room: roomOf({ limit: 50, perDestination: 10, ...room }), signal })
+    const { claimed } = await takeDeliveries(core, {
+      workerId: 'w',
+      room: roomOf({ limit: 50, perDestination: 10, ...room }),
+      signal,
+    })
     return { claimed, cost }
   }
 }
@@ -150,9 +155,9 @@ describe('the database cost', () => {
     expect((await collections.deliveries.countDocuments({ status: 'accepted' })) > finished).toBe(true)
     await insert(documents(500, 'h', () => ({ status: 'held' as const })))
     await scenes[1]!.send()
-    const holds = createDeliveryHoldStore({ deliveries: client.db.collection('deliveries') })
-    for (const ask of [holds.waiting, holds.holding]) {
-      const { answer, sent } = await client.commandsOf<string[]>(ask)
+    const core = measuredCore()
+    for (const ask of [subscriptionsWaiting, subscriptionsHolding]) {
+      const { answer, sent } = await client.commandsOf(() => ask(core))
       expect(answer.length).toBeGreaterThan(0)
       const cost: Cost = { calls: 0, keys: 0, documents: 0 }
       await client.add(cost, sent)
@@ -173,27 +178,11 @@ describe('the database cost', () => {
     expect(next.cost.calls).toBe(4)
     expect(next.cost.documents).toBeLessThanOrEqual(10 + 10 * 20 + 100)
 
-    const results = createDeliveryResults({
-      queue: createDeliveryQueue({
-        deliveries: client.db.collection('deliveries'),
-        leadSubscriptions: client.db.collection('leadSubscriptions'),
-      }),
-      health: createDestinationHealth({
-        subscriptions: createLeadSubscriptionStore({
-          leadSubscriptions: client.db.collection('leadSubscriptions'),
-        }),
-        liveSubscriptions: test.cores[0]!.liveSubscriptions,
-        subscriptionDisabling: test.cores[0]!.subscriptionDisabling,
-      }),
-      subscriptionDisabling: test.cores[0]!.subscriptionDisabling,
-      announce: () => {},
-      logger: test.cores[0]!.logger,
-      settings: { retentionDays: 90 },
-      now: test.now,
-      random: () => 0,
-    })
+    const core = measuredCore()
+    liveSubscriptionsOf.set(core, liveSubscriptionsOf(test.cores[0]!))
     const { answer: counted, sent } = await client.commandsOf(() =>
-      results.record(
+      recordResults(
+        core,
         next.claimed.map(({ attemptNumber, destination, ...ids }) => ({
           ...ids,
           durationMs: 5,

@@ -2,12 +2,11 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { until } from '../../test/support/until.ts'
-import { createDeliveryStore } from '../delivery-stores/delivery-store.ts'
-import { createLeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
+import { getLead } from '../leads/leads.ts'
 import { operatorScopes, testDeliveries } from '../test/deliveries.ts'
-import { createDeliveryIntake } from './delivery-intake.ts'
+import { addDelivery } from './intake.ts'
+import { findSubscriptions } from './live-subscriptions.ts'
 import { leadContent, newDelivery } from './new-delivery.ts'
-import { createReadyRequests } from './webhook-requests.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())
@@ -166,32 +165,19 @@ describe('new deliveries', () => {
   it('a delivery that was signed with an outdated cached secret does not disable the subscription when its answer is 401', async () => {
     const { operator, leadId, subscriptionId, subscription } = await test.newScene()
     const core = test.cores[0]!
-    const { collections } = core.database
-    const [remembered] = await createLeadSubscriptionStore(collections).find([subscriptionId])
+    const [remembered] = await findSubscriptions(core, [subscriptionId])
     const readAt = new Date(test.now())
     test.advance(1_000)
     await operator.rotateSubscriptionSecret({ subscriptionId, overlapSeconds: 0 })
     test.advance(1_000)
 
-    const intake = createDeliveryIntake({
-      store: createDeliveryStore(collections),
-      dispatch: core.deliveryDispatch,
-      requests: createReadyRequests(core),
-      sources: core.deliverySources,
-      announce: () => {},
-      metrics: core.metrics,
-      settings: { leaseMs: 5_000 },
-      now: test.now,
-    })
-    const { isTooLarge: _, ...delivery } = newDelivery({
-      content: leadContent(await core.leads.find(leadId, undefined), remembered!),
+    const { isTooLarge: _, ...delivery } = newDelivery(core, {
+      content: leadContent(await getLead(core, leadId, undefined), remembered!),
       subscription: remembered!,
       operation: { key: 'k', inputHash: '' },
-      at: new Date(test.now()),
-      settings: { bodyMaxBytes: 65_536, retentionDays: 1 },
     })
     const stream = await test.stream()
-    expect(await intake.add(delivery, { subscription: remembered!, readAt })).toBe(true)
+    expect(await addDelivery(core, delivery, { subscription: remembered!, readAt })).toBe(true)
     const [claimed] = await received(stream, 1)
     // The request was signed with the old secret, so a 401 must not disable the subscription.
     stream.answer([claimed!], 401)

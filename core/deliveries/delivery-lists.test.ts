@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
-import { createDeliveryHoldStore } from '../delivery-stores/delivery-hold-store.ts'
-import { createDeliveryStore, type DeliveryDocument } from '../delivery-stores/delivery-store.ts'
-import { type DeliveryQuery, type DeliveryStatus, deliveryStatuses } from '../delivery-stores/model.ts'
+import {
+  type DeliveryDocument,
+  type DeliveryQuery,
+  type DeliveryStatus,
+  deliveryStatuses,
+} from '../deliveries/model.ts'
+import { bareCore } from '../test/core-with.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { openMeasuredClient } from '../test/query-cost.ts'
+import { findDeliveries } from './deliveries.ts'
+import { countHeld, heldCounts, subscriptionsHolding, subscriptionsWaiting } from './holds.ts'
 
 const workspaceId = 'ws_large'
 const firstAt = Date.UTC(2026, 0, 1)
@@ -64,7 +70,7 @@ async function costOf<T>(run: () => Promise<T>) {
   return { answer, cost }
 }
 
-const stores = () => createDeliveryStore({ deliveries: client.db.collection('deliveries') })
+const core = () => bareCore({ db: { deliveries: client.db.collection('deliveries') } })
 const questions: [string, Omit<DeliveryQuery, 'workspaceId'>][] = [
   ['of a workspace', {}],
   ['of a subscription', { subscriptionId: 'sub_large' }],
@@ -93,7 +99,9 @@ describe(`lists of ${count} deliveries`, () => {
     const middle = Math.floor(count / 2)
     const before = { createdAt: new Date(firstAt + middle), id: `dlv_${String(middle).padStart(8, '0')}` }
     for (const from of [undefined, before]) {
-      const { answer, cost } = await costOf(() => stores().list({ workspaceId, ...query, before: from }, limit))
+      const { answer, cost } = await costOf(() =>
+        findDeliveries(core(), { workspaceId, ...query, before: from }, limit),
+      )
       const expected = Array.from({ length: count }, (__, index) => document(count - 1 - index))
         .filter(
           (each) =>
@@ -115,12 +123,11 @@ describe(`lists of ${count} deliveries`, () => {
   })
 
   it('the counts and lists of held deliveries read only held deliveries', async () => {
-    const holds = createDeliveryHoldStore({ deliveries: client.db.collection('deliveries') })
     for (const ask of [
-      () => holds.heldCounts(['sub_large', 'sub_small'], 10_000),
-      () => holds.countHeld('sub_large', 3001),
-      () => holds.holding(),
-      () => holds.waiting(),
+      () => heldCounts(core(), ['sub_large', 'sub_small']),
+      () => countHeld(core(), 'sub_large', 3001),
+      () => subscriptionsHolding(core()),
+      () => subscriptionsWaiting(core()),
     ]) {
       const { cost } = await costOf<unknown>(ask)
       expect(cost.keys).toBeLessThanOrEqual(5 * rare)

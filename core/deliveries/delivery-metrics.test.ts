@@ -1,13 +1,15 @@
 import { beforeAll, beforeEach, expect, it } from 'vitest'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { testDeliveries } from '../test/deliveries.ts'
+import { pendingFaultsOf } from './faults.ts'
+import { measureDestinations, measureQueue } from './waits.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open({ count: 1 }))
 beforeEach(() => test.clear())
 
 async function gauge(name: 'oldestDueAge' | 'deliveriesHeld' | 'deliveriesDue' | 'deliveriesScheduled') {
-  await test.cores[0]!.measureQueue()
+  await measureQueue(test.cores[0]!)
   const [found] = (await test.cores[0]!.metrics[name].get()).values
   return found?.value
 }
@@ -15,7 +17,7 @@ async function gauge(name: 'oldestDueAge' | 'deliveriesHeld' | 'deliveriesDue' |
 it('a disabled destination and a failing one are measured while they are in this state', async () => {
   const core = test.cores[0]!
   const state = async () => {
-    await core.measureDestinations()
+    await measureDestinations(core)
     const disabled = await core.metrics.disabledSubscriptions.get()
     const [longest] = (await core.metrics.failingDestination.get()).values
     return [disabled.values.find(({ labels }) => labels.reason === 'rejected_auth')?.value, longest?.value]
@@ -26,7 +28,7 @@ it('a disabled destination and a failing one are measured while they are in this
   await (await test.worker()).drain(401)
   await failing.send()
   await (await test.worker()).drain(503)
-  await core.subscriptionDisabling.applyPending()
+  await pendingFaultsOf(core).run()
   test.advance(7_200_000)
   const [disabled, failingSeconds] = await state()
   expect(disabled).toBe(1)

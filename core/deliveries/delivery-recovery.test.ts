@@ -3,11 +3,10 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
-import { createDeliveryRecoveryStore } from '../delivery-stores/delivery-recovery-store.ts'
-import type { DeliveryDocument } from '../delivery-stores/delivery-store.ts'
-import type { DeliveryStatus as Status } from '../delivery-stores/model.ts'
+import type { DeliveryDocument, DeliveryStatus as Status } from '../deliveries/model.ts'
 import { newId } from '../ids.ts'
 import { testDeliveries } from '../test/deliveries.ts'
+import { advanceRecovery, finishRecovery, leaseRecovery, proceedRecoveries } from './recovery.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())
@@ -49,11 +48,11 @@ async function outage(statuses: Status[]) {
   await deliveriesOf().insertMany(documents)
   const recover = (more: object = {}) =>
     operator.recoverDeliveries({ subscriptionId, since: timestampFromDate(at(0)), ...more })
-  const proceed = () => test.cores[0]!.deliveryRecoveries.proceed()
+  const proceed = () => proceedRecoveries(test.cores[0]!)
   /** Runs steps of the recovery until it has ended. Advances the clock between the steps. */
   const finish = async () => {
     for (let turn = 0; turn < 200; turn += 1) {
-      for (const core of test.cores) await core.deliveryRecoveries.proceed()
+      for (const core of test.cores) await proceedRecoveries(core)
       if ((await scene.subscription()).recovery!.finishedAt) return
       test.advance(10_000)
     }
@@ -172,13 +171,10 @@ describe('RecoverDeliveries', () => {
     const { recover, finish, ids, subscription } = await outage(Array.from({ length: 450 }, () => 'dead_lettered'))
     await recover()
     for (let writes = 0; ; writes += 1) {
-      const died = await test
-        .mortalCore(writes)
-        .deliveryRecoveries.proceed()
-        .then(
-          () => false,
-          () => true,
-        )
+      const died = await proceedRecoveries(test.mortalCore(writes)).then(
+        () => false,
+        () => true,
+      )
       // The lease of the dead core expires.
       test.advance(31_000)
       if (!died) break
@@ -211,7 +207,7 @@ describe('RecoverDeliveries', () => {
     const { recover, finish, subscription } = await outage(Array.from({ length: 250 }, () => 'failed'))
     await recover()
     const [one, other] = test.cores
-    await Promise.all([one!.deliveryRecoveries.proceed(), other!.deliveryRecoveries.proceed()])
+    await Promise.all([proceedRecoveries(one!), proceedRecoveries(other!)])
     await finish()
     expect((await subscription()).recovery!.recovered).toBe(250)
   })
@@ -219,16 +215,16 @@ describe('RecoverDeliveries', () => {
   it('ignores the progress of a core whose lease has expired, once another core has continued', async () => {
     const { recover, finish, subscription } = await outage(Array.from({ length: 250 }, () => 'failed'))
     await recover()
-    const store = createDeliveryRecoveryStore(test.cores[0]!.database.collections)
-    const late = (await store.lease(new Date(test.now()), new Date(test.now() + 30_000)))!
+    const core = test.cores[0]!
+    const late = (await leaseRecovery(core, new Date(test.now()), new Date(test.now() + 30_000)))!
     test.advance(31_000)
     await finish()
     const { recovery } = await subscription()
     const at = new Date(test.now())
     const progress = { remaining: ['failed' as const], nextDueAt: at, nextStepAt: at }
-    await expect(store.advance(late, progress, 200)).rejects.toThrow('taken over')
-    await expect(store.finish(late, at)).rejects.toThrow('taken over')
+    await expect(advanceRecovery(core, late, progress, 200)).rejects.toThrow('taken over')
+    await expect(finishRecovery(core, late, at)).rejects.toThrow('taken over')
     expect((await subscription()).recovery).toEqual(recovery)
-    expect(await store.lease(at, at)).toBeFalsy()
+    expect(await leaseRecovery(core, at, at)).toBeFalsy()
   })
 })

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { AttemptFacts } from '../delivery-stores/model.ts'
+import type { AttemptFacts } from '../deliveries/model.ts'
 import { at, knownAt, newScene, result, stored } from '../test/delivery-results.ts'
-import type { AttemptResult } from './delivery-results.ts'
+import type { AttemptResult } from './results.ts'
 
 const day = 86_400_000
 const { claimed: _, ...unclaimed } = result({ status: 200 })

@@ -3,6 +3,7 @@ import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { codeOf, testDeliveries } from '../test/deliveries.ts'
+import { reconcileHolds } from './holds.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())
@@ -130,7 +131,7 @@ describe('after a core’s clock was two hours ahead', () => {
     test.advance(2 * hour)
     const result = await step()
     test.advance(-2 * hour)
-    await test.cores[1]!.deliveryHolds.reconcile()
+    await reconcileHolds(test.cores[1]!)
     return result
   }
 

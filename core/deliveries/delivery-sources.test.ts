@@ -3,9 +3,11 @@ import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { isLong, itLong, someOf, today } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { flushFeed } from '../feed/jobs.ts'
 import { testCores } from '../test/cores.ts'
 import { openStream } from '../test/delivery-stream.ts'
 import { bodyOf, type HookScene, newHookScene, workerOn } from '../test/hook-scenes.ts'
+import { proceedRecoveries } from './recovery.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -21,7 +23,7 @@ describe('after a withdrawal, the text leaves no more', () => {
     },
     async 'when its disabled hook is enabled'({ hooks, hookId }) {
       await hooks.updateHook({ hookId, status: SubscriptionStatus.DISABLED })
-      await Promise.all(cores.cores.map((core) => core.flushFeed()))
+      await Promise.all(cores.cores.map((core) => flushFeed(core)))
       return async () => {
         await hooks.updateHook({ hookId, status: SubscriptionStatus.ENABLED })
         cores.advance(1)
@@ -32,7 +34,7 @@ describe('after a withdrawal, the text leaves no more', () => {
       return async () => {
         const since = { seconds: BigInt(Math.floor(cores.now() / 1000) - 3600), nanos: 0 }
         await leads.recoverDeliveries({ subscriptionId: hookId, since })
-        await cores.core.deliveryRecoveries.proceed()
+        await proceedRecoveries(cores.core)
       }
     },
     async 'in a retry by a person'({ claim, finish, leads, secret, latest }) {
@@ -80,7 +82,7 @@ describe('after a withdrawal, the text leaves no more', () => {
     const stream = await openStream(await workerOn(cores.other))
     const sequence = await say()
     const handed = await until('the delivery', async () => {
-      await Promise.all(cores.cores.map((core) => core.flushFeed()))
+      await Promise.all(cores.cores.map((core) => flushFeed(core)))
       return stream.received().find(({ destination }) => destination === hookId)
     })
     let isAnswered = false
@@ -115,7 +117,7 @@ describe('after a withdrawal, the text leaves no more', () => {
       })
       hooked.wakeups.start()
       sequence = await say(hooked)
-      await hooked.flushFeed()
+      await flushFeed(hooked)
       await (withdrawn ?? withdraw(sequence))
       await hooked.wakeups.stop()
       const delivery = await claim()

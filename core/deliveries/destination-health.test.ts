@@ -3,7 +3,7 @@ import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { someOf } from '../../test/support/is-long.ts'
 import { testDeliveries } from '../test/deliveries.ts'
-import { failingMaxMs } from './destination-health.ts'
+import { failingMaxMs } from './faults.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { testDeliveries } from '../test/deliveries.ts'
-import { reserveRequests } from './destination-rate.ts'
+import { reserveRequests } from './claims.ts'
 
 const test = testDeliveries()
 

@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createDueDestinations } from './due-destinations.ts'
+import { bareCore } from '../test/core-with.ts'
+import { dueDestinationsOf } from './due-destinations.ts'
+import { type DeliveryQueue, deliveryQueueOf } from './queue.ts'
 import { createWorkerRoom } from './worker-room.ts'
 
 it('chooses each due destination that the worker has room for, and never more than fit into it together', async () => {
@@ -18,7 +20,9 @@ it('chooses each due destination that the worker has room for, and never more th
         const due = Array.from({ length: count }, (_, index) => `d${index}`)
         const upcoming = due.slice(0, 256).map((destination) => ({ destination, dueAt: new Date(0) }))
         const queue = { upcoming: async () => upcoming, dueDestinations: async () => due }
-        const destinations = createDueDestinations({ queue, random: Math.random })
+        const core = bareCore({ random: Math.random })
+        deliveryQueueOf.set(core, queue as unknown as DeliveryQueue)
+        const destinations = dueDestinationsOf(core)
         for (const each of due.slice(0, paused)) destinations.pause(each, 2)
         const room = createWorkerRoom({ limit, perDestination })
         room.reserve('answered')

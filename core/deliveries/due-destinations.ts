@@ -1,4 +1,5 @@
-import type { DeliveryQueue } from '../delivery-stores/delivery-queue-store.ts'
+import { perCore } from '../core.ts'
+import { deliveryQueueOf } from './queue.ts'
 import type { WorkerRoom } from './worker-room.ts'
 
 /** Destinations that a claim chose. */
@@ -8,19 +9,6 @@ interface Choice {
   due: number
   isFresh: boolean
   nextDueAt?: number
-}
-
-export interface DueDestinations {
-  /**
-   * Chooses, at random, due destinations of which the worker can take one delivery each.
-   * `isFresh` is true if the due destinations were read by this call. Also returns the next due
-   * time if it is known.
-   */
-  choose(room: WorkerRoom, time: Date, mustRead: boolean): Promise<Choice>
-  /** Skips a destination until this time, because its rate limit is reached. */
-  pause(destination: string, until: number): void
-  /** Returns the end of the first pause; infinity if no destination is paused. */
-  pausedUntil(): number
 }
 
 /** Number of queue entries that a poll reads to find due deliveries. */
@@ -35,13 +23,9 @@ const backlogMaxAgeMs = 500
  * Chooses destinations with due deliveries. The cost of a choice does not grow with the number of
  * due destinations, because many claims share one list of them.
  */
-export function createDueDestinations({
-  queue,
-  random,
-}: {
-  queue: Pick<DeliveryQueue, 'upcoming' | 'dueDestinations'>
-  random: () => number
-}): DueDestinations {
+export const dueDestinationsOf = perCore((core) => {
+  const { random } = core
+  const queue = deliveryQueueOf(core)
   /**
    * Set when a poll finds `lookAhead` due deliveries, because more may be due. Unset when a poll
    * finds that nothing is due. Contains the due destinations that no claim has chosen since
@@ -52,6 +36,11 @@ export function createDueDestinations({
   /** End of the pause of each destination whose rate limit is reached. */
   const pauses = new Map<string, number>()
 
+  /**
+   * Chooses, at random, due destinations of which the worker can take one delivery each.
+   * `isFresh` is true if the due destinations were read by this call. Also returns the next due
+   * time if it is known.
+   */
   async function choose(room: WorkerRoom, time: Date, mustRead: boolean): Promise<Choice> {
     for (const [destination, until] of pauses) if (until <= time.getTime()) pauses.delete(destination)
     if (backlog && !mustRead && time.getTime() < backlog.readAt + backlogMaxAgeMs) {
@@ -105,10 +94,12 @@ export function createDueDestinations({
 
   return {
     choose,
-    pause: (destination, until) => void pauses.set(destination, until),
+    /** Skips a destination until this time, because its rate limit is reached. */
+    pause: (destination: string, until: number) => void pauses.set(destination, until),
+    /** Returns the end of the first pause; infinity if no destination is paused. */
     pausedUntil: () => Math.min(Number.POSITIVE_INFINITY, ...pauses.values()),
   }
-}
+})
 
 export function shuffled<T>(values: T[], random: () => number): T[] {
   const order = values.map((value) => ({ value, place: random() }))

@@ -3,12 +3,15 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { isLong, itLong, today } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import { feedReaderOf } from '../feed/feed-reader.ts'
+import { flushFeed } from '../feed/jobs.ts'
 import { claimDue } from '../test/claims.ts'
 import { testCores } from '../test/cores.ts'
 import { codeOf } from '../test/deliveries.ts'
 import { openStream } from '../test/delivery-stream.ts'
 import { destinationUrl, newHookScene, workerOn } from '../test/hook-scenes.ts'
 import { visitorOf } from '../test/visitor-marks.ts'
+import { captureLead } from './lead-capture.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -24,7 +27,8 @@ describe('from the answer of an erasure on, no delivery of the visitor begins', 
     })
     const { conversationId } = visitor
     const capture = (core = cores.core) =>
-      core.leads.capture(
+      captureLead(
+        core,
         { workspaceId, source: 'crm', fields: { email: 'mia@example.com' }, conversationId },
         workspaceId,
       )
@@ -39,7 +43,7 @@ describe('from the answer of an erasure on, no delivery of the visitor begins', 
 
   /** Claims what is due on both cores. Returns what goes to these destinations. */
   async function claimed(destinations: string[]) {
-    await Promise.all(cores.cores.map((core) => core.flushFeed()))
+    await Promise.all(cores.cores.map((core) => flushFeed(core)))
     const all = await Promise.all(cores.cores.map((core) => claimDue(core)))
     return all.flat().filter(({ destination }) => destinations.includes(destination))
   }
@@ -95,10 +99,10 @@ describe('from the answer of an erasure on, no delivery of the visitor begins', 
   it('and the feed shows no lead of the visitor', async () => {
     const { capture, erase, workspaceId } = await erasedScene()
     const leadId = await capture()
-    await cores.core.flushFeed()
+    await flushFeed(cores.core)
     const read = async (core: CoreContext) => {
       const options = { waitMs: 0, signal: new AbortController().signal }
-      const { events } = await core.feedReader.read({ workspaceId, cursor: '', types: [] }, options)
+      const { events } = await feedReaderOf(core).read({ workspaceId, cursor: '', types: [] }, options)
       return events.flatMap(({ lead }) => lead?.leadId ?? [])
     }
     expect(await read(cores.core)).toContain(leadId)

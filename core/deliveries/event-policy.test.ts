@@ -4,7 +4,13 @@ import { type ClaimedDelivery, ResponseClass } from '#proto/lead/v1/delivery_pb.
 import { type CreateSubscriptionRequestSchema, EventPolicySchema } from '#proto/lead/v1/subscription_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { catchUpFeed, flushFeed } from '../feed/jobs.ts'
+import { insertLead } from '../leads/leads.ts'
+import { removeSuppressions } from '../leads/suppressions.ts'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
+import { fanOutLead, planFanOut } from './lead-capture.ts'
+import { proceedRecoveries } from './recovery.ts'
+import { addSuppressions } from './suppressing.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())
@@ -18,7 +24,7 @@ async function scene(policy: Policy | undefined, more: MessageInitShape<typeof C
   const { workspaceId, operator, subscriptionId: unused } = await test.newScene()
   await operator.deleteSubscription({ subscriptionId: unused })
   // The feed has the lead of the scene before the subscription begins to follow it.
-  await test.cores[0]!.flushFeed()
+  await flushFeed(test.cores[0]!)
   const settings = { destinationUrl, mappedFields: ['email'], automatic: true, ...more }
   const { subscriptionId } = await operator.createSubscription({
     ...settings,
@@ -29,7 +35,7 @@ async function scene(policy: Policy | undefined, more: MessageInitShape<typeof C
   async function sent(status = 200) {
     const bodies = []
     for (;;) {
-      for (const core of test.cores) await core.flushFeed()
+      for (const core of test.cores) await flushFeed(core)
       const claimed = await worker.claim()
       if (claimed.length === 0) return bodies
       for (const each of claimed) {
@@ -46,9 +52,9 @@ async function scene(policy: Policy | undefined, more: MessageInitShape<typeof C
     const fields = { email: 'ada@example.com' }
     const lead = { leadId: `lead_${Math.random()}`, workspaceId, source, fields, createdAt: new Date(test.now()) }
     const submitted = { ...lead, formSubmissionId: 'frm_1', publicSiteKey }
-    const stored = { ...submitted, ...(await core!.leadFanOut.plan(submitted)) }
-    await core!.stores.leads.insert(stored)
-    await core!.leadFanOut.send(stored)
+    const stored = { ...submitted, ...(await planFanOut(core!, submitted)) }
+    await insertLead(core!, stored)
+    await fanOutLead(core!, stored)
     return lead.leadId
   }
   return { workspaceId, operator, subscriptionId, sent, capture, submit }
@@ -125,7 +131,7 @@ describe('the event policy of a subscription', () => {
 
   it('records an event about a suppressed person as suppressed, and sends it when the person is no longer listed', async () => {
     const { operator, subscriptionId, workspaceId, sent, capture } = await scene({ types: ['lead.delivered'] })
-    const { suppressions } = test.cores[0]!
+    const core = test.cores[0]!
     const other = await operator.createSubscription({ destinationUrl, automatic: true })
     const leadId = await capture()
     const list = { workspaceId, entries: [{ kind: 'email' as const, value: 'ada@example.com' }] }
@@ -136,11 +142,11 @@ describe('the event policy of a subscription', () => {
     const [lead] = claimed
     expect(lead!.destination).toBe(other.subscriptionId)
     await worker.answer(lead!, 200)
-    await suppressions.add({ ...list, reason: '', addedBy: 'ada' })
+    await addSuppressions(core, { ...list, reason: '', addedBy: 'ada' })
     expect(await sent()).toEqual([])
     const { deliveries } = await operator.listDeliveries({ subscriptionId })
     expect(deliveries).toMatchObject([{ leadId, latestAttempt: { responseClass: ResponseClass.SUPPRESSED } }])
-    await suppressions.remove({ ...list, suppressionIds: [] })
+    await removeSuppressions(core, { ...list, suppressionIds: [] })
     const { attempts } = await operator.listDeliveryAttempts({ deliveryId: deliveries[0]!.deliveryId })
     await operator.retryDeliveryAttempt({ attemptId: attempts[0]!.attemptId, idempotencyKey: 'again' })
     expect(typesOf(await sent())).toEqual(['lead.delivered'])
@@ -181,12 +187,12 @@ describe('the event policy of a subscription', () => {
       const { sent, capture } = await scene({ types: ['lead.captured'] })
       await capture()
       const mortal = test.mortalCore(writes)
-      died = await mortal.flushFeed().then(
+      died = await flushFeed(mortal).then(
         () => false,
         () => true,
       )
-      await Promise.all(test.cores.map((core) => core.flushFeed()))
-      await Promise.all(test.cores.map((core) => core.catchUpFeed()))
+      await Promise.all(test.cores.map((core) => flushFeed(core)))
+      await Promise.all(test.cores.map((core) => catchUpFeed(core)))
       expect(typesOf(await sent())).toEqual(['lead.captured'])
       await test.clear()
     }
@@ -245,7 +251,7 @@ describe('the mapping of a subscription', () => {
     const eventTypes = ['lead.captured']
     const { recovery } = await operator.recoverDeliveries({ ...period, preview: false, eventTypes })
     expect(recovery!.eventTypes).toEqual(eventTypes)
-    await test.cores[0]!.deliveryRecoveries.proceed()
+    await proceedRecoveries(test.cores[0]!)
     expect(typesOf(await sent())).toEqual(eventTypes)
   })
 })

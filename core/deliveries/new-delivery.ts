@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { type DeliveryEvent, type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
 import { type FieldMapping, sampleFields, sentFields } from '../../contract/lead-fields.ts'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
-import { suppressedOutcome } from '../delivery-stores/delivery-suppression-store.ts'
-import type { AttemptOutcome, Delivery, DeliveryOperation, NewDelivery } from '../delivery-stores/model.ts'
-import type { LeadSubscription } from '../destinations/model.ts'
-import { defaultPolicy, isHook, type Receives } from '../destinations/policy-model.ts'
+import type { Core } from '../core.ts'
 import { newId } from '../ids.ts'
 import type { Lead } from '../leads/model.ts'
+import type { AttemptOutcome, Delivery, DeliveryOperation, NewDelivery } from './model.ts'
+import { retainedUntil, suppressedOutcome } from './outcomes.ts'
+import { defaultPolicy, isHook, type LeadSubscription, type Receives } from './subscription-model.ts'
 
 /** What a delivery sends. */
 export type DeliveryContent = DeliveryEvent &
@@ -17,31 +17,36 @@ export type DeliveryContent = DeliveryEvent &
     isTest?: true
   }
 
+/** Maximum size in bytes of a webhook body. */
+const bodyMaxBytes = 65_536
+
 /**
  * Creates a delivery with its first attempt. Its status is `held` if the subscription is disabled,
  * and `failed` if its body exceeds the limit.
  */
-export function newDelivery(options: {
-  content: DeliveryContent
-  subscription: LeadSubscription
-  operation: Omit<DeliveryOperation, 'attemptId'>
-  /**
-   * Name of the operator or service that requested the delivery. Absent for automatic deliveries.
-   */
-  requestedBy?: string
-  at: Date
-  /**
-   * If true, the delivery is stored as failed, because the person of the lead must not be
-   * contacted.
-   */
-  isSuppressed?: boolean
-  settings: { bodyMaxBytes: number; retentionDays: number }
-}): NewDelivery & { isTooLarge: boolean } {
-  const { content, subscription, operation, requestedBy, at, settings, isSuppressed = false } = options
+export function newDelivery(
+  core: Core,
+  options: {
+    content: DeliveryContent
+    subscription: LeadSubscription
+    operation: Omit<DeliveryOperation, 'attemptId'>
+    /**
+     * Name of the operator or service that requested the delivery. Absent for automatic deliveries.
+     */
+    requestedBy?: string
+    /**
+     * If true, the delivery is stored as failed, because the person of the lead must not be
+     * contacted.
+     */
+    isSuppressed?: boolean
+  },
+): NewDelivery & { isTooLarge: boolean } {
+  const { content, subscription, operation, requestedBy, isSuppressed = false } = options
+  const at = new Date(core.now())
   const deliveryId = newId('dlv')
   const attemptId = newId('att')
   const body = bodyOf(content, deliveryId, at)
-  const isTooLarge = body.length > settings.bodyMaxBytes
+  const isTooLarge = body.length > bodyMaxBytes
   const traceparent = traceparentOf()
   const hasFailed = isTooLarge || isSuppressed
   const isHeld = subscription.status === 'disabled' && !hasFailed
@@ -80,7 +85,7 @@ export function newDelivery(options: {
     // The body of a suppressed person is kept, so that the delivery can be retried after the person
     // is removed from the list.
     ...(!isTooLarge && { body }),
-    ...(hasFailed && { deleteAt: new Date(at.getTime() + settings.retentionDays * 86_400_000), unannounced: true }),
+    ...(hasFailed && { deleteAt: retainedUntil(core, at), unannounced: true }),
     ...(!hasFailed && (isHeld ? { heldDueAt: at } : { dueAt: at })),
   }
 }

@@ -2,12 +2,13 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { standardSignature } from '../../contract/webhook-headers.ts'
 import { itLong } from '../../test/support/is-long.ts'
+import { catchUpFeed, flushFeed } from '../feed/jobs.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())
 beforeEach(async () => {
-  await test.cores[0]!.flushFeed()
+  await flushFeed(test.cores[0]!)
   await test.clear()
 })
 
@@ -23,7 +24,7 @@ async function watched() {
   const worker = await test.worker()
   /** Sends and accepts the waiting events of the endpoint. Returns their bodies. */
   const events = async () => {
-    for (const core of test.cores) await core.flushFeed()
+    for (const core of test.cores) await flushFeed(core)
     const claimed = await worker.claim()
     const mine = claimed.filter(({ destination }) => destination === endpoint.subscriptionId)
     for (const each of mine) await worker.answer(each, 200)
@@ -92,7 +93,7 @@ describe('the operational endpoint', () => {
   it('events are retried like leads and are held while the endpoint is disabled', async () => {
     const { endpoint, setStatus, worker, events } = await watched()
     await setStatus(SubscriptionStatus.DISABLED)
-    await test.cores[0]!.flushFeed()
+    await flushFeed(test.cores[0]!)
     const [first] = await worker.claim()
     await worker.answer(first!, 503)
     await setStatus(SubscriptionStatus.DISABLED, endpoint.subscriptionId)
@@ -107,7 +108,7 @@ describe('the operational endpoint', () => {
     const { operator, setStatus, endpoint, worker } = await watched()
     await operator.createSubscription({ destinationUrl, purpose })
     await setStatus(SubscriptionStatus.DISABLED, endpoint.subscriptionId)
-    for (const core of test.cores) await core.flushFeed()
+    for (const core of test.cores) await flushFeed(core)
     expect(await worker.claim()).toEqual([])
     const { leadSubscriptions, deliveries } = test.cores[0]!.database.collections
     expect(await leadSubscriptions.countDocuments({ 'notices.at': { $exists: true } })).toBe(0)
@@ -118,17 +119,14 @@ describe('the operational endpoint', () => {
     const { setStatus, events } = await watched()
     await setStatus(SubscriptionStatus.DISABLED)
     for (let writes = 0; ; writes += 1) {
-      const died = await test
-        .mortalCore(writes)
-        .flushFeed()
-        .then(
-          () => false,
-          () => true,
-        )
+      const died = await flushFeed(test.mortalCore(writes)).then(
+        () => false,
+        () => true,
+      )
       if (!died) break
     }
-    await Promise.all(test.cores.map((core) => core.flushFeed()))
-    await Promise.all(test.cores.map((core) => core.catchUpFeed()))
+    await Promise.all(test.cores.map((core) => flushFeed(core)))
+    await Promise.all(test.cores.map((core) => catchUpFeed(core)))
     expect(await events()).toHaveLength(1)
   })
 
@@ -136,7 +134,7 @@ describe('the operational endpoint', () => {
     const one = await watched()
     const other = await watched()
     await one.setStatus(SubscriptionStatus.DISABLED)
-    await test.cores[0]!.flushFeed()
+    await flushFeed(test.cores[0]!)
     const claimed = await one.worker.claim()
     expect(claimed.map(({ destination }) => destination)).toEqual([one.endpoint.subscriptionId])
     expect(other.endpoint.subscriptionId).not.toBe(one.endpoint.subscriptionId)

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { webhookHeaders } from '../../contract/webhook-headers.ts'
-import type { TakenDelivery } from '../delivery-stores/delivery-queue-store.ts'
-import type { LeadSubscription } from '../destinations/model.ts'
-import type { CustomHeader, SealedDestination, WebhookSecret } from '../destinations/secrets-model.ts'
+import { type Core, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
+import type { TakenDelivery } from './queue.ts'
+import type { CustomHeader, LeadSubscription, SealedDestination, WebhookSecret } from './subscription-model.ts'
 
 /** A request that the worker with this claim can send without changes. */
 export interface ClaimedDelivery {
@@ -35,20 +34,6 @@ export interface SigningSecrets {
   headers: Record<string, string>
 }
 
-export interface ReadyRequests {
-  /**
-   * Returns the decrypted URL, secrets and header values of the subscription's requests at the time
-   * `at`. Returns undefined if any of them cannot be decrypted, so that deliveries of other
-   * subscriptions are still sent.
-   */
-  secretsOf(subscription: LeadSubscription, at: Date): SigningSecrets | undefined
-  /** Creates the signed request of the delivery's latest attempt. */
-  make(
-    delivery: Omit<TakenDelivery, 'subscriptionId' | 'leadId' | 'workspaceId' | 'tookOver'>,
-    under: { claimId: string; subscription: LeadSubscription; secrets: SigningSecrets },
-  ): ClaimedDelivery
-}
-
 /**
  * Maximum total size in bytes of the bodies in one claim. It keeps the response below the size
  * limit of the worker.
@@ -57,61 +42,73 @@ export const bodiesMaxBytes = 8 * 1024 * 1024
 
 export const newClaimId = (): string => `clm_${randomBytes(18).toString('base64url')}`
 
-export function createReadyRequests(dependencies: {
-  secretBox: Pick<SecretBox, 'open'>
-  logger: Pick<Logger, 'error'>
-  now: () => number
-}): ReadyRequests {
-  const { secretBox, logger, now } = dependencies
-  /**
-   * Cache of decrypted secrets. Each key is an object of a cached subscription, so an entry is
-   * removed together with its subscription.
-   */
-  const opened = new WeakMap<WebhookSecret | CustomHeader | SealedDestination, string>()
+type Sealed = WebhookSecret | CustomHeader | SealedDestination
 
-  function open(secret: WebhookSecret | CustomHeader | SealedDestination): string {
-    const known = opened.get(secret) ?? secretBox.open(secret.sealed)
+/**
+ * Cache of decrypted secrets. Each key is an object of a cached subscription, so an entry is
+ * removed together with its subscription.
+ */
+const openedOf = perCore(() => new WeakMap<Sealed, string>())
+
+/**
+ * Returns the decrypted URL, secrets and header values of the subscription's requests at the time
+ * `at`. Returns undefined if any of them cannot be decrypted, so that deliveries of other
+ * subscriptions are still sent.
+ */
+export function signingSecretsOf(
+  core: Core,
+  { subscriptionId, destination, secrets, headers = [] }: LeadSubscription,
+  at: Date,
+): SigningSecrets | undefined {
+  const opened = openedOf(core)
+  function open(secret: Sealed): string {
+    const known = opened.get(secret) ?? core.secretBox.open(secret.sealed)
     opened.set(secret, known)
     return known
   }
-
-  return {
-    secretsOf({ subscriptionId, destination, secrets, headers = [] }, at) {
-      try {
-        const active = activeSecret(secrets, at)
-        if (active) {
-          return {
-            url: open(destination),
-            active: open(active),
-            all: liveSecrets(secrets, at).map(open),
-            headers: Object.fromEntries(headers.map((header) => [header.name, open(header)])),
-          }
-        }
-      } catch {
-        // The error is not logged because it may quote the secret.
-      }
-      logger.error(
-        { subscriptionId },
-        'decrypting the destination or a webhook secret failed; deliveries wait until SECRET_KEYS contains its key',
-      )
-      return undefined
-    },
-
-    make({ deliveryId, attempts, body, traceparent }, { claimId, subscription, secrets }) {
-      const { url, headers, ...signing } = secrets
-      const { attemptId = '', correlationId = '' } = attempts.at(-1) ?? {}
+  try {
+    const active = activeSecret(secrets, at)
+    if (active) {
       return {
-        deliveryId,
-        attemptId,
-        attemptNumber: attempts.length,
-        claimId,
-        destination: subscription.subscriptionId,
-        url,
-        headers: { ...headers, ...webhookHeaders({ deliveryId, correlationId, body, secrets: signing, at: now() }) },
-        body,
-        traceparent,
+        url: open(destination),
+        active: open(active),
+        all: liveSecrets(secrets, at).map(open),
+        headers: Object.fromEntries(headers.map((header) => [header.name, open(header)])),
       }
-    },
+    }
+  } catch {
+    // The error is not logged because it may quote the secret.
+  }
+  core.logger.error(
+    { subscriptionId },
+    'decrypting the destination or a webhook secret failed; deliveries wait until SECRET_KEYS contains its key',
+  )
+  return undefined
+}
+
+/** Creates the signed request of the delivery's latest attempt. */
+export function makeRequest(
+  { now }: Core,
+  {
+    deliveryId,
+    attempts,
+    body,
+    traceparent,
+  }: Omit<TakenDelivery, 'subscriptionId' | 'leadId' | 'workspaceId' | 'tookOver'>,
+  { claimId, subscription, secrets }: { claimId: string; subscription: LeadSubscription; secrets: SigningSecrets },
+): ClaimedDelivery {
+  const { url, headers, ...signing } = secrets
+  const { attemptId = '', correlationId = '' } = attempts.at(-1) ?? {}
+  return {
+    deliveryId,
+    attemptId,
+    attemptNumber: attempts.length,
+    claimId,
+    destination: subscription.subscriptionId,
+    url,
+    headers: { ...headers, ...webhookHeaders({ deliveryId, correlationId, body, secrets: signing, at: now() }) },
+    body,
+    traceparent,
   }
 }
 

@@ -5,6 +5,7 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { testDeliveries } from '../test/deliveries.ts'
+import { addSuppressions } from './suppressing.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open({ started: true }))
@@ -64,7 +65,7 @@ describe('the stream of a worker', () => {
     expect(new Set(recalled())).toEqual(new Set([subscriptionId]))
     stream.messages.length = 0
     const entries = [{ kind: 'email' as const, value: 'ada@example.com' }]
-    await test.cores[0]!.suppressions.add({ workspaceId, entries, reason: '', addedBy: 'ada' })
+    await addSuppressions(test.cores[0]!, { workspaceId, entries, reason: '', addedBy: 'ada' })
     await until('the recall of all', () => recalled().includes(other.subscriptionId))
   })
 

@@ -11,29 +11,7 @@ const rememberedMax = 10_000
 const aheadMs = 250
 
 /** The free capacity of one worker, as one core counts it. */
-export interface WorkerRoom {
-  /** Number of further deliveries that the worker takes. */
-  places(): number
-  /**
-   * Upper bound of the further deliveries that the worker takes for this destination. If there is no
-   * room, the destination waits until `free` returns true.
-   */
-  placesFor(destination: string): number
-  /** Number of reserved places. */
-  taken(): number
-  /** Reserves a place for one delivery. Returns false if the worker has no room for it. */
-  reserve(destination: string): boolean
-  /**
-   * Frees the place of a delivery. `durationMs` is the duration of its attempt. Returns true if
-   * there is enough room for a destination that waits for it.
-   */
-  free(destination: string, durationMs?: number): boolean
-  resize(size: { limit: number; perDestination: number }): void
-  /** Whether the worker has deliveries of this destination. */
-  has(destination: string): boolean
-  /** Destinations whose deliveries the worker has. */
-  destinations(): string[]
-}
+export type WorkerRoom = ReturnType<typeof createWorkerRoom>
 
 /** Deliveries of one destination. */
 interface Usage {
@@ -50,7 +28,7 @@ interface Usage {
  * few destinations that hang never use all places. Destinations that answer quickly get more
  * deliveries in advance.
  */
-export function createWorkerRoom(options: { limit: number; perDestination: number }): WorkerRoom {
+export function createWorkerRoom(options: { limit: number; perDestination: number }) {
   let { limit, perDestination } = options
   let base = 0
   let extra = 0
@@ -70,6 +48,7 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
   /** A worker that stops takes nothing in advance either. */
   const freeExtra = () => (limit > 0 ? aheadMaxInAll - extra : 0)
 
+  /** Whether the worker has deliveries of this destination. */
   function has(destination: string) {
     const { base, extra } = usages.get(destination) ?? newUsage()
     return base + extra > 0
@@ -84,6 +63,10 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
     }
   }
 
+  /**
+   * Upper bound of the further deliveries that the worker takes for this destination. If there is no
+   * room, the destination waits until `free` returns true.
+   */
   function placesFor(destination: string): number {
     const free = placesOf(usages.get(destination) ?? newUsage())
     if (free.base + free.extra === 0 && waiting.size < rememberedMax) waiting.add(destination)
@@ -91,10 +74,13 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
   }
 
   return {
+    /** Number of further deliveries that the worker takes. */
     places: () => freeBase() + (usages.size > 0 ? freeExtra() : 0),
     placesFor,
+    /** Number of reserved places. */
     taken: () => base + extra,
-    reserve(destination) {
+    /** Reserves a place for one delivery. Returns false if the worker has no room for it. */
+    reserve(destination: string) {
       if (placesFor(destination) === 0) return false
       const usage = usages.get(destination) ?? newUsage()
       usages.set(destination, usage)
@@ -107,7 +93,11 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
       }
       return true
     },
-    free(destination, durationMs) {
+    /**
+     * Frees the place of a delivery. `durationMs` is the duration of its attempt. Returns true if
+     * there is enough room for a destination that waits for it.
+     */
+    free(destination: string, durationMs?: number): boolean {
       const usage = usages.get(destination)
       if (!usage) return false
       const wasFull = base >= limit
@@ -129,11 +119,12 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
       // Then one claim returns many deliveries.
       return waiting.has(destination) && usage.extra <= aheadOf(usage) / 2 && waiting.delete(destination)
     },
-    resize(size) {
+    resize(size: { limit: number; perDestination: number }) {
       limit = size.limit
       perDestination = size.perDestination
     },
     has,
+    /** Destinations whose deliveries the worker has. */
     destinations: () => [...usages.keys()].filter(has),
   }
 }

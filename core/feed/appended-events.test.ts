@@ -3,15 +3,18 @@ import { expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { closeConversation } from '../conversations/assignments.ts'
 import { setTypingOfAgent } from '../conversations/typing.ts'
+import { eventsOf } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { createAppendedEventsMemory } from './appended-events.ts'
+import { entriesAfter } from './feed-log.ts'
+import { flushFeed } from './jobs.ts'
 
 /** The third core adds no entry by itself, because it has flushed nothing. */
 const cores = testCores({ count: 3, started: false })
 
 const sequencesInFeed = async (workspaceId: string) =>
-  (await cores.core.stores.feed.after(workspaceId, 0, 1_000)).map(({ sequence }) => sequence)
+  (await entriesAfter(cores.core, workspaceId, 0, 1_000)).map(({ sequence }) => sequence)
 
 const agent = { displayName: 'Ada' }
 const steps = ['send', 'answer', 'typing', 'close', 'flush', 'read again'] as const
@@ -33,13 +36,13 @@ it('the feed has each event of a conversation once and in order, whichever core 
             await setTypingOfAgent(core, { conversationId, state: index % 2 ? 'started' : 'stopped', agent }, undefined)
           if (step === 'close') await closeConversation(core, conversationId, undefined)
           // The rest of the plan goes on meanwhile.
-          if (step === 'flush') running.push(core.flushFeed())
+          if (step === 'flush') running.push(flushFeed(core))
           if (step === 'read again') {
             await Promise.all(running)
             running = []
           }
         }
-        await Promise.all([...running, ...cores.cores.slice(0, 2).map((core) => core.flushFeed())])
+        await Promise.all([...running, ...cores.cores.slice(0, 2).map((core) => flushFeed(core))])
         const logged = (await cores.log(conversationId)).filter(({ type }) => !type.startsWith('typing'))
         expect(await sequencesInFeed(workspaceId)).toEqual([0, ...logged.map(({ sequence }) => sequence)])
       },
@@ -74,12 +77,12 @@ it('an event without an entry does not hide that another core appended the one b
   const visitor = await cores.newVisitor(await cores.newSite())
   const { conversationId, workspaceId } = visitor
   await send(cores.core, visitor, 'first')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   const silent = cores.cores[2]!
   await answer(silent, visitor, 'second')
   await setTypingOfAgent(cores.core, { conversationId, state: 'started', agent }, undefined)
   await send(cores.core, visitor, 'fourth')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   expect(await sequencesInFeed(workspaceId)).toEqual([0, 1, 2, 4])
 })
 
@@ -103,8 +106,8 @@ it('the log is read for events that waited for twenty seconds, for more than 200
 it('the entries of a conversation that is known are added without a read of its log', async () => {
   const visitor: TestVisitor = await cores.newVisitor(await cores.newSite())
   await send(cores.core, visitor, 'first')
-  await cores.core.flushFeed()
-  const { events } = cores.core.stores
+  await flushFeed(cores.core)
+  const events = eventsOf(cores.core)
   const read = events.ofTypes
   let reads = 0
   events.ofTypes = (...query) => {
@@ -114,12 +117,12 @@ it('the entries of a conversation that is known are added without a read of its 
   try {
     for (const text of ['second', 'third']) {
       await send(cores.core, visitor, text)
-      await cores.core.flushFeed()
+      await flushFeed(cores.core)
     }
     expect([reads, await sequencesInFeed(visitor.workspaceId)]).toEqual([0, [0, 1, 2, 3]])
     await answer(cores.cores[2]!, visitor, 'of-another-core')
     await send(cores.core, visitor, 'fifth')
-    await cores.core.flushFeed()
+    await flushFeed(cores.core)
     expect([reads, await sequencesInFeed(visitor.workspaceId)]).toEqual([1, [0, 1, 2, 3, 4, 5]])
   } finally {
     events.ofTypes = read

@@ -15,27 +15,6 @@ export interface AppendedEvents {
   end: number
 }
 
-/**
- * Remembers what this process has appended, so that most entries are added without a read of the log.
- * A conversation whose entries are complete up to a sequence, and whose next event this process has
- * appended, lacks just what this process has appended.
- */
-export interface AppendedEventsMemory {
-  /** Adds an event. Returns true if entries are now missing. */
-  add(event: LogEvent): boolean
-  size(): number
-  /** Time in milliseconds for which the oldest conversation has waited. */
-  lagMs(): number
-  /** Returns the workspace of a conversation, if it is known. */
-  workspaceOf(conversationId: string): string | undefined
-  /** Takes conversations with missing entries. The caller must then call `complete` or `putBack`. */
-  take(count: number): AppendedEvents[]
-  /** Says that a conversation has all entries up to a sequence. */
-  complete(conversationId: string, workspaceId: string, through: number): void
-  /** Puts conversations back whose entries could not be added. Their logs will be read. */
-  putBack(conversations: Pick<AppendedEvents, 'conversationId' | 'end'>[]): void
-}
-
 interface Waiting {
   events: LogEvent[] | undefined
   end: number
@@ -53,7 +32,12 @@ const maxEvents = 200
 /** A removal of data also removes entries that were added late, but not later than a minute. */
 const maxAgeMs = 20_000
 
-export function createAppendedEventsMemory(monotonic: () => number = () => performance.now()): AppendedEventsMemory {
+/**
+ * Remembers what this process has appended, so that most entries are added without a read of the log.
+ * A conversation whose entries are complete up to a sequence, and whose next event this process has
+ * appended, lacks just what this process has appended.
+ */
+export function createAppendedEventsMemory(monotonic: () => number = () => performance.now()) {
   const waiting = new Map<string, Waiting>()
   /** For each conversation, the sequence up to which its entries are complete. */
   const known = createLruCache<{ workspaceId: string; through: number }>(maxKnown)
@@ -67,7 +51,8 @@ export function createAppendedEventsMemory(monotonic: () => number = () => perfo
   }
 
   return {
-    add(event) {
+    /** Adds an event. Returns true if entries are now missing. */
+    add(event: LogEvent): boolean {
       const { conversationId, sequence } = event
       const theirs = waiting.get(conversationId)
       if (theirs) {
@@ -86,14 +71,17 @@ export function createAppendedEventsMemory(monotonic: () => number = () => perfo
 
     size: () => waiting.size,
 
+    /** Time in milliseconds for which the oldest conversation has waited. */
     lagMs() {
       const [oldest] = waiting.values()
       return oldest === undefined ? 0 : monotonic() - oldest.since
     },
 
-    workspaceOf: (conversationId) => known.get(conversationId)?.workspaceId,
+    /** Returns the workspace of a conversation, if it is known. */
+    workspaceOf: (conversationId: string) => known.get(conversationId)?.workspaceId,
 
-    take(count) {
+    /** Takes conversations with missing entries. The caller must then call `complete` or `putBack`. */
+    take(count: number): AppendedEvents[] {
       const taken = [...waiting].slice(0, count)
       for (const [conversationId] of taken) waiting.delete(conversationId)
       return taken.map(([conversationId, { events, end, since }]) => {
@@ -103,11 +91,13 @@ export function createAppendedEventsMemory(monotonic: () => number = () => perfo
       })
     },
 
-    complete(conversationId, workspaceId, through) {
+    /** Says that a conversation has all entries up to a sequence. */
+    complete(conversationId: string, workspaceId: string, through: number) {
       known.set(conversationId, { workspaceId, through })
     },
 
-    putBack(conversations) {
+    /** Puts conversations back whose entries could not be added. Their logs will be read. */
+    putBack(conversations: Pick<AppendedEvents, 'conversationId' | 'end'>[]) {
       for (const { conversationId, end } of conversations) {
         if (waiting.has(conversationId) || waiting.size >= maxWaiting) continue
         waiting.set(conversationId, { events: undefined, end, since: monotonic() })

@@ -1,30 +1,16 @@
-import type { Logger } from 'pino'
-import type { Bus } from '../bus.ts'
 import { createPace } from '../concurrency/pace.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { EventStore } from '../log/event-store.ts'
-import type { FollowerStore } from '../log/follower-store.ts'
+import { perCore } from '../core.ts'
+import { eventsOf } from '../log/event-store.ts'
+import { createFollowerStore } from '../log/follower-store.ts'
 import { createLogFollower } from '../log/log-follower.ts'
 import type { LogEvent } from '../log-event.ts'
-import type { SessionStore } from '../sessions/session-store.ts'
+import { sessionStoreOf } from '../sessions/session-store.ts'
 import { type AppendedEvents, createAppendedEventsMemory } from './appended-events.ts'
-import type { FeedSourceStore } from './feed-source-store.ts'
-import type { FeedStore } from './feed-store.ts'
-import { type AddToFeed, creationOf, entryOf, feedKeptMs, isInFeed, loggedTypes, type NewFeedEntry } from './model.ts'
-
-export interface ConversationFeed {
-  /**
-   * Adds the entries of events that this process has appended. From the first call on, also by
-   * itself if somebody reads the feed.
-   */
-  flush(): Promise<void>
-  /** Adds missing entries of events that any process has appended. Runs until none is left. */
-  catchUp(): Promise<void>
-  /** Time in milliseconds for which the oldest event has waited for its entry. */
-  lagMs(): number
-  /** Ends the work in progress after the current write. */
-  close(): void
-}
+import { addToFeed, eventFanOutOf } from './event-fan-out.ts'
+import { newestOf } from './feed-log.ts'
+import { feedReaderOf, findConversations } from './feed-reader.ts'
+import { creationOf, entryOf, feedKeptMs, isInFeed, loggedTypes, type NewFeedEntry } from './model.ts'
 
 /** Conversations whose entries are added together, and events of each that are read at once. */
 const batchSize = 50
@@ -44,28 +30,18 @@ const beforeFirstStartMs = 600_000
  * added in order, and one that exists counts as added. A follower of the logs adds what a crash, a
  * full queue or a failed write left out.
  */
-export function createConversationFeed(dependencies: {
-  store: Pick<FeedStore, 'newestOf'>
-  add: AddToFeed
-  events: Pick<EventStore, 'ofTypes' | 'oldestSequence'>
-  sources: Pick<FeedSourceStore, 'conversations'>
-  sessions: Pick<SessionStore, 'find'>
-  followers: FollowerStore
-  /**
-   * Whether somebody reads this feed, or any feed. Then entries are added at once, otherwise by
-   * `flush` in groups.
-   */
-  isAwaited: (workspaceId?: string) => boolean
-  bus: Bus
-  logger: Logger
-  now: () => number
-}): ConversationFeed {
-  const { store, add, events, sources, sessions, followers, isAwaited, bus, logger, now } = dependencies
+export const conversationFeedOf = perCore((core) => {
+  const { bus, logger, now } = core
+  const events = eventsOf(core)
   const closed = new AbortController()
   const appended = createAppendedEventsMemory()
   const lagMs = () => Math.max(appended.lagMs(), follower.lagMs())
   const paced = createPace({ share, lagMs, signal: closed.signal })
   let isActive = false
+
+  /** Whether somebody reads a feed. Then entries are added at once, otherwise by `flush` in groups. */
+  const isAwaited = (workspaceId: string | undefined) =>
+    feedReaderOf(core).isRead(workspaceId) || eventFanOutOf(core).isFollowed(workspaceId)
 
   bus.on('appended', (event) => {
     const isMissing = appended.add(event)
@@ -105,7 +81,7 @@ export function createConversationFeed(dependencies: {
   async function replacedSessions(found: LogEvent[]): Promise<Set<LogEvent>> {
     const closings = found.filter(({ type, sessionId }) => type === 'session.closed' && sessionId !== undefined)
     if (closings.length === 0) return new Set()
-    const closedSessions = await sessions.find([...new Set(closings.map(({ sessionId }) => sessionId!))])
+    const closedSessions = await sessionStoreOf(core).find([...new Set(closings.map(({ sessionId }) => sessionId!))])
     const replaced = new Set(closedSessions.flatMap(({ sessionId, successor }) => (successor ? sessionId : [])))
     return new Set(closings.filter(({ sessionId }) => replaced.has(sessionId!)))
   }
@@ -113,7 +89,7 @@ export function createConversationFeed(dependencies: {
   /** Adds the entries of events that this process remembers, without a read of the logs. */
   async function addAppended(conversations: AppendedEvents[]) {
     for (const [workspaceId, theirs] of Map.groupBy(conversations, (each) => each.workspaceId))
-      await add(workspaceId, await entriesOf(theirs.flatMap(({ events = [] }) => events)))
+      await addToFeed(core, workspaceId, await entriesOf(theirs.flatMap(({ events = [] }) => events)))
     for (const { conversationId, workspaceId, end } of conversations)
       appended.complete(conversationId, workspaceId, end)
   }
@@ -123,17 +99,21 @@ export function createConversationFeed(dependencies: {
    * reached. Returns the conversations that may have more.
    */
   async function bringUp(conversationIds: string[], ends: ReadonlyMap<string, number>): Promise<string[]> {
-    const found = await sources.conversations(conversationIds)
-    const newest = await store.newestOf(found.map(({ conversationId }) => conversationId))
+    const found = await findConversations(core, conversationIds)
+    const newest = await newestOf(
+      core,
+      found.map(({ _id }) => _id),
+    )
     const missing = await Promise.all(
-      found.map(async ({ conversationId, workspaceId, createdAt }) => ({
+      found.map(async ({ _id: conversationId, workspaceId, createdAt }) => ({
         conversationId,
         workspaceId,
         ...(await missingOf(conversationId, createdAt, newest.get(conversationId))),
       })),
     )
     for (const [workspaceId, theirs] of Map.groupBy(missing, (each) => each.workspaceId))
-      await add(
+      await addToFeed(
+        core,
         workspaceId,
         theirs.flatMap(({ entries }) => entries),
       )
@@ -168,13 +148,13 @@ export function createConversationFeed(dependencies: {
 
   const follower = createLogFollower({
     name: 'feed',
-    store: followers,
+    store: createFollowerStore(core.db),
     startAgeMs: beforeFirstStartMs,
     async handle(found) {
       const through = new Map<string, number>()
       for (const event of found.filter(isInFeed))
         through.set(event.conversationId, Math.max(event.sequence, through.get(event.conversationId) ?? 0))
-      const newest = await store.newestOf([...through.keys()])
+      const newest = await newestOf(core, [...through.keys()])
       const behind = new Map([...through].filter(([id, sequence]) => (newest.get(id) ?? -1) < sequence))
       if (behind.size > 0) logger.debug({ count: behind.size }, 'conversations lack entries of the feed')
       await bringUpAll(behind)
@@ -184,12 +164,19 @@ export function createConversationFeed(dependencies: {
   })
 
   return {
+    /**
+     * Adds the entries of events that this process has appended. From the first call on, also by
+     * itself if somebody reads the feed.
+     */
     flush() {
       isActive = true
       return flushing.run()
     },
+    /** Adds missing entries of events that any process has appended. Runs until none is left. */
     catchUp: follower.catchUp,
+    /** Time in milliseconds for which the oldest event has waited for its entry. */
     lagMs,
+    /** Ends the work in progress after the current write. */
     close: () => closed.abort(),
   }
-}
+})

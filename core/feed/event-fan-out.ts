@@ -1,31 +1,24 @@
+import { type EventFacts, eventData } from '../../contract/event-data.ts'
+import { sentFields } from '../../contract/lead-fields.ts'
+import { createFollower, handleEach } from '../concurrency/follower.ts'
 import { createPace } from '../concurrency/pace.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import type { DeliveryIntake } from '../deliveries/delivery-intake.ts'
-import { newDelivery } from '../deliveries/new-delivery.ts'
-import type { EventFollowerStore, Follower } from '../destinations/event-follower-store.ts'
-import type { KnownSubscription, LiveSubscriptions } from '../destinations/live-subscriptions.ts'
-import type { LeadSubscription } from '../destinations/model.ts'
-import { coversLead, defaultPolicy, isHook } from '../destinations/policy-model.ts'
-import { hashInput } from '../idempotency/idempotency.ts'
-import type { Suppressions } from '../leads/suppressions.ts'
-import { contentOf } from './event-data.ts'
-import type { FeedEvent, FeedReader } from './feed-reader.ts'
-import type { FeedStore } from './feed-store.ts'
-import type { FeedEntry } from './model.ts'
+import { type Core, perCore } from '../core.ts'
+import { addAutomaticDelivery } from '../deliveries/intake.ts'
+import { followingFeed, liveSubscriptionsOf } from '../deliveries/live-subscriptions.ts'
+import { type DeliveryContent, leadContent } from '../deliveries/new-delivery.ts'
+import { coversLead, defaultPolicy, isHook, type LeadSubscription } from '../deliveries/subscription-model.ts'
+import { findSuppressedLeads } from '../leads/suppressions.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
+import { appendToFeed, entriesAfter } from './feed-log.ts'
+import { type FeedEvent, withContent } from './feed-reader.ts'
+import { type FeedEntry, feedHint, type NewFeedEntry, reasonOf } from './model.ts'
 
-export interface EventFanOut {
-  /** Tells that the feed of a workspace has new entries. */
-  added(workspaceId: string): void
-  /** Creates the deliveries of the entries that this process has added. From the first call on, also by itself. */
-  flush(): Promise<void>
-  /** Creates the deliveries that other processes left out. */
-  catchUp(): Promise<void>
-  /** Whether deliveries were created lately for the entries of this feed, or of any feed. */
-  isFollowed(workspaceId?: string): boolean
-  /** Time in milliseconds for which the oldest workspace has waited. */
-  lagMs(): number
-  /** Ends the work in progress after the current write. */
-  close(): void
+/** A destination that receives events of the feed, and the last entry whose deliveries exist. */
+interface FeedDestination {
+  subscriptionId: string
+  followedTo: number
+  isHook: boolean
 }
 
 /** Maximum number of workspaces that wait in memory. `catchUp` handles further ones. */
@@ -35,140 +28,178 @@ const workspacesPerRead = 100
 const paceMs = 50
 const share = 1 / 5
 
+/** Adds entries to a feed, like `appendToFeed`. Tells all cores, and creates the deliveries of the entries. */
+export async function addToFeed(core: Core, workspaceId: string, entries: NewFeedEntry[]): Promise<void> {
+  await appendToFeed(core, workspaceId, entries)
+  if (entries.length === 0) return
+  eventFanOutOf(core).added(workspaceId)
+  const warn = ({ name: reason }: Error) => core.logger.warn({ reason }, 'sending the wake-up of a feed failed')
+  wakeupsOf(core).hint(feedHint(workspaceId)).catch(warn)
+}
+
 /**
  * Creates the deliveries of the feed's events: to hooks, and to lead subscriptions whose policies have
  * events of leads. Each destination stores the last entry whose deliveries exist. Any process may
  * create them, also twice: the key of a delivery names the entry and the destination.
  */
-export function createEventFanOut(dependencies: {
-  store: Pick<FeedStore, 'after'>
-  withContent: FeedReader['withContent']
-  followerStore: Pick<EventFollowerStore, 'followers' | 'nextFollowed' | 'markFollowed'>
-  liveSubscriptions: Pick<LiveSubscriptions, 'find' | 'isFollowed'>
-  suppressions: Pick<Suppressions, 'suppressedLeads'>
-  intake: DeliveryIntake
-  settings: { bodyMaxBytes: number; retentionDays: number }
-  now: () => number
-}): EventFanOut {
-  const { store, withContent, followerStore, liveSubscriptions, suppressions, intake, settings, now } = dependencies
+export const eventFanOutOf = perCore((core) => {
+  const live = liveSubscriptionsOf(core)
   const closed = new AbortController()
+  const { signal } = closed
   /** Workspaces with new entries, and since when they wait. */
   const waiting = new Map<string, number>()
   const known = new Set<string>()
   const lagMs = () => performance.now() - ([...waiting.values()][0] ?? performance.now())
-  const paced = createPace({ share, lagMs, signal: closed.signal })
+  const paced = createPace({ share, lagMs, signal })
   let isActive = false
 
-  async function send(event: FeedEvent, known: KnownSubscription, isSuppressed: boolean) {
-    const { subscription } = known
-    const { workspaceId, subscriptionId } = subscription
-    const key = `${workspaceId} event ${event.entry.source} ${subscriptionId}`
-    const { isTooLarge: _, ...delivery } = newDelivery({
-      content: contentOf(event, subscription),
-      subscription,
-      operation: { key, inputHash: hashInput({ key }) },
-      at: new Date(now()),
-      isSuppressed,
-      settings,
+  /**
+   * Sends the rest of the feed of a workspace to its destinations. A failure for some destinations
+   * does not stop the others.
+   */
+  async function bringUp(workspaceId: string) {
+    const destinations = await findDestinations(core, workspaceId)
+    const hookIds = new Set(destinations.flatMap((each) => (each.isHook ? each.subscriptionId : [])))
+    const groups = [...Map.groupBy(destinations, ({ followedTo }) => followedTo)]
+    await handleEach(groups, ([followedTo, group]) => {
+      let place = followedTo
+      const follower = createFollower({
+        batch: entriesPerRead,
+        read: (limit) => entriesAfter(core, workspaceId, place, limit),
+        async handle(entries) {
+          await sendAll(core, workspaceId, entries, group, hookIds)
+          place = entries.at(-1)!.number
+        },
+        paced,
+        signal,
+      })
+      return follower.run()
     })
-    await intake.add(delivery, known)
-  }
-
-  /**
-   * Sends the events of the entries to the destinations that want them. Then stores the position of
-   * each destination that has not failed.
-   */
-  async function sendAll(workspaceId: string, entries: FeedEntry[], followers: Follower[], hookIds: Set<string>) {
-    const found = await Promise.all(followers.map(({ subscriptionId }) => liveSubscriptions.find(subscriptionId)))
-    const destinations = found.filter((known) => known !== undefined)
-    const types = new Set(destinations.flatMap(({ subscription: { policy = defaultPolicy } }) => policy.types))
-    const events = await withContent(
-      workspaceId,
-      entries.filter(({ type }) => types.has(type)),
-    )
-    const suppressed = await suppressions.suppressedLeads(events.flatMap(({ lead }) => lead ?? []))
-    const outcomes = await Promise.allSettled(
-      destinations.map(async (known) => {
-        const wanted = events.filter((event) => isWanted(event, known.subscription, hookIds))
-        await Promise.all(wanted.map((event) => send(event, known, suppressed.has(event.lead?.leadId ?? ''))))
-        return known.subscription.subscriptionId
-      }),
-    )
-    const failed = outcomes.filter(({ status }) => status === 'rejected')
-    const sent = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? outcome.value : []))
-    await followerStore.markFollowed(sent, entries.at(-1)!.number)
-    for (const { reason } of failed as PromiseRejectedResult[]) throw reason
-  }
-
-  /**
-   * Sends the rest of the feed to destinations of a workspace. All of them must have received the
-   * feed up to the same entry.
-   */
-  async function bringUp(workspaceId: string, followers: Follower[], hookIds: Set<string>) {
-    for (let place = followers[0]!.followedTo; !closed.signal.aborted; ) {
-      const entries = await store.after(workspaceId, place, entriesPerRead)
-      const last = entries.at(-1)
-      if (!last) return
-      await paced(() => sendAll(workspaceId, entries, followers, hookIds))
-      place = last.number
-    }
-  }
-
-  /**
-   * Sends the rest of the feed of each workspace to its destinations. A failure for some
-   * destinations does not stop the others.
-   */
-  async function bringUpAll(workspaceIds: string[]) {
-    const failures: unknown[] = []
-    const note = (error: unknown) => void failures.push(error)
-    for (const workspaceId of workspaceIds) {
-      const followers = await followerStore.followers(workspaceId)
-      const hookIds = new Set(followers.flatMap((each) => (each.isHook ? each.subscriptionId : [])))
-      for (const group of Map.groupBy(followers, ({ followedTo }) => followedTo).values())
-        await bringUp(workspaceId, group, hookIds).catch(note)
-    }
-    if (failures.length > 0) throw failures[0]
   }
 
   const flushing = createSingleFlight(
-    () => waiting.size > 0 && !closed.signal.aborted,
+    () => waiting.size > 0 && !signal.aborted,
     async () => {
       const batch = [...waiting.keys()]
       waiting.clear()
-      const followed = await Promise.all(batch.map(liveSubscriptions.isFollowed))
+      const followed = await Promise.all(batch.map(live.isFollowed))
       for (const [index, workspaceId] of batch.entries()) {
         known.delete(workspaceId)
         if (followed[index] && known.size < maxWaiting) known.add(workspaceId)
       }
-      await bringUpAll(batch.filter((_, index) => followed[index]))
+      await handleEach(
+        batch.filter((_, index) => followed[index]),
+        bringUp,
+      )
     },
     { paceMs },
   )
 
   return {
-    added(workspaceId) {
+    /** Tells that the feed of a workspace has new entries. */
+    added(workspaceId: string) {
       if (waiting.size < maxWaiting && !waiting.has(workspaceId)) waiting.set(workspaceId, performance.now())
       if (isActive) flushing.run().catch(() => {}) // `catchUp` creates the deliveries and logs the error.
     },
 
+    /** Creates the deliveries of the entries that this process has added. From the first call on, also by itself. */
     flush() {
       isActive = true
       return flushing.run()
     },
 
-    async catchUp() {
-      for (let after = ''; !closed.signal.aborted; ) {
-        const found = await followerStore.nextFollowed(after, workspacesPerRead)
-        await bringUpAll(found)
-        if (found.length < workspacesPerRead) return
-        after = found.at(-1)!
-      }
+    /** Creates the deliveries that other processes left out. */
+    catchUp() {
+      let after = ''
+      const follower = createFollower({
+        batch: workspacesPerRead,
+        read: (limit) => nextFollowed(core, after, limit),
+        async handle(found) {
+          after = found.at(-1)!._id
+          await handleEach(found, ({ _id }) => bringUp(_id))
+        },
+        signal,
+      })
+      return follower.run()
     },
 
-    isFollowed: (workspaceId) => (workspaceId === undefined ? known.size > 0 : known.has(workspaceId)),
+    /** Whether deliveries were created lately for the entries of this feed, or of any feed. */
+    isFollowed: (workspaceId?: string) => (workspaceId === undefined ? known.size > 0 : known.has(workspaceId)),
+    /** Time in milliseconds for which the oldest workspace has waited. */
     lagMs,
+    /** Ends the work in progress after the current write. */
     close: () => closed.abort(),
   }
+})
+
+/** Returns the first workspaces after this id whose destinations receive events of the feed, in order. */
+const nextFollowed = ({ db }: Core, after: string, limit: number) =>
+  db.leadSubscriptions
+    .aggregate<{ _id: string }>([
+      { $match: { workspaceId: { $gt: after }, ...followingFeed } },
+      { $group: { _id: '$workspaceId' } },
+      { $sort: { _id: 1 } },
+      { $limit: limit },
+    ])
+    .toArray()
+
+/** Returns the destinations of a workspace that receive events of the feed. */
+async function findDestinations({ db }: Core, workspaceId: string): Promise<FeedDestination[]> {
+  const projection = { followedTo: 1, resource: 1 }
+  const found = await db.leadSubscriptions.find({ workspaceId, ...followingFeed }, { projection }).toArray()
+  return found.map(({ _id, followedTo = 0, resource }) => ({
+    subscriptionId: _id,
+    followedTo,
+    isHook: isHook({ resource }),
+  }))
+}
+
+/**
+ * Sends the events of the entries to the destinations that want them. Then stores the position of
+ * each destination that has not failed.
+ */
+async function sendAll(
+  core: Core,
+  workspaceId: string,
+  entries: FeedEntry[],
+  to: FeedDestination[],
+  hookIds: Set<string>,
+) {
+  const found = await Promise.all(to.map(({ subscriptionId }) => liveSubscriptionsOf(core).find(subscriptionId)))
+  const destinations = found.filter((known) => known !== undefined)
+  const types = new Set(destinations.flatMap(({ subscription: { policy = defaultPolicy } }) => policy.types))
+  const events = await withContent(
+    core,
+    workspaceId,
+    entries.filter(({ type }) => types.has(type)),
+  )
+  const suppressed = await findSuppressedLeads(
+    core,
+    events.flatMap(({ lead }) => lead ?? []),
+  )
+  const outcomes = await Promise.allSettled(
+    destinations.map(async (known) => {
+      const { subscription } = known
+      const { subscriptionId } = subscription
+      const wanted = events.filter((event) => isWanted(event, subscription, hookIds))
+      await Promise.all(
+        wanted.map((event) => {
+          const key = `${workspaceId} event ${event.entry.source} ${subscriptionId}`
+          const isSuppressed = suppressed.has(event.lead?.leadId ?? '')
+          return addAutomaticDelivery(core, key, contentOf(event, subscription), known, { isSuppressed })
+        }),
+      )
+      return subscriptionId
+    }),
+  )
+  const failed = outcomes.filter(({ status }) => status === 'rejected')
+  const sent = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? outcome.value : []))
+  const { number } = entries.at(-1)!
+  await core.db.leadSubscriptions.updateMany(
+    { _id: { $in: sent }, followedTo: { $lt: number } },
+    { $set: { followedTo: number } },
+  )
+  for (const { reason } of failed as PromiseRejectedResult[]) throw reason
 }
 
 function isWanted(
@@ -181,4 +212,47 @@ function isWanted(
   if (!isHook(to)) return lead !== undefined && coversLead(policy, lead)
   // Hooks get no events about hooks. Otherwise their failures would cause further events.
   return !hookIds.has(disabled?.subscriptionId ?? delivery?.subscriptionId ?? '')
+}
+
+type To = Pick<LeadSubscription, 'resource' | 'mappedFields' | 'sentNames' | 'sentAs'>
+
+function factsOf({ entry, event }: FeedEvent): EventFacts {
+  const { conversationId, sequence, leadId, workflowId, delivery, disabled } = entry
+  const { message, data, sessionId } = event ?? {}
+  return {
+    conversationId,
+    sequence,
+    messageId: message?.messageId ?? data?.messageId,
+    body: message?.body,
+    redactedAt: message?.redactedAt,
+    displayName: message?.author.displayName ?? data?.agent?.displayName,
+    sentAt: data?.sentAt,
+    sessionId,
+    leftReason: event && reasonOf(event),
+    tag: data?.tag,
+    score: data?.score,
+    comment: data?.comment,
+    leadId,
+    subscriptionId: delivery?.subscriptionId ?? disabled?.subscriptionId,
+    deliveryId: delivery?.deliveryId,
+    workflowId,
+    outcome: delivery?.outcome,
+    disabledReason: disabled?.reason,
+  }
+}
+
+/** Returns the mapped fields of the address that belongs to an unseen message. */
+const fieldsOf = ({ entry, lead }: FeedEvent, to: To) =>
+  entry.type === 'message.unseen' && lead && !isHook(to) ? sentFields(lead.fields, to) : {}
+
+/** Returns what a destination gets for an event. Only lead subscriptions get fields of the lead. */
+export function contentOf(event: FeedEvent, to: To): DeliveryContent {
+  const { entry, lead } = event
+  const { type, leadId, conversationId, sequence, occurredAt } = entry
+  const eventType = to.sentAs?.[type] ?? type
+  const content =
+    type === 'lead.captured' && lead && !isHook(to)
+      ? leadContent(lead, to, type)
+      : ({ eventType, data: { ...eventData(eventType, factsOf(event)), ...fieldsOf(event, to) } } as DeliveryContent)
+  return { ...content, leadId, conversationId, messageSequence: event.event?.message && sequence, occurredAt }
 }

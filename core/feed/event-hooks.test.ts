@@ -9,12 +9,14 @@ import { standardSignature } from '../../contract/webhook-headers.ts'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { itLong } from '../../test/support/is-long.ts'
 import { assignAgent, closeConversation } from '../conversations/assignments.ts'
+import { proceedRecoveries } from '../deliveries/recovery.ts'
 import { claimDue, recordResults } from '../test/claims.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { codeOf, issuesOf } from '../test/deliveries.ts'
 import { sendFromDyingCores } from '../test/dying-cores.ts'
 import { transportTo } from '../test/transports.ts'
 import { finishErasures, visitorOf } from '../test/visitor-marks.ts'
+import { catchUpFeed, flushFeed } from './jobs.ts'
 
 const cores = testCores({ count: 2, started: false })
 
@@ -42,7 +44,7 @@ async function scene(eventTypes: string[] = feedEventTypes) {
   }
   /** Sends the deliveries that wait for the hook. Returns their verified bodies. */
   async function sent(status = 200) {
-    await Promise.all(cores.cores.map((core) => core.flushFeed()))
+    await Promise.all(cores.cores.map((core) => flushFeed(core)))
     const mine = (await claim()).filter(({ destination }) => destination === created.hookId)
     for (const each of mine) await finish(each, status)
     return mine.map(({ deliveryId, body, headers }) => {
@@ -113,13 +115,13 @@ it('a hook gets no event from before its creation, and each event that happens w
   const { site, workspaceId } = await scene()
   const visitor = await cores.newVisitor(site)
   await send(cores.core, visitor, 'before')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   const hooks = createClient(HookService, await transport([...managing, ...reading], workspaceId))
   const { hookId } = await hooks.createHook({ destinationUrl, eventTypes: ['message.visitor'] })
   await sendFromDyingCores(cores, visitor)
   cores.advance(120)
-  await cores.other.catchUpFeed()
-  await cores.core.catchUpFeed()
+  await catchUpFeed(cores.other)
+  await catchUpFeed(cores.core)
   const log = (await cores.log(visitor.conversationId)).flatMap(({ message }) => message?.body ?? [])
   const { deliveries } = cores.core.database.collections
   const stored = await deliveries.find({ subscriptionId: hookId }).toArray()
@@ -137,7 +139,7 @@ it('a hook is retried, disabled, recovered and tested like a subscription', asyn
   expect(audit.map(({ action }) => action)).toEqual(['disabled', 'created'])
   await hooks.updateHook({ hookId, status: SubscriptionStatus.ENABLED })
   await leads.recoverDeliveries({ subscriptionId: hookId, since: { seconds: 0n, nanos: 0 } })
-  await cores.core.deliveryRecoveries.proceed()
+  await proceedRecoveries(cores.core)
   expect(shown(await sent())).toEqual(['message.visitor one'])
   await leads.sendTestDelivery({ subscriptionId: hookId, idempotencyKey: hookId })
   const [sample] = await sent()
@@ -200,7 +202,7 @@ itLong('the erasure of a visitor removes what waits for a hook', async () => {
   const [gone, stays] = [await cores.newVisitor(site), await cores.newVisitor(site)]
   await send(cores.core, gone, 'gone')
   await send(cores.core, stays, 'stays')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   const { deliveries } = cores.core.database.collections
   const kept = async () =>
     (await deliveries.find({ subscriptionId: hookId }).toArray()).map((each) => each.conversationId)

@@ -1,17 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type FeedEventType, feedEventTypes } from '../../contract/event-kinds.ts'
-import { NoSlotError, type Slots } from '../../platform/concurrency/slots.ts'
+import { NoSlotError } from '../../platform/concurrency/slots.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
-import type { Bus } from '../bus.ts'
+import { type Core, perCore } from '../core.ts'
+import { endOfFeed } from '../deliveries/subscriptions.ts'
 import { invalid, type ServiceError, unavailable } from '../errors.ts'
-import type { Lead } from '../leads/model.ts'
-import type { EventStore } from '../log/event-store.ts'
+import { type Lead, toLead } from '../leads/model.ts'
+import { eventsOf } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
 import { field, integer, oneOf, validate } from '../rules.ts'
-import type { FeedSourceStore } from './feed-source-store.ts'
-import type { FeedStore } from './feed-store.ts'
-import { feedHint } from './feed-writer.ts'
-import type { FeedEntry } from './model.ts'
+import { entriesAfter, lastBefore } from './feed-log.ts'
+import { type FeedEntry, feedHint } from './model.ts'
 
 /** An event of a feed with its content. */
 export interface FeedEvent {
@@ -39,23 +38,6 @@ export interface FeedQuery {
   limit?: number | undefined
 }
 
-export interface FeedReader {
-  /** Returns the given entries with their content. Leaves out entries whose source was removed. */
-  withContent(workspaceId: string, entries: FeedEntry[]): Promise<FeedEvent[]>
-  /**
-   * Returns the events after a cursor. If there is none, waits for one, at most `waitMs` and until `wake`. Errors:
-   * ValidationFailed.
-   */
-  read(query: FeedQuery, options: { waitMs: number; signal: AbortSignal; wake?: AbortSignal }): Promise<FeedPage>
-  /** Reports removed conversations and leads of a workspace until the returned function is called. */
-  onRemoved(workspaceId: string, listener: (ids: string[]) => void): () => void
-  /** Whether somebody has read this feed lately, or any feed. */
-  isRead(workspaceId?: string): boolean
-  isClosed(): boolean
-  /** Ends every wait. */
-  close(): void
-}
-
 const maxPage = 100
 const defaultPage = 50
 /** Maximum number of entries that one call reads to find events of its types. */
@@ -68,19 +50,98 @@ const clocksApartMs = 2_000
 const cursorFormat = /^(?:(\w+)\.)?(\w+)\.(\d{1,15})$/
 
 /**
+ * Returns these conversations. A removal of old data may hide a conversation or a lead and show it
+ * again. So this returns hidden ones too; otherwise a reader would miss their events.
+ */
+export async function findConversations({ db }: Core, conversationIds: string[]) {
+  if (conversationIds.length === 0) return []
+  const projection = { workspaceId: 1, createdAt: 1, erasing: 1 }
+  return db.conversations.find({ _id: { $in: conversationIds } }, { projection }).toArray()
+}
+
+/** Returns these leads, also hidden ones, without those of erased visitors. */
+async function findLeads({ db }: Core, leadIds: string[]): Promise<Lead[]> {
+  if (leadIds.length === 0) return []
+  return (await db.leads.find({ _id: { $in: leadIds }, erasing: { $ne: true } }).toArray()).map(toLead)
+}
+
+const cursorOf = ({ history }: Core, workspaceId: string, place: number) =>
+  (history === '' ? [workspaceId, place] : [history, workspaceId, place]).join('.')
+
+/** Returns the error of a cursor after which entries were removed. It names the oldest cursor. */
+async function removed(core: Core, workspaceId: string): Promise<ServiceError> {
+  const [oldest] = await entriesAfter(core, workspaceId, 0, 1)
+  const rule = `oldest ${cursorOf(core, workspaceId, (oldest?.number ?? 1) - 1)}`
+  return invalid('/cursor', rule)
+}
+
+async function placeOf(core: Core, { workspaceId, cursor, since }: FeedQuery): Promise<number | undefined> {
+  if (cursor === '') return since && lastBefore(core, workspaceId, new Date(since.getTime() - clocksApartMs))
+  const [, of = '', workspace, place = ''] = cursorFormat.exec(cursor) ?? []
+  if (place === '') throw invalid('/cursor', 'format')
+  if (workspace !== workspaceId) throw invalid('/cursor', 'cursor')
+  if (of !== core.history) throw await removed(core, workspaceId)
+  return Number(place)
+}
+
+/** Returns the entries after a place. Numbers are consecutive, so a gap is at the oldest entry. */
+async function entriesOf(core: Core, query: FeedQuery, place: number | undefined): Promise<FeedEntry[]> {
+  const { workspaceId, limit = defaultPage } = query
+  const found = await entriesAfter(core, workspaceId, place ?? 0, limit)
+  if (place !== undefined && found[0] && found[0].number !== place + 1) throw await removed(core, workspaceId)
+  if (place && !found[0] && place > (await endOfFeed(core, workspaceId))) throw invalid('/cursor', 'cursor')
+  return found
+}
+
+/** Returns the given entries with their content. Leaves out entries whose source was removed. */
+export async function withContent(core: Core, workspaceId: string, entries: FeedEntry[]): Promise<FeedEvent[]> {
+  const logged = entries.filter(({ sequence = 0 }) => sequence > 0)
+  const places = logged.map(({ conversationId = '', sequence = 0 }) => ({ conversationId, sequence }))
+  const [found, conversations, leads] = await Promise.all([
+    eventsOf(core).at(places),
+    findConversations(core, [...new Set(entries.flatMap(({ conversationId }) => conversationId ?? []))]),
+    findLeads(core, [...new Set(entries.flatMap(({ leadId }) => leadId ?? []))]),
+  ])
+  const byPlace = new Map(found.map((event) => [`${event.conversationId} ${event.sequence}`, event]))
+  const readable = new Set(conversations.flatMap((each) => (each.erasing === true ? [] : each._id)))
+  const byId = new Map(leads.map((lead) => [lead.leadId, lead]))
+  return entries.flatMap((entry): FeedEvent[] => {
+    const { source, conversationId, sequence = 0, leadId } = entry
+    const cursor = cursorOf(core, workspaceId, entry.number)
+    if (source === undefined) return []
+    const named = byId.get(leadId ?? '')
+    const lead = named?.workspaceId === workspaceId ? named : undefined
+    if (leadId !== undefined && conversationId === undefined) return lead ? [{ cursor, entry, lead }] : []
+    if (conversationId === undefined) return [{ cursor, entry }]
+    if (!readable.has(conversationId)) return []
+    if (sequence === 0) return [{ cursor, entry }]
+    const event = byPlace.get(`${conversationId} ${sequence}`)
+    return event && !event.transient ? [{ cursor, entry, event, ...(lead && { lead }) }] : []
+  })
+}
+
+/** Returns the first events of the query after a place, and the place after the last entry that was read. */
+async function pageAfter(core: Core, query: FeedQuery, place: number | undefined) {
+  const isWanted = ({ type }: FeedEntry) => query.types.length === 0 || query.types.includes(type)
+  let end = place
+  for (let read = 0; read < maxRead; ) {
+    const entries = await entriesOf(core, query, end)
+    const last = entries.at(-1)
+    if (!last) break
+    read += entries.length
+    end = last.number
+    const found = await withContent(core, query.workspaceId, entries.filter(isWanted))
+    if (found.length > 0) return { found, end }
+  }
+  return { found: [], end }
+}
+
+/**
  * Reads feeds. A cursor has the history of the data, the workspace and the number of an entry, because
  * a restored backup gives numbers again. Entries whose source was removed are skipped.
  */
-export function createFeedReader(dependencies: {
-  store: Pick<FeedStore, 'after' | 'end' | 'lastBefore'>
-  sources: FeedSourceStore
-  events: Pick<EventStore, 'at'>
-  /** Places of reads, which a call takes only while it reads. */
-  reads: Slots
-  bus: Bus
-  history: string
-}): FeedReader {
-  const { store, sources, events, reads, bus, history } = dependencies
+export const feedReaderOf = perCore((core) => {
+  const { reads, bus } = core
   /** Calls that wait, by the id of their hint. */
   const waiting = new Map<string, Set<() => void>>()
   /** Times of the last reads, by workspace. */
@@ -95,76 +156,6 @@ export function createFeedReader(dependencies: {
   bus.on('changed', (ids) => {
     if (waiting.size > 0) for (const id of ids) for (const wake of waiting.get(id) ?? []) wake()
   })
-
-  const cursorOf = (workspaceId: string, place: number) =>
-    (history === '' ? [workspaceId, place] : [history, workspaceId, place]).join('.')
-
-  /** Returns the error of a cursor after which entries were removed. It names the oldest cursor. */
-  async function removed(workspaceId: string): Promise<ServiceError> {
-    const [oldest] = await store.after(workspaceId, 0, 1)
-    const rule = `oldest ${cursorOf(workspaceId, (oldest?.number ?? 1) - 1)}`
-    return invalid('/cursor', rule)
-  }
-
-  async function placeOf({ workspaceId, cursor, since }: FeedQuery): Promise<number | undefined> {
-    if (cursor === '') return since && store.lastBefore(workspaceId, new Date(since.getTime() - clocksApartMs))
-    const [, of = '', workspace, place = ''] = cursorFormat.exec(cursor) ?? []
-    if (place === '') throw invalid('/cursor', 'format')
-    if (workspace !== workspaceId) throw invalid('/cursor', 'cursor')
-    if (of !== history) throw await removed(workspaceId)
-    return Number(place)
-  }
-
-  /** Returns the entries after a place. Numbers are consecutive, so a gap is at the oldest entry. */
-  async function entriesAfter(query: FeedQuery, place: number | undefined): Promise<FeedEntry[]> {
-    const { workspaceId, limit = defaultPage } = query
-    const found = await store.after(workspaceId, place ?? 0, limit)
-    if (place !== undefined && found[0] && found[0].number !== place + 1) throw await removed(workspaceId)
-    if (place && !found[0] && place > (await store.end(workspaceId))) throw invalid('/cursor', 'cursor')
-    return found
-  }
-
-  async function withContent(workspaceId: string, entries: FeedEntry[]): Promise<FeedEvent[]> {
-    const logged = entries.filter(({ sequence = 0 }) => sequence > 0)
-    const places = logged.map(({ conversationId = '', sequence = 0 }) => ({ conversationId, sequence }))
-    const [found, conversations, leads] = await Promise.all([
-      events.at(places),
-      sources.conversations([...new Set(entries.flatMap(({ conversationId }) => conversationId ?? []))]),
-      sources.leads([...new Set(entries.flatMap(({ leadId }) => leadId ?? []))]),
-    ])
-    const byPlace = new Map(found.map((event) => [`${event.conversationId} ${event.sequence}`, event]))
-    const readable = new Set(conversations.flatMap((each) => (each.isErased ? [] : each.conversationId)))
-    const byId = new Map(leads.map((lead) => [lead.leadId, lead]))
-    return entries.flatMap((entry): FeedEvent[] => {
-      const { source, conversationId, sequence = 0, leadId } = entry
-      const cursor = cursorOf(workspaceId, entry.number)
-      if (source === undefined) return []
-      const named = byId.get(leadId ?? '')
-      const lead = named?.workspaceId === workspaceId ? named : undefined
-      if (leadId !== undefined && conversationId === undefined) return lead ? [{ cursor, entry, lead }] : []
-      if (conversationId === undefined) return [{ cursor, entry }]
-      if (!readable.has(conversationId)) return []
-      if (sequence === 0) return [{ cursor, entry }]
-      const event = byPlace.get(`${conversationId} ${sequence}`)
-      return event && !event.transient ? [{ cursor, entry, event, ...(lead && { lead }) }] : []
-    })
-  }
-
-  /** Returns the first events of the query after a place, and the place after the last entry that was read. */
-  async function pageAfter(query: FeedQuery, place: number | undefined) {
-    const isWanted = ({ type }: FeedEntry) => query.types.length === 0 || query.types.includes(type)
-    let end = place
-    for (let read = 0; read < maxRead; ) {
-      const entries = await entriesAfter(query, end)
-      const last = entries.at(-1)
-      if (!last) break
-      read += entries.length
-      end = last.number
-      const found = await withContent(query.workspaceId, entries.filter(isWanted))
-      if (found.length > 0) return { found, end }
-    }
-    return { found: [], end }
-  }
 
   /** Runs a read in a place of reads. */
   async function inPlace<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T> {
@@ -188,27 +179,32 @@ export function createFeedReader(dependencies: {
   }
 
   return {
-    withContent,
-
-    async read(query, { waitMs, signal, wake = signal }) {
+    /**
+     * Returns the events after a cursor. If there is none, waits for one, at most `waitMs` and until `wake`. Errors:
+     * ValidationFailed.
+     */
+    async read(
+      query: FeedQuery,
+      { waitMs, signal, wake = signal }: { waitMs: number; signal: AbortSignal; wake?: AbortSignal },
+    ): Promise<FeedPage> {
       validate(
         field('/limit', query.limit, integer(1, maxPage)),
         ...query.types.map((type, index) => field(`/types/${index}`, type as FeedEventType, oneOf(...feedEventTypes))),
       )
       readAt = performance.now()
       readTimes.set(query.workspaceId, readAt)
-      let place = await inPlace(signal, () => placeOf(query))
+      let place = await inPlace(signal, () => placeOf(core, query))
       const until = performance.now() + waitMs
       for (;;) {
         // Listens before the read, so that no hint between the read and the wait is lost.
         const { promise: hinted, resolve } = Promise.withResolvers<void>()
         const leave = onHint(feedHint(query.workspaceId), resolve)
         try {
-          const { found, end } = await inPlace(signal, () => pageAfter(query, place))
+          const { found, end } = await inPlace(signal, () => pageAfter(core, query, place))
           const hasMoved = end !== place
           place = end
           if (found.length > 0 || performance.now() >= until || wake.aborted || isClosed)
-            return { events: found, cursor: cursorOf(query.workspaceId, place ?? 0) }
+            return { events: found, cursor: cursorOf(core, query.workspaceId, place ?? 0) }
           if (!hasMoved) await untilHint(hinted, until - performance.now(), wake)
         } finally {
           leave()
@@ -216,25 +212,28 @@ export function createFeedReader(dependencies: {
       }
     },
 
-    onRemoved(workspaceId, listener) {
+    /** Reports removed conversations and leads of a workspace until the returned function is called. */
+    onRemoved(workspaceId: string, listener: (ids: string[]) => void): () => void {
       const listen = (of: string, ids: string[]) => void (of === workspaceId && listener(ids))
       bus.on('removed', listen)
-      return () => bus.off('removed', listen)
+      return () => void bus.off('removed', listen)
     },
 
-    isRead(workspaceId) {
+    /** Whether somebody has read this feed lately, or any feed. */
+    isRead(workspaceId?: string): boolean {
       const at = workspaceId === undefined ? readAt : readTimes.get(workspaceId)
       return at !== undefined && performance.now() - at < readWithinMs
     },
 
     isClosed: () => isClosed,
 
+    /** Ends every wait. */
     close() {
       isClosed = true
       wakeAll()
     },
   }
-}
+})
 
 /** Resolves at the hint, after the time, or when the signal aborts. */
 async function untilHint(hinted: Promise<void>, ms: number, signal: AbortSignal) {

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
+import { bareCore } from '../test/core-with.ts'
 import { testCores } from '../test/cores.ts'
-import { runScheduled, scheduledStore } from '../test/scheduled-database.ts'
-import { createFeedWriter } from './feed-writer.ts'
+import { runScheduled, scheduledDatabase } from '../test/scheduled-database.ts'
+import { appendToFeed, entriesAfter } from './feed-log.ts'
 import type { NewFeedEntry } from './model.ts'
 
 const cores = testCores({ started: false })
@@ -27,11 +28,11 @@ async function follow(workspaceId: string, isOver: () => boolean, step: () => Pr
   const read: { number: number; source?: string | undefined }[] = []
   for (let last = false; !last; ) {
     last = isOver()
-    read.push(...(await cores.core.stores.feed.after(workspaceId, read.at(-1)?.number ?? 0, 2)))
+    read.push(...(await entriesAfter(cores.core, workspaceId, read.at(-1)?.number ?? 0, 2)))
     if (!last) await step()
   }
   for (;;) {
-    const more = await cores.core.stores.feed.after(workspaceId, read.at(-1)?.number ?? 0, 100)
+    const more = await entriesAfter(cores.core, workspaceId, read.at(-1)?.number ?? 0, 100)
     if (more.length === 0) return read
     read.push(...more)
   }
@@ -52,9 +53,10 @@ it('a reader misses nothing of competing writers, whatever their order and their
         const workspaceId = `ws_${randomUUID()}`
         let running = writers.length
         const writing = writers.map(async ({ skewMs, parts }) => {
-          const store = scheduledStore(scheduler, cores.core.stores.feed)
-          const add = createFeedWriter(store, { announce: () => {}, now: () => Date.now() + skewMs })
-          for (const [conversation, count] of parts) await add(workspaceId, entriesOf(conversation, count))
+          const db = scheduledDatabase(scheduler, cores.core.database).collections
+          const core = bareCore({ db, now: () => Date.now() + skewMs })
+          for (const [conversation, count] of parts)
+            await appendToFeed(core, workspaceId, entriesOf(conversation, count))
           running -= 1
         })
         const reading = follow(

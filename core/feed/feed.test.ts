@@ -8,9 +8,12 @@ import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { assignAgent, closeConversation } from '../conversations/assignments.ts'
+import { captureLead } from '../deliveries/lead-capture.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { sendFromDyingCores } from '../test/dying-cores.ts'
 import { transportTo } from '../test/transports.ts'
+import { removeOldEntries } from './feed-log.ts'
+import { catchUpFeed, flushFeed } from './jobs.ts'
 
 const cores = testCores({ count: 2, started: false })
 const everything = ['events:read', 'messages:read', 'sessions:read', 'leads:read']
@@ -45,7 +48,7 @@ it('a reader gets the events of a conversation that two cores wrote, in their or
   await assignAgent(cores.other, conversationId, { displayName: 'Ada' }, undefined)
   await closeConversation(cores.core, conversationId, undefined)
   await send(cores.other, visitor, 'three')
-  await Promise.all(cores.cores.map((core) => core.flushFeed()))
+  await Promise.all(cores.cores.map((core) => flushFeed(core)))
   for (const core of cores.cores) {
     const { all } = await reader(site.workspaceId, core)
     const events = await all()
@@ -69,7 +72,7 @@ it('a token without the scope of the content gets the ids only', async () => {
   const site = await cores.newSite()
   const visitor = await cores.newVisitor(site)
   await send(cores.core, visitor, 'secret')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   const { all } = await reader(site.workspaceId, cores.core, ['events:read'])
   const events = await all()
   expect(events.map(({ conversationId, sequence, message }) => [conversationId, sequence, message])).toEqual([
@@ -84,7 +87,7 @@ it('a core that dies before it wrote to the feed leaves no event out', async () 
   await send(cores.core, visitor, 'early')
   await sendFromDyingCores(cores, visitor)
   cores.advance(120)
-  await cores.other.catchUpFeed()
+  await catchUpFeed(cores.other)
   const stored = (await cores.log(visitor.conversationId)).flatMap(({ message }) => message?.body ?? [])
   const { all } = await reader(site.workspaceId)
   expect(bodiesOf(await all())).toEqual(stored)
@@ -96,7 +99,7 @@ it('a waiting reader gets the event of another core as soon as it is in the feed
   const { client, headers } = await reader(site.workspaceId)
   const waiting = client.listEvents({ waitSeconds: 30 }, { headers })
   await send(cores.core, visitor, 'now')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   expect(typesOf((await waiting).events)[0]).toBe('conversation.created')
 })
 
@@ -104,7 +107,7 @@ it('a stream sends the events after its cursor, then each new event', async () =
   const site = await cores.newSite()
   const visitor = await cores.newVisitor(site)
   await send(cores.core, visitor, 'before')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   const { client, headers, all } = await reader(site.workspaceId)
   const [created] = await all()
   const stop = new AbortController()
@@ -116,7 +119,7 @@ it('a stream sends the events after its cursor, then each new event', async () =
   })().catch(() => {})
   await until('the first event', () => bodies.length === 1)
   await answer(cores.core, visitor, 'after')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   await until('the new event', () => bodies.length === 2)
   stop.abort()
   await reading
@@ -127,10 +130,10 @@ it('a cursor whose next events were removed is refused, and the answer names the
   const site = await cores.newSite()
   const visitor = await cores.newVisitor(site)
   for (const text of ['one', 'two', 'three']) await send(cores.core, visitor, text)
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   const { client, headers, all } = await reader(site.workspaceId)
   const [created, first, , last] = await all()
-  await cores.core.stores.feed.removeBefore(new Date(cores.now() + 1))
+  await removeOldEntries(cores.core, new Date(cores.now() + 1))
   const issuesOf = async (cursor: string) => {
     const error = await client.listEvents({ cursor }, { headers }).then(
       () => undefined,
@@ -144,7 +147,7 @@ it('a cursor whose next events were removed is refused, and the answer names the
   expect(bodiesOf(await all(issue.split(' ')[2]))).toEqual(['three'])
   expect(await issuesOf('yesterday')).toEqual(['/cursor format'])
   await send(cores.core, visitor, 'four')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   expect(bodiesOf(await all(last!.cursor))).toEqual(['four'])
 })
 
@@ -153,7 +156,7 @@ it('a cursor of another workspace, or after the last event, is refused', async (
   const visitor = await cores.newVisitor(own)
   for (const text of ['one', 'two']) await send(cores.core, visitor, text)
   await send(cores.core, await cores.newVisitor(other), 'elsewhere')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   const { client, headers, all } = await reader(own.workspaceId)
   const last = (await all()).at(-1)!.cursor
   const elsewhere = (await (await reader(other.workspaceId)).all()).at(-1)!.cursor
@@ -181,9 +184,9 @@ it('the events of an erased visitor are no longer read, and others keep their cu
   const site = await cores.newSite()
   const [gone, stays] = [await cores.newVisitor(site), await cores.newVisitor(site)]
   await send(cores.core, gone, 'gone')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   await send(cores.core, stays, 'stays')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   const { all } = await reader(site.workspaceId)
   const before = await all()
   const token = await cores.core.access.issue({
@@ -208,11 +211,11 @@ it('a captured lead is in the feed once, also if a core dies between any two wri
       return ''
     }
     const lead = { workspaceId, source: randomUUID(), fields: { email: 'a@example.org' } }
-    await mortal.leads.capture(lead, undefined).catch(note)
-    await mortal.flushFeed().catch(note)
+    await captureLead(mortal, lead, undefined).catch(note)
+    await flushFeed(mortal).catch(note)
     return died
   })
-  await cores.other.flushFeed()
+  await flushFeed(cores.other)
   for await (const { _id } of cores.core.database.collections.leads.find({ workspaceId })) captured.push(_id)
   const { all } = await reader(workspaceId)
   const events = await all()
@@ -226,7 +229,7 @@ it('a visitor who identifies has not left, and one whose session is closed has',
   const visitor = await cores.newVisitor(site)
   await send(cores.core, visitor, 'hello')
   const verified = await cores.identify(visitor, site.sign({ sub: 'customer-1' }))
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   const { all } = await reader(site.workspaceId)
   const types = ['visitor.identified', 'visitor.left']
   expect(typesOf(await all('', types))).toEqual(['visitor.identified'])
@@ -235,7 +238,7 @@ it('a visitor who identifies has not left, and one whose session is closed has',
   await cores.close(verified)
   const ends = async () => (await cores.log(verified.conversationId)).some(({ type }) => type === 'session.closed')
   await until('the end in the log', ends)
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   const left = (await all('', types)).filter(({ type }) => type === 'visitor.left')
   expect(left.map(({ visitor: of }) => [of?.sessionId, of?.reason])).toEqual([[verified.sessionId, 'closed']])
 })
@@ -254,7 +257,7 @@ it('a reader without a cursor begins at the given time', async () => {
     cores.advance(60)
     times.push(cores.now())
     await send(cores.core, visitor, text)
-    await cores.core.flushFeed()
+    await flushFeed(cores.core)
   }
   expect(await Promise.all(times.map(async (at) => (await since(at)).bodies))).toEqual([
     ['one', 'two', 'three'],
@@ -265,7 +268,7 @@ it('a reader without a cursor begins at the given time', async () => {
   const end = await since(cores.now() + 60_000)
   expect(end.bodies).toEqual([])
   await send(cores.core, visitor, 'four')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   const next = await client.listEvents({ cursor: end.cursor, since: timestampFromMs(0) }, { headers })
   expect(bodiesOf(next.events)).toEqual(['four'])
 })
@@ -274,7 +277,7 @@ it('reads in a place of paged reads, and waits without one', async () => {
   const site = await cores.newSite()
   const { client, headers } = await reader(site.workspaceId)
   await send(cores.core, await cores.newVisitor(site), 'one')
-  await cores.core.flushFeed()
+  await flushFeed(cores.core)
   const places = await Promise.all(Array.from({ length: 4 }, () => cores.core.reads.enter()))
   let isAnswered = false
   const first = client.listEvents({}, { headers }).finally(() => {
@@ -289,7 +292,7 @@ it('reads in a place of paged reads, and waits without one', async () => {
     client.listEvents({ cursor, types: ['lead.captured'], waitSeconds: 30 }, { headers }),
   )
   for (let read = 0; read < 20; read++) (await cores.core.reads.enter()).leave()
-  await cores.core.leads.capture({ workspaceId: site.workspaceId, source: 'test', fields: {} }, undefined)
-  await cores.core.flushFeed()
+  await captureLead(cores.core, { workspaceId: site.workspaceId, source: 'test', fields: {} }, undefined)
+  await flushFeed(cores.core)
   for (const { events } of await Promise.all(waiting)) expect(typesOf(events)).toEqual(['lead.captured'])
 })

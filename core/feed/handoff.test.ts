@@ -4,6 +4,8 @@ import { EventsService } from '#proto/events/v1/events_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 import { transportTo } from '../test/transports.ts'
+import { flushFeed } from './jobs.ts'
+import { markAnnounced } from './lead-feed.ts'
 
 const deliveries = testDeliveries()
 beforeAll(async () => {
@@ -15,7 +17,7 @@ type Scene = Awaited<ReturnType<typeof deliveries.newScene>>
 /** Returns the events of a workspace as texts, after the feed is complete. */
 async function feedOf({ workspaceId }: Scene) {
   const [core] = deliveries.cores
-  await core!.flushFeed()
+  await flushFeed(core!)
   const client = createClient(EventsService, transportTo(core!))
   const token = await core!.access.issue({ subject: 'flow', scopes: ['events:read'], workspaceId })
   const { events } = await client.listEvents({ limit: 100 }, { headers: { authorization: `Bearer ${token}` } })
@@ -70,7 +72,7 @@ it.each(
 })
 
 it('deliveries that are announced together keep their own number of attempts and hand-off', async () => {
-  const { stores, database } = deliveries.cores[0]!
+  const { database } = deliveries.cores[0]!
   const at = new Date(0)
   const attempt = { attemptId: 'att', correlationId: '', manual: false, createdAt: at, updatedAt: at }
   const ended = (attempts: number, outcome?: 'accepted' | 'failed', workflowId = 'flow') => ({
@@ -90,7 +92,7 @@ it('deliveries that are announced together keep their own number of attempts and
   })
   const announced = [ended(1), ended(2), ended(1, 'accepted'), ended(1, 'failed'), ended(1, 'failed', 'other flow')]
   await database.collections.deliveries.insertMany(announced.map(({ read }) => read))
-  await stores.leadFeed.markDeliveries(announced)
+  await markAnnounced(deliveries.cores[0]!, announced)
   const found = await database.collections.deliveries.find({ workspaceId: 'ws_together' }).toArray()
   const marks = new Map(found.map(({ _id, announcedAttempts, handoff }) => [_id, { announcedAttempts, handoff }]))
   for (const { read, handoff } of announced)
@@ -104,7 +106,7 @@ itLong('a core that dies between any two writes delays the events of a delivery 
     await scene.send()
     await (await deliveries.worker()).drain(200)
     const mortal = deliveries.mortalCore(writes)
-    died = await mortal.flushFeed().then(
+    died = await flushFeed(mortal).then(
       () => false,
       () => true,
     )
@@ -116,7 +118,7 @@ itLong('a core that dies between any two writes delays the events of a delivery 
 it('a subscription that is disabled is in the feed once', async () => {
   const scene = await deliveries.newScene()
   await scene.operator.updateSubscription({ subscriptionId: scene.subscriptionId, status: 2 })
-  await Promise.all(deliveries.cores.map((core) => core.flushFeed()))
+  await Promise.all(deliveries.cores.map((core) => flushFeed(core)))
   expect(typesOf(await feedOf(scene)).toSorted()).toEqual(['lead.captured', 'subscription.disabled'])
 })
 

@@ -1,91 +1,142 @@
+import { createFollower, type Follower } from '../concurrency/follower.ts'
 import { createPace } from '../concurrency/pace.ts'
+import { type Core, perCore } from '../core.ts'
+import { enterForm } from '../deliveries/lead-capture.ts'
+import { notDeleted } from '../deliveries/live-subscriptions.ts'
+import type { DeliveryDocument } from '../deliveries/model.ts'
 import { isHandedOff } from '../deliveries/new-delivery.ts'
-import type { HandoffWhen } from '../destinations/handoff-model.ts'
-import type { LeadSubscriptionStore } from '../destinations/lead-subscription-store.ts'
-import type { LeadSubscription } from '../destinations/model.ts'
-import type { Leads } from '../leads/leads.ts'
-import type { LeadFeedStore, UnannouncedDelivery, UnannouncedLead } from './lead-feed-store.ts'
-import { type AddToFeed, type FeedDelivery, type NewFeedEntry, noticeEntries } from './model.ts'
+import { type HandoffWhen, toSubscription } from '../deliveries/subscription-model.ts'
+import type { LeadDocument } from '../leads/model.ts'
+import { addToFeed } from './event-fan-out.ts'
+import { type FeedDelivery, type NewFeedEntry, noticeEntries } from './model.ts'
 
-export interface LeadFeed {
-  /** Adds the entries of changed leads, deliveries and subscriptions, until none is left. */
-  announce(): Promise<void>
-  /** Ends the work in progress after the current write. */
-  close(): void
+type UnannouncedLead = Pick<
+  LeadDocument,
+  '_id' | 'workspaceId' | 'createdAt' | 'conversationId' | 'formSubmissionId' | 'sessionId' | 'erasing'
+>
+type UnannouncedDelivery = Omit<DeliveryDocument, 'body'>
+
+const batch = 100
+const share = 1 / 5
+const unannounced = { unannounced: true } as const
+const committed = { readConcern: { level: 'majority' } } as const
+const leadFields = {
+  ...committed,
+  projection: { workspaceId: 1, createdAt: 1, conversationId: 1, formSubmissionId: 1, sessionId: 1, erasing: 1 },
 }
 
-const batchSize = 100
-const share = 1 / 5
-
 /**
- * Adds the events of leads to the feeds. The capture of a lead comes before the ends of its
+ * Adds the events of leads to the feeds: of leads and deliveries that a write has marked as
+ * `unannounced`, and the notices of subscriptions. The capture of a lead comes before the ends of its
  * deliveries. A hand-off comes after the end of the delivery that caused it. Any process may add
  * these events, even twice.
  */
-export function createLeadFeed({
-  store,
-  subscriptions,
-  enterForm,
-  add,
-  now,
-}: {
-  store: LeadFeedStore
-  subscriptions: Pick<LeadSubscriptionStore, 'withNotices' | 'removeNotices'>
-  enterForm: Leads['enterForm']
-  add: AddToFeed
-  now: () => number
-}): LeadFeed {
+export const leadFeedOf = perCore((core) => {
+  const { leads, deliveries, leadSubscriptions } = core.db
   const closed = new AbortController()
-  const paced = createPace({ share, signal: closed.signal })
-
-  async function announceLeads(found: UnannouncedLead[]) {
-    for (const { _id: leadId, ...lead } of found) if (!lead.erasing) await enterForm({ leadId, ...lead })
-    for (const [workspaceId, theirs] of Map.groupBy(found, (lead) => lead.workspaceId))
-      await add(workspaceId, theirs.map(captureOf))
-    await store.markLeads(found.map(({ _id }) => _id))
-  }
-
-  async function announceDeliveries(found: UnannouncedDelivery[]) {
-    await announceLeads(await store.leadsOf([...new Set(found.flatMap(({ leadId }) => leadId ?? []))]))
-    const ended = found.map((delivery) => ({ delivery, entries: endsOf(delivery), handoff: handoffOf(delivery) }))
-    for (const [workspaceId, theirs] of Map.groupBy(ended, ({ delivery }) => delivery.workspaceId))
-      await add(
-        workspaceId,
-        theirs.flatMap(({ entries, handoff }) => (handoff ? [...entries, handoff.entry] : entries)),
-      )
-    const at = new Date(now())
-    await store.markDeliveries(
-      ended.map(({ delivery, handoff }) => ({
-        read: delivery,
-        handoff: handoff && { workflowId: handoff.workflowId, outcome: handoff.outcome, at },
-      })),
-    )
-  }
-
-  async function announceNotices(found: LeadSubscription[]) {
-    for (const each of found) {
-      await add(each.workspaceId, noticeEntries(each))
-      await subscriptions.removeNotices(each.subscriptionId, each.notices ?? [])
-    }
-  }
-
-  /** Announces batches until fewer than a whole one is found. */
-  async function all<T>(read: (limit: number) => Promise<T[]>, announce: (found: T[]) => Promise<void>) {
-    for (let more = true; more && !closed.signal.aborted; ) {
-      const found = await read(batchSize)
-      if (found.length > 0) await paced(() => announce(found))
-      more = found.length === batchSize
-    }
-  }
-
+  const { signal } = closed
+  const shared = { batch, paced: createPace({ share, signal }), signal, now: core.now }
+  const followers: Follower[] = [
+    createFollower({
+      ...shared,
+      read: (limit) => leads.find(unannounced, leadFields).limit(limit).toArray(),
+      handle: (found) => announceLeads(core, found),
+      since: ({ createdAt }) => createdAt,
+    }),
+    createFollower({
+      ...shared,
+      read: (limit): Promise<UnannouncedDelivery[]> =>
+        deliveries
+          .find(unannounced, { ...committed, projection: { body: 0 } })
+          .limit(limit)
+          .toArray(),
+      handle: (found) => announceDeliveries(core, found),
+      since: ({ updatedAt }) => updatedAt,
+    }),
+    createFollower({
+      ...shared,
+      read: (limit) =>
+        leadSubscriptions
+          .find({ 'notices.at': { $exists: true }, ...notDeleted })
+          .limit(limit)
+          .toArray(),
+      async handle(found) {
+        for (const each of found) {
+          const { notices = [] } = each
+          await addToFeed(core, each.workspaceId, noticeEntries(toSubscription(each)))
+          const noticeId = { $in: notices.map((notice) => notice.noticeId) }
+          await leadSubscriptions.updateOne({ _id: each._id }, { $pull: { notices: { noticeId } } })
+        }
+      },
+      since: ({ notices, updatedAt }) => notices?.[0]?.at ?? updatedAt,
+    }),
+  ]
   return {
+    /** Adds the entries of changed leads, deliveries and subscriptions, until none is left. */
     async announce() {
-      await all(store.leads, announceLeads)
-      await all(store.deliveries, announceDeliveries)
-      await all(subscriptions.withNotices, announceNotices)
+      for (const follower of followers) await follower.run()
     },
+    lagMs: () => Math.max(...followers.map((follower) => follower.lagMs())),
+    /** Ends the work in progress after the current write. */
     close: () => closed.abort(),
   }
+})
+
+async function announceLeads(core: Core, found: UnannouncedLead[]) {
+  for (const { _id: leadId, ...lead } of found) if (!lead.erasing) await enterForm(core, { leadId, ...lead })
+  for (const [workspaceId, theirs] of Map.groupBy(found, (lead) => lead.workspaceId))
+    await addToFeed(core, workspaceId, theirs.map(captureOf))
+  const ids = found.map(({ _id }) => _id)
+  if (ids.length > 0) await core.db.leads.updateMany({ _id: { $in: ids } }, { $unset: { unannounced: '' } })
+}
+
+async function announceDeliveries(core: Core, found: UnannouncedDelivery[]) {
+  const leadIds = [...new Set(found.flatMap(({ leadId }) => leadId ?? []))]
+  await announceLeads(core, await core.db.leads.find({ _id: { $in: leadIds }, ...unannounced }, leadFields).toArray())
+  const ended = found.map((delivery) => ({ delivery, entries: endsOf(delivery), handoff: handoffOf(delivery) }))
+  for (const [workspaceId, theirs] of Map.groupBy(ended, ({ delivery }) => delivery.workspaceId))
+    await addToFeed(
+      core,
+      workspaceId,
+      theirs.flatMap(({ entries, handoff }) => (handoff ? [...entries, handoff.entry] : entries)),
+    )
+  const at = new Date(core.now())
+  await markAnnounced(
+    core,
+    ended.map(({ delivery, handoff }) => ({
+      read: delivery,
+      handoff: handoff && { workflowId: handoff.workflowId, outcome: handoff.outcome, at },
+    })),
+  )
+}
+
+/** Stores what was announced, unless a delivery has changed since it was read. */
+export async function markAnnounced(
+  { db }: Core,
+  announced: { read: UnannouncedDelivery; handoff: DeliveryDocument['handoff'] }[],
+): Promise<void> {
+  if (announced.length === 0) return
+  // Equal changes share one write. A write costs the database several times as much as one more
+  // document in the same write.
+  const equal = Map.groupBy(announced, ({ read, handoff }) =>
+    [read.status, read.attempts.length, handoff?.outcome, handoff?.workflowId].join(' '),
+  )
+  await db.deliveries.bulkWrite(
+    [...equal.values()].map((group) => {
+      const [{ read, handoff }] = group as [(typeof announced)[number]]
+      const { status, attempts } = read
+      return {
+        updateMany: {
+          filter: { _id: { $in: group.map((each) => each.read._id) }, status, attempts: { $size: attempts.length } },
+          update: {
+            $set: { announcedAttempts: attempts.length, ...(handoff && { handoff }) },
+            $unset: { unannounced: '' as const },
+          },
+        },
+      }
+    }),
+    { ordered: false },
+  )
 }
 
 const captureOf = ({ _id, createdAt }: UnannouncedLead): NewFeedEntry => ({

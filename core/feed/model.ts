@@ -1,5 +1,5 @@
 import type { EventData, FeedEventType } from '../../contract/event-kinds.ts'
-import type { DisabledReason, LeadSubscription } from '../destinations/model.ts'
+import type { DisabledReason, LeadSubscription } from '../deliveries/subscription-model.ts'
 import { type EventType, endsSession, isCompletion, type LogEvent, type SessionEndType } from '../log-event.ts'
 
 /**
@@ -30,11 +30,14 @@ export interface FeedDelivery {
 /** Place of an entry in its feed. Numbers of a feed are consecutive, from 1. */
 export type FeedEntry = Partial<NewFeedEntry> & { number: number; type: FeedEventType; occurredAt: Date }
 
+/** Id that a wake-up between cores contains when a feed has new entries. */
+export const feedHint = (workspaceId: string) => `feed ${workspaceId}`
+
 /** Time for which entries can be read. */
 export const feedKeptMs = 30 * 86_400_000
 
-/** Adds entries of a workspace to its feed, in this order. Entries that exist are left out. */
-export type AddToFeed = (workspaceId: string, entries: NewFeedEntry[]) => Promise<void>
+/** A stored entry. Without its source if the source was removed: only the place stays. */
+export type FeedEntryDocument = FeedEntry & { workspaceId: string; storedAt: Date }
 
 const types: Partial<Record<EventType, FeedEventType>> = {
   'message.accepted': 'message.visitor',

@@ -12,6 +12,9 @@ import { giveRating } from '../conversations/ratings.ts'
 import { setTypingOfVisitor } from '../conversations/typing.ts'
 import type { Collections } from '../database/collections.ts'
 import { indexes } from '../database/indexes.ts'
+import { createAttempt } from '../deliveries/deliveries.ts'
+import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
+import { createSubscription } from '../deliveries/subscriptions.ts'
 import type { EventType } from '../log-event.ts'
 import { operationId } from '../rules.ts'
 import type { SessionContent } from '../sessions/model.ts'
@@ -28,8 +31,8 @@ beforeAll(async () => {
   const capabilities = { offlineForm: true, preChatForm: true, navigation: true, screenshots: true, typing: true }
   await core.workspaces.updateInstallation(publicSiteKey, { capabilities, forms: { offline: [] } }, undefined)
   const settings = { workspaceId, destinationUrl: 'http://127.0.0.1:9/', mappedFields: [], automatic: true }
-  subscriptionId = (await core.leadSubscriptions.create(settings, operator)).subscription.subscriptionId
-  leadId = await core.leads.capture({ workspaceId, source: 'test', fields: {} }, undefined)
+  subscriptionId = (await createSubscription(core, settings, operator)).subscription.subscriptionId
+  leadId = await captureLead(core, { workspaceId, source: 'test', fields: {} }, undefined)
 })
 
 /**
@@ -70,8 +73,7 @@ const choosers: Record<string, Chooser> = {
   'agent message': async ({ session: { conversationId } }, clientOperationId) =>
     (await sendAsAgent(cores.core, { conversationId, clientOperationId, body: 'x' })).replayed,
   form: async ({ session }, idempotencyKey) =>
-    (await cores.core.leads.submitForm({ ...credentialsOf(session), form: 'offline', fields: {}, idempotencyKey }))
-      .replayed,
+    (await submitForm(cores.core, { ...credentialsOf(session), form: 'offline', fields: {}, idempotencyKey })).replayed,
   async rating({ session, used }, idempotencyKey) {
     if (!used.has(`rating ${idempotencyKey}`)) {
       await cores.send(session, 'x')
@@ -87,7 +89,7 @@ const choosers: Record<string, Chooser> = {
   navigation: async ({ session: { sessionId } }, clientOperationId) =>
     (await requestNavigation(cores.core, { sessionId, url: `${site}/a`, clientOperationId }, operator)).replayed,
   'delivery of a lead': async (_, idempotencyKey) =>
-    (await cores.core.deliveries.createAttempt({ leadId, subscriptionId, idempotencyKey }, operator)).existing,
+    (await createAttempt(cores.core, { leadId, subscriptionId, idempotencyKey }, operator)).existing,
   /** Uses the value as a nonce. Skips a value used before, because a nonce is valid only once. */
   async identification(_, value) {
     const jti = value.padEnd(8, '.')

@@ -6,6 +6,7 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import { readCoreConfig } from '../config.ts'
 import { type CoreContext, createCoreContext } from '../context.ts'
 import { createSealedSecrets, rekey } from '../database/rekey.ts'
+import { createSubscription } from '../deliveries/subscriptions.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
 import { createKeyring, parseSecretKeys } from './keyring.ts'
 import { createSecretBox } from './secret-box.ts'
@@ -51,7 +52,7 @@ describe('the secret keys', () => {
       automatic: false,
       headers: [{ name: 'x-key', value: 'header value' }],
     }
-    const { subscription } = await first.leadSubscriptions.create(destination, { subject: 'desk' })
+    const { subscription } = await createSubscription(first, destination, { subject: 'desk' })
     const expiresAt = new Date(Date.now() + 3_600_000)
     const { consoleSessions, signInAttempts } = first.database.collections
     await consoleSessions.insertOne({

@@ -1,27 +1,40 @@
-import type { ContactsOf } from '../conversations/model.ts'
+import type { Core } from '../core.ts'
 import { normalEmail } from './contacts.ts'
-import type { LeadStore } from './lead-store.ts'
-import type { Lead } from './model.ts'
+import { notErasing } from './leads.ts'
+import { type Lead, toLead } from './model.ts'
 
 /** Maximum number of leads in one read. */
 const maxLeads = 500
 
+type Contact = NonNullable<ReturnType<typeof contactOf>>
+
+/** Returns leads of these conversations, newest first, after the given one. */
+export async function leadsOfConversations(
+  { db }: Core,
+  conversationIds: string[],
+  limit: number,
+  after?: Lead,
+): Promise<Lead[]> {
+  const { createdAt, leadId } = after ?? {}
+  const older = after && [{ createdAt: { $lt: createdAt } }, { createdAt, _id: { $lt: leadId } }]
+  const found = db.leads.find({ conversationId: { $in: conversationIds }, ...notErasing, $or: older })
+  return (await found.sort({ createdAt: -1, _id: -1 }).limit(limit).toArray()).map(toLead)
+}
+
 /** Finds the contact of each conversation: its latest lead that has a name or an e-mail address. */
-export function createContactsOf(leads: Pick<LeadStore, 'ofConversations'>): ContactsOf {
-  return async (conversationIds) => {
-    const contacts: Awaited<ReturnType<ContactsOf>> = new Map()
-    let found: Lead[] = []
-    do {
-      const left = conversationIds.filter((id) => !contacts.has(id))
-      found = await leads.ofConversations(left, maxLeads, found.at(-1))
-      for (const lead of found) {
-        const { conversationId = '' } = lead
-        const contact = contactOf(lead)
-        if (contact && !contacts.has(conversationId)) contacts.set(conversationId, contact)
-      }
-    } while (found.length === maxLeads)
-    return contacts
-  }
+export async function contactsOf(core: Core, conversationIds: string[]): Promise<Map<string, Contact>> {
+  const contacts = new Map<string, Contact>()
+  let found: Lead[] = []
+  do {
+    const left = conversationIds.filter((id) => !contacts.has(id))
+    found = await leadsOfConversations(core, left, maxLeads, found.at(-1))
+    for (const lead of found) {
+      const { conversationId = '' } = lead
+      const contact = contactOf(lead)
+      if (contact && !contacts.has(conversationId)) contacts.set(conversationId, contact)
+    }
+  } while (found.length === maxLeads)
+  return contacts
 }
 
 /** Returns the contact of a lead; undefined if it has neither a name nor an e-mail address. */

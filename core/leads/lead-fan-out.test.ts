@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
+import { leadFanOutOf } from '../deliveries/lead-capture.ts'
 import { operatorScopes, testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
@@ -64,7 +65,7 @@ describe('a captured lead', () => {
       { _id: 'lead_broken', ...lead, fields: null as never },
       { _id: 'lead_good', ...lead, fields: { name: 'Mia' } },
     ])
-    await expect(test.cores[0]!.leadFanOut.finish()).rejects.toThrow()
+    await expect(leadFanOutOf(test.cores[0]!).run()).rejects.toThrow()
     const { deliveries } = await operator.listDeliveries({})
     expect(deliveries.map(({ leadId }) => leadId)).toEqual(['lead_good'])
     await leads().deleteOne({ _id: 'lead_broken' })
@@ -81,8 +82,8 @@ describe('a captured lead', () => {
         () => false,
       )
       test.advance(6000)
-      await Promise.all(test.cores.map((core) => core.leadFanOut.finish()))
-      await test.cores[0]!.leadFanOut.finish()
+      await Promise.all(test.cores.map((core) => leadFanOutOf(core).run()))
+      await leadFanOutOf(test.cores[0]!).run()
       const kept = await leads().find({ workspaceId, source: 'dying' }).toArray()
       const { deliveries } = await operator.listDeliveries({})
       // The lead is either not stored, or has one delivery per subscription.

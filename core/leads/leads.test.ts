@@ -9,8 +9,11 @@ import { listConversationEvents } from '../conversations/conversation-events.ts'
 import { countConversations, inboxOf, listConversations } from '../conversations/inbox.ts'
 import { inboxWatchOf } from '../conversations/inbox-watch.ts'
 import { sendAsAgent } from '../conversations/messages.ts'
+import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
+import { flushFeed } from '../feed/jobs.ts'
 import { codeOf, type TestVisitor, testCores } from '../test/cores.ts'
 import type { FormField } from '../workspaces/model.ts'
+import { listLeads } from './leads.ts'
 
 const cores = testCores({ count: 2, started: false })
 let visitor: TestVisitor
@@ -30,7 +33,7 @@ beforeAll(async () => {
 
 const good = { name: 'Mia', mail: 'mia@example.org' }
 const submit = (core: CoreContext, fields: Record<string, string>, idempotencyKey: string) =>
-  core.leads.submitForm({ credentials: visitor.credentials, form: 'preChat', fields, idempotencyKey })
+  submitForm(core, { credentials: visitor.credentials, form: 'preChat', fields, idempotencyKey })
 
 describe('a form', () => {
   it('creates one lead when it is submitted concurrently on two cores with one idempotency key', async () => {
@@ -96,15 +99,15 @@ describe('a form', () => {
     const site = await cores.newSite({ capabilities: { preChatForm: true }, forms: { preChat: form } })
     const { credentials } = await cores.newVisitor(site)
     const submission = { credentials, form: 'preChat' as const, fields: good, idempotencyKey: 'k' }
-    const first = await cores.core.leads.submitForm(submission)
+    const first = await submitForm(cores.core, submission)
     const forms = { preChat: [{ ...form[0]!, name: 'other', required: true }] }
     await cores.core.workspaces.updateInstallation(site.publicSiteKey, { forms }, undefined)
     await until('the new form', async () => {
-      const other = cores.core.leads.submitForm({ ...submission, idempotencyKey: randomUUID() })
+      const other = submitForm(cores.core, { ...submission, idempotencyKey: randomUUID() })
       return (await codeOf(other)) === 'VALIDATION_FAILED'
     })
-    expect(await cores.core.leads.submitForm(submission)).toEqual({ ...first, replayed: true })
-    expect(await codeOf(cores.core.leads.submitForm({ ...submission, fields: {} }))).toBe('IDEMPOTENCY_CONFLICT')
+    expect(await submitForm(cores.core, submission)).toEqual({ ...first, replayed: true })
+    expect(await codeOf(submitForm(cores.core, { ...submission, fields: {} }))).toBe('IDEMPOTENCY_CONFLICT')
   })
 
   it('is accepted if it omits optional fields and has line breaks in a textarea', async () => {
@@ -113,7 +116,7 @@ describe('a form', () => {
 
   it('is rejected if it is defined but the installation does not advertise it', async () => {
     const submission = { credentials: visitor.credentials, form: 'offline' as const, fields: good, idempotencyKey: 'k' }
-    await expect(cores.core.leads.submitForm(submission)).rejects.toMatchObject({
+    await expect(submitForm(cores.core, submission)).rejects.toMatchObject({
       code: ErrorCode.ROUTE_NOT_ADVERTISED,
     })
   })
@@ -167,11 +170,11 @@ describe('a conversation with a form and no message', () => {
       removed() {},
       ready() {},
     })
-    await Promise.all([...cores.cores, ...cores.cores].map((core) => core.leads.submitForm(submission)))
+    await Promise.all([...cores.cores, ...cores.cores].map((core) => submitForm(core, submission)))
     await until('the watched inbox has the form', () => seen.includes('form.submitted'))
     leave()
     for (const core of cores.cores) {
-      await core.flushFeed()
+      await flushFeed(core)
       const { conversations } = await listConversations(core, { workspaceId, unanswered: true })
       expect(conversations).toMatchObject([{ conversationId, lastSessionId: sessionId, status: 'open' }])
       expect(await countConversations(core, workspaceId, { name: 'Ada' })).toEqual({
@@ -189,14 +192,14 @@ describe('a conversation with a form and no message', () => {
   it('is listed by the next core if the one that stored the form died before its event', async () => {
     const { workspaceId, conversationId, submission } = await submitted()
     const leads = cores.core.database.collections.leads
-    await cores.core.leads.submitForm(submission)
+    await submitForm(cores.core, submission)
     await cores.core.database.collections.events.deleteMany({ conversationId })
     await cores.core.database.collections.conversations.updateOne(
       { _id: conversationId },
       { $unset: { lastMessageAt: '', lastSequence: '', lastSession: '', queue: '' } },
     )
     await leads.updateOne({ conversationId }, { $set: { unannounced: true } })
-    await cores.other.flushFeed()
+    await flushFeed(cores.other)
     const { conversations } = await listConversations(cores.other, { workspaceId, unanswered: true })
     expect(conversations).toMatchObject([{ conversationId }])
   })
@@ -205,7 +208,7 @@ describe('a conversation with a form and no message', () => {
     const { workspaceId, conversationId, submission } = await submitted()
     const { core } = cores
     await closeConversation(core, conversationId, workspaceId)
-    await core.leads.submitForm(submission)
+    await submitForm(core, submission)
     await inboxOf(core).noted()
     expect(await findConversation(core, conversationId, workspaceId)).toMatchObject({ status: 'open' })
     await sendAsAgent(
@@ -221,12 +224,12 @@ describe('a lead captured by another service', () => {
   it('is found by its e-mail address or telephone number in any spelling, in its workspace only', async () => {
     const { workspaceId } = await cores.newSite()
     const capture = (fields: Record<string, string>, at = workspaceId) =>
-      cores.core.leads.capture({ workspaceId: at, source: 'crm', fields }, undefined)
+      captureLead(cores.core, { workspaceId: at, source: 'crm', fields }, undefined)
     const mail = await capture({ Email: 'Zoe@Example.org' })
     const phone = await capture({ phone: '+49 (30) 901820' })
     await capture({ mail: 'zoe@example.org' }, visitor.workspaceId)
     const found = async (contact: string) =>
-      (await cores.other.leads.list({ workspaceId, contact })).leads.map(({ leadId }) => leadId)
+      (await listLeads(cores.other, { workspaceId, contact })).leads.map(({ leadId }) => leadId)
     expect(await found(' zoe@EXAMPLE.org')).toEqual([mail])
     expect(await found('0049 30 901820')).toEqual(await found('+4930901820'))
     expect(await found('+4930901820')).toEqual([phone])
@@ -237,7 +240,7 @@ describe('a lead captured by another service', () => {
   it('is stored in its workspace, and each call creates another lead', async () => {
     const { workspaceId, conversationId } = visitor
     const lead = { workspaceId, source: 'crm-import', fields: { name: 'Mia' }, conversationId }
-    const ids = [await cores.core.leads.capture(lead, workspaceId), await cores.core.leads.capture(lead, undefined)]
+    const ids = [await captureLead(cores.core, lead, workspaceId), await captureLead(cores.core, lead, undefined)]
     expect(new Set(ids).size).toBe(2)
     expect(await cores.core.database.collections.leads.countDocuments({ source: 'crm-import' })).toBe(2)
   })
@@ -247,14 +250,14 @@ describe('a lead captured by another service', () => {
     const other = await cores.newSite()
     const lead = { workspaceId, source: 's', fields: {} }
     const notFound = { code: ErrorCode.NOT_FOUND }
-    await expect(cores.core.leads.capture(lead, other.workspaceId)).rejects.toMatchObject(notFound)
-    await expect(cores.core.leads.capture({ ...lead, workspaceId: 'ws_none' }, undefined)).rejects.toMatchObject(
+    await expect(captureLead(cores.core, lead, other.workspaceId)).rejects.toMatchObject(notFound)
+    await expect(captureLead(cores.core, { ...lead, workspaceId: 'ws_none' }, undefined)).rejects.toMatchObject(
       notFound,
     )
     await expect(
-      cores.core.leads.capture({ ...lead, workspaceId: other.workspaceId, conversationId }, undefined),
+      captureLead(cores.core, { ...lead, workspaceId: other.workspaceId, conversationId }, undefined),
     ).rejects.toMatchObject(notFound)
-    await expect(cores.core.leads.capture({ ...lead, fields: { 'a b': 'x' } }, undefined)).rejects.toMatchObject({
+    await expect(captureLead(cores.core, { ...lead, fields: { 'a b': 'x' } }, undefined)).rejects.toMatchObject({
       issues: [{ path: '/fields', rule: 'propertyNames' }],
     })
   })

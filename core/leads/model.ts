@@ -27,6 +27,27 @@ export interface Lead {
   fanOut?: { subscriptionIds: string[]; since: Date }
 }
 
+export type LeadDocument = Omit<Lead, 'leadId'> & {
+  _id: string
+  /**
+   * Browsers and verified visitors of the lead's conversation. Set when the conversation is
+   * removed.
+   */
+  visitorIds?: string[]
+  /**
+   * Set while the lead is being removed: the id of the removal, or true if its visitor is erased.
+   * Queries then skip the lead.
+   */
+  erasing?: true | string
+  /** Set until the event feed has the capture of the lead. */
+  unannounced?: true
+}
+
+export const toLead = ({ _id, visitorIds: _, erasing: __, unannounced: ___, ...rest }: LeadDocument): Lead => ({
+  leadId: _id,
+  ...rest,
+})
+
 /** An entry of a workspace's list of people who must not be contacted. */
 export interface Suppression {
   /** Keyed hash of workspace, kind and value. The value itself is not stored. */
@@ -38,20 +59,11 @@ export interface Suppression {
   reason?: string
 }
 
+export type SuppressionDocument = Omit<Suppression, 'suppressionId'> & {
+  _id: string
+  /** True until the waiting deliveries of this person have been ended. */
+  unswept?: true
+}
+
 /** Pattern of the allowed names of lead fields. */
 export const leadFieldName = /^[A-Za-z0-9_-]{1,64}$/
-
-export interface LeadFanOut {
-  /**
-   * Returns the automatic subscriptions whose policies cover a new lead. They are stored together
-   * with the lead, so that a crash loses no delivery.
-   */
-  plan(lead: Lead): Promise<Pick<Lead, 'fanOut'>>
-  /**
-   * Creates the deliveries of a lead. Never throws, because `finish` later creates the deliveries
-   * that are missing.
-   */
-  send(lead: Lead): Promise<void>
-  /** Creates the deliveries that crashed processes did not create. */
-  finish(): Promise<void>
-}

@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
+import { listAttempts, retryAttempt } from '../deliveries/deliveries.ts'
+import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
+import { recordResults } from '../deliveries/results.ts'
+import { addSuppressions } from '../deliveries/suppressing.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { claimDue } from '../test/claims.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
@@ -8,6 +12,7 @@ import { clientsOf } from '../test/operator-clients.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
 import { acceptForms } from '../test/visitor-marks.ts'
 import type { SuppressionEntry } from './suppressions.ts'
+import { removeSuppressions } from './suppressions.ts'
 
 const cores = testCores({ count: 2 })
 beforeAll(() => acceptForms(cores))
@@ -16,13 +21,13 @@ const newEmail = () => `${randomUUID()}@example.com`
 const email = (value: string): SuppressionEntry => ({ kind: 'email', value })
 
 const add = (entries: SuppressionEntry[], core = cores.core, workspaceId = cores.workspaceId) =>
-  core.suppressions.add({ workspaceId, entries, reason: 'asked us', addedBy: 'desk' })
+  addSuppressions(core, { workspaceId, entries, reason: 'asked us', addedBy: 'desk' })
 
 const remove = (entries: SuppressionEntry[]) =>
-  cores.core.suppressions.remove({ workspaceId: cores.workspaceId, entries, suppressionIds: [] })
+  removeSuppressions(cores.core, { workspaceId: cores.workspaceId, entries, suppressionIds: [] })
 
 const submit = (session: SessionContent, value: string, { core = cores.other, key = randomUUID() as string } = {}) =>
-  core.leads.submitForm({
+  submitForm(core, {
     credentials: credentialsOf(session),
     form: 'offline',
     fields: { email: value },
@@ -30,9 +35,9 @@ const submit = (session: SessionContent, value: string, { core = cores.other, ke
   })
 
 const capture = (fields: Record<string, string>, conversationId?: string) =>
-  cores.other.leads.capture({ workspaceId: cores.workspaceId, source: 'crm', fields, conversationId }, undefined)
+  captureLead(cores.other, { workspaceId: cores.workspaceId, source: 'crm', fields, conversationId }, undefined)
 
-const deliveriesOf = (leadId: string) => cores.core.deliveries.listAttempts({ leadId }, { subject: 'desk' })
+const deliveriesOf = (leadId: string) => listAttempts(cores.core, { leadId }, { subject: 'desk' })
 
 const claim = (core = cores.core) => claimDue(core)
 
@@ -79,7 +84,8 @@ describe('a delivery of a suppressed person', () => {
     const retrying = await capture({ address })
     const claimed = (await claim()).filter(({ destination }) => destination !== '')
     const ids = await deliveriesOf(retrying)
-    await cores.core.deliveryResults.record(
+    await recordResults(
+      cores.core,
       claimed.map(({ deliveryId, attemptId, claimId }) => ({
         deliveryId,
         attemptId,
@@ -97,7 +103,7 @@ describe('a delivery of a suppressed person', () => {
     ])
     const [attempt] = await deliveriesOf(waiting)
     const retry = { attemptId: attempt!.attemptId, idempotencyKey: randomUUID() }
-    expect(await codeOf(cores.core.deliveries.retryAttempt(retry, { subject: 'desk' }))).toBe('VISITOR_SUPPRESSED')
+    expect(await codeOf(retryAttempt(cores.core, retry, { subject: 'desk' }))).toBe('VISITOR_SUPPRESSED')
   })
 
   it('is not sent again if a worker was sending it when the entry was added', async () => {

@@ -1,18 +1,16 @@
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { normalPhone } from '../../contract/contacts.ts'
 import type { FieldIssue } from '../../contract/errors.ts'
-import type { Bus } from '../bus.ts'
-import { ServiceError } from '../errors.ts'
+import { type Core, perCore } from '../core.ts'
 import { shortHash } from '../keys/keyring.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, line, text, validate } from '../rules.ts'
-import type { SessionStore } from '../sessions/session-store.ts'
+import { idsKey } from '../sessions/ids-key.ts'
+import { sessionStoreOf } from '../sessions/session-store.ts'
 import { createLiveCache } from '../wakeups/live-cache.ts'
-import type { Wakeups } from '../wakeups/wakeups.ts'
-import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
+import { findWorkspace } from '../workspaces/workspaces.ts'
 import { type Contact, type ContactKind, contactsIn, normalEmail } from './contacts.ts'
 import type { Lead, Suppression } from './model.ts'
-import type { SuppressionStore } from './suppression-store.ts'
 
 /**
  * An entry in the form in which an operator sends it. `kind` is undefined if the operator sent no
@@ -23,175 +21,173 @@ export interface SuppressionEntry {
   value: string
 }
 
-/** The list of people whom a workspace must not contact (contract, section 3). */
-export interface Suppressions {
-  /**
-   * Adds entries. Entries that are on the list stay unchanged. Ends the waiting deliveries of these
-   * people's leads before it resolves. Errors: NotFound, `ValidationFailed`.
-   */
-  add(request: {
-    workspaceId: string
-    entries: SuppressionEntry[]
-    reason: string
-    addedBy: string
-  }): Promise<{ added: number; existing: number }>
-  /** Removes entries. Returns the number of removed entries. Errors: `ValidationFailed`. */
-  remove(request: { workspaceId: string; entries: SuppressionEntry[]; suppressionIds: string[] }): Promise<number>
-  /**
-   * Returns a page of entries, newest first. If `entry` is set, returns at most this entry. Errors:
-   * `ValidationFailed`.
-   */
-  list(query: {
-    workspaceId: string
-    limit?: number
-    pageToken?: string
-    entry?: SuppressionEntry
-  }): Promise<{ suppressions: Suppression[]; nextPageToken?: string }>
-  /** Returns whether a person with these fields, or one of these subjects, is on the list. */
-  isSuppressed(workspaceId: string, person: { fields: Record<string, string>; subjects?: string[] }): Promise<boolean>
-  /** Returns whether one of these workspaces has entries. */
-  hasAny(workspaceIds: string[]): Promise<boolean>
-  /**
-   * Returns the ids of the leads whose person is on the list. The person may also be listed as the
-   * verified visitor of the lead's conversation.
-   */
-  suppressedLeads(leads: Lead[]): Promise<Set<string>>
-  /**
-   * Returns keyed hashes of the contacts of a lead. The sweep uses them to find the leads of an
-   * entry.
-   */
-  contactIds(workspaceId: string, person: { fields: Record<string, string>; subjects?: string[] }): Promise<string[]>
-  /** Ends the deliveries that `add` did not end, because its process died. */
-  sweep(): Promise<void>
+export interface NewSuppressions {
+  workspaceId: string
+  entries: SuppressionEntry[]
+  reason: string
+  addedBy: string
+}
+
+/** What is known of a person: the fields of a lead, and the host's ids. */
+interface Person {
+  fields: Record<string, string>
+  subjects?: string[]
 }
 
 const maxEntries = 1_000
 const maxPage = 1_000
 const defaultPage = 100
-const sweepBatch = 500
 /** Maximum age in milliseconds of a cached answer to whether a workspace has entries. */
 const emptyMaxAgeMs = 400
 
-export function createSuppressions(dependencies: {
-  store: SuppressionStore
-  sessions: Pick<SessionStore, 'subjectsIn'>
-  workspaceStore: Pick<WorkspaceStore, 'findWorkspace'>
-  /** Ends the deliveries of leads with these contact ids, except those that a worker is sending. */
-  endDeliveries(contactIds: string[]): Promise<void>
-  idsKey: () => Promise<Uint8Array>
-  bus: Bus
-  wakeups: Pick<Wakeups, 'changing' | 'stateChanged' | 'isCurrent'>
-  now: () => number
-}): Suppressions {
-  const { store, sessions, workspaceStore, endDeliveries, idsKey, bus, wakeups, now } = dependencies
-
-  /**
-   * Whether a workspace has entries. The cache saves a lookup per lead in workspaces without
-   * entries.
-   */
-  const hasEntries = createLiveCache<{ any: boolean }>({
-    bus,
-    isCurrent: wakeups.isCurrent,
+/**
+ * Whether a workspace has entries. The cache saves a lookup per lead in workspaces without
+ * entries.
+ */
+const hasEntriesOf = perCore((core) =>
+  createLiveCache<{ any: boolean }>({
+    bus: core.bus,
+    isCurrent: wakeupsOf(core).isCurrent,
     maxEntries: 10_000,
     maxAgeMs: emptyMaxAgeMs,
     async loadMany(keys) {
-      const found = new Set(await store.workspacesWithEntries(keys.map(workspaceOf)))
-      return new Map(keys.map((key) => [key, { any: found.has(workspaceOf(key)) }]))
-    },
-  })
-
-  async function idsOf(workspaceId: string, contacts: Contact[]): Promise<string[]> {
-    const key = await idsKey()
-    return [...new Set(contacts.map((contact) => idOf(key, workspaceId, contact)))]
-  }
-
-  const contactIds: Suppressions['contactIds'] = (workspaceId, { fields, subjects = [] }) =>
-    idsOf(workspaceId, [...contactsIn(fields), ...subjects.map((value) => ({ kind: 'subject' as const, value }))])
-
-  async function hasAnyIn(workspaceId: string): Promise<boolean> {
-    return (await hasEntries.get(cacheKey(workspaceId)))?.any ?? false
-  }
-
-  async function sweepEntries(suppressionIds: string[]) {
-    await endDeliveries(suppressionIds)
-    await store.markSwept(suppressionIds)
-  }
-
-  return {
-    contactIds,
-
-    hasAny: async (workspaceIds) => (await Promise.all([...new Set(workspaceIds)].map(hasAnyIn))).includes(true),
-
-    async add({ workspaceId, entries, reason, addedBy }) {
-      if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
-      validate(field('/reason', reason, text(0, 512)), entries.length === 0 ? noEntries : undefined)
-      const contacts = readEntries(entries)
-      const key = await idsKey()
-      const fixed = { workspaceId, addedBy, addedAt: new Date(now()), ...(reason && { reason }) }
-      const byId = new Map(
-        contacts.map((contact) => {
-          const suppressionId = idOf(key, workspaceId, contact)
-          return [suppressionId, { suppressionId, kind: contact.kind, ...fixed }]
-        }),
+      const { suppressions } = core.db
+      const projection = { workspaceId: 1 } as const
+      const found = await Promise.all(
+        keys.map((key) => suppressions.findOne({ workspaceId: workspaceOf(key) }, { projection })),
       )
-      const ids = [...byId.keys()]
-      const added = await wakeups.changing([cacheKey(workspaceId)], () => store.add([...byId.values()]))
-      await sweepEntries(ids)
-      return { added, existing: ids.length - added }
+      return new Map(keys.map((key, index) => [key, { any: found[index] !== null }]))
     },
+  }),
+)
 
-    async remove({ workspaceId, entries, suppressionIds }) {
-      validate(
-        entries.length + suppressionIds.length === 0 ? noEntries : undefined,
-        suppressionIds.length > maxEntries ? { path: '/suppressionIds', rule: 'maxItems' } : undefined,
-      )
-      return store.remove(workspaceId, [...(await idsOf(workspaceId, readEntries(entries))), ...suppressionIds])
-    },
+const hasAnyIn = async (core: Core, workspaceId: string): Promise<boolean> =>
+  (await hasEntriesOf(core).get(cacheKey(workspaceId)))?.any ?? false
 
-    async list({ workspaceId, limit = defaultPage, pageToken, entry }) {
-      validate(field('/limit', limit, integer(1, maxPage)))
-      const place = `suppressions ${workspaceId}`
-      const end = readPageToken(place, pageToken)
-      const looked = entry && readEntries([entry], () => '/entry')
-      const found = await store.list(workspaceId, limit + 1, {
-        before: end && { addedAt: end.at, id: end.id },
-        only: looked && (await idsOf(workspaceId, looked)),
-      })
-      const { page, nextPageToken } = cutPage(found, limit, place, ({ addedAt, suppressionId }) => ({
-        at: addedAt,
-        id: suppressionId,
-      }))
-      return { suppressions: page, nextPageToken }
-    },
+/** Returns whether one of these workspaces has entries. */
+export const hasSuppressions = async (core: Core, workspaceIds: string[]): Promise<boolean> =>
+  (await Promise.all([...new Set(workspaceIds)].map((id) => hasAnyIn(core, id)))).includes(true)
 
-    async isSuppressed(workspaceId, person) {
-      if (!(await hasAnyIn(workspaceId))) return false
-      return (await store.find(await contactIds(workspaceId, person))).length > 0
-    },
+async function idsOf(core: Core, workspaceId: string, contacts: Contact[]): Promise<string[]> {
+  const key = await idsKey(core)
+  return [...new Set(contacts.map((contact) => idOf(key, workspaceId, contact)))]
+}
 
-    async suppressedLeads(leads) {
-      const any = await Promise.all(leads.map(({ workspaceId }) => hasAnyIn(workspaceId)))
-      const checked = leads.filter((_, index) => any[index])
-      if (checked.length === 0) return new Set()
-      const subjects = await sessions.subjectsIn(checked.flatMap(({ conversationId }) => conversationId ?? []))
-      const idsByLead = await Promise.all(
-        checked.map(async ({ leadId, workspaceId, fields, conversationId = '' }) => ({
-          leadId,
-          ids: await contactIds(workspaceId, { fields, subjects: subjects.get(conversationId) ?? [] }),
-        })),
-      )
-      const listed = new Set(await store.find(idsByLead.flatMap(({ ids }) => ids)))
-      return new Set(idsByLead.flatMap(({ leadId, ids }) => (ids.some((id) => listed.has(id)) ? [leadId] : [])))
-    },
+/**
+ * Returns keyed hashes of the contacts of a lead. `sweepSuppressions` finds the leads of an entry by
+ * them.
+ */
+export const contactIdsOf = (core: Core, workspaceId: string, { fields, subjects = [] }: Person): Promise<string[]> =>
+  idsOf(core, workspaceId, [...contactsIn(fields), ...subjects.map((value) => ({ kind: 'subject' as const, value }))])
 
-    async sweep() {
-      for (;;) {
-        const ids = await store.unswept(sweepBatch)
-        if (ids.length === 0) return
-        await sweepEntries(ids)
-      }
-    },
+/**
+ * Stores entries of the list of people whom a workspace must not contact (contract, section 3).
+ * Entries that are on the list stay unchanged. Returns the ids of all given entries. Errors: NotFound,
+ * `ValidationFailed`.
+ */
+export async function storeSuppressions(
+  core: Core,
+  { workspaceId, entries, reason, addedBy }: NewSuppressions,
+): Promise<{ ids: string[]; added: number }> {
+  await findWorkspace(core, workspaceId)
+  validate(field('/reason', reason, text(0, 512)), entries.length === 0 ? noEntries : undefined)
+  const contacts = readEntries(entries)
+  const key = await idsKey(core)
+  const fixed = {
+    workspaceId,
+    addedBy,
+    addedAt: new Date(core.now()),
+    ...(reason && { reason }),
+    unswept: true as const,
   }
+  const kinds = new Map(contacts.map((contact) => [idOf(key, workspaceId, contact), contact.kind]))
+  const writes = [...kinds].map(([_id, kind]) => ({
+    updateOne: { filter: { _id }, update: { $setOnInsert: { kind, ...fixed } }, upsert: true },
+  }))
+  const { upsertedCount } = await wakeupsOf(core).changing([cacheKey(workspaceId)], () =>
+    core.db.suppressions.bulkWrite(writes, { ordered: false }),
+  )
+  return { ids: [...kinds.keys()], added: upsertedCount }
+}
+
+/** Removes entries. Returns the number of removed entries. Errors: `ValidationFailed`. */
+export async function removeSuppressions(
+  core: Core,
+  {
+    workspaceId,
+    entries,
+    suppressionIds,
+  }: { workspaceId: string; entries: SuppressionEntry[]; suppressionIds: string[] },
+): Promise<number> {
+  validate(
+    entries.length + suppressionIds.length === 0 ? noEntries : undefined,
+    suppressionIds.length > maxEntries ? { path: '/suppressionIds', rule: 'maxItems' } : undefined,
+  )
+  const ids = [...(await idsOf(core, workspaceId, readEntries(entries))), ...suppressionIds]
+  return (await core.db.suppressions.deleteMany({ _id: { $in: ids }, workspaceId })).deletedCount
+}
+
+/**
+ * Returns a page of entries, newest first. If `entry` is set, returns at most this entry. Errors:
+ * `ValidationFailed`.
+ */
+export async function listSuppressions(
+  core: Core,
+  {
+    workspaceId,
+    limit = defaultPage,
+    pageToken,
+    entry,
+  }: { workspaceId: string; limit?: number; pageToken?: string; entry?: SuppressionEntry },
+): Promise<{ suppressions: Suppression[]; nextPageToken?: string }> {
+  validate(field('/limit', limit, integer(1, maxPage)))
+  const place = `suppressions ${workspaceId}`
+  const end = readPageToken(place, pageToken)
+  const looked = entry && readEntries([entry], () => '/entry')
+  const found = await core.db.suppressions
+    .find({
+      workspaceId,
+      ...(looked && { _id: { $in: await idsOf(core, workspaceId, looked) } }),
+      ...(end && { $or: [{ addedAt: { $lt: end.at } }, { addedAt: end.at, _id: { $lt: end.id } }] }),
+    })
+    .sort({ addedAt: -1, _id: -1 })
+    .limit(limit + 1)
+    .toArray()
+  const { page, nextPageToken } = cutPage(found, limit, place, ({ addedAt: at, _id: id }) => ({ at, id }))
+  return { suppressions: page.map(({ _id, unswept: _, ...rest }) => ({ suppressionId: _id, ...rest })), nextPageToken }
+}
+
+async function findListed({ db }: Core, suppressionIds: string[]): Promise<Set<string>> {
+  const found = db.suppressions.find({ _id: { $in: suppressionIds } }, { projection: { _id: 1 } })
+  return new Set((await found.toArray()).map(({ _id }) => _id))
+}
+
+/** Returns whether a person with these fields, or one of these subjects, is on the list. */
+export async function isSuppressed(core: Core, workspaceId: string, person: Person): Promise<boolean> {
+  if (!(await hasAnyIn(core, workspaceId))) return false
+  return (await findListed(core, await contactIdsOf(core, workspaceId, person))).size > 0
+}
+
+/**
+ * Returns the ids of the leads whose person is on the list. The person may also be listed as the
+ * verified visitor of the lead's conversation.
+ */
+export async function findSuppressedLeads(core: Core, leads: Lead[]): Promise<Set<string>> {
+  const any = await Promise.all(leads.map(({ workspaceId }) => hasAnyIn(core, workspaceId)))
+  const checked = leads.filter((_, index) => any[index])
+  if (checked.length === 0) return new Set()
+  const subjects = await sessionStoreOf(core).subjectsIn(checked.flatMap(({ conversationId }) => conversationId ?? []))
+  const idsByLead = await Promise.all(
+    checked.map(async ({ leadId, workspaceId, fields, conversationId = '' }) => ({
+      leadId,
+      ids: await contactIdsOf(core, workspaceId, { fields, subjects: subjects.get(conversationId) ?? [] }),
+    })),
+  )
+  const listed = await findListed(
+    core,
+    idsByLead.flatMap(({ ids }) => ids),
+  )
+  return new Set(idsByLead.flatMap(({ leadId, ids }) => (ids.some((id) => listed.has(id)) ? [leadId] : [])))
 }
 
 function idOf(key: Uint8Array, workspaceId: string, { kind, value }: Contact): string {

@@ -1,5 +1,6 @@
+import { createFollower } from '../concurrency/follower.ts'
 import type { LogEvent } from '../log-event.ts'
-import type { FollowerStore } from './follower-store.ts'
+import type { FollowerPosition, FollowerStore } from './follower-store.ts'
 
 /**
  * Minimum age in milliseconds of the events that a follower reads. An id has the second in which its
@@ -36,26 +37,25 @@ export function createLogFollower(dependencies: {
 }) {
   const { name, store, handle, signal, now, startAgeMs } = dependencies
 
-  let lagMs = 0
-
-  return {
-    /** Time in milliseconds by which this process is behind the events that it may read. */
-    lagMs: (): number => lagMs,
-    /** Handles the events after the stored position until none is left or the signal aborts. */
-    async catchUp(): Promise<void> {
-      while (!signal.aborted) {
-        const from = await store.position(name)
-        const since = startAgeMs === undefined ? undefined : new Date(now() - startAgeMs)
-        const range = { since, before: new Date(now() - settledMs) }
-        const { events, end } = await store.eventsAfter(from, range, eventsPerRead)
-        lagMs = events[0] ? now() - settledMs - events[0].occurredAt.getTime() : 0
-        if (end === undefined) return
-        await handle(events)
-        // If the signal aborted, `handle` may have left events out.
-        if (signal.aborted || !(await store.advance(name, from, end))) return
-      }
+  let from: FollowerPosition
+  let end: FollowerPosition
+  const follower = createFollower({
+    batch: eventsPerRead,
+    async read(limit) {
+      from = await store.position(name)
+      const since = startAgeMs === undefined ? undefined : new Date(now() - startAgeMs)
+      const read = await store.eventsAfter(from, { since, before: new Date(now() - settledMs) }, limit)
+      end = read.end
+      return read.events
     },
-  }
+    async handle(events) {
+      await handle(events)
+      // If the signal aborted, `handle` may have left events out.
+      return !signal.aborted && end !== undefined && (await store.advance(name, from, end))
+    },
+    since: ({ occurredAt }) => new Date(occurredAt.getTime() + settledMs),
+    now,
+    signal,
+  })
+  return { catchUp: follower.run, lagMs: follower.lagMs }
 }
-
-export type LogFollower = ReturnType<typeof createLogFollower>

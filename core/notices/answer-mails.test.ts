@@ -7,6 +7,8 @@ import { recordReceipt } from '../conversations/message-states.ts'
 import { sendAsAgent } from '../conversations/messages.ts'
 import { redactMessage } from '../conversations/redactions.ts'
 import { tellUnseenMessages } from '../conversations/unseen-messages.ts'
+import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
+import { addSuppressions } from '../deliveries/suppressing.ts'
 import { startTestCores, type TestCores, type TestVisitor } from '../test/cores.ts'
 import { refusal, startMailServer } from '../test/mail-server.ts'
 import type { InstallationSettings } from '../workspaces/model.ts'
@@ -45,7 +47,7 @@ async function newVisitor(settings: InstallationSettings = {}, sign = true) {
   if (sign) await leaveAddress()
 }
 const leaveAddress = (mail = 'Mia@Example.org') =>
-  cores.core.leads.submitForm({
+  submitForm(cores.core, {
     credentials: visitor.credentials,
     form: 'offline',
     fields: { mail },
@@ -144,7 +146,7 @@ describe('the mail of an unseen answer', () => {
     [
       'the person is suppressed meanwhile',
       () =>
-        cores.other.suppressions.add({
+        addSuppressions(cores.other, {
           workspaceId: visitor.workspaceId,
           entries: [{ kind: 'email', value: 'mia@EXAMPLE.org' }],
           reason: '',
@@ -188,7 +190,7 @@ describe('the mail of an unseen answer', () => {
     await newVisitor({}, false)
     const { workspaceId, conversationId } = visitor
     const fields = { email: 'mia@example.org' }
-    await cores.core.leads.capture({ workspaceId, source: 'crm', fields, conversationId }, undefined)
+    await captureLead(cores.core, { workspaceId, source: 'crm', fields, conversationId }, undefined)
     await answer()
     await pass()
     expect(server.mails).toEqual([])

@@ -8,8 +8,9 @@ import { stillUnseen } from '../conversations/unseen-messages.ts'
 import { type Core, contextOf } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { normalEmail } from '../leads/contacts.ts'
-import { contactOf } from '../leads/conversation-contacts.ts'
+import { contactOf, leadsOfConversations } from '../leads/conversation-contacts.ts'
 import type { Lead } from '../leads/model.ts'
+import { findSuppressedLeads } from '../leads/suppressions.ts'
 import type { LogEvent } from '../log-event.ts'
 import { type Mail, mailerOf } from '../mail/mailer.ts'
 import type { Session } from '../sessions/model.ts'
@@ -88,7 +89,7 @@ async function sendAnswers(core: Core, conversation: ConversationDocument): Prom
     return
   }
   const sending = { 'mail.state': 'sending' }
-  const suppressed = await contextOf(core).suppressions.suppressedLeads([found.lead])
+  const suppressed = await findSuppressedLeads(core, [found.lead])
   if (suppressed.size > 0) return void (await settle(sending, 'dropped'))
   try {
     await mailerOf(core).send(found.mail)
@@ -122,7 +123,7 @@ async function mailOf(
   const site = session && (await siteDirectory.installations.get(session.publicSiteKey))
   if (!site || site.mailUnseenAnswers === false || !hasConsent(session, site)) return undefined
   // Only forms count: the visitor has typed the address, to be answered there.
-  const leads = await stores.leads.ofConversations([conversationId], maxLeads)
+  const leads = await leadsOfConversations(core, [conversationId], maxLeads)
   const lead = leads.find((each) => each.formSubmissionId !== undefined && addressOf(each) !== undefined)
   if (!lead) return undefined
   const { language, texts } = mailTextsOf(session.locale, site.defaultLocale)

@@ -1,6 +1,6 @@
 import type { Collection } from 'mongodb'
 import type { ConversationDocument } from '../conversations/conversation-store.ts'
-import type { LeadDocument } from '../leads/lead-store.ts'
+import type { LeadDocument } from '../leads/model.ts'
 import type { EventDocument } from '../log/event-store.ts'
 import type { Session } from '../sessions/model.ts'
 import { type SessionDocument, toSession } from '../sessions/session-store.ts'

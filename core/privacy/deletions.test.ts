@@ -6,6 +6,12 @@ import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { listMessages, sendAsAgent } from '../conversations/messages.ts'
 import { endOverdueTyping } from '../conversations/typing.ts'
+import { createAttempt } from '../deliveries/deliveries.ts'
+import { captureLead } from '../deliveries/lead-capture.ts'
+import { recordResults } from '../deliveries/results.ts'
+import { createSubscription, getSubscription, listSubscriptions } from '../deliveries/subscriptions.ts'
+import { addSuppressions } from '../deliveries/suppressing.ts'
+import { getLead } from '../leads/leads.ts'
 import { claimDue } from '../test/claims.ts'
 import { codeOf, hasFailed, type TestCores, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
@@ -29,10 +35,10 @@ async function newShop() {
   })
   await acceptForms(shop)
   const planted = await plantMarks(shop, { verified: true })
-  const [found] = await cores.core.stores.leadSubscriptions.list(at.workspaceId, 'subscriptions', 1)
-  const { subscriptionId } = found!
+  const { page } = await listSubscriptions(cores.core, { workspaceId: at.workspaceId, listed: 'subscriptions' })
+  const { subscriptionId } = page[0]!.subscription
   await cores.core.sessions.ban((await shop.newSession()).sessionId, 'rude', undefined)
-  await cores.core.suppressions.add({
+  await addSuppressions(cores.core, {
     workspaceId: at.workspaceId,
     entries: [{ kind: 'email', value: 'nobody@example.org' }],
     reason: '',
@@ -191,17 +197,17 @@ describe('a deletion', () => {
     await core.deletions.begin('subscription', shop.subscriptionId, undefined)
     expect(await claim()).toEqual([])
     const lead = { workspaceId: shop.workspaceId, source: 'crm', fields: { email: 'x' } }
-    const leadId = await core.leads.capture(lead, undefined)
+    const leadId = await captureLead(core, lead, undefined)
     const again = { leadId, subscriptionId: shop.subscriptionId, idempotencyKey: randomUUID() }
-    expect(await codeOf(core.deliveries.createAttempt(again, desk))).toBe('SUBSCRIPTION_NOT_FOUND')
+    expect(await codeOf(createAttempt(core, again, desk))).toBe('SUBSCRIPTION_NOT_FOUND')
     const { deliveryId, attemptId, claimId } = under!
     const result = { deliveryId, attemptId, claimId, durationMs: 1, facts: { status: 200 } }
-    expect(await core.deliveryResults.record([result])).toEqual([true])
+    expect(await recordResults(core, [result])).toEqual([true])
     await finishDeletions()
     const places = await placesOf([shop.subscriptionId])
     // The feed keeps what happened to leads. Its follower may have announced the result before.
     expect(places.filter((place) => !place.startsWith('feedEntries'))).toEqual([])
-    expect(await core.leads.find(leadId, undefined)).toBeDefined()
+    expect(await getLead(core, leadId, undefined)).toBeDefined()
   })
 
   itLong('also removes data that other calls add while it begins', async () => {
@@ -215,7 +221,7 @@ describe('a deletion', () => {
         { origins: [site], appearance: { title: mark } },
         undefined,
       ),
-      other.leads.capture({ workspaceId: shop.workspaceId, source: 'crm', fields: { note: mark } }, undefined),
+      captureLead(other, { workspaceId: shop.workspaceId, source: 'crm', fields: { note: mark } }, undefined),
       cores.newSession(other, mark, shop),
       cores.send(shop.planted.session, mark, { core: other }),
       sendAsAgent(other, {
@@ -223,7 +229,8 @@ describe('a deletion', () => {
         clientOperationId: randomUUID(),
         body: mark,
       }),
-      other.leadSubscriptions.create(
+      createSubscription(
+        other,
         {
           workspaceId: shop.workspaceId,
           destinationUrl: `https://93.184.216.34/${mark}`,
@@ -289,7 +296,8 @@ describe('the undo of the deletion of a workspace', () => {
   itLong('shows everything as before until the removal begins, and lets it be deleted again', async () => {
     const shop = await newShop()
     const { workspaceId } = shop
-    const hook = await cores.core.leadSubscriptions.create(
+    const hook = await createSubscription(
+      cores.core,
       {
         workspaceId,
         destinationUrl: 'https://93.184.216.34/hook',
@@ -311,10 +319,8 @@ describe('the undo of the deletion of a workspace', () => {
     expect(await codeOfRestore(workspaceId)).toBe('ok')
     expect(await objectsOf(workspaceId)).toEqual(before)
     for (const core of cores.cores) {
-      expect((await core.leadSubscriptions.get(hook.subscription.subscriptionId, desk)).subscription.status).toBe(
-        'enabled',
-      )
-      expect(await codeOf(core.leadSubscriptions.get(shop.subscriptionId, desk))).toBe('SUBSCRIPTION_NOT_FOUND')
+      expect((await getSubscription(core, hook.subscription.subscriptionId, desk)).subscription.status).toBe('enabled')
+      expect(await codeOf(getSubscription(core, shop.subscriptionId, desk))).toBe('SUBSCRIPTION_NOT_FOUND')
       expect(await codeOf(shop.newSession(core))).toBe('ok')
     }
     await finishDeletions()

@@ -9,6 +9,7 @@ import { uploadScreenshot } from '../commands/screenshots.ts'
 import { inboxOf } from '../conversations/inbox.ts'
 import { sendAsAgent } from '../conversations/messages.ts'
 import { setTypingOfVisitor } from '../conversations/typing.ts'
+import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { acceptForms, finishErasures, idsOf, placesOfTexts, plantMarks, visitorOf } from '../test/visitor-marks.ts'
@@ -101,8 +102,9 @@ describe('an erasure while the visitor is active', () => {
           cores.send(session, `${mark} ${number}`, { core: at }),
           setTypingOfVisitor(at, credentials, number % 2 === 0 ? 'started' : 'stopped'),
           at.sessions.reportPage({ credentials, pageContext: { url: `${site}/${mark}` } }),
-          at.leads.submitForm({ credentials, form: 'offline', fields: { email: mark }, idempotencyKey: randomUUID() }),
-          at.leads.capture(
+          submitForm(at, { credentials, form: 'offline', fields: { email: mark }, idempotencyKey: randomUUID() }),
+          captureLead(
+            at,
             { workspaceId: cores.workspaceId, source: 'crm', fields: { note: mark }, conversationId },
             undefined,
           ),

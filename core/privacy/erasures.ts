@@ -1,4 +1,4 @@
-import type { DeliverySources } from '../deliveries/delivery-sources.ts'
+import type { DeliveriesOf } from '../deliveries/sources.ts'
 import { inWorkspace } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
@@ -42,7 +42,7 @@ export function createVisitorList(dependencies: {
   data: DataStore
   sessions: Pick<SessionStore, 'end' | 'find'>
   wakeups: Pick<Wakeups, 'stateChanged'>
-  recallDeliveries: DeliverySources['recall']
+  recallDeliveries: (of: DeliveriesOf) => Promise<void>
 }): RemovalList {
   const { store, traces, data, sessions, wakeups, recallDeliveries } = dependencies
 

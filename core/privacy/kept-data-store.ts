@@ -1,4 +1,4 @@
-import type { DeliveryDocument } from '../delivery-stores/delivery-store.ts'
+import type { DeliveryDocument } from '../deliveries/model.ts'
 import type { Session } from '../sessions/model.ts'
 import type { PrivacyCollections } from './visitor-data-store.ts'
 

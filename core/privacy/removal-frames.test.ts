@@ -2,6 +2,7 @@ import { createClient } from '@connectrpc/connect'
 import { expect, it, onTestFinished } from 'vitest'
 import { EventsService } from '#proto/events/v1/events_pb.js'
 import { until } from '../../test/support/until.ts'
+import { captureLead } from '../deliveries/lead-capture.ts'
 import { watchConversations } from '../rpc/watch-conversations.ts'
 import { testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
@@ -42,7 +43,7 @@ it('an erasure is said to the inboxes and feed readers of its workspace, on ever
   await cores.send(session, 'hello')
   const { conversationId } = session
   const lead = { workspaceId: cores.workspaceId, source: 'crm', fields: { note: 'hello' }, conversationId }
-  const leadId = await cores.core.leads.capture(lead, undefined)
+  const leadId = await captureLead(cores.core, lead, undefined)
   const said = await openStreams()
   const elsewhere = await openStreams((await cores.newSite()).workspaceId)
   await cores.core.erasures.begin(await visitorOf(cores, session), 'desk')

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createBus } from '../bus.ts'
 import { endOverdueTyping } from '../conversations/typing.ts'
+import { captureLead } from '../deliveries/lead-capture.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { mortalDatabase } from '../test/scheduled-database.ts'
 import {
@@ -67,7 +68,8 @@ describe('a removal of the previous version', () => {
       const { collections } = cores.core.database
       const session = await cores.newSession(cores.core, randomUUID(), shop)
       await cores.send(session, 'hello')
-      const leadId = await cores.core.leads.capture(
+      const leadId = await captureLead(
+        cores.core,
         { workspaceId: shop.workspaceId, source: 'crm', fields: { note: 'x' } },
         undefined,
       )

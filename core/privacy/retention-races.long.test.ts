@@ -6,6 +6,9 @@ import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { inboxOf } from '../conversations/inbox.ts'
 import { listMessages, sendAsAgent } from '../conversations/messages.ts'
+import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
+import { listSubscriptions, updateSubscription } from '../deliveries/subscriptions.ts'
+import { getLead } from '../leads/leads.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { findOverdue, observeQueries, sweepAll, withDatabase } from '../test/retention-rules.ts'
@@ -62,7 +65,7 @@ describe('a message that is acknowledged during a sweep', () => {
             },
             async lead(core) {
               const lead = { workspaceId: cores.workspaceId, source: 'crm', fields: { note: 'x' }, conversationId }
-              leads.push(await core.leads.capture(lead, undefined))
+              leads.push(await captureLead(core, lead, undefined))
             },
             'second sweep': (core) => core.retention.sweep(),
             policy: (core) => core.workspaces.updateWorkspace(cores.workspaceId, { retention: { conversations: 40 } }),
@@ -74,7 +77,7 @@ describe('a message that is acknowledged during a sweep', () => {
           await scheduler.waitFor(Promise.all([sweeping, ...running]))
           await sweepAll(cores)
           for (const { conversationId: id, body } of acknowledged) expect(await bodiesOf(id)).toContain(body)
-          for (const leadId of leads) expect(await cores.core.leads.find(leadId, undefined)).toBeDefined()
+          for (const leadId of leads) expect(await getLead(cores.core, leadId, undefined)).toBeDefined()
           if (actors.includes('policy')) expect(await bodiesOf(conversationId)).toContain(`old ${sub}`)
           expect(await findOverdue(cores)).toEqual([])
           await keep({ conversations: 30 })
@@ -176,8 +179,8 @@ describe('after random calls and a sweep', () => {
       fc.asyncProperty(periods, fc.array(step, { minLength: 3, maxLength: 14 }), async (retention, steps) => {
         await keep(retention)
         const { core, workspaceId } = cores
-        const [found] = await core.stores.leadSubscriptions.list(workspaceId, 'subscriptions', 1)
-        const { subscriptionId } = found!
+        const { page } = await listSubscriptions(core, { workspaceId, listed: 'subscriptions' })
+        const { subscriptionId } = page[0]!.subscription
         const people = [0, 1, 2].map(() => ({ browser: randomUUID(), sub: newSubject() }))
         const last = new Map<number, SessionContent>()
         for (const { hours, person, action } of steps) {
@@ -191,16 +194,16 @@ describe('after random calls and a sweep', () => {
             if (action === 'send' && session) await cores.send(session, 'hello')
             if (action === 'answer' && session) await agentSend(core, session.conversationId, 'hello')
             if (action === 'form' && session)
-              await core.leads.submitForm({
+              await submitForm(core, {
                 credentials: credentialsOf(session),
                 form: 'offline',
                 fields: { email: 'x' },
                 idempotencyKey: randomUUID(),
               })
-            if (action === 'lead') await core.leads.capture({ workspaceId, source: 'crm', fields: {} }, undefined)
+            if (action === 'lead') await captureLead(core, { workspaceId, source: 'crm', fields: {} }, undefined)
             if (action === 'hold' || action === 'release') {
               const status = action === 'hold' ? ('disabled' as const) : ('enabled' as const)
-              await core.leadSubscriptions.update(subscriptionId, { status }, { subject: 'desk' })
+              await updateSubscription(core, subscriptionId, { status }, { subject: 'desk' })
             }
             if (action === 'sweep') await sweepAll(cores)
           }

@@ -5,6 +5,11 @@ import { requestNavigation } from '../commands/commands.ts'
 import { findConversations } from '../conversations/conversation-store.ts'
 import { listMessages, sendAsAgent } from '../conversations/messages.ts'
 import { setTypingOfVisitor } from '../conversations/typing.ts'
+import { createAttempt, deliveriesOfLead } from '../deliveries/deliveries.ts'
+import { reconcileHolds } from '../deliveries/holds.ts'
+import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
+import { updateSubscription } from '../deliveries/subscriptions.ts'
+import { getLead } from '../leads/leads.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { newSubject, testCores } from '../test/cores.ts'
 import { collectionsWithRule, findOverdue, sweepAll, withDatabase } from '../test/retention-rules.ts'
@@ -106,7 +111,7 @@ describe('a session without a message', () => {
     'stays while the lead of its form is kept, because the session has the visitor’s consent to the lead',
     async () => {
       const session = await cores.newSession()
-      await cores.core.leads.submitForm({
+      await submitForm(cores.core, {
         credentials: credentialsOf(session),
         form: 'offline',
         fields: { email: 'a@b.example' },
@@ -245,11 +250,11 @@ describe('leads, held deliveries and audit', () => {
 
   itLong('are removed when they are older than allowed, and kept until then', async () => {
     const capture = () =>
-      cores.core.leads.capture({ workspaceId: cores.workspaceId, source: 'crm', fields: { email: 'x' } }, undefined)
+      captureLead(cores.core, { workspaceId: cores.workspaceId, source: 'crm', fields: { email: 'x' } }, undefined)
     const old = await capture()
     const { _id: subscriptionId } = await sub()
-    await cores.core.deliveries.createAttempt({ leadId: old, subscriptionId, idempotencyKey: randomUUID() }, by)
-    await cores.core.leadSubscriptions.update(subscriptionId, { status: 'disabled' }, by)
+    await createAttempt(cores.core, { leadId: old, subscriptionId, idempotencyKey: randomUUID() }, by)
+    await updateSubscription(cores.core, subscriptionId, { status: 'disabled' }, by)
     const { workspaceId } = cores
     const recordChange = () =>
       cores.core.policyChanges.record(
@@ -262,9 +267,9 @@ describe('leads, held deliveries and audit', () => {
     days(10)
     await recordChange()
     const young = await capture()
-    await cores.core.deliveryHolds.reconcile()
+    await reconcileHolds(cores.core)
     const statuses = async (leadId: string) =>
-      (await cores.core.stores.deliveries.ofLead(leadId, 10)).map(({ status }) => status)
+      (await deliveriesOfLead(cores.core, leadId, 10)).map(({ status }) => status)
     expect([await statuses(old), await statuses(young)]).toEqual([['held', 'held'], ['held']])
     await keep({ heldDeliveries: 5 })
     await sweepAll(cores)
@@ -275,11 +280,11 @@ describe('leads, held deliveries and audit', () => {
     expect(await changes()).toBe(1)
     await keep({ leads: 5 })
     await sweepAll(cores)
-    await expect(cores.core.leads.find(old, undefined)).rejects.toThrow('LeadNotFound')
-    expect(await cores.core.leads.find(young, undefined)).toBeDefined()
+    await expect(getLead(cores.core, old, undefined)).rejects.toThrow('LeadNotFound')
+    expect(await getLead(cores.core, young, undefined)).toBeDefined()
     days(6)
     await sweepAll(cores)
-    await expect(cores.core.leads.find(young, undefined)).rejects.toThrow('LeadNotFound')
+    await expect(getLead(cores.core, young, undefined)).rejects.toThrow('LeadNotFound')
     expect(await statuses(young)).toEqual([])
     expect(await findOverdue(cores)).toEqual([])
     await keep({ heldDeliveries: null, audit: null, leads: null })

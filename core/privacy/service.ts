@@ -1,7 +1,7 @@
 import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import { createJob } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
-import type { DeliverySources } from '../deliveries/delivery-sources.ts'
+import { type DeliveriesOf, recallDeliveries as recall } from '../deliveries/sources.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { VisitorService } from '../visitors/service.ts'
 import type { WakeupService } from '../wakeups/service.ts'
@@ -44,9 +44,9 @@ export function createPrivacyService(
   { wakeups }: WakeupService,
   { retentionOf }: WorkspaceService,
   { sessions, subjects }: VisitorService,
-  { recall: recallDeliveries }: DeliverySources,
 ) {
   const { bus, plannedIds, metrics, logger, now } = core
+  const recallDeliveries = (of: DeliveriesOf) => recall(core, of)
   const { data, removals: store, conversationFacts: factStore, visitorTraces: traces } = stores
   const paced = createPacedRemoval(metrics)
   const oldData = { data, retention: stores.retention, factStore, retentionOf, wakeups, metrics, now }

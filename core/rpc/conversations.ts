@@ -22,6 +22,7 @@ import type { TypingState } from '../conversations/typing.ts'
 import { setTypingOfAgent, setTypingOfVisitor } from '../conversations/typing.ts'
 import { visitorPresenceOf } from '../conversations/visitor-presence.ts'
 import { invalid } from '../errors.ts'
+import { findLeads } from '../leads/leads.ts'
 import { stopMails } from '../notices/answer-mails.ts'
 import type { SignedInOperator } from '../operators/model.ts'
 import { countFitting } from '../page-token.ts'
@@ -141,7 +142,8 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     async listConversationEvents({ conversationId, ...range }, context) {
       const { events, hasMore } = await listConversationEvents(core, conversationId, range, callerOf(context))
       const mayRead = callerOf(context).scopes.has('leads:read')
-      const fields = await core.leads.fieldsOf(mayRead ? events.flatMap(({ data }) => data?.leadId ?? []) : [])
+      const leads = await findLeads(core, mayRead ? events.flatMap(({ data }) => data?.leadId ?? []) : [])
+      const fields = new Map(leads.map((lead) => [lead.leadId, lead.fields]))
       const shownEvents = events.map(toInboxEvent)
       for (const { form } of shownEvents) if (form) form.fields = fields.get(form.leadId!)
       return { events: shownEvents, hasMore }

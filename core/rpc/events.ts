@@ -9,7 +9,7 @@ import {
   FollowEventsResponseSchema,
 } from '#proto/events/v1/events_pb.js'
 import type { CoreContext } from '../context.ts'
-import type { FeedEvent } from '../feed/feed-reader.ts'
+import { type FeedEvent, feedReaderOf } from '../feed/feed-reader.ts'
 import { reasonOf } from '../feed/model.ts'
 import { contactOf } from '../leads/conversation-contacts.ts'
 import { field, integer, validate } from '../rules.ts'
@@ -24,13 +24,12 @@ const heartbeatMs = 15_000
 const maxRemoved = 10_000
 
 export function eventsService(router: ConnectRouter, core: CoreContext): void {
-  const { feedReader } = core
-
   async function* followEvents(
     { workspaceId: named, cursor: from, types, since }: FollowEventsRequest,
     context: HandlerContext,
   ): AsyncGenerator<FollowEventsResponse> {
     const workspaceId = requiredWorkspace(context, named)
+    const feedReader = feedReaderOf(core)
     const { signal } = context
     let cursor = from
     let removed: string[] = []
@@ -64,7 +63,7 @@ export function eventsService(router: ConnectRouter, core: CoreContext): void {
       validate(field('/waitSeconds', waitSeconds, integer(0, maxWaitSeconds)))
       const options = { waitMs: waitSeconds * 1_000, signal: context.signal }
       const query = { workspaceId, cursor, types, limit, since: since && timestampDate(since) }
-      const page = await feedReader.read(query, options)
+      const page = await feedReaderOf(core).read(query, options)
       return { events: page.events.map(toEvent), cursor: page.cursor }
     },
 

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { scope } from '#proto/access/v1/access_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
+import { updateSubscription } from '../deliveries/subscriptions.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { servedMethods } from '../test/operator-calls.ts'
 import { clientsOf } from '../test/operator-clients.ts'
@@ -132,7 +133,8 @@ describe('operator writes with an idempotency key', () => {
     [
       'LeadService.UpdateSubscription',
       ({ subscriptionId }) =>
-        cores.other.leadSubscriptions.update(
+        updateSubscription(
+          cores.other,
           subscriptionId,
           { mappedFields: ['mine'], status: 'enabled' },
           { subject: 'other' },

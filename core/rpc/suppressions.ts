@@ -2,7 +2,8 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { SuppressionEntry as EntryMessage, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import type { CoreContext } from '../context.ts'
-import type { SuppressionEntry } from '../leads/suppressions.ts'
+import { addSuppressions } from '../deliveries/suppressing.ts'
+import { listSuppressions, removeSuppressions, type SuppressionEntry } from '../leads/suppressions.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { auditedWrites, entryCounts } from './policy-changes.ts'
 
@@ -10,7 +11,6 @@ type Calls = Pick<ServiceImpl<typeof WorkspaceService>, 'addSuppressions' | 'rem
 
 /** The calls of WorkspaceService for the list of people who must not be contacted. */
 export function suppressionCalls(core: CoreContext): Calls {
-  const { suppressions } = core
   const audited = auditedWrites(core)
 
   return {
@@ -20,7 +20,7 @@ export function suppressionCalls(core: CoreContext): Calls {
       const addedBy = callerOf(context).subject
       const subject = { workspaceId, target: workspaceId, settings: entryCounts(entries) }
       return audited(context, request, subject, () =>
-        suppressions.add({ workspaceId, entries: entries.map(fromEntry), reason, addedBy }),
+        addSuppressions(core, { workspaceId, entries: entries.map(fromEntry), reason, addedBy }),
       )
     },
 
@@ -29,12 +29,12 @@ export function suppressionCalls(core: CoreContext): Calls {
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const subject = { workspaceId, target: workspaceId, settings: entryCounts(entries, suppressionIds) }
       return audited(context, request, subject, async () => ({
-        removed: await suppressions.remove({ workspaceId, entries: entries.map(fromEntry), suppressionIds }),
+        removed: await removeSuppressions(core, { workspaceId, entries: entries.map(fromEntry), suppressionIds }),
       }))
     },
 
     async listSuppressions({ workspaceId, limit, pageToken, entry }, context) {
-      const { suppressions: found, nextPageToken = '' } = await suppressions.list({
+      const { suppressions: found, nextPageToken = '' } = await listSuppressions(core, {
         workspaceId: requiredWorkspace(context, workspaceId),
         limit,
         pageToken: pageToken || undefined,

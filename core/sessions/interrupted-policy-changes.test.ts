@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { someOf } from '../../test/support/is-long.ts'
 import type { CoreContext } from '../context.ts'
+import { captureLead } from '../deliveries/lead-capture.ts'
+import { addSuppressions } from '../deliveries/suppressing.ts'
 import { codeOf, hasFailed, type TestVisitor, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 
@@ -87,10 +89,10 @@ const changes: [name: string, change: PolicyChange][] = [
   [
     'a suppression',
     {
-      make: ({ suppressions }, { workspaceId }) =>
-        suppressions.add({ workspaceId, entries: [{ kind: 'email', value: email }], reason: '', addedBy: 'ops' }),
-      isInForce: async ({ leads }, { workspaceId }) =>
-        (await codeOf(leads.capture({ workspaceId, source: 'crm', fields: { email } }, undefined))) ===
+      make: (core, { workspaceId }) =>
+        addSuppressions(core, { workspaceId, entries: [{ kind: 'email', value: email }], reason: '', addedBy: 'ops' }),
+      isInForce: async (core, { workspaceId }) =>
+        (await codeOf(captureLead(core, { workspaceId, source: 'crm', fields: { email } }, undefined))) ===
         'VISITOR_SUPPRESSED',
       endsStreams: false,
     },

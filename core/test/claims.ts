@@ -2,6 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { AttemptResultSchema, type ClaimedDelivery, ClaimedDeliverySchema } from '#proto/lead/v1/delivery_pb.js'
 import type { CoreContext } from '../context.ts'
+import { takeDeliveries } from '../deliveries/claims.ts'
+import { recordResults as record } from '../deliveries/results.ts'
 import type { WorkerRoom } from '../deliveries/worker-room.ts'
 import { fromResult, toClaimed } from '../rpc/leads/attempt-messages.ts'
 import { validate } from '../rules.ts'
@@ -48,7 +50,7 @@ export async function claimDue(
 ): Promise<ClaimedDelivery[]> {
   const until = performance.now() + waitMs
   for (;;) {
-    const { claimed } = await core.deliveryClaims.take({ workerId, room: roomOf(room), signal })
+    const { claimed } = await takeDeliveries(core, { workerId, room: roomOf(room), signal })
     if (claimed.length > 0 || performance.now() >= until)
       return claimed.map((each) => create(ClaimedDeliverySchema, toClaimed(each, core.config)))
     await delay(20)
@@ -60,7 +62,8 @@ export async function recordResults(
   core: CoreContext,
   results: MessageInitShape<typeof AttemptResultSchema>[],
 ): Promise<boolean[]> {
-  return core.deliveryResults.record(
+  return record(
+    core,
     results.map((result, index) => {
       const read = fromResult(create(AttemptResultSchema, result))
       validate(read ? undefined : { path: `/results/${index}`, rule: 'oneOf' })

@@ -11,6 +11,7 @@ import { type CoreConfig, readCoreConfig } from '../config.ts'
 import { type CoreContext, createCoreContext } from '../context.ts'
 import type { Collections } from '../database/collections.ts'
 import type { Database } from '../database/database.ts'
+import { renewClaims } from '../deliveries/claims.ts'
 import { parseSecretKeys } from '../keys/keyring.ts'
 import { claimDue, recordResults } from './claims.ts'
 import { openStream } from './delivery-stream.ts'
@@ -146,7 +147,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       return {
         claim,
         record,
-        renew: core.deliveryClaims.renew,
+        renew: (claims: Parameters<typeof renewClaims>[1]) => renewClaims(core, claims),
         answer,
         /**
          * Records a result with this HTTP status for each delivery, in one call. Returns how many

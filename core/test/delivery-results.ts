@@ -1,10 +1,12 @@
-import type { Logger } from 'pino'
 import { expect } from 'vitest'
-import { type AttemptResult, createDeliveryResults } from '../deliveries/delivery-results.ts'
-import { createDestinationHealth } from '../deliveries/destination-health.ts'
-import type { QueuedDelivery } from '../delivery-stores/delivery-queue-store.ts'
-import type { AttemptFacts, PendingFault, Settlement } from '../delivery-stores/model.ts'
+import { faultsOf } from '../deliveries/faults.ts'
+import { liveSubscriptionsOf } from '../deliveries/live-subscriptions.ts'
+import type { AttemptFacts, PendingFault, Settlement } from '../deliveries/model.ts'
+import { type DeliveryQueue, deliveryQueueOf, type QueuedDelivery } from '../deliveries/queue.ts'
+import { type AttemptResult, addResult, recordResults } from '../deliveries/results.ts'
 import { createCoreMetrics } from '../metrics.ts'
+import { type Wakeups, wakeupsOf } from '../wakeups/wakeups.ts'
+import { bareCore } from './core-with.ts'
 
 export const at = Date.UTC(2030, 0, 1)
 export const knownAt = new Date(at - 1000)
@@ -36,59 +38,60 @@ export function newScene(
   }
   const metrics = createCoreMetrics()
   let settled = false
-  const results = createDeliveryResults({
-    queue: {
-      async find(ids) {
-        seen.asked.push(ids)
-        return (settled ? after : before).filter((each) => ids.includes((each as QueuedDelivery).deliveryId)) as never
-      },
-      async settle(settlements) {
-        seen.settled.push(...settlements)
-        settled = true
-        return written ?? settlements.length
-      },
-    },
-    health: createDestinationHealth({
-      subscriptions: {
-        async resetNotFound(ids) {
-          expect(ids).not.toEqual([])
-          seen.reset.push(...ids)
-        },
-        markFailing: async () => {},
-        resetFailures: () => Promise.reject(new Error('no subscription is failing here')),
-      },
-      liveSubscriptions: {
-        async find(subscriptionId) {
-          seen.lookedUp.push(subscriptionId)
-          if (subscriptionId === 'sub_gone') return undefined
-          const notFound = rows.includes(subscriptionId) ? ['att'] : []
-          return { subscription: { subscriptionId, notFound } } as never
-        },
-        changed: async (...ids) => void seen.changed.push(...ids.filter((id) => seen.reset.includes(id))),
-      },
-      subscriptionDisabling: { disableFailing: () => Promise.reject(new Error('no subscription is failing here')) },
-    }),
-    subscriptionDisabling: {
-      async apply(faults) {
-        seen.faults.push(...faults)
-        if (faults.length > 0) await apply()
-        if (isApplyFailing) throw new TypeError('secret')
-      },
-    },
-    announce: () => {
-      seen.announced += 1
-    },
+  const updateMany = async (
+    { _id: { $in: ids } }: { _id: { $in: string[] } },
+    update: { $set?: object; $unset?: object },
+  ) => {
+    expect(ids).not.toEqual([])
+    if (update.$unset) throw new Error('no subscription is failing here')
+    if ('notFound' in (update.$set ?? {})) seen.reset.push(...ids)
+  }
+  const core = bareCore({
+    db: { leadSubscriptions: { updateMany } },
     metrics,
-    logger: { warn: (...line: unknown[]) => void seen.warned.push(line) } as unknown as Logger,
-    settings: { retentionDays: 90 },
+    logger: { warn: (...line: unknown[]) => void seen.warned.push(line) },
+    config: { DELIVERY_RETENTION_DAYS: 90 },
     now: () => at,
     random: () => 0,
   })
+  deliveryQueueOf.set(core, {
+    async find(ids: string[]) {
+      seen.asked.push(ids)
+      return (settled ? after : before).filter((each) => ids.includes((each as QueuedDelivery).deliveryId))
+    },
+    async settle(settlements: Settlement[]) {
+      seen.settled.push(...settlements)
+      settled = true
+      return written ?? settlements.length
+    },
+  } as unknown as DeliveryQueue)
+  liveSubscriptionsOf.set(core, {
+    async find(subscriptionId: string) {
+      seen.lookedUp.push(subscriptionId)
+      if (subscriptionId === 'sub_gone') return undefined
+      const notFound = rows.includes(subscriptionId) ? ['att'] : []
+      return { subscription: { subscriptionId, notFound }, readAt: new Date(at) } as never
+    },
+    isFollowed: async () => false,
+    changed: async (...ids) => void seen.changed.push(...ids.filter((id) => seen.reset.includes(id))),
+  })
+  faultsOf.set(core, {
+    async apply(faults) {
+      seen.faults.push(...faults)
+      if (faults.length > 0) await apply()
+      if (isApplyFailing) throw new TypeError('secret')
+    },
+  })
+  const hint = async () => {
+    seen.announced += 1
+  }
+  wakeupsOf.set(core, { hint } as unknown as Wakeups)
   const attempts = async () =>
     (await metrics.attempts.get()).values
       .filter(({ value }) => value > 0)
       .map(({ labels, value }) => `${labels.status} ${labels.response_class} ${value}`)
-  return { ...seen, seen, record: results.record, add: results.add, attempts }
+  const record = (results: AttemptResult[]) => recordResults(core, results)
+  return { ...seen, seen, record, add: (one: AttemptResult) => addResult(core, one), attempts }
 }
 
 export function result(facts: AttemptFacts | 'released', more: Partial<AttemptResult> = {}): AttemptResult {

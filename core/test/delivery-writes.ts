@@ -1,4 +1,5 @@
-import { defaultPolicy } from '../destinations/policy-model.ts'
+import { defaultPolicy } from '../deliveries/subscription-model.ts'
+import { createSubscription, rotateSecret } from '../deliveries/subscriptions.ts'
 import type { TestCores } from './cores.ts'
 import {
   bareScene,
@@ -18,7 +19,8 @@ const subscriptionOf = async (cores: TestCores, { subscriptionId }: Scene) =>
 
 async function hookScene(cores: TestCores): Promise<Scene> {
   const { core, workspaceId } = cores
-  const { subscription } = await core.leadSubscriptions.create(
+  const { subscription } = await createSubscription(
+    core,
     {
       resource: 'hook',
       workspaceId,
@@ -83,7 +85,7 @@ export const deliveryWrites: Record<string, Write> = {
     isKeyed: true,
     async scene(cores) {
       const scene = await leadScene(cores)
-      await cores.core.leadSubscriptions.rotateSecret(scene.subscriptionId, undefined, desk)
+      await rotateSecret(cores.core, scene.subscriptionId, undefined, desk)
       return scene
     },
     async call({ leads }, { subscriptionId }, key, input) {
@@ -176,7 +178,7 @@ export const deliveryWrites: Record<string, Write> = {
     isKeyed: true,
     async scene(cores) {
       const scene = await hookScene(cores)
-      await cores.core.leadSubscriptions.rotateSecret(scene.subscriptionId, undefined, desk)
+      await rotateSecret(cores.core, scene.subscriptionId, undefined, desk)
       return scene
     },
     async call({ hooks }, { subscriptionId: hookId }, key, input) {

@@ -1,3 +1,4 @@
+import { flushFeed } from '../feed/jobs.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { send, type TestCores } from './cores.ts'
 
@@ -13,7 +14,7 @@ export function sendFromDyingCores(cores: TestCores, visitor: SessionContent) {
       died = true
     }
     await send(mortal, visitor, `message-${writes}`).catch(note)
-    await mortal.flushFeed().catch(note)
+    await flushFeed(mortal).catch(note)
     return died
   })
 }

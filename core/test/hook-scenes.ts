@@ -8,6 +8,7 @@ import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
 import { sendAsVisitor } from '../conversations/messages.ts'
 import { redactMessage } from '../conversations/redactions.ts'
+import { flushFeed } from '../feed/jobs.ts'
 import { claimDue, recordResults } from './claims.ts'
 import type { TestCores, TestVisitor } from './cores.ts'
 import { transportTo } from './transports.ts'
@@ -46,7 +47,7 @@ export async function newHookScene(cores: TestCores) {
     /** Returns the next delivery of the hook that a worker gets. */
     claim: (destination = hookId) =>
       until('a delivery', async () => {
-        await Promise.all(cores.cores.map((core) => core.flushFeed()))
+        await Promise.all(cores.cores.map((core) => flushFeed(core)))
         return (await claimDue(cores.core)).find((each) => each.destination === destination)
       }),
     async finish({ deliveryId, attemptId, claimId }: ClaimedDelivery, status: number, text?: string) {

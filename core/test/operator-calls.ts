@@ -5,7 +5,10 @@ import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { requestNavigation } from '../commands/commands.ts'
 import { readCoreConfig } from '../config.ts'
 import { sendAsAgent } from '../conversations/messages.ts'
-import { defaultPolicy } from '../destinations/policy-model.ts'
+import { createAttempt } from '../deliveries/deliveries.ts'
+import { captureLead } from '../deliveries/lead-capture.ts'
+import { defaultPolicy } from '../deliveries/subscription-model.ts'
+import { createSubscription } from '../deliveries/subscriptions.ts'
 import { newId } from '../ids.ts'
 import { createCoreServices } from '../rpc/router.ts'
 import type { TestCores } from './cores.ts'
@@ -184,17 +187,14 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
   const seen = { workspaceId, connectionId, siteKey, sessionId, conversationId }
   await sendAsAgent(core, { conversationId, clientOperationId: randomUUID(), body: 'Hello', agent })
   const { content } = await requestNavigation(core, { sessionId, url: `${site}/a` }, desk)
-  const leadId = await core.leads.capture({ workspaceId, source: 'test', fields: {} }, undefined)
+  const leadId = await captureLead(core, { workspaceId, source: 'test', fields: {} }, undefined)
   const { commandId } = content
   const settings = { workspaceId, destinationUrl, mappedFields: [], automatic: false }
-  const { subscription, secretId } = await core.leadSubscriptions.create(settings, desk)
+  const { subscription, secretId } = await createSubscription(core, settings, desk)
   const { subscriptionId } = subscription
   const policy = { ...defaultPolicy, types: ['subscription.failing' as const] }
-  const hook = await core.leadSubscriptions.create({ ...settings, policy, resource: 'hook' }, desk)
-  const { attempt } = await core.deliveries.createAttempt(
-    { leadId, subscriptionId, idempotencyKey: randomUUID() },
-    desk,
-  )
+  const hook = await createSubscription(core, { ...settings, policy, resource: 'hook' }, desk)
+  const { attempt } = await createAttempt(core, { leadId, subscriptionId, idempotencyKey: randomUUID() }, desk)
   const { attemptId } = attempt
   const { erasureId } = await finishedErasure(cores, workspaceId)
   const operatorId = 'op_viewer'

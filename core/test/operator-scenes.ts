@@ -1,4 +1,8 @@
 import { requestNavigation } from '../commands/commands.ts'
+import { createAttempt } from '../deliveries/deliveries.ts'
+import { captureLead } from '../deliveries/lead-capture.ts'
+import { recordResults } from '../deliveries/results.ts'
+import { createSubscription } from '../deliveries/subscriptions.ts'
 import { claimDue } from './claims.ts'
 import type { TestCores } from './cores.ts'
 import type { Clients } from './operator-clients.ts'
@@ -69,9 +73,9 @@ export async function siteScene(cores: TestCores): Promise<Scene> {
 
 export async function leadScene(cores: TestCores): Promise<Scene> {
   const { core, workspaceId } = cores
-  const leadId = await core.leads.capture({ workspaceId, source: 'test', fields: {} }, undefined)
+  const leadId = await captureLead(core, { workspaceId, source: 'test', fields: {} }, undefined)
   const settings = { workspaceId, destinationUrl, mappedFields: [], automatic: false }
-  const { subscription } = await core.leadSubscriptions.create(settings, desk)
+  const { subscription } = await createSubscription(core, settings, desk)
   return { ...(await bareScene()), leadId, subscriptionId: subscription.subscriptionId }
 }
 
@@ -80,11 +84,12 @@ export async function failedScene(cores: TestCores): Promise<Scene> {
   const scene = await leadScene(cores)
   const { leadId, subscriptionId, name } = scene
   const idempotencyKey = name.replace(' ', '-')
-  const { attempt } = await core.deliveries.createAttempt({ leadId, subscriptionId, idempotencyKey }, desk)
+  const { attempt } = await createAttempt(core, { leadId, subscriptionId, idempotencyKey }, desk)
   const { attemptId, deliveryId } = attempt
   const claimed = await claimDue(core, { limit: 1000 })
   const result = { durationMs: 1, facts: { status: 400 } }
-  await core.deliveryResults.record(
+  await recordResults(
+    core,
     claimed.map(({ deliveryId, attemptId, claimId }) => ({ deliveryId, attemptId, claimId, ...result })),
   )
   return { ...scene, attemptId, deliveryId }

@@ -10,6 +10,8 @@ import { sendAsAgent, sendAsVisitor } from '../conversations/messages.ts'
 import { giveRating } from '../conversations/ratings.ts'
 import { addTag } from '../conversations/tags.ts'
 import { setTypingOfVisitor } from '../conversations/typing.ts'
+import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
+import { createSubscription } from '../deliveries/subscriptions.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import type { TestCores } from './cores.ts'
@@ -28,7 +30,7 @@ export async function acceptForms({
   }
   await core.workspaces.updateInstallation(publicSiteKey, settings, undefined)
   const destination = { workspaceId, destinationUrl: 'https://93.184.216.34/hook', mappedFields: ['email'] }
-  await core.leadSubscriptions.create({ ...destination, automatic: true }, { subject: 'desk' })
+  await createSubscription(core, { ...destination, automatic: true }, { subject: 'desk' })
 }
 
 /** Creates data of a visitor, with a unique text (mark) in every field that a visitor can fill. */
@@ -77,8 +79,8 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
   await core.sessions.reportPage({ credentials, pageContext: page('report'), idempotencyKey: mark('pagekey') })
   await setTypingOfVisitor(core, credentials, 'started')
   for (const form of ['preChat', 'offline'] as const)
-    await core.leads.submitForm({ credentials, form, fields: { email: mark(form) }, idempotencyKey: mark('formkey') })
-  await core.leads.capture({ workspaceId, source: 'crm', fields: { note: mark('note') }, conversationId }, undefined)
+    await submitForm(core, { credentials, form, fields: { email: mark(form) }, idempotencyKey: mark('formkey') })
+  await captureLead(core, { workspaceId, source: 'crm', fields: { note: mark('note') }, conversationId }, undefined)
   const desk = { subject: 'desk' }
   const { content: asked } = await requestScreenshot(core, { sessionId, purpose: mark('purpose') }, desk)
   const requestId = asked.commandId

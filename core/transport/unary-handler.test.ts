@@ -14,6 +14,8 @@ import { startFaultyProxy } from '../../test/support/faulty-proxy.ts'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import type { CoreContext } from '../context.ts'
+import type { Core } from '../core.ts'
+import { feedReaderOf } from '../feed/feed-reader.ts'
 import { type CoreServer, serveCore } from '../server.ts'
 import { coreWith } from '../test/core-with.ts'
 import { testCores } from '../test/cores.ts'
@@ -164,15 +166,16 @@ describe('a unary call', () => {
   /** A core whose feed is read until the signal of the call aborts. */
   async function startWaiting() {
     const called = Promise.withResolvers<AbortSignal>()
-    const feedReader = {
-      ...cores.core.feedReader,
+    const waiting = {
+      ...feedReaderOf(cores.core),
       async read(_query: unknown, { signal }: { signal: AbortSignal }) {
         called.resolve(signal)
         await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
         return { events: [], cursor: 'end' }
       },
-    } as unknown as CoreContext['feedReader']
-    const { url, close } = await serve(coreWith(cores.core, { feedReader }))
+    } as unknown as ReturnType<typeof feedReaderOf>
+    const part: Core['part'] = (key, make) => (key === feedReaderOf ? (waiting as never) : cores.core.part(key, make))
+    const { url, close } = await serve(coreWith(cores.core, { part }))
     return { client: createClient(EventsService, connect(url)), called: called.promise, close }
   }
 

@@ -7,6 +7,7 @@ import { cancelCommand, findCommand, requestNavigation, requestScreenshot } from
 import { uploadScreenshot } from '../commands/screenshots.ts'
 import { sendAsVisitor } from '../conversations/messages.ts'
 import { setTypingOfAgent, setTypingOfVisitor } from '../conversations/typing.ts'
+import { submitForm } from '../deliveries/lead-capture.ts'
 import { codeOf, type TestVisitor, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import type { Capabilities } from './model.ts'
@@ -210,7 +211,7 @@ describe('with the capability of a form or the retry route off', () => {
   it('an existing session can no longer submit the form or use the retry route', async () => {
     const { visitor, set } = await newChat()
     const { credentials } = visitor
-    const form = () => cores.core.leads.submitForm({ credentials, form: 'offline', fields: {}, idempotencyKey: key() })
+    const form = () => submitForm(cores.core, { credentials, form: 'offline', fields: {}, idempotencyKey: key() })
     const retry = () =>
       sendAsVisitor(cores.core, {
         credentials,

@@ -3,13 +3,20 @@ import fc, { type Scheduler } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { createBus } from '../bus.ts'
-import { createDeliveryHolds } from '../deliveries/delivery-holds.ts'
-import { createLeadSubscriptions } from '../deliveries/lead-subscriptions.ts'
+import { createAttempt } from '../deliveries/deliveries.ts'
+import { captureLead } from '../deliveries/lead-capture.ts'
+import {
+  createSubscription,
+  getSubscription,
+  rotateSecret,
+  showSecret,
+  updateSubscription,
+} from '../deliveries/subscriptions.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
 import type { IdPrefix } from '../ids.ts'
 import { bareCore } from '../test/core-with.ts'
 import { testCores } from '../test/cores.ts'
-import { scheduledStore } from '../test/scheduled-database.ts'
+import { scheduledDatabase, scheduledStore } from '../test/scheduled-database.ts'
 import { type Wakeups, wakeupsOf } from '../wakeups/wakeups.ts'
 import { workspaceStoreOf } from './workspace-store.ts'
 import { rotateIdentitySecret, setConnectionStatus, updateInstallation } from './workspaces.ts'
@@ -41,27 +48,12 @@ function workspacesOn(scheduler: Scheduler) {
   }
 }
 
-function subscriptionsOn(scheduler: Scheduler) {
-  const store = scheduledStore(scheduler, cores.core.stores.leadSubscriptions)
-  return createLeadSubscriptions({
-    store,
-    deliveries: cores.core.stores.deliveries,
-    holds: createDeliveryHolds({
-      store: scheduledStore(scheduler, cores.core.stores.deliveryHolds),
-      subscriptions: store,
-      announce() {},
-      logger: cores.core.logger,
-      now: cores.now,
-    }),
-    liveSubscriptions: { changed: async () => {} },
-    workspaceStore: cores.core.stores.workspaces,
-    secretBox: cores.core.secretBox,
-    plannedIds,
-    isAllowedDestination: async () => true,
-    endOfFeed: async () => 0,
-    limits: { hooks: 100, leadSubscriptions: 100 },
-    now: cores.now,
-  })
+/** Returns a core whose database calls run in the order of the scheduler. It reads no wake-ups. */
+function coreOn(scheduler: Scheduler) {
+  const { collections: db } = scheduledDatabase(scheduler, cores.core.database)
+  const core = bareCore({ ...cores.core, db, plannedIds, isAllowedDestination: async () => true })
+  wakeupsOf.set(core, { ...wakeupsOf(cores.core), ...wakeups, hint: async () => {} })
+  return core
 }
 
 const inEveryOrder = (run: (scheduler: Scheduler) => Promise<void>, parameters = runs(80)) =>
@@ -134,36 +126,37 @@ describe('concurrent writes of operators, in random order', () => {
 
   it("that rotate a subscription's secret leave every returned secret in use for signatures", async () => {
     await inEveryOrder(async (scheduler) => {
-      const { subscriptions, subscription, returned } = await rotatedAtOnce(scheduler, 86_400)
-      for (const answer of returned) expect(subscriptions.secret(subscription, answer!)).toMatch(/^whsec_/)
+      const { core, subscription, returned } = await rotatedAtOnce(scheduler, 86_400)
+      for (const answer of returned) expect(showSecret(core, subscription, answer!)).toMatch(/^whsec_/)
     })
   })
 
   it("that rotate a subscription's secret without an overlap each take effect once", async () => {
     await inEveryOrder(async (scheduler) => {
-      const { subscriptions, subscription } = await rotatedAtOnce(scheduler, 0)
-      expect(subscriptions.secret(subscription, subscription.secrets[0]!.secretId)).toMatch(/^whsec_/)
+      const { core, subscription } = await rotatedAtOnce(scheduler, 0)
+      expect(showSecret(core, subscription, subscription.secrets[0]!.secretId)).toMatch(/^whsec_/)
     })
   })
 
   it('that update, enable and disable a subscription are all stored, and the delivery is held only if the final status is disabled', async () => {
     await inEveryOrder(async (scheduler) => {
-      const { update } = subscriptionsOn(scheduler)
+      const core = coreOn(scheduler)
       const { subscriptionId, by } = await newSubscription()
-      const leadId = await cores.core.leads.capture(
+      const leadId = await captureLead(
+        cores.core,
         { workspaceId: by.workspaceId, source: 'test', fields: {} },
         undefined,
       )
-      await cores.core.deliveries.createAttempt({ leadId, subscriptionId, idempotencyKey: subscriptionId }, by)
+      await createAttempt(cores.core, { leadId, subscriptionId, idempotencyKey: subscriptionId }, by)
       await scheduler.waitFor(
         Promise.all([
-          update(subscriptionId, { mappedFields: ['name'] }, by),
-          update(subscriptionId, { status: 'disabled', automatic: true }, by),
-          update(subscriptionId, { status: 'enabled' }, by),
-          update(subscriptionId, { destinationUrl: 'https://b.example/', status: 'disabled' }, by),
+          updateSubscription(core, subscriptionId, { mappedFields: ['name'] }, by),
+          updateSubscription(core, subscriptionId, { status: 'disabled', automatic: true }, by),
+          updateSubscription(core, subscriptionId, { status: 'enabled' }, by),
+          updateSubscription(core, subscriptionId, { destinationUrl: 'https://b.example/', status: 'disabled' }, by),
         ]),
       )
-      const { subscription, heldDeliveries } = await cores.core.leadSubscriptions.get(subscriptionId, by)
+      const { subscription, heldDeliveries } = await getSubscription(cores.core, subscriptionId, by)
       expect(subscription).toMatchObject({
         mappedFields: ['name'],
         automatic: true,
@@ -204,21 +197,21 @@ async function newSubscription() {
   const by = { subject: 'desk', workspaceId }
   // An IP address, so that no name is resolved.
   const settings = { workspaceId, destinationUrl: 'https://93.184.216.34/', mappedFields: [], automatic: false }
-  const { subscription } = await cores.core.leadSubscriptions.create(settings, by)
+  const { subscription } = await createSubscription(cores.core, settings, by)
   return { subscriptionId: subscription.subscriptionId, by }
 }
 
 /** Runs two rotations concurrently. One of them is sent twice with the same key. */
 async function rotatedAtOnce(scheduler: Scheduler, overlapSeconds: number) {
-  const subscriptions = subscriptionsOn(scheduler)
+  const core = coreOn(scheduler)
   const { subscriptionId, by } = await newSubscription()
   const rotations = ['a', 'b', 'a'].map((name) =>
-    subscriptions.rotateSecret(subscriptionId, overlapSeconds, by, `${subscriptionId} ${name}`),
+    rotateSecret(core, subscriptionId, overlapSeconds, by, `${subscriptionId} ${name}`),
   )
   const returned = (await scheduler.waitFor(Promise.all(rotations))).map(({ secretId }) => secretId)
-  const { subscription } = await cores.core.leadSubscriptions.get(subscriptionId, by)
+  const { subscription } = await getSubscription(cores.core, subscriptionId, by)
   expect(returned[0]).toBe(returned[2])
   expect(subscription.secrets.filter(({ expiresAt }) => expiresAt === undefined)).toHaveLength(1)
   expect(subscription.audit.filter(({ action }) => action === 'secret_rotated')).toHaveLength(2)
-  return { subscriptions, subscription, returned }
+  return { core, subscription, returned }
 }

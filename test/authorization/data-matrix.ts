@@ -12,6 +12,9 @@ import { requestNavigation } from '../../core/commands/commands.ts'
 import { assignAgent } from '../../core/conversations/assignments.ts'
 import { sendAsAgent } from '../../core/conversations/messages.ts'
 import { addNote } from '../../core/conversations/notes.ts'
+import { captureLead } from '../../core/deliveries/lead-capture.ts'
+import { createSubscription } from '../../core/deliveries/subscriptions.ts'
+import { flushFeed } from '../../core/feed/jobs.ts'
 import type { TestCores } from '../../core/test/cores.ts'
 import { requests, servedMethods, type Things, thingsOf } from '../../core/test/operator-calls.ts'
 import { transportTo } from '../../core/test/transports.ts'
@@ -123,8 +126,9 @@ async function plantData(cores: TestCores) {
   await assignAgent(core, conversationId, agent, undefined)
   await saveReply(core, workspaceId, { shortcut: 'mark', body: mark('reply') })
   const fields = { name: mark('contact'), email: `${mark('contact')}@example.org`, phone: mark('contact') }
-  const leadId = await core.leads.capture({ workspaceId, source: 'crm', fields, conversationId }, undefined)
-  const { subscription } = await core.leadSubscriptions.create(
+  const leadId = await captureLead(core, { workspaceId, source: 'crm', fields, conversationId }, undefined)
+  const { subscription } = await createSubscription(
+    core,
     {
       workspaceId,
       destinationUrl: `https://93.184.216.34/${mark('destination')}`,
@@ -141,7 +145,7 @@ async function plantData(cores: TestCores) {
   const url = `https://shop.example/${mark('target')}`
   const { content: command } = await requestNavigation(core, { sessionId, url }, desk)
   await flushAll(cores)
-  for (const each of cores.cores) await each.flushFeed()
+  for (const each of cores.cores) await flushFeed(each)
   return {
     things: {
       ...things,

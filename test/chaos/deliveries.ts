@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from 'mongodb'
-import type { DeliveryDocument } from '../../core/delivery-stores/delivery-store.ts'
+import type { DeliveryDocument } from '../../core/deliveries/model.ts'
 import { startDeliveryWorker, type WorkerProcess } from '../support/delivery-worker.ts'
 import { operatorOf } from '../support/operator.ts'
 import type { Receiver } from '../support/receiver.ts'

@@ -60,12 +60,12 @@ export const knownBugs: KnownBug[] = [
         to: "return status === 'sending' &&",
       },
       {
-        folder: 'core/delivery-stores',
+        folder: 'core/deliveries',
         from: "const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId, ...state }",
         to: "const filter = { _id: deliveryId, status: 'sending' as const, ...state }",
       },
       {
-        folder: 'core/delivery-stores',
+        folder: 'core/deliveries',
         from: "        'claim.claimId': claimId,\n        ...isLatest(index",
         to: '        ...isLatest(index',
       },
@@ -79,7 +79,7 @@ export const knownBugs: KnownBug[] = [
     changes: [
       { folder: 'core/conversations', from: '  await deliveryWithdrawalOf(core)(redactions)\n', to: '' },
       {
-        folder: 'core/delivery-stores',
+        folder: 'core/deliveries',
         from: "{ $or: places, 'message.redactedAt': { $exists: true } }",
         to: "{ $or: places, 'message.redactedAt': { $exists: false }, sequence: 0 }",
       },

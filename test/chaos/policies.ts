@@ -4,7 +4,7 @@ import { MongoClient } from 'mongodb'
 import { ConnectionStatus } from '#proto/workspace/v1/workspace_pb.js'
 import { banNetwork } from '../../core/bans/network-bans.ts'
 import { collectionsOf } from '../../core/database/collections.ts'
-import { createSuppressionStore } from '../../core/leads/suppression-store.ts'
+import type { SuppressionDocument } from '../../core/leads/model.ts'
 import { createWakeupStore } from '../../core/wakeups/wakeup-store.ts'
 import type { InstallationSettings } from '../../core/workspaces/model.ts'
 import { createWorkspaceStore } from '../../core/workspaces/workspace-store.ts'
@@ -61,8 +61,6 @@ const installation = (changed: InstallationSettings, isSeen: PolicyChange['isSee
   call: ({ workspaces }, { siteKey }) => workspaces.updateInstallation({ siteKey, ...(changed as object) }, options),
   isSeen,
 })
-
-const suppressionList = (db: World['db']) => createSuppressionStore(db)
 
 const changes: Record<string, PolicyChange> = {
   'a capability': installation({ capabilities: { typing: false } }, async (visit) => {
@@ -123,21 +121,20 @@ const changes: Record<string, PolicyChange> = {
     // caches of the cores have the empty list.
     async prepare({ db, site: { workspaceId, visits } }, { workspaces }) {
       await workspaces.addSuppressions({ workspaceId, ...suppressed }, options)
-      const [entry] = await suppressionList(db).list(workspaceId, 1, {})
-      await suppressionList(db).remove(workspaceId, [entry!.suppressionId])
+      const entry = await db.suppressions.findOneAndDelete({ workspaceId })
       hidden.set(workspaceId, entry!)
       for (const visit of visits)
         for (const began = performance.now(); performance.now() - began < preparedWithinMs; await delay(50))
           if ((await submitForm(visit))?.status === 202) break
     },
-    write: ({ db, site: { workspaceId } }) => suppressionList(db).add([hidden.get(workspaceId)!]),
+    write: ({ db, site: { workspaceId } }) => db.suppressions.insertOne(hidden.get(workspaceId)!),
     call: ({ workspaces }, { workspaceId }) => workspaces.addSuppressions({ workspaceId, ...suppressed }, options),
     isSeen: async (visit) => (await submitForm(visit))?.body?.code === 'VisitorSuppressed',
   },
 }
 
 /** Suppression entries that `write` stores later, by workspace id. */
-const hidden = new Map<string, Awaited<ReturnType<ReturnType<typeof createSuppressionStore>['list']>>[number]>()
+const hidden = new Map<string, SuppressionDocument>()
 
 export const policyNames = Object.keys(changes)
 

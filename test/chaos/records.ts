@@ -1,7 +1,7 @@
 import type { Db } from 'mongodb'
-import type { DeliveryDocument } from '../../core/delivery-stores/delivery-store.ts'
-import type { LeadSubscriptionDocument } from '../../core/destinations/lead-subscription-store.ts'
-import type { LeadDocument } from '../../core/leads/lead-store.ts'
+import type { DeliveryDocument } from '../../core/deliveries/model.ts'
+import type { LeadSubscriptionDocument } from '../../core/deliveries/subscription-model.ts'
+import type { LeadDocument } from '../../core/leads/model.ts'
 import type { EventDocument } from '../../core/log/event-store.ts'
 import type { Records } from './history.ts'
 

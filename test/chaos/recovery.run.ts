@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { MongoClient } from 'mongodb'
 import { afterAll, expect, it } from 'vitest'
-import type { DeliveryDocument } from '../../core/delivery-stores/delivery-store.ts'
+import type { DeliveryDocument } from '../../core/deliveries/model.ts'
 import { startDeliveryWorker } from '../support/delivery-worker.ts'
 import { operatorOf } from '../support/operator.ts'
 import { startReceiver } from '../support/receiver.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, MongoClient } from 'mongodb'
-import type { DeliveryDocument } from '../../core/delivery-stores/delivery-store.ts'
+import type { DeliveryDocument } from '../../core/deliveries/model.ts'
 import type { EventDocument } from '../../core/log/event-store.ts'
 import type { ReplicaSet } from '../replica-set/replica-set.ts'
 import { startReceiver } from '../support/receiver.ts'

@@ -5,8 +5,8 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['platform/addresses/*.test.ts'],
   },
   outcomes: {
-    mutate: ['core/delivery-stores/delivery-outcomes.ts', 'contract/retry-delay.ts'],
-    tests: ['core/delivery-stores/delivery-outcomes.test.ts'],
+    mutate: ['core/deliveries/outcomes.ts', 'contract/retry-delay.ts'],
+    tests: ['core/deliveries/outcomes.test.ts'],
   },
   encoding: {
     mutate: ['gateway/events/event-stream-encoding.ts'],
@@ -17,11 +17,11 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['gateway/events/event-streams.test.ts'],
   },
   claims: {
-    mutate: ['core/deliveries/{delivery-claims,worker-room,delivery-dispatch}.ts'],
+    mutate: ['core/deliveries/{claims,worker-room,dispatch}.ts'],
     tests: ['core/deliveries/{delivery-claims,worker-room,work-stream}.test.ts'],
   },
   results: {
-    mutate: ['core/deliveries/delivery-results.ts'],
+    mutate: ['core/deliveries/results.ts'],
     tests: ['core/deliveries/delivery-results.test.ts'],
   },
   'event-log': {

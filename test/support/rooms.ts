@@ -19,7 +19,6 @@ export const testsOfRoom: Record<string, string[]> = {
   'console/src/ui': ['console/test/keyboard', 'console/test/settings'],
   'console/src/workspace': ['console/test/settings', 'console/test/retention'],
   'core/deliveries': ['core/leads'],
-  'core/delivery-stores': ['core/deliveries'],
   'core/log': ['core/conversations/assignments', 'core/conversations/message', 'core/streams/stream-subscriptions'],
   'core/mail': ['core/operators/mail-sign-in'],
   'core/rpc/leads': ['core/leads', 'core/deliveries/deliveries.test'],

@@ -6,9 +6,9 @@ import {
   FailureReason,
 } from '#proto/lead/v1/delivery_pb.js'
 import type { CoreConfig } from '../../config.ts'
-import type { AttemptResult } from '../../deliveries/delivery-results.ts'
+import type { AttemptFacts } from '../../deliveries/model.ts'
+import type { AttemptResult } from '../../deliveries/results.ts'
 import type { ClaimedDelivery } from '../../deliveries/webhook-requests.ts'
-import type { AttemptFacts } from '../../delivery-stores/model.ts'
 import { nameOf } from '../enum-names.ts'
 
 export function toClaimed(

@@ -12,8 +12,16 @@ import {
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { deliveryEvents } from '../../../contract/event-kinds.ts'
 import type { CoreContext } from '../../context.ts'
-import { type AttemptView, viewAttempts } from '../../deliveries/attempt-view.ts'
-import type { Delivery } from '../../delivery-stores/model.ts'
+import {
+  type AttemptView,
+  createAttempt,
+  listAttempts,
+  listDeliveries,
+  retryAttempt,
+  sendTest,
+  viewAttempts,
+} from '../../deliveries/deliveries.ts'
+import type { Delivery } from '../../deliveries/model.ts'
 import { invalid } from '../../errors.ts'
 import { callerOf, requiredWorkspace } from '../../transport/caller.ts'
 import type { Caller } from '../../workspaces/access.ts'
@@ -22,28 +30,28 @@ import { enumValue, nameOf } from '../enum-names.ts'
 type Calls = ServiceImpl<typeof LeadService>
 
 /** Calls about deliveries for operators and other services. */
-export function deliveryCalls({
-  deliveries,
-}: CoreContext): Pick<
+export function deliveryCalls(
+  core: CoreContext,
+): Pick<
   Calls,
   'createDeliveryAttempt' | 'sendTestDelivery' | 'retryDeliveryAttempt' | 'listDeliveryAttempts' | 'listDeliveries'
 > {
   return {
     async createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey }, context) {
       const request = { leadId, subscriptionId, idempotencyKey }
-      const { attempt, existing } = await deliveries.createAttempt(request, callerOf(context))
+      const { attempt, existing } = await createAttempt(core, request, callerOf(context))
       return { attempt: toAttempt(attempt, callerOf(context)), existing }
     },
 
     async sendTestDelivery({ subscriptionId, idempotencyKey, eventType }, context) {
       const request = { subscriptionId, idempotencyKey, eventType }
-      const { attempt, existing } = await deliveries.sendTest(request, callerOf(context))
+      const { attempt, existing } = await sendTest(core, request, callerOf(context))
       return { attempt: toAttempt(attempt, callerOf(context)), existing }
     },
 
     async retryDeliveryAttempt({ attemptId, ofLead, idempotencyKey }, context) {
       const request = { attemptId, ofLead, idempotencyKey }
-      const { attempt, existing } = await deliveries.retryAttempt(request, callerOf(context))
+      const { attempt, existing } = await retryAttempt(core, request, callerOf(context))
       return { attempt: toAttempt(attempt, callerOf(context)), existing }
     },
 
@@ -51,7 +59,7 @@ export function deliveryCalls({
       if ((leadId === '') === (deliveryId === '')) throw invalid('/leadId', 'oneOf')
       const of = leadId === '' ? { deliveryId } : { leadId }
       const by = callerOf(context)
-      return { attempts: (await deliveries.listAttempts(of, by)).map((attempt) => toAttempt(attempt, by)) }
+      return { attempts: (await listAttempts(core, of, by)).map((attempt) => toAttempt(attempt, by)) }
     },
 
     async listDeliveries(request, context) {
@@ -61,7 +69,7 @@ export function deliveryCalls({
         if (!name) throw invalid('/statuses', 'enum')
         return name
       })
-      const { deliveries: found, nextPageToken = '' } = await deliveries.list({
+      const { deliveries: found, nextPageToken = '' } = await listDeliveries(core, {
         workspaceId: requiredWorkspace(context, workspaceId),
         subscriptionId,
         leadId,

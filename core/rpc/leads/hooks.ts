@@ -5,8 +5,18 @@ import { type HookSchema, HookService } from '#proto/hook/v1/hook_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import type { DeliveryEventType } from '../../../contract/event-kinds.ts'
 import type { CoreContext } from '../../context.ts'
-import type { Requester, SubscriptionView } from '../../deliveries/lead-subscriptions.ts'
-import { defaultPolicy, isHook } from '../../destinations/policy-model.ts'
+import { defaultPolicy, isHook } from '../../deliveries/subscription-model.ts'
+import {
+  activateSecret,
+  createSubscription,
+  getSubscription,
+  listSubscriptions,
+  type Requester,
+  rotateSecret,
+  type SubscriptionView,
+  showSecret,
+  updateSubscription,
+} from '../../deliveries/subscriptions.ts'
 import { ServiceError } from '../../errors.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
 import { nameOf } from '../enum-names.ts'
@@ -14,13 +24,13 @@ import { operatorDeletion } from '../policy-changes.ts'
 import { toAudit, toDestination } from './subscription-calls.ts'
 
 export function hookService(router: ConnectRouter, core: CoreContext): void {
-  const { leadSubscriptions, now } = core
+  const { now } = core
   const once = operatorWrites(core)
   const deletion = operatorDeletion(core)
 
   /** Returns a hook with its audit. Errors: `SubscriptionNotFound`, also for a lead subscription. */
   async function get(hookId: string, by: Requester) {
-    const found = await leadSubscriptions.get(hookId, by)
+    const found = await getSubscription(core, hookId, by)
     if (!isHook(found.subscription)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
     return found
   }
@@ -30,7 +40,7 @@ export function hookService(router: ConnectRouter, core: CoreContext): void {
   /** Returns the hook's current state and the secret that a write created. */
   async function withSecret({ hookId, secretId }: { hookId: string; secretId: string }, by: Requester) {
     const { subscription } = await get(hookId, by)
-    return { secret: leadSubscriptions.secret(subscription, secretId), ...(await show(hookId, by)) }
+    return { secret: showSecret(core, subscription, secretId), ...(await show(hookId, by)) }
   }
 
   router.service(HookService, {
@@ -42,7 +52,7 @@ export function hookService(router: ConnectRouter, core: CoreContext): void {
         const limits = { headers, maxPerSecond, disableAfterNotFound }
         const unused = { mappedFields: [], automatic: false }
         const settings = { workspaceId, destinationUrl, policy: policyOf(eventTypes), ...limits, ...unused }
-        const created = await leadSubscriptions.create({ ...settings, resource: 'hook' }, by, operation)
+        const created = await createSubscription(core, { ...settings, resource: 'hook' }, by, operation)
         return { hookId: created.subscription.subscriptionId, secretId: created.secretId }
       })
       return { hookId: made.hookId, ...(await withSecret(made, by)) }
@@ -62,7 +72,7 @@ export function hookService(router: ConnectRouter, core: CoreContext): void {
       }
       await once(context, request, async (operation) => {
         await get(hookId, by)
-        await leadSubscriptions.update(hookId, settings, by, operation)
+        await updateSubscription(core, hookId, settings, by, operation)
         return { hookId }
       })
       return show(hookId, by)
@@ -73,7 +83,7 @@ export function hookService(router: ConnectRouter, core: CoreContext): void {
       const by = callerOf(context)
       const { secretId } = await once(context, request, async (operation) => {
         await get(hookId, by)
-        return { secretId: (await leadSubscriptions.rotateSecret(hookId, overlapSeconds, by, operation)).secretId }
+        return { secretId: (await rotateSecret(core, hookId, overlapSeconds, by, operation)).secretId }
       })
       return withSecret({ hookId, secretId }, by)
     },
@@ -83,7 +93,7 @@ export function hookService(router: ConnectRouter, core: CoreContext): void {
       const by = callerOf(context)
       await once(context, request, async (operation) => {
         await get(hookId, by)
-        await leadSubscriptions.activateSecret(hookId, secretId, by, operation)
+        await activateSecret(core, hookId, secretId, by, operation)
         return { hookId }
       })
       return show(hookId, by)
@@ -91,7 +101,7 @@ export function hookService(router: ConnectRouter, core: CoreContext): void {
 
     async deleteHook(request, context) {
       // An unknown id may belong to a hook that an earlier call has deleted.
-      const found = await leadSubscriptions.get(request.hookId, callerOf(context)).catch(ifUnknown)
+      const found = await getSubscription(core, request.hookId, callerOf(context)).catch(ifUnknown)
       if (found && !isHook(found.subscription)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
       return deletion(context, request, 'subscription', request.hookId)
     },
@@ -104,7 +114,7 @@ export function hookService(router: ConnectRouter, core: CoreContext): void {
     async listHooks({ workspaceId: named, limit, pageToken }, context) {
       const workspaceId = requiredWorkspace(context, named)
       const query = { workspaceId, listed: 'hooks' as const, limit, pageToken: pageToken || undefined }
-      const { page, nextPageToken } = await leadSubscriptions.list(query)
+      const { page, nextPageToken } = await listSubscriptions(core, query)
       return { hooks: page.map((view) => toHook(view, new Date(now()))), nextPageToken }
     },
   })

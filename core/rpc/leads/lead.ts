@@ -3,7 +3,9 @@ import type { ConnectRouter } from '@connectrpc/connect'
 import { type CaptureLeadRequest, FormKind, type Lead as LeadMessage, LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { ProtoFields } from '../../../contract/proto-fields.ts'
 import type { CoreContext } from '../../context.ts'
+import { captureLead, submitForm } from '../../deliveries/lead-capture.ts'
 import { invalid } from '../../errors.ts'
+import { getLead, listLeads } from '../../leads/leads.ts'
 import type { Lead } from '../../leads/model.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
 import { fromCredentials } from '../visitor.ts'
@@ -13,7 +15,6 @@ import { subscriptionCalls } from './subscription-calls.ts'
 import { workerCalls } from './worker-calls.ts'
 
 export function leadService(router: ConnectRouter, core: CoreContext): void {
-  const { leads } = core
   const once = operatorWrites(core)
   router.service(LeadService, {
     ...deliveryCalls(core),
@@ -30,21 +31,21 @@ export function leadService(router: ConnectRouter, core: CoreContext): void {
         fields,
         conversationId,
       } satisfies Record<keyof Omit<ProtoFields<CaptureLeadRequest>, 'idempotencyKey'>, unknown>
-      return once(context, request, async (operation) => ({ leadId: await leads.capture(lead, scope, operation) }))
+      return once(context, request, async (operation) => ({ leadId: await captureLead(core, lead, scope, operation) }))
     },
 
     submitForm({ credentials, form, fields, idempotencyKey }) {
       const kind = kinds[form]
       if (!kind) throw invalid('/form', 'enum')
-      return leads.submitForm({ credentials: fromCredentials(credentials), form: kind, fields, idempotencyKey })
+      return submitForm(core, { credentials: fromCredentials(credentials), form: kind, fields, idempotencyKey })
     },
 
     async getLead({ leadId }, context) {
-      return { lead: toLead(await leads.find(leadId, callerOf(context).workspaceId)) }
+      return { lead: toLead(await getLead(core, leadId, callerOf(context).workspaceId)) }
     },
 
     async listLeads({ workspaceId, leadIds, contact, limit, pageToken }, context) {
-      const { leads: found, nextPageToken = '' } = await leads.list({
+      const { leads: found, nextPageToken = '' } = await listLeads(core, {
         workspaceId: requiredWorkspace(context, workspaceId),
         leadIds,
         contact: contact || undefined,

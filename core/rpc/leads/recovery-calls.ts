@@ -5,30 +5,31 @@ import { DeliveryStatus, type RecoverDeliveriesRequest, type RecoverySchema } fr
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { DeliveryEventType } from '../../../contract/event-kinds.ts'
 import type { CoreContext } from '../../context.ts'
+import { beginRecovery, previewRecovery } from '../../deliveries/recovery.ts'
 import {
   type DeliveryRecovery,
   type RecoverableStatus,
   recoverableStatuses,
-} from '../../destinations/recovery-model.ts'
+} from '../../deliveries/subscription-model.ts'
+import { findSubscription } from '../../deliveries/subscriptions.ts'
 import { invalid } from '../../errors.ts'
 import { callerOf, operatorWrites } from '../../transport/caller.ts'
 import { enumValue, nameOf } from '../enum-names.ts'
 
 export function recoveryCalls(core: CoreContext): Pick<ServiceImpl<typeof LeadService>, 'recoverDeliveries'> {
-  const { deliveryRecoveries, leadSubscriptions } = core
   const once = operatorWrites(core)
   return {
     async recoverDeliveries(request, context) {
       const by = callerOf(context)
       const { subscriptionId } = request
       const wanted = fromRequest(request)
-      if (request.preview) return { count: await deliveryRecoveries.preview(wanted, by) }
+      if (request.preview) return { count: await previewRecovery(core, wanted, by) }
       await once(context, request, async (operation) => {
-        await deliveryRecoveries.begin(wanted, by, operation)
+        await beginRecovery(core, wanted, by, operation)
         return { subscriptionId }
       })
-      const { subscription } = await leadSubscriptions.get(subscriptionId, by)
-      return { recovery: subscription.recovery && toRecovery(subscription.recovery) }
+      const { recovery } = await findSubscription(core, subscriptionId, by)
+      return { recovery: recovery && toRecovery(recovery) }
     },
   }
 }

@@ -12,13 +12,28 @@ import {
   type Workflow as WorkflowMessage,
 } from '#proto/lead/v1/subscription_pb.js'
 import type { CoreContext } from '../../context.ts'
-import type { Requester, SubscriptionView } from '../../deliveries/lead-subscriptions.ts'
+import {
+  defaultDisableAfterNotFound,
+  defaultPolicy,
+  type EventPolicy,
+  type HandoffWhen,
+  isHook,
+  operationalEvents,
+  type SubscriptionAuditEntry,
+} from '../../deliveries/subscription-model.ts'
+import { maskedDestination, sentNamesOf } from '../../deliveries/subscription-settings.ts'
+import {
+  activateSecret,
+  createSubscription,
+  getSubscription,
+  listSubscriptions,
+  type Requester,
+  rotateSecret,
+  type SubscriptionView,
+  showSecret,
+  updateSubscription,
+} from '../../deliveries/subscriptions.ts'
 import { activeSecret, liveSecrets, maskedSecret } from '../../deliveries/webhook-requests.ts'
-import type { HandoffWhen } from '../../destinations/handoff-model.ts'
-import { defaultDisableAfterNotFound, type SubscriptionAuditEntry } from '../../destinations/model.ts'
-import { defaultPolicy, type EventPolicy, isHook, operationalEvents } from '../../destinations/policy-model.ts'
-import { maskedDestination } from '../../destinations/sealed-destination.ts'
-import { sentNamesOf } from '../../destinations/subscription-settings.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
 import { enumValue, nameOf } from '../enum-names.ts'
 import { operatorDeletion } from '../policy-changes.ts'
@@ -38,15 +53,15 @@ export function subscriptionCalls(
   | 'getSubscription'
   | 'listSubscriptions'
 > {
-  const { leadSubscriptions, now } = core
+  const { now } = core
   const once = operatorWrites(core)
   const deletion = operatorDeletion(core)
   const toCurrent = (view: SubscriptionView) => toSubscription(view, new Date(now()))
 
   /** Returns the subscription's current state and the secret that a write created. */
   async function withSecret({ subscriptionId, secretId }: { subscriptionId: string; secretId: string }, by: Requester) {
-    const { audit: _, ...view } = await leadSubscriptions.get(subscriptionId, by)
-    return { secret: leadSubscriptions.secret(view.subscription, secretId), subscription: toCurrent(view) }
+    const { audit: _, ...view } = await getSubscription(core, subscriptionId, by)
+    return { secret: showSecret(core, view.subscription, secretId), subscription: toCurrent(view) }
   }
 
   return {
@@ -59,7 +74,7 @@ export function subscriptionCalls(
       const made = await once(context, request, async (operation) => {
         const operational = isOperational && { resource: 'hook' as const, ...operationalEvents }
         const settings = { ...given, ...kept, workspaceId, ...operational }
-        const { subscription, secretId } = await leadSubscriptions.create(settings, by, operation)
+        const { subscription, secretId } = await createSubscription(core, settings, by, operation)
         return { subscriptionId: subscription.subscriptionId, secretId }
       })
       return { subscriptionId: made.subscriptionId, ...(await withSecret(made, by)) }
@@ -83,17 +98,17 @@ export function subscriptionCalls(
         ...fromWorkflow(request.workflow),
       }
       await once(context, request, async (operation) => {
-        await leadSubscriptions.update(subscriptionId, settings, by, operation)
+        await updateSubscription(core, subscriptionId, settings, by, operation)
         return { subscriptionId }
       })
-      return { subscription: toCurrent(await leadSubscriptions.get(subscriptionId, by)) }
+      return { subscription: toCurrent(await getSubscription(core, subscriptionId, by)) }
     },
 
     async rotateSubscriptionSecret(request, context) {
       const { subscriptionId, overlapSeconds } = request
       const by = callerOf(context)
       const { secretId } = await once(context, request, async (operation) => ({
-        secretId: (await leadSubscriptions.rotateSecret(subscriptionId, overlapSeconds, by, operation)).secretId,
+        secretId: (await rotateSecret(core, subscriptionId, overlapSeconds, by, operation)).secretId,
       }))
       return withSecret({ subscriptionId, secretId }, by)
     },
@@ -102,23 +117,23 @@ export function subscriptionCalls(
       const { subscriptionId, secretId } = request
       const by = callerOf(context)
       await once(context, request, async (operation) => {
-        await leadSubscriptions.activateSecret(subscriptionId, secretId, by, operation)
+        await activateSecret(core, subscriptionId, secretId, by, operation)
         return { subscriptionId }
       })
-      return { subscription: toCurrent(await leadSubscriptions.get(subscriptionId, by)) }
+      return { subscription: toCurrent(await getSubscription(core, subscriptionId, by)) }
     },
 
     deleteSubscription: (request, context) => deletion(context, request, 'subscription', request.subscriptionId),
 
     async getSubscription({ subscriptionId }, context) {
-      const { audit, ...view } = await leadSubscriptions.get(subscriptionId, callerOf(context))
+      const { audit, ...view } = await getSubscription(core, subscriptionId, callerOf(context))
       return { subscription: toCurrent(view), audit: audit.map(toAudit) }
     },
 
     async listSubscriptions({ workspaceId: named, limit, pageToken }, context) {
       const workspaceId = requiredWorkspace(context, named)
       const query = { workspaceId, listed: 'subscriptions' as const, limit, pageToken: pageToken || undefined }
-      const { page, nextPageToken } = await leadSubscriptions.list(query)
+      const { page, nextPageToken } = await listSubscriptions(core, query)
       return { subscriptions: page.map(toCurrent), nextPageToken }
     },
   }

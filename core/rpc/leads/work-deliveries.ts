@@ -10,6 +10,9 @@ import {
   WorkDeliveriesResponseSchema,
 } from '#proto/lead/v1/delivery_pb.js'
 import type { CoreContext } from '../../context.ts'
+import { renewClaims } from '../../deliveries/claims.ts'
+import { deliveryDispatchOf } from '../../deliveries/dispatch.ts'
+import { addResult } from '../../deliveries/results.ts'
 import { bodiesMaxBytes, type ClaimedDelivery } from '../../deliveries/webhook-requests.ts'
 import { createWorkerRoom } from '../../deliveries/worker-room.ts'
 import { ServiceError } from '../../errors.ts'
@@ -32,10 +35,12 @@ const drainCheckMs = 5
  * the stream ends return to the queue.
  */
 export async function* workDeliveries(
-  { deliveryClaims, deliveryDispatch, deliveryResults, config, logger }: CoreContext,
+  core: CoreContext,
   messages: AsyncIterable<WorkDeliveriesRequest>,
   signal: AbortSignal,
 ): AsyncGenerator<WorkDeliveriesResponse> {
+  const { config, logger } = core
+  const deliveryDispatch = deliveryDispatchOf(core)
   const gone = new AbortController()
   const room = createWorkerRoom({ limit: 0, perDestination: 1 })
   /** Destinations of the deliveries on this stream that have no result yet. */
@@ -84,7 +89,7 @@ export async function* workDeliveries(
 
   function release(deliveries: ClaimedDelivery[]) {
     const results = deliveries.map((delivery) => ({ ...delivery, durationMs: 0, facts: 'released' as const }))
-    Promise.all(results.map(deliveryResults.add)).catch((error: Error) =>
+    Promise.all(results.map((result) => addResult(core, result))).catch((error: Error) =>
       logger.warn(
         { reason: error.name },
         'returning deliveries to the queue failed; they are retried when their lease expires',
@@ -123,7 +128,7 @@ export async function* workDeliveries(
       results.map(async (message) => {
         const { deliveryId, claimId } = message
         const result = fromResult(message)
-        const held = result !== undefined && (await deliveryResults.add(result).catch(refuse))
+        const held = result !== undefined && (await addResult(core, result).catch(refuse))
         recorded.push({ deliveryId, claimId, held })
         // Nothing waits for these answers, so they travel with the next deliveries.
         answering ??= setTimeout(() => {
@@ -142,7 +147,7 @@ export async function* workDeliveries(
   }
 
   async function renew(claims: HeldClaim[]) {
-    const held = await deliveryClaims.renew(claims)
+    const held = await renewClaims(core, claims)
     renewed.push(...claims.map(({ deliveryId, claimId }, index) => ({ deliveryId, claimId, held: held[index] })))
     wake()
   }

@@ -1,0 +1,227 @@
+import { randomUUID } from 'node:crypto'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { FieldIssue } from '../../contract/errors.ts'
+import { createFollower, handleEach } from '../concurrency/follower.ts'
+import { requireConsent } from '../consents/consents.ts'
+import { findConversation } from '../conversations/conversation-access.ts'
+import { inboxOf } from '../conversations/inbox.ts'
+import { type Core, perCore } from '../core.ts'
+import { ServiceError } from '../errors.ts'
+import { hashInput } from '../idempotency/idempotency.ts'
+import { newId } from '../ids.ts'
+import { insertLead, notErasing } from '../leads/leads.ts'
+import { type Lead, leadFieldName, toLead } from '../leads/model.ts'
+import { contactIdsOf, findSuppressedLeads, isSuppressed } from '../leads/suppressions.ts'
+import { logOf } from '../log/event-log.ts'
+import { operationKeys } from '../log-event.ts'
+import { field, isIdempotencyKey, text, validate } from '../rules.ts'
+import { searchIndexOf } from '../search/search-index.ts'
+import { operationSessionOf, type VisitorCredentials } from '../sessions/model.ts'
+import { sessionStoreOf } from '../sessions/session-store.ts'
+import { visitorAccessOf } from '../sessions/visitor-access.ts'
+import { requireCapability } from '../workspaces/capabilities.ts'
+import { formIssues, formKinds, storedFields } from '../workspaces/forms.ts'
+import type { FormKind } from '../workspaces/model.ts'
+import { findWorkspace } from '../workspaces/workspaces.ts'
+import { addAutomaticDelivery } from './intake.ts'
+import { liveSubscriptionsOf, notDeleted } from './live-subscriptions.ts'
+import { leadContent } from './new-delivery.ts'
+import { coversLead, defaultPolicy } from './subscription-model.ts'
+
+const maxFields = 50
+const maxValue = 4000
+/**
+ * Time in milliseconds after which another process completes the fan-out of a lead. The process
+ * that captured the lead is then considered dead.
+ */
+const deadAfterMs = 5000
+const batch = 100
+
+/**
+ * Stores a lead, once per operation, and returns its id. Errors: NotFound if the workspace or the
+ * conversation does not exist, ValidationFailed, VisitorSuppressed.
+ */
+export async function captureLead(
+  core: Core,
+  given: Pick<Lead, 'workspaceId' | 'source' | 'fields' | 'conversationId'>,
+  scope: string | undefined,
+  operation: string = randomUUID(),
+): Promise<string> {
+  const { workspaceId, source, fields, conversationId } = given
+  if (scope !== undefined && scope !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
+  await findWorkspace(core, workspaceId)
+  validate(field('/source', source, text(1, 64)), ...leadFieldIssues(fields))
+  if (conversationId !== undefined) await findConversation(core, conversationId, workspaceId)
+  const person = { fields, subjects: await subjectsOf(core, conversationId) }
+  if (await isSuppressed(core, workspaceId, person)) throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
+  const lead: Lead = {
+    ...given,
+    contacts: await contactIdsOf(core, workspaceId, person),
+    leadId: core.plannedIds('lead', operation),
+    createdAt: new Date(core.now()),
+  }
+  Object.assign(lead, await planFanOut(core, lead))
+  // If an earlier run of the operation stored the lead, that run or the fan-out job creates the
+  // deliveries.
+  if (!(await insertLead(core, lead))) await finish(core, lead)
+  return lead.leadId
+}
+
+/**
+ * Creates a lead from a form that a visitor submitted. A repeat with the same idempotency key
+ * returns the first result. Errors: those of VisitorAccess.authorize, RouteNotAdvertised,
+ * ValidationFailed, ConsentRequired, VisitorSuppressed, IdempotencyKeyInvalid, IdempotencyConflict.
+ */
+export async function submitForm(
+  core: Core,
+  {
+    credentials,
+    form,
+    fields: given,
+    idempotencyKey,
+  }: { credentials: VisitorCredentials; form: FormKind; fields: Record<string, string>; idempotencyKey: string },
+): Promise<{ formSubmissionId: string; replayed: boolean }> {
+  const visitor = await visitorAccessOf(core).authorize(credentials)
+  const { session, installation } = visitor
+  const { capability, source } = formKinds[form]
+  requireCapability(installation, capability)
+  if (!isIdempotencyKey(idempotencyKey)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
+  const operationKey = `${operationSessionOf(session)} ${form} ${idempotencyKey}`
+  const isRepeated = async () => (await core.db.leads.findOne({ operationKey })) !== null
+  // The form may have changed since the first submission with this key.
+  const definition = installation.forms?.[form] ?? []
+  const issues = formIssues(definition, given)
+  if (issues.some(Boolean) && !(await isRepeated())) validate(...issues)
+  await requireConsent(core, visitor, isRepeated)
+  const { workspaceId, conversationId, identity } = session
+  const formSubmissionId = newId('frm')
+  const inputHash = hashInput({ form, fields: given })
+  const fields = storedFields(definition, given)
+  const person = { fields, subjects: identity ? [identity.externalSubject] : [] }
+  if ((await isSuppressed(core, workspaceId, person)) && !(await isRepeated()))
+    throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
+  const lead: Lead = {
+    contacts: await contactIdsOf(core, workspaceId, person),
+    leadId: newId('lead'),
+    workspaceId,
+    source,
+    fields,
+    conversationId,
+    formSubmissionId,
+    sessionId: session.sessionId,
+    publicSiteKey: session.publicSiteKey,
+    createdAt: new Date(core.now()),
+    operationKey,
+    inputHash,
+  }
+  Object.assign(lead, await planFanOut(core, lead))
+  const earlier = await insertLead(core, lead)
+  if (!earlier) {
+    await Promise.all([enterForm(core, lead), finish(core, lead)])
+    return { formSubmissionId, replayed: false }
+  }
+  if (earlier.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
+  return { formSubmissionId: earlier.formSubmissionId ?? '', replayed: true }
+}
+
+async function subjectsOf(core: Core, conversationId: string | undefined): Promise<string[]> {
+  if (conversationId === undefined) return []
+  return (await sessionStoreOf(core).subjectsIn([conversationId])).get(conversationId) ?? []
+}
+
+function leadFieldIssues(fields: Record<string, string>): (FieldIssue | undefined)[] {
+  const entries = Object.entries(fields)
+  if (entries.length > maxFields) return [{ path: '/fields', rule: 'maxProperties' }]
+  return entries.map(([name, value]) =>
+    leadFieldName.test(name)
+      ? field(`/fields/${name}`, value, text(0, maxValue))
+      : { path: '/fields', rule: 'propertyNames' },
+  )
+}
+
+/**
+ * Adds a visitor's form to its conversation, once. The operators' list then shows the conversation
+ * like after a message (contract, rule 31).
+ */
+export async function enterForm(
+  core: Core,
+  {
+    leadId,
+    conversationId,
+    formSubmissionId,
+    sessionId,
+  }: Pick<Lead, 'leadId' | 'conversationId' | 'formSubmissionId' | 'sessionId'>,
+): Promise<void> {
+  if (conversationId === undefined || formSubmissionId === undefined) return
+  const { event } = await logOf(core).append({
+    conversationId,
+    sessionId,
+    type: 'form.submitted',
+    operationKey: operationKeys.form(formSubmissionId),
+    inputHash: 'form',
+    data: { leadId },
+  })
+  inboxOf(core).record(event)
+}
+
+/** Creates the deliveries and the search entries of a new lead. */
+async function finish(core: Core, lead: Lead) {
+  const { leadId, conversationId, workspaceId, createdAt: at, fields } = lead
+  await fanOutLead(core, lead).catch((error: Error) => {
+    core.logger.warn({ reason: error.name }, 'lead fan-out failed; will retry')
+    core.bus.emit('due', 'finish lead fan-out', deadAfterMs)
+  })
+  if (conversationId === undefined) return
+  const source = { kind: 'lead' as const, conversationId, leadId }
+  await searchIndexOf(core).add({ source, workspaceId, at, texts: Object.values(fields) })
+}
+
+/**
+ * Returns the automatic subscriptions whose policies cover a new lead. They are stored together
+ * with the lead, so that a crash loses no delivery.
+ */
+export async function planFanOut({ db, now }: Core, lead: Lead): Promise<Pick<Lead, 'fanOut'>> {
+  const { workspaceId } = lead
+  const automatic = await db.leadSubscriptions.find({ workspaceId, automatic: true, ...notDeleted }).toArray()
+  const covering = automatic.filter(
+    ({ policy = defaultPolicy }) => policy.types.includes('lead.ready-for-delivery') && coversLead(policy, lead),
+  )
+  if (covering.length === 0) return {}
+  return { fanOut: { subscriptionIds: covering.map(({ _id }) => _id), since: new Date(now()) } }
+}
+
+/**
+ * Creates the automatic deliveries of a lead, one per subscription that is stored with it. Repeating this
+ * creates no duplicates. Finally the ids are removed from the lead.
+ */
+export async function fanOutLead(core: Core, lead: Lead): Promise<void> {
+  if (!lead.fanOut) return
+  const { workspaceId, leadId, conversationId } = lead
+  const found = await Promise.all(lead.fanOut.subscriptionIds.map((id) => liveSubscriptionsOf(core).find(id)))
+  const suppressed = await findSuppressedLeads(core, [lead])
+  await Promise.all(
+    found.map((known) => {
+      if (!known) return undefined
+      const key = `${workspaceId} automatic ${leadId} ${known.subscription.subscriptionId}`
+      const content = leadContent(lead, known.subscription)
+      return addAutomaticDelivery(core, key, content, known, { isSuppressed: suppressed.has(leadId), conversationId })
+    }),
+  )
+  await core.db.leads.updateOne({ _id: leadId }, { $unset: { fanOut: '' } })
+}
+
+/** Creates the deliveries that crashed processes did not create. */
+export const leadFanOutOf = perCore((core) =>
+  createFollower({
+    batch,
+    read: async (limit) => {
+      const before = new Date(core.now() - deadAfterMs)
+      const found = core.db.leads.find({ 'fanOut.since': { $lte: before }, ...notErasing })
+      return (await found.limit(limit).toArray()).map(toLead)
+    },
+    // A lead that fails must not block the leads after it.
+    handle: (leads) => handleEach(leads, (lead) => fanOutLead(core, lead)),
+    since: ({ createdAt }) => createdAt,
+    now: core.now,
+  }),
+)

@@ -1,0 +1,62 @@
+import { type Core, perCore } from '../core.ts'
+import { createLiveCache } from '../wakeups/live-cache.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
+import { type LeadSubscription, toSubscription } from './subscription-model.ts'
+
+/** A subscription with the time at which it was read. It may come from the cache. */
+export interface KnownSubscription {
+  subscription: LeadSubscription
+  /** Time at which the read began. */
+  readAt: Date
+}
+
+/**
+ * Maximum age of a cached subscription in milliseconds. It limits how long other cores use outdated
+ * settings if a core crashes before it notifies them of a change.
+ */
+const maxAgeMs = 5_000
+
+export const notDeleted = { deleted: { $exists: false } } as const
+/** Matches destinations that receive events of the feed. */
+export const followingFeed = { followedTo: { $gte: 0 }, ...notDeleted } as const
+
+/** Id of the cache entry that tells whether destinations of a workspace receive feed events. */
+export const followersOf = (workspaceId: string): string => `followers ${workspaceId}`
+
+export const findSubscriptions = async ({ db }: Core, subscriptionIds: string[]): Promise<LeadSubscription[]> =>
+  (await db.leadSubscriptions.find({ _id: { $in: subscriptionIds }, ...notDeleted }).toArray()).map(toSubscription)
+
+/** Caches lead subscriptions, so that new deliveries and results rarely need to read them. */
+export const liveSubscriptionsOf = perCore((core) => {
+  const { db, bus, now } = core
+  const { isCurrent, stateChanged } = wakeupsOf(core)
+  const options = { bus, isCurrent, maxEntries: 10_000, maxAgeMs, monotonic: now }
+  const cache = createLiveCache<KnownSubscription>({
+    ...options,
+    async loadMany(ids) {
+      const readAt = new Date(now())
+      const found = await findSubscriptions(core, ids)
+      return new Map(found.map((subscription) => [subscription.subscriptionId, { subscription, readAt }]))
+    },
+  })
+  const followed = createLiveCache<boolean>({
+    ...options,
+    async loadMany(ids) {
+      const workspaceIds = new Map(ids.map((id) => [id.slice(followersOf('').length), id]))
+      const among = { workspaceId: { $in: [...workspaceIds.keys()] } }
+      const found = new Set(await db.leadSubscriptions.distinct('workspaceId', { ...among, ...followingFeed }))
+      return new Map([...workspaceIds].map(([workspaceId, id]) => [id, found.has(workspaceId)]))
+    },
+  })
+
+  return {
+    find: cache.get,
+    /** Whether destinations of the workspace receive events of the feed. */
+    isFollowed: async (workspaceId: string) => (await followed.get(followersOf(workspaceId))) === true,
+    /**
+     * Removes the subscriptions from the caches of all cores. Resolves when the notification is
+     * stored for the other cores.
+     */
+    changed: stateChanged,
+  }
+})

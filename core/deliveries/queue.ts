@@ -1,0 +1,267 @@
+import { type Core, perCore } from '../core.ts'
+import { announceMarked } from '../leads/leads.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
+import {
+  anyDestination,
+  bytesOf,
+  type Delivery,
+  type DeliveryAttempt,
+  type DeliveryClaim,
+  type DeliveryDocument,
+  type Settlement,
+  toDelivery,
+} from './model.ts'
+import { isMissing } from './queue-again.ts'
+import { settlementWrites } from './settlements.ts'
+import { type LeadSubscription, type LeadSubscriptionDocument, toSubscription } from './subscription-model.ts'
+
+/** Due deliveries of one destination that a worker could claim. */
+export interface Candidates {
+  subscription: LeadSubscription
+  /** Ids of the deliveries, earliest due first. */
+  deliveryIds: string[]
+  /** State of the subscription's rate limit. Absent before the first request. */
+  rateFreeAt?: number
+}
+
+interface Claim extends DeliveryClaim {
+  leaseUntil: Date
+}
+
+/** A claimed delivery, with the fields that are needed to send it. */
+export interface TakenDelivery
+  extends Pick<
+    Delivery,
+    'deliveryId' | 'subscriptionId' | 'leadId' | 'workspaceId' | 'conversationId' | 'messageSequence'
+  > {
+  /** All attempts. The last one is the attempt to send. */
+  attempts: Pick<DeliveryAttempt, 'attemptId' | 'correlationId'>[]
+  body: Uint8Array
+  /** True if the previous claim of the delivery expired without a result. */
+  tookOver: boolean
+  traceparent?: string
+}
+
+/** A delivery with its claim. Results are checked against that claim. */
+export interface QueuedDelivery extends Delivery {
+  claim?: DeliveryClaim
+  releasedClaimId?: string
+}
+
+export type DeliveryQueue = ReturnType<typeof deliveryQueueOf>
+
+/** Every query sets a batch size. Otherwise the driver needs a second call to finish the cursor. */
+export const deliveryQueueOf = perCore((core) => {
+  const { deliveries, leadSubscriptions } = core.db
+  return {
+    /**
+     * Returns the `limit` queue entries with the earliest due times, over all destinations. Reads no
+     * documents. Reads `limit` index keys, and the keys of skipped destinations.
+     */
+    async upcoming(limit: number, skipped: string[] = []) {
+      const found = await deliveries
+        .find(
+          { dueAt: { $gt: new Date(0) }, destination: skipped.length > 0 ? { $nin: skipped } : undefined },
+          { projection: { _id: 0, destination: 1, dueAt: 1 }, batchSize: limit + 1 },
+        )
+        .sort({ dueAt: 1 })
+        .limit(limit)
+        .toArray()
+      return found.map(({ destination, dueAt = new Date(0) }) => ({ destination, dueAt }))
+    },
+
+    /** Returns the destinations with due deliveries. Reads one or two index keys per destination. */
+    dueDestinations: (now: Date) => deliveries.distinct('destination', { ...anyDestination, dueAt: { $lte: now } }),
+
+    /** Returns up to `perDestination` due deliveries per destination. */
+    async candidates(destinations: string[], now: Date, perDestination: number): Promise<Candidates[]> {
+      const found = await leadSubscriptions
+        .aggregate<LeadSubscriptionDocument & { due: { _id: string }[] }>(
+          [
+            { $match: { _id: { $in: destinations } } },
+            { $project: { audit: 0 } },
+            {
+              $lookup: {
+                from: deliveries.collectionName,
+                localField: '_id',
+                foreignField: 'destination',
+                pipeline: [
+                  { $match: { dueAt: { $lte: now } } },
+                  { $sort: { dueAt: 1 } },
+                  { $limit: perDestination },
+                  { $project: { _id: 1 } },
+                ],
+                as: 'due',
+              },
+            },
+          ],
+          { batchSize: destinations.length + 1 },
+        )
+        .toArray()
+      return found.map(({ due, rateFreeAt, ...subscription }) => ({
+        rateFreeAt,
+        subscription: toSubscription({ ...subscription, audit: [] }),
+        deliveryIds: due.map(({ _id }) => _id),
+      }))
+    },
+
+    /**
+     * Claims the given deliveries, except those that another worker claimed first. Returns them in the
+     * order of the ids. If a retry of a delivery was scheduled, also adds its attempt.
+     */
+    async take(deliveryIds: string[], { leaseUntil, ...claim }: Claim): Promise<TakenDelivery[]> {
+      const { claimId, at } = claim
+      const nextAttempt = {
+        attemptId: '$next.attemptId',
+        correlationId: '$next.correlationId',
+        manual: false,
+        createdAt: at,
+        updatedAt: at,
+      }
+      const { modifiedCount } = await deliveries.updateMany({ _id: { $in: deliveryIds }, dueAt: { $lte: at } }, [
+        {
+          $set: {
+            attempts: {
+              $cond: [isMissing('$next'), '$attempts', { $concatArrays: ['$attempts', [nextAttempt]] }],
+            },
+            status: 'sending',
+            claim: { $cond: [isMissing('$claim'), { $literal: claim }, { $literal: { ...claim, tookOver: true } }] },
+            dueAt: leaseUntil,
+            updatedAt: at,
+          },
+        },
+        { $unset: ['next', 'releasedClaimId'] },
+      ])
+      if (modifiedCount === 0) return []
+      const taken = await deliveries
+        .find(
+          { _id: { $in: deliveryIds }, 'claim.claimId': claimId },
+          { projection: sentFields, batchSize: deliveryIds.length + 1 },
+        )
+        .toArray()
+      const byId = new Map(taken.map((delivery) => [delivery._id, toTaken(delivery)]))
+      return deliveryIds.flatMap((id) => byId.get(id) ?? [])
+    },
+
+    /**
+     * Renews the leases of deliveries that still have the given claim, if the claim began at
+     * `takenSince` or later. Returns the claim ids of the renewed leases, keyed by delivery id.
+     */
+    async renew(
+      claims: { deliveryId: string; claimId: string }[],
+      { leaseUntil, takenSince }: { leaseUntil: Date; takenSince: Date },
+    ): Promise<Map<string, string>> {
+      const ids = claims.map(({ deliveryId }) => deliveryId)
+      // The filter does not check which claim id belongs to which delivery id, so a wrong pair may
+      // renew a lease. This is harmless: the result has the real claim id of each delivery, and the
+      // caller compares them.
+      const held = {
+        _id: { $in: ids },
+        status: 'sending' as const,
+        'claim.claimId': { $in: [...new Set(claims.map(({ claimId }) => claimId))] },
+        'claim.at': { $gte: takenSince },
+      }
+      const { matchedCount } = await deliveries.updateMany(held, { $max: { dueAt: leaseUntil } })
+      if (matchedCount === 0) return new Map()
+      const found = await deliveries
+        .find({ ...held, dueAt: { $gte: leaseUntil } }, { projection: { claim: 1 }, batchSize: ids.length + 1 })
+        .toArray()
+      return new Map(found.map(({ _id, claim }) => [_id, claim?.claimId ?? '']))
+    },
+
+    async find(deliveryIds: string[]): Promise<QueuedDelivery[]> {
+      const found = await deliveries
+        .find({ _id: { $in: deliveryIds } }, { projection: { body: 0 }, batchSize: deliveryIds.length + 1 })
+        .toArray()
+      return found.map((document) => ({
+        ...toDelivery(document),
+        claim: document.claim,
+        releasedClaimId: document.releasedClaimId,
+      }))
+    },
+
+    /**
+     * Writes each settlement (an outcome or a return to the queue) if the delivery still has its
+     * claim. Returns the number of deliveries changed.
+     */
+    async settle(settlements: Settlement[]): Promise<number> {
+      if (settlements.length === 0) return 0
+      const writing = deliveries.bulkWrite(settlementWrites(settlements), { ordered: false })
+      return (await writing.finally(() => announceMarked(core))).modifiedCount
+    },
+
+    /**
+     * Stores the state of a rate limit. Returns false if the stored state is no longer `before`,
+     * because another claim changed it first.
+     */
+    async reserve(subscriptionId: string, before: number | undefined, rateFreeAt: number): Promise<boolean> {
+      const unchanged = before === undefined ? { rateFreeAt: { $exists: false } } : { rateFreeAt: before }
+      const { modifiedCount } = await leadSubscriptions.updateOne(
+        { _id: subscriptionId, ...unchanged },
+        { $set: { rateFreeAt } },
+      )
+      return modifiedCount === 1
+    },
+
+    /**
+     * Returns the given deliveries to the queue, except those that no longer have this claim. They are
+     * due at `dueAt`, by default at once.
+     */
+    async releaseClaim(deliveryIds: string[], claimId: string, at: Date, dueAt = at): Promise<void> {
+      await deliveries.updateMany(
+        { _id: { $in: deliveryIds }, status: 'sending', 'claim.claimId': claimId },
+        { $set: { status: 'pending', dueAt, updatedAt: at }, $unset: { claim: '' } },
+      )
+    },
+  }
+})
+
+const toTaken = ({
+  _id,
+  subscriptionId,
+  leadId,
+  conversationId,
+  messageSequence,
+  workspaceId,
+  attempts,
+  body,
+  claim,
+  traceparent,
+}: DeliveryDocument): TakenDelivery => ({
+  deliveryId: _id,
+  subscriptionId,
+  leadId,
+  conversationId,
+  messageSequence,
+  workspaceId,
+  attempts,
+  body: bytesOf(body),
+  tookOver: claim?.tookOver ?? false,
+  traceparent,
+})
+
+const sentFields = {
+  subscriptionId: 1,
+  leadId: 1,
+  conversationId: 1,
+  messageSequence: 1,
+  workspaceId: 1,
+  body: 1,
+  'attempts.attemptId': 1,
+  'attempts.correlationId': 1,
+  'claim.tookOver': 1,
+  traceparent: 1,
+} as const
+
+/** Id that a wake-up between cores contains when deliveries may be due. */
+export const deliveryWorkHint = 'lead-deliveries'
+
+/**
+ * Sends a wake-up to all cores, including this one, because deliveries may be due. If the wake-up
+ * is lost, work starts some seconds later.
+ */
+export function announceDue(core: Core): void {
+  const warn = ({ name: reason }: Error) =>
+    core.logger.warn({ reason }, 'sending the wake-up for due deliveries failed; workers poll within seconds')
+  wakeupsOf(core).hint(deliveryWorkHint).catch(warn)
+}

@@ -1,0 +1,253 @@
+import { randomUUID } from 'node:crypto'
+import type { AnyBulkWriteOperation } from 'mongodb'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
+import type { Core } from '../core.ts'
+import { ServiceError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { createLeases, type Lease, msUntil, whileHeld } from '../mongodb/leases.ts'
+import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
+import { field, oneOf, validate } from '../rules.ts'
+import { maxAttempts } from './deliveries.ts'
+import { notDeleted } from './live-subscriptions.ts'
+import type { DeliveryDocument } from './model.ts'
+import { announceDue } from './queue.ts'
+import { queueAgain } from './queue-again.ts'
+import {
+  auditMax,
+  type DeliveryRecovery,
+  type RecoverableStatus,
+  type RecoveryRange,
+  recoverableStatuses,
+} from './subscription-model.ts'
+import { findSubscription, type Requester } from './subscriptions.ts'
+
+export interface RecoveryRequest {
+  subscriptionId: string
+  since: Date
+  /** End of the period, exclusive. Default: now. */
+  until?: Date
+  /** Default: all statuses that can be recovered. */
+  statuses?: RecoverableStatus[]
+  /** Default: all types. */
+  eventTypes?: DeliveryEventType[]
+}
+
+interface Recovering {
+  lease: Lease
+  subscriptionId: string
+  recovery: DeliveryRecovery
+}
+
+type Recoverable = Pick<DeliveryDocument, '_id' | 'createdAt' | 'attempts'>
+
+const allTypes = Object.keys(deliveryEvents) as DeliveryEventType[]
+export const previewMax = 10_000
+/** Maximum number of deliveries that one step schedules. */
+const stepMax = 200
+/** Interval in milliseconds between the due times of deliveries. */
+const everyMs = 10
+/** Deliveries are scheduled at most this many milliseconds before they are due. */
+const aheadMs = 10_000
+/** Time in milliseconds after which another core may repeat a step. */
+const leaseMs = 30_000
+const hint = 'by_subscription_status'
+const ofEnabled = { status: 'enabled', ...notDeleted } as const
+
+/** Returns the range of a request. Deliveries that are created later are never part of it. */
+function rangeOf({ now }: Core, { since, until, statuses, eventTypes }: RecoveryRequest): RecoveryRange {
+  const end = new Date(Math.min(until?.getTime() ?? now(), now()))
+  validate(
+    since < end ? undefined : { path: '/until', rule: 'minimum' },
+    ...(eventTypes ?? []).map((type, index) => field(`/eventTypes/${index}`, type, oneOf(...allTypes))),
+  )
+  return { since, until: end, statuses: statuses ?? [...recoverableStatuses], ...(eventTypes && { eventTypes }) }
+}
+
+const inRange = (subscriptionId: string, { since, until, eventTypes }: RecoveryRange, status: RecoverableStatus) => ({
+  subscriptionId,
+  status,
+  ...(eventTypes && { eventType: { $in: eventTypes } }),
+  createdAt: { $gte: since, $lt: until },
+  body: { $exists: true },
+})
+
+/**
+ * Returns how many deliveries a recovery would schedule, up to `previewMax`. Errors:
+ * `SubscriptionNotFound`, `ValidationFailed`.
+ */
+export async function previewRecovery(core: Core, request: RecoveryRequest, by: Requester): Promise<number> {
+  const { subscriptionId } = request
+  await findSubscription(core, subscriptionId, by)
+  const range = rangeOf(core, request)
+  let counted = 0
+  for (const status of range.statuses) {
+    if (counted >= previewMax) break
+    const found = inRange(subscriptionId, range, status)
+    counted += await core.db.deliveries.countDocuments(found, { hint, limit: previewMax - counted })
+  }
+  return counted
+}
+
+/**
+ * Begins to schedule deliveries of a subscription again. Each delivery keeps its id and body. A job
+ * continues the recovery on any core, and waits while the subscription is disabled. Errors:
+ * `SubscriptionNotFound`, `SubscriptionDisabled`, `ValidationFailed`, `OperationInProgress` while another
+ * recovery of the subscription is running.
+ */
+export async function beginRecovery(
+  core: Core,
+  request: RecoveryRequest,
+  by: Requester,
+  operation: string = randomUUID(),
+): Promise<void> {
+  const { leadSubscriptions } = core.db
+  const { subscriptionId } = request
+  const { status } = await findSubscription(core, subscriptionId, by)
+  const range = rangeOf(core, request)
+  if (status === 'disabled') throw new ServiceError(ErrorCode.SUBSCRIPTION_DISABLED)
+  const at = new Date(core.now())
+  const recovery: DeliveryRecovery = {
+    ...range,
+    recoveryId: `rec_${randomUUID()}`,
+    requestedAt: at,
+    remaining: range.statuses,
+    nextDueAt: at,
+    recovered: 0,
+    nextStepAt: at,
+    fencingToken: 0,
+  }
+  const entry = { at, actor: by.subject, action: 'recovery_started' as const }
+  const { modifiedCount } = await leadSubscriptions.updateOne(
+    { _id: subscriptionId, ...ofEnabled, 'recovery.nextStepAt': { $exists: false }, ...unlessRecorded(operation) },
+    {
+      $set: { recovery },
+      $push: { audit: { $each: [entry], $position: 0, $slice: auditMax }, ...recording(operation) },
+    },
+  )
+  if (modifiedCount === 0 && !(await isRecorded(leadSubscriptions, subscriptionId, operation)))
+    throw new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 5 })
+  core.bus.emit('due', 'recover deliveries')
+}
+
+const leasesOf = ({ db }: Core) =>
+  createLeases(db.leadSubscriptions, { until: 'recovery.nextStepAt', token: 'recovery.fencingToken' })
+
+/** Runs the due steps of all recoveries. Returns the time in milliseconds until the next one is due. */
+export async function proceedRecoveries(core: Core): Promise<number | undefined> {
+  for (;;) {
+    const at = core.now()
+    const leased = await leaseRecovery(core, new Date(at), new Date(at + leaseMs))
+    if (!leased) return msUntil(await leasesOf(core).nextAt(ofEnabled), core.now)
+    await whileHeld(step(core, leased))
+  }
+}
+
+/** Takes the lease of a recovery whose next step is due. */
+export async function leaseRecovery(core: Core, now: Date, until: Date): Promise<Recovering | undefined> {
+  const { lease, document } = (await leasesOf(core).take({ now, until }, ofEnabled)) ?? {}
+  return lease && document?.recovery && { lease, subscriptionId: document._id, recovery: document.recovery }
+}
+
+async function step(core: Core, of: Recovering) {
+  const { recovery } = of
+  const [status, ...others] = recovery.remaining
+  if (!status) return finishRecovery(core, of, new Date(core.now()))
+  const found = await findNext(core, of, status)
+  const at = new Date(core.now())
+  const dueAt = new Date(Math.max(at.getTime(), recovery.nextDueAt.getTime()))
+  const recovered = await schedule(core, found, status, { recoveryId: recovery.recoveryId, at, dueAt })
+  const nextDueAt = new Date(dueAt.getTime() + recovered * everyMs)
+  const nextStepAt = new Date(Math.max(at.getTime(), nextDueAt.getTime() - aheadMs))
+  const last = found.at(-1)
+  const place =
+    found.length < stepMax || !last
+      ? { remaining: others }
+      : { remaining: recovery.remaining, after: { createdAt: last.createdAt, id: last._id } }
+  await advanceRecovery(core, of, { ...place, nextDueAt, nextStepAt }, recovered)
+  if (recovered > 0) announceDue(core)
+}
+
+/** Returns the next deliveries of a recovery, oldest first. */
+function findNext({ db }: Core, { subscriptionId, recovery }: Recovering, status: RecoverableStatus) {
+  const { after } = recovery
+  return db.deliveries
+    .find(
+      {
+        ...inRange(subscriptionId, recovery, status),
+        ...(after && {
+          createdAt: { $gte: after.createdAt, $lt: recovery.until },
+          $or: [{ createdAt: { $gt: after.createdAt } }, { _id: { $gt: after.id } }],
+        }),
+      },
+      { projection: { createdAt: 1, attempts: 1 }, hint },
+    )
+    .sort({ createdAt: 1, _id: 1 })
+    .limit(stepMax)
+    .toArray()
+}
+
+/**
+ * Schedules deliveries again. The first is due at `dueAt`, and each other one `everyMs` after the
+ * one before it. A delivery is scheduled once per recovery, even if the call is repeated. Returns
+ * the number of scheduled deliveries.
+ */
+async function schedule(
+  { db }: Core,
+  found: Recoverable[],
+  status: RecoverableStatus,
+  { recoveryId, at, dueAt }: { recoveryId: string; at: Date; dueAt: Date },
+) {
+  if (found.length === 0) return 0
+  const writes = found.map(({ _id, attempts }, position): AnyBulkWriteOperation<DeliveryDocument> => {
+    const key = operationKey(recoveryId, _id)
+    const filter = { _id, status, body: { $exists: true }, 'operations.key': { $ne: key } }
+    const again = { at, dueAt: new Date(dueAt.getTime() + position * everyMs) }
+    if (status === 'held') {
+      // A held delivery already has an attempt that waits, so no attempt is added.
+      const operation = { key, inputHash: '', attemptId: attempts.at(-1)!.attemptId }
+      return { updateOne: { filter, update: queueAgain({ ...again, operation }) } }
+    }
+    const attemptId = newId('att')
+    const attempt = { attemptId, correlationId: randomUUID(), manual: true, createdAt: at, updatedAt: at }
+    const operation = { key, inputHash: '', attemptId }
+    return {
+      updateOne: {
+        filter: { ...filter, [`attempts.${maxAttempts - 1}`]: { $exists: false } },
+        update: queueAgain({ ...again, attempt, operation }),
+      },
+    }
+  })
+  return (await db.deliveries.bulkWrite(writes, { ordered: false })).modifiedCount
+}
+
+/**
+ * Stores the progress of a step. Without `after`, the next step searches from the oldest delivery
+ * of the first remaining status. Throws `LeaseLost` if another core has taken the lease.
+ */
+export async function advanceRecovery(
+  core: Core,
+  { lease }: Recovering,
+  { after, ...rest }: Pick<DeliveryRecovery, 'remaining' | 'after' | 'nextDueAt' | 'nextStepAt'>,
+  recovered: number,
+): Promise<void> {
+  const set = Object.fromEntries(Object.entries(rest).map(([name, value]) => [`recovery.${name}`, value]))
+  await leasesOf(core).write(lease, {
+    $set: { ...set, 'recovery.after': after },
+    ...(!after && { $unset: { 'recovery.after': '' } }),
+    $inc: { 'recovery.recovered': recovered },
+  })
+}
+
+/** Stores the end of a recovery with the exact number of scheduled deliveries. */
+export async function finishRecovery(core: Core, { lease, recovery }: Recovering, finishedAt: Date): Promise<void> {
+  const first = operationKey(recovery.recoveryId, '')
+  const scheduled = { 'operations.key': { $gte: first, $lt: `${first}~` } }
+  const recovered = await core.db.deliveries.countDocuments(scheduled)
+  await leasesOf(core).write(lease, {
+    $set: { 'recovery.remaining': [], 'recovery.recovered': recovered, 'recovery.finishedAt': finishedAt },
+    $unset: { 'recovery.nextStepAt': '', 'recovery.after': '' },
+  })
+}
+
+const operationKey = (recoveryId: string, deliveryId: string) => `${recoveryId} ${deliveryId}`

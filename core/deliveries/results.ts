@@ -1,0 +1,240 @@
+import { randomUUID } from 'node:crypto'
+import { contractLimits } from '../../contract/limits.ts'
+import { retryDelay } from '../../contract/retry-delay.ts'
+import { byKey, createBatcher } from '../../platform/concurrency/batcher.ts'
+import { type Core, perCore } from '../core.ts'
+import { newId } from '../ids.ts'
+import { field, integer, line, validate } from '../rules.ts'
+import { faultsOf, observeHealth, type ResultSettlement } from './faults.ts'
+import type { AttemptFacts, AttemptOutcome, PendingFault, Settlement } from './model.ts'
+import { classify, maxUnreadableAnswers, retainedUntil } from './outcomes.ts'
+import { announceDue, deliveryQueueOf, type QueuedDelivery } from './queue.ts'
+
+export interface AttemptResult {
+  deliveryId: string
+  attemptId: string
+  claimId: string
+  durationMs: number
+  /**
+   * Attempt number and subscription id that the worker received with the claim. If omitted, they
+   * are read from the database.
+   */
+  claimed?: { attemptNumber: number; subscriptionId: string }
+  /**
+   * The answer or failure that the worker observed; `released` if the worker returns the delivery
+   * unsent.
+   */
+  facts: AttemptFacts | 'released'
+}
+
+const maxResults = 1000
+
+interface Recorded {
+  counted: boolean
+  followed: Promise<void> | undefined
+}
+
+const stateOf = perCore((core) => {
+  /** The last of what follows from recorded results, by destination. */
+  const following = new Map<string, Promise<void>>()
+  const batcher = createBatcher(
+    async (results: AttemptResult[]) =>
+      (await recordAll(core, results)).map((value) => ({ status: 'fulfilled' as const, value })),
+    { sizeOf: () => maxResults },
+  )
+  return { following, batcher }
+})
+
+/**
+ * Records the results of claimed deliveries. Returns one boolean per result, in order. The
+ * boolean is false if the worker no longer holds the delivery; such a result changes nothing. A
+ * repeated result changes nothing and returns true. Errors: `ValidationFailed`.
+ */
+export async function recordResults(core: Core, results: AttemptResult[]): Promise<boolean[]> {
+  validateResults(results)
+  return Promise.all((await recordAll(core, results)).map(finished))
+}
+
+/** Records one result, together with others that arrive at the same time. Errors: as `recordResults`. */
+export async function addResult(core: Core, result: AttemptResult): Promise<boolean> {
+  validateResults([result])
+  return finished(await stateOf(core).batcher.add(result))
+}
+
+/** Returns whether a result was counted, once everything that follows from it is done. */
+async function finished({ counted, followed }: Recorded): Promise<boolean> {
+  await followed
+  return counted
+}
+
+async function recordAll(core: Core, results: AttemptResult[]): Promise<Recorded[]> {
+  const found = await find(
+    core,
+    results.filter((result) => !isKnown(result)),
+  )
+  const settlements = new Map<string, ResultSettlement & { claimId: string }>()
+  const at = new Date(core.now())
+  for (const result of results) {
+    if (settlements.has(result.deliveryId)) continue
+    const one = toSettlement(core, result, found.get(result.deliveryId), at)
+    if (one) settlements.set(result.deliveryId, { ...one, claimId: result.claimId })
+  }
+  const all = [...settlements.values()]
+  const written = await deliveryQueueOf(core).settle(all.map(({ settlement }) => settlement))
+  if (all.some(({ settlement }) => settlement.kind === 'release')) announceDue(core)
+  // Normally the write applies every settlement. If not, some results were recorded earlier or
+  // another claim took over. The deliveries of those results are then read again.
+  const isSettled = (result: AttemptResult) =>
+    written === all.length && settlements.get(result.deliveryId)?.claimId === result.claimId
+  const after = await find(
+    core,
+    results.filter((result) => !isSettled(result)),
+  )
+  const counted = results.map((result) => isSettled(result) || isRecorded(result, after.get(result.deliveryId)))
+  const ids = new Set(results.filter((_, index) => counted[index]).map(idOf))
+  const recorded = all.filter(({ settlement }) => ids.has(settlement.deliveryId))
+  for (const { settlement } of recorded) {
+    if (settlement.kind === 'release') continue
+    const { status, responseClass } = settlement.outcome
+    core.metrics.attempts.inc({ status, response_class: responseClass })
+  }
+  const followed = new Map<string, Promise<void>>()
+  for (const [subscriptionId, theirs] of Map.groupBy(recorded, (each) => each.subscriptionId)) {
+    const done = follow(core, subscriptionId, theirs, at)
+    for (const { settlement } of theirs) followed.set(settlement.deliveryId, done)
+  }
+  return results.map(({ deliveryId }, index) => ({ counted: counted[index]!, followed: followed.get(deliveryId) }))
+}
+
+const find = async (core: Core, results: AttemptResult[]): Promise<Map<string, QueuedDelivery>> =>
+  results.length === 0
+    ? new Map()
+    : byKey(await deliveryQueueOf(core).find([...new Set(results.map(idOf))]), ({ deliveryId }) => deliveryId)
+
+/**
+ * Returns true if the result can be recorded without reading the delivery. A result that shows a
+ * fault of the subscription needs the stored claim, because the time of the fault is its
+ * `knownAt`. An unreadable answer needs the results of the earlier attempts.
+ */
+function isKnown({ facts, claimed }: AttemptResult): boolean {
+  if (facts === 'released') return true
+  const { fault, responseClass } = classify(facts)
+  return claimed !== undefined && fault === undefined && responseClass !== 'unreadable_answer'
+}
+
+function toSettlement(
+  core: Core,
+  result: AttemptResult,
+  delivery: QueuedDelivery | undefined,
+  at: Date,
+): ResultSettlement | undefined {
+  if (delivery && !isClaimed(result, delivery)) return undefined
+  const { deliveryId, claimId, attemptId, durationMs, facts, claimed } = result
+  const subscriptionId = delivery?.subscriptionId ?? claimed?.subscriptionId ?? ''
+  if (facts === 'released') return { subscriptionId, settlement: { kind: 'release', deliveryId, claimId, at } }
+  const attemptNumber = delivery?.attempts.length ?? claimed?.attemptNumber
+  if (attemptNumber === undefined) return undefined
+  const { responseClass, retryAfterMs, fault, ...classified } = classify(facts)
+  const alike = delivery?.attempts.filter(({ outcome }) => outcome?.responseClass === responseClass) ?? []
+  const isExhausted = responseClass === 'unreadable_answer' && alike.length >= maxUnreadableAnswers - 1
+  const retryable = classified.retryable && !isExhausted
+  const delay = retryable ? retryDelay(attemptNumber, { retryAfterMs, random: core.random }) : undefined
+  const outcome: AttemptOutcome = {
+    status:
+      responseClass === 'accepted'
+        ? 'accepted'
+        : delay !== undefined
+          ? 'retry_scheduled'
+          : retryable
+            ? 'dead_lettered'
+            : 'failed',
+    responseClass,
+    ...('reason' in facts
+      ? { failureReason: facts.reason, failurePhase: facts.phase }
+      : { responseStatus: facts.status, ...(responseClass !== 'accepted' && { responseText: facts.text }) }),
+    durationMs,
+    claimId,
+  }
+  const noticed = fault ?? (outcome.status === 'dead_lettered' ? 'dead_lettered' : undefined)
+  const settlement: Settlement = {
+    kind: 'outcome',
+    deliveryId,
+    claimId,
+    at,
+    attemptId,
+    index: attemptNumber - 1,
+    outcome,
+    fault: noticed && { kind: noticed, attemptId, sentAt: delivery?.claim?.knownAt ?? at },
+    ...(delay === undefined
+      ? { deleteAt: retainedUntil(core, at) }
+      : {
+          retry: {
+            attemptId: newId('att'),
+            correlationId: randomUUID(),
+            dueAt: new Date(at.getTime() + delay),
+          },
+        }),
+  }
+  return { subscriptionId, settlement }
+}
+
+/**
+ * Handles what results say about their destinations, in order for each of them. A change of one destination
+ * waits for all cores, so it holds up neither the others nor the recording of results.
+ */
+function follow(core: Core, subscriptionId: string, settlements: ResultSettlement[], at: Date): Promise<void> {
+  const { following } = stateOf(core)
+  const next = (following.get(subscriptionId) ?? Promise.resolve())
+    .catch(() => {})
+    .then(() => observeHealth(core, settlements, at))
+    .then(() => applyFaults(core, settlements))
+    .finally(() => following.get(subscriptionId) === next && following.delete(subscriptionId))
+  following.set(subscriptionId, next)
+  next.catch(() => {})
+  return next
+}
+
+/**
+ * Disables subscriptions whose answers indicate a fault. If this fails, a job retries it, because
+ * each fault stays in the document of its delivery until it has been handled.
+ */
+async function applyFaults(core: Core, settlements: ResultSettlement[]) {
+  const pending = settlements.flatMap(({ subscriptionId, settlement }): PendingFault[] => {
+    if (settlement.kind === 'release' || !settlement.fault) return []
+    return [{ ...settlement.fault, deliveryId: settlement.deliveryId, subscriptionId }]
+  })
+  await faultsOf(core)
+    .apply(pending)
+    .catch(({ name: reason }: Error) =>
+      core.logger.warn({ reason }, 'disabling a subscription after a rejected request failed; will retry'),
+    )
+}
+
+/**
+ * Maximum attempt number in a request. No delivery has so many attempts. The database rejects much
+ * larger array indexes.
+ */
+const maxAttemptNumber = 1000
+
+function validateResults(results: AttemptResult[]) {
+  if (results.length > maxResults) validate({ path: '/results', rule: 'maxItems' })
+  const answerOf = ({ facts }: AttemptResult) => (facts !== 'released' && 'status' in facts ? facts : undefined)
+  validate(
+    ...results.flatMap((result, index) => [
+      field(`/results/${index}/response/status`, answerOf(result)?.status, integer(100, 599)),
+      field(`/results/${index}/response/text`, answerOf(result)?.text, line(1, contractLimits.responseTextMaxLength)),
+      field(`/results/${index}/attemptNumber`, result.claimed?.attemptNumber, integer(1, maxAttemptNumber)),
+    ]),
+  )
+}
+
+function isClaimed({ attemptId, claimId }: AttemptResult, { status, claim, attempts }: QueuedDelivery): boolean {
+  return status === 'sending' && claim?.claimId === claimId && attempts.at(-1)?.attemptId === attemptId
+}
+
+function isRecorded({ attemptId, claimId, facts }: AttemptResult, delivery: QueuedDelivery | undefined): boolean {
+  if (facts === 'released') return delivery?.releasedClaimId === claimId
+  return delivery?.attempts.find((attempt) => attempt.attemptId === attemptId)?.outcome?.claimId === claimId
+}
+
+const idOf = ({ deliveryId }: AttemptResult) => deliveryId

@@ -1,0 +1,115 @@
+import type { AnyBulkWriteOperation, Document, Filter } from 'mongodb'
+import type { DeliveryDocument, Settlement } from './model.ts'
+
+type Ended = Extract<Settlement, { kind: 'outcome' }>
+
+/**
+ * Creates the database writes for settlements. Each write applies only while the delivery still has
+ * the claim. Settlements of one claim with equal outcomes share one write. One more write costs the
+ * database three times as much as one more document in the same write.
+ *
+ * An answer of a receiver may quote the message of the delivery. So an outcome with such a text has two
+ * writes, of which one applies: with the text, or without it if the message was withdrawn.
+ */
+export function settlementWrites(settlements: Settlement[]): AnyBulkWriteOperation<DeliveryDocument>[] {
+  return [...Map.groupBy(settlements, groupKey).values()].flatMap((group) => {
+    const [first] = group as [Settlement, ...Settlement[]]
+    if (first.kind === 'release' || first.outcome.responseText === undefined) return [writeOf(group)]
+    const quiet = (group as Ended[]).map((each) => ({ ...each, outcome: { ...each.outcome, responseText: undefined } }))
+    return [writeOf(group, { withdrawnAt: { $exists: false } }), writeOf(quiet, { withdrawnAt: { $exists: true } })]
+  })
+}
+
+/** Returns the write of settlements with the same key, for the deliveries that also match `state`. */
+function writeOf(group: Settlement[], state: Filter<DeliveryDocument> = {}): AnyBulkWriteOperation<DeliveryDocument> {
+  const [first] = group as [Settlement, ...Settlement[]]
+  if (group.length > 1 && first.kind === 'outcome') return groupedWrite(group as [Ended, ...Ended[]], state)
+  const { deliveryId, claimId } = first
+  const filter = { _id: deliveryId, status: 'sending' as const, 'claim.claimId': claimId, ...state }
+  const attempt = first.kind === 'outcome' ? isLatest(first.index, first.attemptId) : {}
+  return { updateOne: { filter: { ...filter, ...attempt }, update: settlementUpdate(first) } }
+}
+
+/** Matches if the attempt is the last one of its delivery. */
+const isLatest = (index: number, attemptId: string | { $in: string[] }): Filter<DeliveryDocument> => ({
+  attempts: { $size: index + 1 },
+  [`attempts.${index}.attemptId`]: attemptId,
+})
+
+/**
+ * Returns the same key for settlements that differ only in the delivery and the attempt's duration.
+ */
+function groupKey(settlement: Settlement): string {
+  if (settlement.kind === 'release' || settlement.retry || settlement.fault) return settlement.deliveryId
+  const { claimId, index, at, deleteAt, outcome } = settlement
+  if (outcome.durationMs === undefined) return settlement.deliveryId
+  const { status, responseClass, responseStatus, failureReason, failurePhase, responseText } = outcome
+  const end = [status, responseClass, responseStatus, failureReason, failurePhase, responseText]
+  return [claimId, index, at.getTime(), deleteAt?.getTime(), ...end].join(' ')
+}
+
+function groupedWrite(
+  group: [Ended, ...Ended[]],
+  state: Filter<DeliveryDocument>,
+): AnyBulkWriteOperation<DeliveryDocument> {
+  const [{ claimId, index, at, deleteAt, outcome }] = group
+  const ids = group.map(({ deliveryId }) => deliveryId)
+  const attemptIds = group.map(({ attemptId }) => attemptId)
+  const place = { $indexOfArray: [{ $literal: ids }, '$_id'] }
+  const durationMs = { $arrayElemAt: [{ $literal: group.map((each) => each.outcome.durationMs) }, place] }
+  const attempt = {
+    $mergeObjects: [
+      { $arrayElemAt: ['$attempts', index] },
+      { updatedAt: at, outcome: { $mergeObjects: [{ $literal: outcome }, { durationMs }] } },
+    ],
+  }
+  // The list of attempts does not grow while an attempt is being sent, so the ended attempt is the
+  // last.
+  const attempts = index === 0 ? [attempt] : { $concatArrays: [{ $slice: ['$attempts', index] }, [attempt]] }
+  const gone = ['claim', 'dueAt', ...(outcome.status === 'accepted' ? ['body'] : [])]
+  return {
+    updateMany: {
+      filter: {
+        _id: { $in: ids },
+        status: 'sending',
+        'claim.claimId': claimId,
+        ...isLatest(index, { $in: attemptIds }),
+        ...state,
+      },
+      update: [
+        { $set: { status: outcome.status, attempts, updatedAt: at, deleteAt, unannounced: true } },
+        { $unset: gone },
+      ],
+    },
+  }
+}
+
+function settlementUpdate(settlement: Settlement): Document {
+  const { at, claimId } = settlement
+  if (settlement.kind === 'release') {
+    return {
+      $set: { status: 'pending', dueAt: at, releasedClaimId: claimId, updatedAt: at },
+      $unset: { claim: '' },
+    }
+  }
+  const { index, outcome, fault, retry, deleteAt } = settlement
+  return {
+    $set: {
+      status: outcome.status,
+      [`attempts.${index}.outcome`]: outcome,
+      [`attempts.${index}.updatedAt`]: at,
+      updatedAt: at,
+      verdict: fault,
+      deleteAt,
+      unannounced: retry ? undefined : true,
+      next: retry && { attemptId: retry.attemptId, correlationId: retry.correlationId },
+      dueAt: retry?.dueAt,
+    },
+    $unset: {
+      claim: '',
+      dueAt: retry ? undefined : '',
+      // An accepted delivery is never sent again, so its copy of lead data is removed.
+      body: outcome.status === 'accepted' ? '' : undefined,
+    },
+  }
+}

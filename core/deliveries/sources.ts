@@ -1,0 +1,176 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { AnyBulkWriteOperation, Filter } from 'mongodb'
+import { createLruCache } from '../../platform/lru-cache.ts'
+import { type Core, perCore } from '../core.ts'
+import type { LogEvent } from '../log-event.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
+import { bytesOf, type Delivery, type DeliveryDocument } from './model.ts'
+import { withoutText } from './new-delivery.ts'
+import { deliveryQueueOf } from './queue.ts'
+
+/** Conversations and leads that deliveries are about, or one message that they carry. */
+export type DeliveriesOf =
+  | { conversationIds: string[]; leadIds: string[] }
+  | { conversationId: string; messageSequence: number }
+
+type About = Pick<Delivery, 'deliveryId' | 'leadId' | 'conversationId' | 'messageSequence'>
+
+/** Time in milliseconds after which a held delivery of an erased visitor is looked at again. */
+const heldMs = 30_000
+/**
+ * Time in milliseconds for which changed ids are remembered. It is longer than the time between the
+ * read of what a new delivery carries and the write of the delivery.
+ */
+const rememberedMs = 30_000
+const maxRemembered = 10_000
+/** Maximum time in milliseconds that a removal waits for the workers. Later attempts end on their own. */
+const recallMs = 1_000
+const recallCheckMs = 20
+
+/**
+ * Whether what a new delivery carries may have changed. Keeps what was removed from leaving in a
+ * delivery. Each delivery is checked after its claim was stored, and a removal looks for deliveries
+ * after it was stored. So one of the two finds the other.
+ *
+ * A new delivery was read from its source a moment ago. It is checked only if a change of the source
+ * may have arrived since, because a removal looks for deliveries after every core knows of it.
+ */
+export const changedSourcesOf = perCore((core) => {
+  const { bus } = core
+  const { maySend } = wakeupsOf(core)
+  /** Ids that changed lately, with the time until which they are remembered. */
+  const changed = createLruCache<number>(maxRemembered)
+  let unknownUntil = Number.NEGATIVE_INFINITY
+  const later = () => performance.now() + rememberedMs
+  bus.on('changed', (ids) => {
+    for (const id of ids) changed.set(id, later())
+  })
+  bus.on('gap', () => {
+    unknownUntil = later()
+  })
+  return {
+    /** Whether a change of one of these sources may have arrived after a new delivery was read from it. */
+    mayHaveChanged(ids: (string | undefined)[]): boolean {
+      const at = performance.now()
+      return !maySend() || at < unknownUntil || ids.some((id) => id !== undefined && at < (changed.get(id) ?? 0))
+    },
+  }
+})
+
+/**
+ * Returns the stored deliveries as they may be sent: without withdrawn texts, which are also removed
+ * from the stored bodies. Leaves out deliveries of removed data and of erased visitors, and puts
+ * them back if they are claimed. The removal deletes them.
+ */
+export async function findSendable<D extends About & { body?: Uint8Array }>(
+  core: Core,
+  found: D[],
+  claimId: string | undefined,
+  at: Date,
+): Promise<D[]> {
+  const [isRemoved, withdrawn] = await Promise.all([removals(core, found), withdrawals(core, found)])
+  const removed = found.filter(isRemoved).map(({ deliveryId }) => deliveryId)
+  if (claimId !== undefined && removed.length > 0)
+    await deliveryQueueOf(core).releaseClaim(removed, claimId, at, new Date(at.getTime() + heldMs))
+  return Promise.all(
+    found
+      .filter((each) => !isRemoved(each))
+      .map(async (delivery) => {
+        const { conversationId = '', messageSequence = 0, body } = delivery
+        const redactedAt = withdrawn.get(`${conversationId} ${messageSequence}`)
+        if (!redactedAt || !body) return delivery
+        await withdraw(core, { conversationId, messageSequence }, redactedAt)
+        return { ...delivery, body: withoutText(body, redactedAt) }
+      }),
+  )
+}
+
+const stateOnly = { projection: { erasing: 1, conversationId: 1 } } as const
+const idsIn = (ids: (string | undefined)[]) => [...new Set(ids.filter((id) => id !== undefined))]
+
+/** Returns a check that is true for deliveries whose conversation or lead was removed, or belongs to an erased visitor. */
+async function removals({ db: { leads, conversations } }: Core, found: About[]): Promise<(about: About) => boolean> {
+  const leadIds = idsIn(found.map(({ leadId }) => leadId))
+  const theirLeads = leadIds.length === 0 ? [] : await leads.find({ _id: { $in: leadIds } }, stateOnly).toArray()
+  const conversationIds = idsIn([...found, ...theirLeads].map(({ conversationId }) => conversationId))
+  const theirConversations =
+    conversationIds.length === 0 ? [] : await conversations.find({ _id: { $in: conversationIds } }, stateOnly).toArray()
+  const states = new Map([...theirLeads, ...theirConversations].map((each) => [each._id, each.erasing ?? 'visible']))
+  const conversationOf = new Map(theirLeads.map(({ _id, conversationId = '' }) => [_id, conversationId]))
+  const isGone = (id: string | undefined) => id !== undefined && (states.get(id) ?? true) === true
+  return ({ leadId, conversationId }) =>
+    isGone(leadId) || isGone(conversationId) || states.get(conversationOf.get(leadId ?? '') ?? '') === true
+}
+
+/** Returns the times of the withdrawals of the messages that deliveries carry, by conversation and sequence. */
+async function withdrawals({ db }: Core, found: About[]): Promise<Map<string, Date>> {
+  const carrying = found.filter(({ messageSequence }) => messageSequence !== undefined)
+  if (carrying.length === 0) return new Map()
+  const byConversation = Map.groupBy(carrying, ({ conversationId = '' }) => conversationId)
+  const places = [...byConversation].map(([conversationId, theirs]) => ({
+    conversationId,
+    sequence: { $in: theirs.map(({ messageSequence = 0 }) => messageSequence) },
+  }))
+  const withdrawn = await db.events
+    .find(
+      { $or: places, 'message.redactedAt': { $exists: true } },
+      { projection: { conversationId: 1, sequence: 1, 'message.redactedAt': 1 } },
+    )
+    .toArray()
+  return new Map(withdrawn.map((event) => [`${event.conversationId} ${event.sequence}`, event.message!.redactedAt!]))
+}
+
+/** Removes the texts of withdrawn messages from all deliveries that carry them. */
+export async function withdrawFromDeliveries(core: Core, redactions: LogEvent[]): Promise<void> {
+  for (const { conversationId, messageSequence = 0, occurredAt } of redactions) {
+    const of = { conversationId, messageSequence }
+    await wakeupsOf(core).stateChanged(conversationId)
+    await withdraw(core, of, occurredAt)
+    await recallDeliveries(core, of)
+  }
+}
+
+const about = (of: DeliveriesOf): Filter<DeliveryDocument> =>
+  'messageSequence' in of
+    ? of
+    : { $or: [{ conversationId: { $in: of.conversationIds } }, { leadId: { $in: of.leadIds } }] }
+
+/**
+ * Removes the text of a message from the deliveries that carry it: from their bodies, and from the
+ * answers of receivers, which may quote it. Answers that are recorded later are stored without
+ * their text.
+ */
+async function withdraw({ db: { deliveries } }: Core, of: DeliveriesOf, at: Date) {
+  const theirs = about(of)
+  await deliveries.updateMany(theirs, {
+    $set: { withdrawnAt: at },
+    $unset: { 'attempts.$[].outcome.responseText': '' },
+  })
+  const isKept = { body: { $exists: true } }
+  const kept = await deliveries.find({ ...theirs, ...isKept }, { projection: { body: 1 } }).toArray()
+  if (kept.length === 0) return
+  await deliveries.bulkWrite(
+    kept.map(
+      ({ _id, body }): AnyBulkWriteOperation<DeliveryDocument> => ({
+        updateOne: { filter: { _id, ...isKept }, update: { $set: { body: withoutText(bytesOf(body), at) } } },
+      }),
+    ),
+  )
+}
+
+/**
+ * Makes the workers return the deliveries that they have not begun to send, and waits until they
+ * have none of them. Does not wait longer for attempts that run.
+ */
+export async function recallDeliveries(core: Core, of: DeliveriesOf): Promise<void> {
+  const { deliveries } = core.db
+  const sending = { ...about(of), status: 'sending' as const }
+  const found = await deliveries.find(sending, { projection: { subscriptionId: 1, claim: 1 } }).toArray()
+  if (found.length === 0) return
+  const until = performance.now() + recallMs
+  await wakeupsOf(core).stateChanged(...new Set(found.map(({ subscriptionId }) => subscriptionId)))
+  const claims = found.map(({ _id, claim }) => ({ _id, 'claim.claimId': claim?.claimId ?? '' }))
+  const isHanded = { status: 'sending' as const, $or: claims }
+  while (performance.now() < until && (await deliveries.findOne(isHanded, { projection: { _id: 1 } })))
+    await delay(recallCheckMs)
+}

@@ -1,0 +1,283 @@
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { parseDestinationUrl } from '../../contract/destination-url.ts'
+import type { FieldIssue } from '../../contract/errors.ts'
+import { type DeliveryEventType, deliveryEvents, feedEventTypes, leadEventTypes } from '../../contract/event-kinds.ts'
+import { type FieldMapping, sentNameOf } from '../../contract/lead-fields.ts'
+import { ServiceError } from '../errors.ts'
+import type { SecretBox } from '../keys/secret-box.ts'
+import { leadFieldName } from '../leads/model.ts'
+import { field, integer, line, oneOf } from '../rules.ts'
+import {
+  type CustomHeader,
+  defaultPolicy,
+  type EventPolicy,
+  followsFeed,
+  handoffWhens,
+  isHook,
+  type LeadSubscription,
+  leadSources,
+  type Receives,
+  type SealedDestination,
+  type SubscriptionChanges,
+  type SubscriptionStatus,
+  type Workflow,
+} from './subscription-model.ts'
+
+export interface SubscriptionSettings {
+  destinationUrl?: string
+  mappedFields?: string[]
+  /** Names under which mapped fields are sent. Replaces all present ones. */
+  sentNames?: Record<string, string>
+  automatic?: boolean
+  policy?: EventPolicy
+  status?: SubscriptionStatus
+  /** New list of custom headers. */
+  headers?: GivenHeader[]
+  /** Maximum number of requests per second; 0 for no limit. */
+  maxPerSecond?: number
+  /** Number of consecutive 404 answers that disable the subscription; 0 for never. */
+  disableAfterNotFound?: number
+  /** With an empty id, there is no workflow. */
+  workflow?: Workflow
+}
+
+type Issues = (FieldIssue | undefined)[]
+
+const maxRate = 1000
+const maxNotFound = 100
+
+type Stored = Pick<LeadSubscription, 'resource'> &
+  Partial<Pick<LeadSubscription, 'destination' | 'headers' | 'mappedFields' | 'sentNames'>>
+
+/** Returns the violated rules of settings. `stored` is the subscription before the change. */
+export const settingIssues = (settings: SubscriptionSettings, stored: Stored): Issues => {
+  const { destinationUrl, headers = [] } = settings
+  const { maxPerSecond = 0, disableAfterNotFound = 0 } = settings
+  const kept = isNewOrigin(destinationUrl, stored) ? [] : (stored.headers ?? [])
+  return [
+    field('/destinationUrl', destinationUrl, destinationShape),
+    ...leadIssues(settings, stored),
+    ...policyIssues(settings.policy, stored),
+    ...headerIssues(headers, kept),
+    field('/maxPerSecond', maxPerSecond, integer(0, maxRate)),
+    field('/disableAfterNotFound', disableAfterNotFound, integer(0, maxNotFound)),
+  ]
+}
+
+/** Returns the violated rules of what only a lead subscription has. */
+function leadIssues(settings: SubscriptionSettings, stored: Stored): Issues {
+  const { mappedFields = stored.mappedFields ?? [], automatic = false, workflow } = settings
+  const hasWorkflow = workflow !== undefined && workflow.workflowId !== ''
+  if (isHook(stored))
+    return [
+      mappedFields.length > 0 ? { path: '/mappedFields', rule: 'maxItems' } : undefined,
+      automatic ? { path: '/automatic', rule: 'const' } : undefined,
+      hasWorkflow ? { path: '/workflow', rule: 'const' } : undefined,
+    ]
+  const { sentNames = sentNamesOf(stored.sentNames, mappedFields) } = settings
+  return [
+    ...mappingIssues({ mappedFields, sentNames }),
+    hasWorkflow ? field('/workflow/workflowId', workflow.workflowId, line(1, 128)) : undefined,
+    hasWorkflow ? field('/workflow/when', workflow.when, oneOf(...handoffWhens)) : undefined,
+  ]
+}
+
+/** Returns the sent names without those of fields that are no longer mapped. */
+export function sentNamesOf(sentNames: LeadSubscription['sentNames'], mappedFields: string[]): Record<string, string> {
+  return Object.fromEntries(Object.entries(sentNames ?? {}).filter(([name]) => mappedFields.includes(name)))
+}
+
+/** Returns the fields to store. Headers of another origin are removed, and their names are kept. */
+export function changesOf(
+  secretBox: SecretBox,
+  { destinationUrl, headers, ...rest }: Omit<SubscriptionSettings, 'status'> & Pick<LeadSubscription, 'followedTo'>,
+  read: LeadSubscription,
+  at: Date,
+): SubscriptionChanges {
+  const isMoved = isNewOrigin(destinationUrl, read)
+  const { headers: present = [], droppedHeaders = [] } = read
+  return {
+    ...rest,
+    ...(rest.mappedFields && { sentNames: sentNamesOf(rest.sentNames ?? read.sentNames, rest.mappedFields) }),
+    ...(destinationUrl !== undefined && {
+      destination: sealedDestination(secretBox, destinationUrl),
+      judgedSince: at,
+    }),
+    ...(isMoved && {
+      headers: [],
+      droppedHeaders: present.length > 0 ? present.map(({ name }) => name) : droppedHeaders,
+    }),
+    ...(headers && { headers: sealedHeaders(secretBox, headers, isMoved ? [] : present), droppedHeaders: [] }),
+  }
+}
+
+/** Whether a new URL moves the destination to another scheme, host or port. */
+const isNewOrigin = (destinationUrl: string | undefined, { destination }: Pick<Stored, 'destination'>): boolean =>
+  destinationUrl !== undefined &&
+  parseDestinationUrl(destinationUrl) !== undefined &&
+  originOf(destinationUrl) !== destination?.origin
+
+function destinationShape(value: string): string | undefined {
+  if (value.length > 2048) return 'maxLength'
+  if (isMasked(value)) return 'masked'
+  return parseDestinationUrl(value) ? undefined : 'format'
+}
+
+const maxMapped = 50
+const maxInstallations = 100
+
+/** Returns the violated rules of a policy: a hook sends events of the feed, a subscription those of leads. */
+export function policyIssues(policy: EventPolicy | undefined, stored: Pick<Receives, 'resource'>): Issues {
+  if (!policy) return []
+  const { types, sources, installations } = policy
+  if (isHook(stored))
+    return [
+      types.length === 0 ? { path: '/eventTypes', rule: 'minItems' } : undefined,
+      ...listIssues<DeliveryEventType>('/eventTypes', types, feedEventTypes),
+      ...(sources.length + installations.length > 0 ? [{ path: '/policy', rule: 'const' }] : []),
+    ]
+  return [
+    ...listIssues<DeliveryEventType>('/policy/types', types, leadEventTypes),
+    ...listIssues('/policy/sources', sources, leadSources),
+    installations.length > maxInstallations ? { path: '/policy/installations', rule: 'maxItems' } : undefined,
+  ]
+}
+
+const listIssues = <T>(path: string, values: T[], allowed: readonly T[]): Issues =>
+  values.map((value, index) =>
+    values.indexOf(value) === index
+      ? field(`${path}/${index}`, value, oneOf(...allowed))
+      : { path: `${path}/${index}`, rule: 'uniqueItems' },
+  )
+
+/** Returns the violated rules of the lead fields and of the names under which they are sent. */
+export function mappingIssues({ mappedFields: names, sentNames = {} }: FieldMapping): Issues {
+  if (names.length > maxMapped) return [{ path: '/mappedFields', rule: 'maxItems' }]
+  const sent = names.map((name) => sentNameOf(name, { sentNames }))
+  return [
+    ...names.map((name, index) =>
+      field(`/mappedFields/${index}`, name, () => {
+        if (!leadFieldName.test(name)) return 'pattern'
+        // Unless it is renamed, the field `reference` of a webhook would replace the lead's id.
+        if (sent[index] === 'reference' && !Object.hasOwn(sentNames, name)) return 'pattern'
+        return names.indexOf(name) === index ? undefined : 'uniqueItems'
+      }),
+    ),
+    ...Object.entries(sentNames).map(([name, sentName]): FieldIssue | undefined => {
+      if (!leadFieldName.test(name) || !names.includes(name)) return { path: '/sentNames', rule: 'propertyNames' }
+      const path = `/sentNames/${name}`
+      if (!leadFieldName.test(sentName) || sentName === 'reference') return { path, rule: 'pattern' }
+      return sent.filter((each) => each === sentName).length === 1 ? undefined : { path, rule: 'uniqueItems' }
+    }),
+  ]
+}
+
+/** A custom header in a request. Without a value, the stored value of this name is kept. */
+export interface GivenHeader {
+  name: string
+  value?: string
+}
+
+const maxHeaders = 10
+const nameMaxLength = 64
+const valueMaxLength = 1024
+
+/** Headers that the service or the HTTP connection sets. */
+const reserved = new Set([
+  'connection',
+  'expect',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+  'x-correlation-id',
+])
+const reservedPrefixes = ['content-', 'proxy-', 'webhook-', 'x-service-']
+
+/** A token (RFC 9110, section 5.6.2) that begins with a letter or digit. */
+const token = /^[0-9a-z][!#$%&'*+.^_`|~0-9a-z-]*$/
+/** Visible ASCII characters. Spaces and tabs are allowed between them. */
+const fieldValue = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/
+
+/**
+ * Returns the violated rules of custom headers. `stored` are the headers that the subscription has
+ * before the change.
+ */
+export function headerIssues(headers: GivenHeader[], stored: CustomHeader[]): Issues {
+  if (headers.length > maxHeaders) return [{ path: '/headers', rule: 'maxItems' }]
+  const names = headers.map(({ name }) => name.toLowerCase())
+  return headers.flatMap(({ value }, index) => [
+    field(`/headers/${index}/name`, names[index], (name) => nameRule(name, names.indexOf(name) === index)),
+    value === undefined
+      ? stored.some(({ name }) => name === names[index])
+        ? undefined
+        : { path: `/headers/${index}/value`, rule: 'required' }
+      : field(`/headers/${index}/value`, value, valueRule),
+  ])
+}
+
+function nameRule(name: string, isFirst: boolean): string | undefined {
+  if (name.length > nameMaxLength) return 'maxLength'
+  if (!token.test(name)) return 'pattern'
+  if (reserved.has(name) || reservedPrefixes.some((prefix) => name.startsWith(prefix))) return 'reserved'
+  return isFirst ? undefined : 'uniqueItems'
+}
+
+function valueRule(value: string): string | undefined {
+  if (value.length > valueMaxLength) return 'maxLength'
+  return fieldValue.test(value) ? undefined : 'pattern'
+}
+
+/**
+ * Returns the headers in the form that is stored. Headers without a value keep their stored value.
+ * Errors: `ValidationFailed` if another call removed that value in the meantime.
+ */
+export function sealedHeaders(
+  secretBox: Pick<SecretBox, 'seal'>,
+  headers: GivenHeader[],
+  stored: CustomHeader[],
+): CustomHeader[] {
+  return headers.map((given) => {
+    const name = given.name.toLowerCase()
+    if (given.value !== undefined) return { name, sealed: secretBox.seal(given.value) }
+    const kept = stored.find((header) => header.name === name)
+    if (!kept) throw new ServiceError(ErrorCode.VALIDATION_FAILED)
+    return kept
+  })
+}
+
+/** The fields of a subscription's document that store its destination. */
+type StoredDestination = Pick<LeadSubscription, 'destination'>
+
+export const originOf = (url: string): string => new URL(url).origin
+
+export const sealedDestination = (secretBox: Pick<SecretBox, 'seal'>, url: string): SealedDestination => ({
+  sealed: secretBox.seal(url),
+  origin: originOf(url),
+})
+
+const mask = '/••••'
+
+/** Returns the text that is shown instead of the URL: its origin, with the rest masked. */
+export const maskedDestination = ({ destination }: StoredDestination): string => destination.origin + mask
+
+/** Whether a text is the masked form of a URL. It is not accepted as a URL. */
+export const isMasked = (text: string): boolean => text.endsWith(mask)
+
+/**
+ * Throws `PermissionDenied` if the caller may not read everything that a destination receives.
+ * Otherwise a caller could send data to a destination of their own.
+ */
+export function requireReadable(
+  { resource, policy = defaultPolicy, mappedFields, automatic }: Omit<Receives, 'sentNames'>,
+  { scopes }: { scopes?: ReadonlySet<string> },
+) {
+  const sendsByItself = isHook({ resource }) || automatic || followsFeed(policy)
+  const needed = sendsByItself ? policy.types.map((type) => deliveryEvents[type].scope) : []
+  if (mappedFields.length > 0) needed.push('leads:read')
+  if (scopes && needed.some((scope) => !scopes.has(scope))) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+}

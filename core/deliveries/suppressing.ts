@@ -1,0 +1,127 @@
+import { createFollower } from '../concurrency/follower.ts'
+import { type Core, perCore } from '../core.ts'
+import { announceMarked, findLeads } from '../leads/leads.ts'
+import { findSuppressedLeads, hasSuppressions, type NewSuppressions, storeSuppressions } from '../leads/suppressions.ts'
+import type { Settlement } from './model.ts'
+import { retainedUntil, suppressedOutcome } from './outcomes.ts'
+import { deliveryQueueOf, type TakenDelivery } from './queue.ts'
+import { isMissing } from './queue-again.ts'
+
+const batch = 500
+
+/**
+ * Adds entries to the suppression list. Entries that are on the list stay unchanged. Ends the waiting
+ * deliveries of these people's leads before it resolves. Errors: NotFound, `ValidationFailed`.
+ */
+export async function addSuppressions(
+  core: Core,
+  request: NewSuppressions,
+): Promise<{ added: number; existing: number }> {
+  const { ids, added } = await storeSuppressions(core, request)
+  await sweepEntries(core, ids)
+  return { added, existing: ids.length - added }
+}
+
+/** Ends the deliveries that `addSuppressions` did not end, because its process died. */
+export const unsweptSuppressionsOf = perCore((core) =>
+  createFollower({
+    batch,
+    read: (limit) =>
+      core.db.suppressions
+        .find({ unswept: true }, { projection: { addedAt: 1 } })
+        .limit(limit)
+        .toArray(),
+    handle: (entries) =>
+      sweepEntries(
+        core,
+        entries.map(({ _id }) => _id),
+      ),
+    since: ({ addedAt }) => addedAt,
+    now: core.now,
+  }),
+)
+
+async function sweepEntries(core: Core, suppressionIds: string[]) {
+  await endDeliveries(core, suppressionIds)
+  await core.db.suppressions.updateMany({ _id: { $in: suppressionIds } }, { $unset: { unswept: '' } })
+}
+
+/**
+ * Ends the deliveries of the leads with these contact ids that are held or wait for an attempt.
+ * Repeating the call is safe.
+ */
+async function endDeliveries(core: Core, contacts: string[]) {
+  const { leads, deliveries } = core.db
+  for (let after = ''; ; ) {
+    const theirs = { contacts: { $in: contacts }, _id: { $gt: after } }
+    const found = await leads
+      .find(theirs, { projection: { _id: 1 } })
+      .sort({ _id: 1 })
+      .limit(batch)
+      .toArray()
+    if (found.length === 0) return
+    after = found.at(-1)!._id
+    const at = new Date(core.now())
+    const ended = { updatedAt: at, outcome: suppressedOutcome }
+    const next = {
+      attemptId: '$next.attemptId',
+      correlationId: '$next.correlationId',
+      manual: false,
+      createdAt: at,
+      ...ended,
+    }
+    const isLast = { $eq: ['$$attempt.attemptId', { $arrayElemAt: ['$attempts.attemptId', -1] }] }
+    const endedAttempt = { $mergeObjects: ['$$attempt', { $literal: ended }] }
+    const withLastEnded = {
+      $map: { input: '$attempts', as: 'attempt', in: { $cond: [isLast, endedAttempt, '$$attempt'] } },
+    }
+    const { modifiedCount } = await deliveries
+      .updateMany(
+        { leadId: { $in: found.map(({ _id }) => _id) }, status: { $in: ['pending', 'retry_scheduled', 'held'] } },
+        [
+          {
+            $set: {
+              status: 'failed',
+              attempts: { $cond: [isMissing('$next'), withLastEnded, { $concatArrays: ['$attempts', [next]] }] },
+              updatedAt: at,
+              deleteAt: retainedUntil(core, at),
+              unannounced: true,
+            },
+          },
+          { $unset: ['next', 'dueAt', 'heldDueAt', 'claim', 'releasedClaimId'] },
+        ],
+      )
+      .finally(() => announceMarked(core))
+    core.metrics.attempts.inc({ status: 'failed', response_class: 'suppressed' }, modifiedCount)
+  }
+}
+
+/**
+ * Ends claimed deliveries of suppressed people and returns the other deliveries. So nothing is sent to
+ * a person who was suppressed after the lead was captured.
+ */
+export async function withoutSuppressed(
+  core: Core,
+  taken: TakenDelivery[],
+  claimId: string,
+  at: Date,
+): Promise<TakenDelivery[]> {
+  const workspaceIds = taken.map(({ workspaceId }) => workspaceId)
+  if (!(await hasSuppressions(core, workspaceIds))) return taken
+  const found = await findLeads(core, [...new Set(taken.flatMap(({ leadId }) => leadId || []))])
+  const suppressed = await findSuppressedLeads(core, found)
+  if (suppressed.size === 0) return taken
+  const isSuppressed = ({ leadId = '' }: TakenDelivery) => suppressed.has(leadId)
+  const ended = taken.filter(isSuppressed)
+  await deliveryQueueOf(core).settle(
+    ended.map(({ deliveryId, attempts }): Settlement => {
+      const index = attempts.length - 1
+      const { attemptId } = attempts[index]!
+      const outcome = { ...suppressedOutcome, claimId }
+      const deleteAt = retainedUntil(core, at)
+      return { kind: 'outcome', deliveryId, claimId, at, attemptId, index, outcome, deleteAt }
+    }),
+  )
+  core.metrics.attempts.inc({ status: 'failed', response_class: 'suppressed' }, ended.length)
+  return taken.filter((each) => !isSuppressed(each))
+}

@@ -1,0 +1,52 @@
+import type { Core } from '../core.ts'
+import { deliveryDispatchOf } from './dispatch.ts'
+import { findSubscriptions, notDeleted } from './live-subscriptions.ts'
+import { anyDestination } from './model.ts'
+import { deliveryQueueOf } from './queue.ts'
+import { disabledByService } from './subscription-model.ts'
+
+const countedMax = 1000
+/** Number of destinations whose queues the metrics show. */
+const shownQueuesMax = 10
+
+/**
+ * Measures the queue of deliveries. Counts at most `countedMax` index entries, however long the queue
+ * is. A scrape returns the last values, so it never waits for the database.
+ */
+export async function measureQueue(core: Core): Promise<void> {
+  const { metrics, now, db } = core
+  const queue = deliveryQueueOf(core)
+  const isDue = ({ dueAt }: { dueAt: Date }) => dueAt.getTime() <= now()
+  const upcoming = await queue.upcoming(countedMax)
+  const due = upcoming.filter(isDue)
+  const held = await db.deliveries.countDocuments({ ...anyDestination, status: 'held' }, { limit: countedMax })
+  // Deliveries to busy destinations wait because the destination is slow, not because workers are
+  // missing.
+  const [oldest] = (await queue.upcoming(1, deliveryDispatchOf(core).busyDestinations())).filter(isDue)
+  metrics.deliveriesDue.set(due.length)
+  metrics.deliveriesScheduled.set(upcoming.length - due.length)
+  metrics.deliveriesHeld.set(held)
+  metrics.oldestDueAge.set(oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000)
+  const longest = [...Map.groupBy(upcoming, ({ destination }) => destination)]
+    .toSorted(([, one], [, other]) => other.length - one.length)
+    .slice(0, shownQueuesMax)
+  const ids = longest.map(([id]) => id)
+  const found = ids.length === 0 ? [] : await findSubscriptions(core, ids)
+  const workspaces = new Map(found.map(({ subscriptionId, workspaceId }) => [subscriptionId, workspaceId]))
+  metrics.longestQueues.reset()
+  for (const [subscription, { length }] of longest)
+    metrics.longestQueues.set({ workspace: workspaces.get(subscription) ?? '', subscription }, length)
+}
+
+/** Measures the state of destinations, by two index scans. */
+export async function measureDestinations({ db: { leadSubscriptions }, metrics, now }: Core): Promise<void> {
+  const failing = { failingSince: { $exists: true }, status: 'enabled' as const, ...notDeleted }
+  const oldest = { projection: { failingSince: 1 }, sort: { failingSince: 1 }, hint: 'by_failing' } as const
+  const since = (await leadSubscriptions.findOne(failing, oldest))?.failingSince
+  metrics.failingDestination.set(since === undefined ? 0 : (now() - since.getTime()) / 1000)
+  for (const disabledReason of disabledByService) {
+    const options = { limit: countedMax, hint: 'by_disabled' }
+    const count = await leadSubscriptions.countDocuments({ disabledReason, ...notDeleted }, options)
+    metrics.disabledSubscriptions.set({ reason: disabledReason }, count)
+  }
+}

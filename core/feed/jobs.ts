@@ -1,0 +1,50 @@
+import { createJob, type Job } from '../concurrency/job.ts'
+import type { Core } from '../core.ts'
+import { conversationFeedOf } from './conversation-feed.ts'
+import { eventFanOutOf } from './event-fan-out.ts'
+import { removeOldEntries } from './feed-log.ts'
+import { feedReaderOf } from './feed-reader.ts'
+import { leadFeedOf } from './lead-feed.ts'
+
+const flushEveryMs = 1_000
+/** Interval in milliseconds at which a core looks for what other cores have left out. */
+const catchUpEveryMs = 60_000
+const removeEveryMs = 3_600_000
+
+/** Returns the jobs of the feed, and makes the parts that follow the bus. */
+export function feedJobs(core: Core): Job[] {
+  feedReaderOf(core)
+  const [conversations, leads, fanOut] = [conversationFeedOf(core), leadFeedOf(core), eventFanOutOf(core)]
+  return [
+    { name: 'feed of conversations', everyMs: flushEveryMs, run: conversations.flush },
+    { name: 'feed of leads', everyMs: catchUpEveryMs, run: leads.announce },
+    { name: 'catch-up of the feed', everyMs: catchUpEveryMs, run: conversations.catchUp },
+    { name: 'fan-out of the feed', everyMs: flushEveryMs, run: fanOut.flush },
+    { name: 'catch-up of the fan-out', everyMs: catchUpEveryMs, run: fanOut.catchUp },
+    { name: 'removal of old feed entries', everyMs: removeEveryMs, run: () => removeOldEntries(core) },
+  ].map((job) => createJob({ ...job, logger: core.logger }))
+}
+
+export const feedLags = (core: Core): Record<string, () => number> => ({
+  feed: conversationFeedOf(core).lagMs,
+  fan_out: eventFanOutOf(core).lagMs,
+  leads: leadFeedOf(core).lagMs,
+})
+
+/** Adds the entries of the events that were appended or stored before this call, and creates their deliveries. */
+export async function flushFeed(core: Core): Promise<void> {
+  await conversationFeedOf(core).flush()
+  await leadFeedOf(core).announce()
+  await eventFanOutOf(core).flush()
+}
+
+/** Adds the entries that other processes left out, and creates their deliveries. */
+export async function catchUpFeed(core: Core): Promise<void> {
+  await conversationFeedOf(core).catchUp()
+  await eventFanOutOf(core).catchUp()
+}
+
+/** Ends the work and the waits. */
+export function closeFeed(core: Core): void {
+  for (const part of [feedReaderOf, conversationFeedOf, leadFeedOf, eventFanOutOf]) part(core).close()
+}
