@@ -26,21 +26,6 @@ export interface SignInRequest {
   codeVerifier: string
 }
 
-export interface IdentityProvider {
-  /** The provider's issuer URL. Tokens and codes of another issuer must not be sent to it. */
-  readonly issuer: string
-  /** Returns the URL at which the operator signs in. Errors: `ServiceUnavailable`. */
-  signInUrl(request: SignInRequest): Promise<string>
-  /**
-   * Exchanges the parameters of the callback for the data of the operator. Errors:
-   * `Unauthenticated` if the provider refuses or its answer fails a check; `PermissionDenied` if
-   * the claims name no workspace, scope or name; `ServiceUnavailable`.
-   */
-  finish(request: SignInRequest, parameters: string): Promise<ProviderIdentity>
-  /** Reads the claims again. Errors: those of `finish`. */
-  refresh(operator: string, refreshToken: string): Promise<ProviderIdentity>
-}
-
 const timeoutSeconds = 5
 const toleranceSeconds = 30
 const discoveryFreshMs = 3_600_000
@@ -50,7 +35,7 @@ const nameClaims = ['name', 'nickname', 'given_name', 'preferred_username']
 type Claims = Record<string, unknown>
 
 /** Signs operators in at an OpenID Connect provider, with PKCE, state and nonce. */
-export function createIdentityProvider(settings: ProviderSettings, now: () => number): IdentityProvider {
+export function createIdentityProvider(settings: ProviderSettings, now: () => number) {
   const isInsecure = settings.issuer.startsWith('http:')
   let discovered: { at: number; metadata: Promise<oidc.ServerMetadata> } | undefined
 
@@ -105,9 +90,10 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
   }
 
   return {
+    /** The provider's issuer URL. Tokens and codes of another issuer must not be sent to it. */
     issuer: settings.issuer,
-
-    signInUrl: ({ redirectUri, state, nonce, codeVerifier }) =>
+    /** Returns the URL at which the operator signs in. Errors: `ServiceUnavailable`. */
+    signInUrl: ({ redirectUri, state, nonce, codeVerifier }: SignInRequest): Promise<string> =>
       answered(async () => {
         const parameters = {
           redirect_uri: redirectUri,
@@ -119,8 +105,15 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
         }
         return oidc.buildAuthorizationUrl(await configuration(), parameters).href
       }),
-
-    finish: ({ redirectUri, state, nonce, codeVerifier }, parameters) =>
+    /**
+     * Exchanges the parameters of the callback for the data of the operator. Errors:
+     * `Unauthenticated` if the provider refuses or its answer fails a check; `PermissionDenied` if
+     * the claims name no workspace, scope or name; `ServiceUnavailable`.
+     */
+    finish: (
+      { redirectUri, state, nonce, codeVerifier }: SignInRequest,
+      parameters: string,
+    ): Promise<ProviderIdentity> =>
       answered(async () => {
         const config = await configuration()
         const callback = new URL(redirectUri)
@@ -129,8 +122,8 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
         const tokens = await oidc.authorizationCodeGrant(config, callback, { ...checks, idTokenExpected: true })
         return identityOf(config, tokens, undefined)
       }),
-
-    refresh: (operator, refreshToken) =>
+    /** Reads the claims again. Errors: those of `finish`. */
+    refresh: (operator: string, refreshToken: string): Promise<ProviderIdentity> =>
       answered(async () => {
         const config = await configuration()
         const identity = await identityOf(config, await oidc.refreshTokenGrant(config, refreshToken), operator)
@@ -138,6 +131,8 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
       }),
   }
 }
+
+export type IdentityProvider = ReturnType<typeof createIdentityProvider>
 
 /**
  * Converts the errors of `run`. If the provider refuses or its answer fails a check, throws

@@ -11,27 +11,6 @@ import type { IdentityProvider, SignInRequest } from './identity-provider.ts'
 import { type ConsoleSession, linkLifetimeMs, newSecret, secretId, sessionLifetimeMs } from './model.ts'
 import type { Teams } from './teams.ts'
 
-export interface ProviderSignIn {
-  readonly isEnabled: boolean
-  /**
-   * Begins a sign-in. Returns the URL at which the operator signs in, and a new secret for the
-   * browser. Errors: `NotFound` if no provider is configured, `ServiceUnavailable`,
-   * `ValidationFailed`.
-   */
-  begin(origin: string, replacedSecret: string): Promise<{ url: string; browserSecret: string }>
-  /**
-   * Finishes a sign-in with the parameters of the callback. Each sign-in finishes once, and only in
-   * the browser that began it. Errors: `Unauthenticated`, `PermissionDenied` if the claims grant
-   * nothing, `ServiceUnavailable`.
-   */
-  finish(callback: { origin: string; parameters: string; browserSecret: string }): Promise<SignedIn>
-  /**
-   * Reads the claims of sessions again. Ends a session if the provider refuses, if another provider
-   * issued its refresh token, or if the claims no longer grant access to the same workspace.
-   */
-  recheck(): Promise<void>
-}
-
 const callbackPath = '/console/session/callback'
 /**
  * Time in milliseconds after which claims are read again. A round of checks and a check in it take up to
@@ -56,7 +35,7 @@ export function createProviderSignIn(dependencies: {
   wakeups: Pick<Wakeups, 'stateChanged'>
   logger: Logger
   now: () => number
-}): ProviderSignIn {
+}) {
   const { provider, store, teams, consoleSessions, secretBox, wakeups, logger, now } = dependencies
 
   function requireProvider(): IdentityProvider {
@@ -96,8 +75,12 @@ export function createProviderSignIn(dependencies: {
 
   return {
     isEnabled: provider !== undefined,
-
-    async begin(origin, replacedSecret) {
+    /**
+     * Begins a sign-in. Returns the URL at which the operator signs in, and a new secret for the
+     * browser. Errors: `NotFound` if no provider is configured, `ServiceUnavailable`,
+     * `ValidationFailed`.
+     */
+    async begin(origin: string, replacedSecret: string): Promise<{ url: string; browserSecret: string }> {
       const found = requireProvider()
       validate(field('/origin', origin, url('http', 'https')))
       const [state, nonce, codeVerifier, browserSecret] = [newSecret(), newSecret(), newSecret(), newSecret()]
@@ -114,7 +97,20 @@ export function createProviderSignIn(dependencies: {
       return { url: signInUrl, browserSecret }
     },
 
-    async finish({ origin, parameters, browserSecret }) {
+    /**
+     * Finishes a sign-in with the parameters of the callback. Each sign-in finishes once, and only in
+     * the browser that began it. Errors: `Unauthenticated`, `PermissionDenied` if the claims grant
+     * nothing, `ServiceUnavailable`.
+     */
+    async finish({
+      origin,
+      parameters,
+      browserSecret,
+    }: {
+      origin: string
+      parameters: string
+      browserSecret: string
+    }): Promise<SignedIn> {
       const found = requireProvider()
       const state = new URLSearchParams(parameters).get('state') ?? ''
       const attempt = await store.takeAttempt(secretId(state), secretId(browserSecret), new Date(now()))
@@ -139,7 +135,11 @@ export function createProviderSignIn(dependencies: {
       )
     },
 
-    async recheck() {
+    /**
+     * Reads the claims of sessions again. Ends a session if the provider refuses, if another provider
+     * issued its refresh token, or if the claims no longer grant access to the same workspace.
+     */
+    async recheck(): Promise<void> {
       const running = new Set<Promise<void>>()
       while (provider) {
         const claimed = await store.claimRecheck(new Date(now()), new Date(now() + leaseMs))
@@ -154,5 +154,7 @@ export function createProviderSignIn(dependencies: {
     },
   }
 }
+
+export type ProviderSignIn = ReturnType<typeof createProviderSignIn>
 
 type Claimed = NonNullable<Awaited<ReturnType<ConsoleSessionStore['claimRecheck']>>>

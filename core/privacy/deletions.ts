@@ -10,24 +10,6 @@ import { type DeletionKind, hiddenMs, type RemovalStage } from './model.ts'
 import type { Removal, RemovalStore } from './removal-store.ts'
 import type { PacedRemoval, RemovalList, Removals } from './removals.ts'
 
-export interface Deletions {
-  /**
-   * Deletes an object with everything that belongs to it. When the call resolves, no call finds
-   * the object any more, and its visitors are refused. A repeated call changes nothing. Errors:
-   * `NotFound`, or `SubscriptionNotFound` for a subscription, if the object is unknown or in
-   * another workspace.
-   */
-  begin(kind: DeletionKind, id: string, scope: string | undefined): Promise<void>
-  /**
-   * Undoes the deletion of a workspace of which nothing was removed. Its objects are as before, but
-   * sessions that the deletion ended stay ended. Changes nothing if the workspace is not deleted. Errors:
-   * `NotFound`, also if the removal has begun.
-   */
-  undo(workspaceId: string, scope: string | undefined): Promise<void>
-  /** Returns the workspace of an object. Errors: those of `begin`. */
-  workspaceOf(kind: DeletionKind, id: string, scope: string | undefined): Promise<string>
-}
-
 /**
  * Time in milliseconds after which another core continues the deletion if its first step has not
  * ended.
@@ -149,9 +131,10 @@ export function createDeletions(dependencies: {
   list: ReturnType<typeof createObjectList>
   plannedIds: PlannedIds
   now: () => number
-}): Deletions {
+}) {
   const { store, removalStore, removals, list, plannedIds, now } = dependencies
 
+  /** Returns the workspace of an object. Errors: those of `begin`. */
   async function workspaceOf(kind: DeletionKind, id: string, scope: string | undefined): Promise<string> {
     const code = kind === 'subscription' ? ErrorCode.SUBSCRIPTION_NOT_FOUND : ErrorCode.NOT_FOUND
     const found = await store.workspaceOf(kind, id)
@@ -160,8 +143,13 @@ export function createDeletions(dependencies: {
 
   return {
     workspaceOf,
-
-    async begin(kind, id, scope) {
+    /**
+     * Deletes an object with everything that belongs to it. When the call resolves, no call finds
+     * the object any more, and its visitors are refused. A repeated call changes nothing. Errors:
+     * `NotFound`, or `SubscriptionNotFound` for a subscription, if the object is unknown or in
+     * another workspace.
+     */
+    async begin(kind: DeletionKind, id: string, scope: string | undefined): Promise<void> {
       const removalId = plannedIds('rmv', kind, id)
       const workspaceId = await workspaceOf(kind, id, scope)
       const removal = { removalId, workspaceId, kind, ids: [id], stage: 'marking' as const }
@@ -174,7 +162,12 @@ export function createDeletions(dependencies: {
       await (begun ? removals.runStep(begun) : list.mark({ kind, id, workspaceId }))
     },
 
-    async undo(id, scope) {
+    /**
+     * Undoes the deletion of a workspace of which nothing was removed. Its objects are as before, but
+     * sessions that the deletion ended stay ended. Changes nothing if the workspace is not deleted. Errors:
+     * `NotFound`, also if the removal has begun.
+     */
+    async undo(id: string, scope: string | undefined): Promise<void> {
       await workspaceOf('workspace', id, scope)
       const removalId = plannedIds('rmv', 'workspace', id)
       const from: RemovalStage[] = ['marking', 'checking', 'restoring']
@@ -186,3 +179,5 @@ export function createDeletions(dependencies: {
     },
   }
 }
+
+export type Deletions = ReturnType<typeof createDeletions>

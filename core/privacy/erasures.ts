@@ -9,16 +9,6 @@ import type { Removal, RemovalStore } from './removal-store.ts'
 import type { RemovalList, Removals } from './removals.ts'
 import type { VisitorTraceStore } from './visitor-trace-store.ts'
 
-export interface Erasures {
-  /**
-   * Ends a visitor's sessions and records the erasure. When the call resolves, the grants of these
-   * sessions are refused, and no delivery of the visitor's data begins.
-   */
-  begin(visitor: VisitorName, requestedBy: string): Promise<Erasure>
-  /** Returns an erasure. Errors: `NotFound` for an unknown erasure or one of another workspace. */
-  find(erasureId: string, workspaceId: string | undefined): Promise<Erasure>
-}
-
 /**
  * Pause in milliseconds after sessions are ended. Within this time, every core reads the wake-up,
  * and every stream sends the end of its session.
@@ -118,12 +108,17 @@ export function createErasures(dependencies: {
   removals: Pick<Removals, 'runStep'>
   traces: VisitorTraceStore
   now: () => number
-}): Erasures {
+}) {
   const { store, removals, traces, now } = dependencies
+
   const later = (ms: number) => new Date(now() + ms)
 
   return {
-    async begin(name, requestedBy) {
+    /**
+     * Ends a visitor's sessions and records the erasure. When the call resolves, the grants of these
+     * sessions are refused, and no delivery of the visitor's data begins.
+     */
+    async begin(name: VisitorName, requestedBy: string): Promise<Erasure> {
       const { workspaceId } = name
       const requestedAt = new Date(now())
       const erasure: Erasure = { erasureId: newId('ers'), workspaceId, stage: 'ending', requestedBy, requestedAt }
@@ -137,6 +132,10 @@ export function createErasures(dependencies: {
       return { ...erasure, stage: 'removing' }
     },
 
-    find: async (erasureId, workspaceId) => inWorkspace(await store.findErasure(erasureId), workspaceId),
+    /** Returns an erasure. Errors: `NotFound` for an unknown erasure or one of another workspace. */
+    find: async (erasureId: string, workspaceId: string | undefined): Promise<Erasure> =>
+      inWorkspace(await store.findErasure(erasureId), workspaceId),
   }
 }
+
+export type Erasures = ReturnType<typeof createErasures>

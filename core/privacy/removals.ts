@@ -37,24 +37,6 @@ interface NextParts<Item = string> {
   partsOf(items: Item[]): Part[]
 }
 
-export interface Removals {
-  /** Records the removal of conversations or leads, and hides them. */
-  begin(removal: Pick<Removal, 'workspaceId' | 'kind' | 'ids' | 'isDeletion'>): Promise<void>
-  /** Runs the due step of a removal. If another core has taken over the removal, that core continues it. */
-  runStep(removal: Removal): Promise<void>
-  /**
-   * Runs every due step, including steps that another process did not complete. Returns the time in
-   * milliseconds until the next step is due.
-   */
-  work(): Promise<number | undefined>
-}
-
-/** Removes parts with pauses, so that database calls for messages are not delayed. */
-export interface PacedRemoval {
-  /** Removes the parts of all items. Returns the items that are left after `stepMs`. */
-  remove<Item>(next: NextParts<Item>): Promise<Item[]>
-}
-
 /** Number of items whose data is removed together. */
 const groupSize = 20
 /** Maximum number of documents that one call of the database removes. */
@@ -67,7 +49,8 @@ const maxPauseMs = 500
 /** Pause in milliseconds before the newest wake-up is removed. Within it, every core reads the next one. */
 const wakeupPauseMs = 2_000
 
-export function createPacedRemoval(metrics: Pick<CoreMetrics, 'removed'>): PacedRemoval {
+/** Removes parts with pauses, so that database calls for messages are not delayed. */
+export function createPacedRemoval(metrics: Pick<CoreMetrics, 'removed'>) {
   const paced = createPace({ share, maxPauseMs })
 
   /** Removes a part. Returns false if the time was over before everything was removed. */
@@ -81,7 +64,8 @@ export function createPacedRemoval(metrics: Pick<CoreMetrics, 'removed'>): Paced
   }
 
   return {
-    async remove({ items, partsOf }) {
+    /** Removes the parts of all items. Returns the items that are left after `stepMs`. */
+    async remove<Item>({ items, partsOf }: NextParts<Item>): Promise<Item[]> {
       const endsAt = performance.now() + stepMs
       for (let start = 0; start < items.length; start += groupSize) {
         if (start > 0 && performance.now() > endsAt) return items.slice(start)
@@ -92,6 +76,8 @@ export function createPacedRemoval(metrics: Pick<CoreMetrics, 'removed'>): Paced
     },
   }
 }
+
+export type PacedRemoval = ReturnType<typeof createPacedRemoval>
 
 /**
  * Removes what a list names, in steps. Each step can be repeated, and runs on the core that holds the
@@ -111,8 +97,9 @@ export function createRemovals(dependencies: {
   sweepWakeups: () => Promise<boolean>
   bus: Bus
   now: () => number
-}): Removals {
+}) {
   const { store, lists, paced, sweepWakeups, bus, now } = dependencies
+
   const later = (ms: number) => new Date(now() + ms)
 
   /** Removes the next data. Returns false if data is left; the step is then due again. */
@@ -167,14 +154,19 @@ export function createRemovals(dependencies: {
   const runStep = (removal: Removal) => runDue(removal).finally(() => bus.emit('due', 'removal of data'))
 
   return {
+    /** Runs the due step of a removal. If another core has taken over the removal, that core continues it. */
     runStep,
-
-    async begin(removal) {
+    /** Records the removal of conversations or leads, and hides them. */
+    async begin(removal: Pick<Removal, 'workspaceId' | 'kind' | 'ids' | 'isDeletion'>): Promise<void> {
       const inserted = await store.insert({ ...removal, removalId: newId('rmv'), stage: 'marking' }, later(leaseMs))
       if (inserted) await runStep(inserted)
     },
 
-    async work() {
+    /**
+     * Runs every due step, including steps that another process did not complete. Returns the time in
+     * milliseconds until the next step is due.
+     */
+    async work(): Promise<number | undefined> {
       for (;;) {
         const due = await store.claim(later(0), later(leaseMs))
         if (!due) return msUntil(await store.nextAt(), now)
@@ -185,3 +177,5 @@ export function createRemovals(dependencies: {
     },
   }
 }
+
+export type Removals = ReturnType<typeof createRemovals>

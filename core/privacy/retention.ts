@@ -8,15 +8,6 @@ import type { RemovalStore } from './removal-store.ts'
 import type { PacedRemoval, Removals } from './removals.ts'
 import type { InboxPlace, RetentionStore, Sweep } from './retention-store.ts'
 
-export interface Retention {
-  /**
-   * Sweeps every workspace that is due: begins the removal of data that is older than allowed. A
-   * workspace is due every hour, and at once when its policy has changed. Returns the time in
-   * milliseconds until the next workspace is due.
-   */
-  sweep(): Promise<number | undefined>
-}
-
 const sweepEveryMs = 3_600_000
 /** Pause in milliseconds before the next sweep of a workspace that has more old data. */
 const moreAfterMs = 1_000
@@ -43,7 +34,7 @@ export function createRetention(dependencies: {
   retentionOf: RetentionOf
   paced: PacedRemoval
   now: () => number
-}): Retention {
+}) {
   const { store, factStore, data, removals, removalStore, retentionOf, paced, now } = dependencies
 
   const dueOf = (facts: ConversationFacts[], days: Days) => facts.filter((each) => isConversationDue(each, days, now()))
@@ -157,7 +148,12 @@ export function createRetention(dependencies: {
   }
 
   return {
-    async sweep() {
+    /**
+     * Sweeps every workspace that is due: begins the removal of data that is older than allowed. A
+     * workspace is due every hour, and at once when its policy has changed. Returns the time in
+     * milliseconds until the next workspace is due.
+     */
+    async sweep(): Promise<number | undefined> {
       for (;;) {
         const sweep = await store.claimSweep(new Date(now()), new Date(now() + leaseMs))
         if (!sweep) return msUntil(await store.nextSweepAt(), now)
@@ -166,6 +162,8 @@ export function createRetention(dependencies: {
     },
   }
 }
+
+export type Retention = ReturnType<typeof createRetention>
 
 const idsOf = (conversations: { conversationId: string }[]) => conversations.map(({ conversationId }) => conversationId)
 

@@ -58,19 +58,15 @@ interface VisitorRecord {
   [field: string]: unknown
 }
 
-export interface VisitorDataStore {
-  /**
-   * Reads the stored data without internal fields. A command with an uploaded screenshot also has
-   * the file in the field `screenshot`.
-   */
-  read(traces: VisitorTraces): AsyncIterable<VisitorRecord>
-}
-
-export function createVisitorDataStore(collections: PrivacyCollections): VisitorDataStore {
+export function createVisitorDataStore(collections: PrivacyCollections) {
   const { sessions, visitors, networkBans, conversations, events, commands, leads, deliveries } = collections
 
   return {
-    async *read({ sessionIds, visitorIds, conversationIds, leadIds }) {
+    /**
+     * Reads the stored data without internal fields. A command with an uploaded screenshot also has
+     * the file in the field `screenshot`.
+     */
+    async *read({ sessionIds, visitorIds, conversationIds, leadIds }: VisitorTraces): AsyncIterable<VisitorRecord> {
       for await (const session of sessions.find({ _id: { $in: sessionIds } })) {
         const {
           _id,
@@ -134,3 +130,5 @@ export function createVisitorDataStore(collections: PrivacyCollections): Visitor
     },
   }
 }
+
+export type VisitorDataStore = ReturnType<typeof createVisitorDataStore>

@@ -8,17 +8,12 @@ import type { VisitorName } from './model.ts'
 import type { VisitorDataStore } from './visitor-data-store.ts'
 import type { VisitorTraceStore } from './visitor-trace-store.ts'
 
-export interface VisitorExport {
-  /** Yields all data of a visitor as JSON, one object per line. Screenshots are in base64. */
-  lines(visitor: VisitorName): AsyncIterable<string>
-}
-
 export function createVisitorExport(dependencies: {
   traces: VisitorTraceStore
   data: VisitorDataStore
   files: Pick<ScreenshotStore, 'read'>
   now: () => number
-}): VisitorExport {
+}) {
   const { traces, data, files, now } = dependencies
 
   async function screenshotOf(commandId: unknown, fileId: string) {
@@ -28,7 +23,8 @@ export function createVisitorExport(dependencies: {
   }
 
   return {
-    async *lines(visitor) {
+    /** Yields all data of a visitor as JSON, one object per line. Screenshots are in base64. */
+    async *lines(visitor: VisitorName): AsyncIterable<string> {
       for await (const { screenshot, ...record } of data.read(await traces.find(visitor, { until: new Date(now()) }))) {
         if (screenshot === undefined) {
           yield JSON.stringify(record)
@@ -42,35 +38,32 @@ export function createVisitorExport(dependencies: {
   }
 }
 
-export interface VisitorNames {
-  /**
-   * Returns the visitor of a session. Errors: `NotFound` for an unknown session or one of another
-   * workspace.
-   */
-  ofSession(sessionId: string, workspaceId: string | undefined): Promise<VisitorName>
-  /**
-   * Returns the verified visitor with this user id of the host on all connections of a workspace.
-   * Does so even if no data of the visitor is stored. Errors: `NotFound` for an unknown workspace,
-   * `ValidationFailed`.
-   */
-  ofSubject(workspaceId: string, externalSubject: string): Promise<VisitorName>
-}
+export type VisitorExport = ReturnType<typeof createVisitorExport>
 
 export function createVisitorNames(dependencies: {
   sessions: Pick<Sessions, 'find'>
   subjects: Pick<Subjects, 'idOf'>
   workspaceStore: Pick<WorkspaceStore, 'findWorkspace' | 'listConnections'>
-}): VisitorNames {
+}) {
   const { sessions, subjects, workspaceStore } = dependencies
 
   return {
-    async ofSession(sessionId, scope) {
+    /**
+     * Returns the visitor of a session. Errors: `NotFound` for an unknown session or one of another
+     * workspace.
+     */
+    async ofSession(sessionId: string, scope: string | undefined): Promise<VisitorName> {
       const { workspaceId, visitorId, identity } = await sessions.find(sessionId, scope)
       if (identity) return { workspaceId, browserIds: [], subjectIds: [identity.subjectId] }
       return { workspaceId, browserIds: [visitorId], subjectIds: [] }
     },
 
-    async ofSubject(workspaceId, externalSubject) {
+    /**
+     * Returns the verified visitor with this user id of the host on all connections of a workspace.
+     * Does so even if no data of the visitor is stored. Errors: `NotFound` for an unknown workspace,
+     * `ValidationFailed`.
+     */
+    async ofSubject(workspaceId: string, externalSubject: string): Promise<VisitorName> {
       if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
       validate(field('/visitor/subject/externalSubject', externalSubject, text(1, 256)))
       const connections = await workspaceStore.listConnections(workspaceId)
@@ -80,3 +73,5 @@ export function createVisitorNames(dependencies: {
     },
   }
 }
+
+export type VisitorNames = ReturnType<typeof createVisitorNames>

@@ -3,17 +3,6 @@ import type { CommandDocument } from '../commands/command-store.ts'
 import { noTraces, type VisitorName, type VisitorTraces } from './model.ts'
 import type { PrivacyCollections } from './visitor-data-store.ts'
 
-export interface VisitorTraceStore {
-  /**
-   * Finds the visitor's sessions that began at `until` or earlier, including anonymous sessions in
-   * a verified visitor's browsers. Also finds all sessions in the same conversations. With
-   * `erasureId`, skips sessions that began after the start of this erasure. With `known`, the
-   * result also contains these traces of an earlier call, even if their sessions have since been
-   * removed.
-   */
-  find(visitor: VisitorName, by: { until: Date; erasureId?: string }, known?: VisitorTraces): Promise<VisitorTraces>
-}
-
 /** Returns the ids of the screenshot files of sessions, including unfinished uploads. */
 export async function filesOf(commands: Collection<CommandDocument>, sessionIds: string[]): Promise<string[]> {
   const theirs = { sessionId: { $in: sessionIds } }
@@ -23,13 +12,24 @@ export async function filesOf(commands: Collection<CommandDocument>, sessionIds:
   )
 }
 
-export function createVisitorTraceStore({ sessions, commands, leads }: PrivacyCollections): VisitorTraceStore {
+export function createVisitorTraceStore({ sessions, commands, leads }: PrivacyCollections) {
   const part = {
     projection: { visitorId: 1, conversationId: 1 },
   } as const
 
   return {
-    async find({ browserIds, subjectIds }, { until, erasureId }, known = noTraces()) {
+    /**
+     * Finds the visitor's sessions that began at `until` or earlier, including anonymous sessions in
+     * a verified visitor's browsers. Also finds all sessions in the same conversations. With
+     * `erasureId`, skips sessions that began after the start of this erasure. With `known`, the
+     * result also contains these traces of an earlier call, even if their sessions have since been
+     * removed.
+     */
+    async find(
+      { browserIds, subjectIds }: VisitorName,
+      { until, erasureId }: { until: Date; erasureId?: string },
+      known: VisitorTraces = noTraces(),
+    ): Promise<VisitorTraces> {
       const notAfterErasure = erasureId === undefined ? undefined : { $ne: erasureId }
       const begun = { createdAt: { $lte: until }, afterErasures: notAfterErasure }
       const verified = await sessions
@@ -61,6 +61,8 @@ export function createVisitorTraceStore({ sessions, commands, leads }: PrivacyCo
     },
   }
 }
+
+export type VisitorTraceStore = ReturnType<typeof createVisitorTraceStore>
 
 function unique(ids: string[]): string[] {
   return [...new Set(ids)]
