@@ -87,10 +87,18 @@ it('each method authorizes an operator of the workspace, unless it is global', a
     ...Object.fromEntries(globalMethods.map((name) => [name, 'PermissionDenied PermissionDenied'])),
     // These methods are about the account of a session of the console.
     ...Object.fromEntries(
-      ['AddPasskey', 'BeginPasskey', 'GetOwnAccount', 'RemovePasskey', 'UpdateOwnAccount'].map((name) => [
-        `OperatorService.${name}`,
-        'PermissionDenied PermissionDenied',
-      ]),
+      [
+        'AddPasskey',
+        'BeginPasskey',
+        'ConfirmOwnMail',
+        'GetOwnAccount',
+        'GetOwnNotifications',
+        'RemovePasskey',
+        'ReportAttention',
+        'SetPushSubscription',
+        'UpdateOwnAccount',
+        'UpdateOwnNotifications',
+      ].map((name) => [`OperatorService.${name}`, 'PermissionDenied PermissionDenied']),
     ),
     // The command of the request is a navigation, so it has no screenshot.
     'CommandService.GetScreenshot': expect.stringMatching(/^NotFound/),

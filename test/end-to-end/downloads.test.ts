@@ -60,7 +60,7 @@ test('the gateway sends the files of the widget unchanged and within their size 
     widget.filter(({ name }) => sent.has(name) || /^(client\.js|chunks\/)/.test(name)),
     ({ name }) => sent.get(name) ?? 0,
   ).filter(({ bytes }) => bytes > 0)
-  expect(served).toHaveLength(9)
+  expect(served).toHaveLength(6)
   for (const { name, bytes, limit } of served) expect(bytes, name).toBeLessThanOrEqual(limit)
 })
 

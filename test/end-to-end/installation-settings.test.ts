@@ -19,6 +19,7 @@ const settings = (origins: string[]) =>
     availability: { mode: 'away', timeZone: 'Europe/Vienna' },
     consent: { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: '1' },
     unseenAfterMinutes: 30,
+    mailUnseenAnswers: false,
   }) satisfies MessageInitShape<typeof UpdateInstallationRequestSchema>
 
 const names = UpdateInstallationRequestSchema.fields.map(({ localName }) => localName)
