@@ -31,7 +31,7 @@ const waitingWithinMs = 12 * 3_600_000
 export function conversationJobs(core: Core) {
   const { logger, metrics } = core
   // These follow the bus from the start.
-  for (const of of [inboxOf, inboxWatchOf, typingEndsOf, growthOf]) of(core)
+  for (const partOf of [inboxOf, inboxWatchOf, typingEndsOf, growthOf]) partOf(core)
   measureAtScrape(metrics.peopleWaiting, measureEveryMs, () => measureWaiting(core))
   return [
     createJob({
