@@ -133,15 +133,23 @@ export function growingAnswerRules(suite: () => Suite): void {
 
   rule('C8.39', async () => {
     const { operator, append, conversationId, stack } = await begin()
+    let cursor = ''
+    const bodies: (string | undefined)[] = []
+    /** Reads on until the end of the feed, because each call reads a limited number of entries. */
     const listed = async () => {
-      const { events } = await operator.events.listEvents({
-        workspaceId: stack.demo.workspaceId,
-        types: ['message.bot'],
-        limit: 100,
-      })
-      return events
-        .filter((event) => event.conversationId === conversationId)
-        .map(({ message }) => message?.message?.body)
+      for (let last: string | undefined; last !== cursor; ) {
+        last = cursor
+        const page = await operator.events.listEvents({
+          workspaceId: stack.demo.workspaceId,
+          types: ['message.bot'],
+          limit: 100,
+          cursor,
+        })
+        cursor = page.cursor
+        const own = page.events.filter((event) => event.conversationId === conversationId)
+        bodies.push(...own.map(({ message }) => message?.message?.body))
+      }
+      return bodies
     }
     await append(0, 'one ')
     await append(4, 'two')
