@@ -9,7 +9,6 @@ import { commandJobs } from './commands/screenshots.ts'
 import { createJob } from './concurrency/job.ts'
 import { createSharedBytes } from './concurrency/shared-bytes.ts'
 import { createTurns } from './concurrency/turns.ts'
-import { contactsOf } from './conversations/conversation-access.ts'
 import { findConversations, insertConversation, setLastSession } from './conversations/conversation-store.ts'
 import { inboxOf } from './conversations/inbox.ts'
 import { conversationJobs, drainConversations } from './conversations/jobs.ts'
@@ -23,9 +22,9 @@ import { closeDeliveries, deliveryJobs, deliveryLags, openDeliveries } from './d
 import { withdrawFromDeliveries } from './deliveries/sources.ts'
 import { closeFeed, feedJobs, feedLags } from './feed/jobs.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
+import { createIdempotencyStore } from './idempotency/idempotency-store.ts'
 import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
-import { contactsOf as contactsOfLeads } from './leads/conversation-contacts.ts'
 import { logOf } from './log/event-log.ts'
 import { logHeadsOf } from './log/log-heads.ts'
 import { logJobs } from './log/transient-sweep.ts'
@@ -96,7 +95,6 @@ export function createCoreContext({
   onRestored = endProcess,
 }: CoreDependencies) {
   const bus = createBus()
-  const stores = createStores(database)
   const keyring = createKeyring(secretKeys)
   const core = new Core({
     config,
@@ -107,7 +105,7 @@ export function createCoreContext({
     keyring,
     secretBox: createSecretBox(keyring),
     plannedIds: createPlannedIds(keyring),
-    idempotency: createIdempotency(stores.idempotency, now),
+    idempotency: createIdempotency(createIdempotencyStore(database.collections), now),
     metrics,
     logger,
     nudge,
@@ -117,6 +115,7 @@ export function createCoreContext({
     now,
     random,
   })
+  const stores = createStores(core)
   const wakeups = wakeupsOf(core)
   const log = {
     wakeups,
@@ -142,7 +141,6 @@ export function createCoreContext({
   wakeups.settleWith(sessionCheckOf(core).settled)
   const visitors = createVisitorService(core)
   const search = { jobs: searchJobs(core) }
-  contactsOf.set(core, (ids) => contactsOfLeads(core, ids))
   deliveryWithdrawalOf.set(core, (redactions) => withdrawFromDeliveries(core, redactions))
   const conversations = { jobs: conversationJobs(core) }
   const commands = { jobs: commandJobs(core) }

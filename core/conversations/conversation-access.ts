@@ -1,6 +1,8 @@
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
-import { type Core, contextOf, perCore } from '../core.ts'
+import { type Core, perCore } from '../core.ts'
 import { inWorkspace } from '../errors.ts'
+import { contactsOf } from '../leads/conversation-contacts.ts'
+import { eventsOf } from '../log/event-store.ts'
 import type { Session } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { createLiveCache } from '../wakeups/live-cache.ts'
@@ -8,7 +10,7 @@ import { wakeupsOf } from '../wakeups/wakeups.ts'
 import type { Capabilities, Installation } from '../workspaces/model.ts'
 import { siteDirectoryOf } from '../workspaces/workspaces.ts'
 import { findConversations } from './conversation-store.ts'
-import { type ContactsOf, type Conversation, type ConversationSummary, conversationFactsMs } from './model.ts'
+import { type Conversation, type ConversationSummary, conversationFactsMs } from './model.ts'
 
 const readsOf = perCore((core) => {
   const loadMany = async (ids: string[]) =>
@@ -56,11 +58,6 @@ export async function epochOf(core: Core, conversationId: string): Promise<strin
   return (await readsOf(core).facts.get(conversationId))?.epoch
 }
 
-/** Finds contact data by conversation. The leads set it. */
-export const contactsOf = perCore((): ContactsOf => {
-  throw new Error('contactsOf is not set')
-})
-
 /**
  * Returns one summary per conversation, in the same order. Contacts are included on request. Loads
  * visitors, latest messages and contacts with one query each.
@@ -70,7 +67,7 @@ export async function summarizeConversations(
   conversations: Conversation[],
   { contacts: withContacts = false } = {},
 ): Promise<ConversationSummary[]> {
-  const { events } = contextOf(core).stores
+  const events = eventsOf(core)
   const places = conversations.flatMap(({ conversationId, lastSequence }) =>
     lastSequence === undefined ? [] : [{ conversationId, sequence: lastSequence }],
   )
@@ -79,7 +76,7 @@ export async function summarizeConversations(
   const [found, latest, contacts] = await Promise.all([
     sessionStoreOf(core).find(sessionIds),
     events.at(places),
-    withContacts ? contactsOf(core)(ids) : undefined,
+    withContacts ? contactsOf(core, ids) : undefined,
   ])
   const sessionsById = byKey(found, ({ sessionId }) => sessionId)
   const latestById = byKey(latest, ({ conversationId }) => conversationId)

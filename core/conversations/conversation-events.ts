@@ -1,4 +1,5 @@
-import { type Core, contextOf } from '../core.ts'
+import type { Core } from '../core.ts'
+import { eventsOf } from '../log/event-store.ts'
 import { type EventType, endsSession, eventTypes, type LogEvent } from '../log-event.ts'
 import { field, integer, validate } from '../rules.ts'
 import { findConversation } from './conversation-access.ts'
@@ -33,6 +34,6 @@ export async function listConversationEvents(
   await findConversation(core, conversationId, workspaceId)
   validate(field('/limit', limit, integer(1, maxPage)))
   const types = listed.filter((type) => isReadable(type, scopes))
-  const found = await contextOf(core).stores.events.ofTypes(types, { conversationId, after, before }, limit + 1)
+  const found = await eventsOf(core).ofTypes(types, { conversationId, after, before }, limit + 1)
   return { events: found.slice(0, limit), hasMore: found.length > limit }
 }

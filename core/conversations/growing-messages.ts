@@ -1,3 +1,4 @@
+import { eventsOf } from '../log/event-store.ts'
 /**
  * Messages of bots that gain text call by call. The text so far is in the event of the message, and
  * one conditional write of this event decides each step on all cores: the next text, the end, a stop.
@@ -10,7 +11,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { createSlots } from '../../platform/concurrency/slots.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
-import { type Core, contextOf, perCore } from '../core.ts'
+import { type Core, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import type { Appended } from '../log/event-log.ts'
 import { logOf } from '../log/event-log.ts'
@@ -119,7 +120,7 @@ async function appendInTurn(core: Core, part: GrowthPart, begin: () => Promise<A
 
 async function find(core: Core, { conversationId, clientOperationId }: GrowthPart): Promise<GrowingEvent | undefined> {
   const operationKey = operationKeys.botMessage(clientOperationId)
-  const [event] = await contextOf(core).stores.events.findOperations([{ conversationId, operationKey }])
+  const [event] = await eventsOf(core).findOperations([{ conversationId, operationKey }])
   // The id belongs to a message that was sent whole.
   if (event && !event.growth) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
   return event as GrowingEvent | undefined
@@ -236,7 +237,7 @@ async function stopIn(core: Core, conversationId: string, messageId: string): Pr
   const found = (await growingIn(core, conversationId)).find(({ message }) => message.messageId === messageId)
   const stopped = found && (await end(core, found, 'stopped'))
   if (stopped) return stopped
-  const { events } = contextOf(core).stores
+  const events = eventsOf(core)
   const operationKey = operationKeys.completion(messageId)
   const [completion] = await events.findOperations([{ conversationId, operationKey }])
   if (!completion) throw new ServiceError(ErrorCode.NOT_FOUND)
@@ -277,7 +278,7 @@ async function end(core: Core, event: LogEvent, state: GrowthState, overdueAt?: 
     { $set: { 'growth.state': state, 'growth.until': new Date(core.now()) } },
     { returnDocument: 'after' },
   )
-  const ended = changed ? toEvent(changed) : (await contextOf(core).stores.events.at([placeOf(event)]))[0]
+  const ended = changed ? toEvent(changed) : (await eventsOf(core).at([placeOf(event)]))[0]
   if (!ended?.growth || !ended.message || ended.growth.state === 'growing') return undefined
   const { messageId } = ended.message
   return { messageId, state: ended.growth.state, sequence: await complete(core, ended as GrowingEvent) }

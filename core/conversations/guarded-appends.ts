@@ -1,9 +1,10 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { type Core, contextOf } from '../core.ts'
+import type { Core } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import type { EventDraft } from '../log/event-draft.ts'
 import type { Appended } from '../log/event-log.ts'
 import { logOf } from '../log/event-log.ts'
+import { eventsOf } from '../log/event-store.ts'
 import { logHeadsOf } from '../log/log-heads.ts'
 import type { LogEnd, LogEvent, OperationKey } from '../log-event.ts'
 
@@ -18,7 +19,7 @@ export const maxTries = 100
 
 /** Reads the stored end of a log. The log then appends after this end or a later one. */
 export async function readEnd(core: Core, conversationId: string): Promise<LogEnd> {
-  const { events } = contextOf(core).stores
+  const events = eventsOf(core)
   const ends = await logHeadsOf(core).learn([conversationId], (ids) => events.ends(ids, { committed: true }))
   return ends.get(conversationId) ?? { sequence: 0, closed: false }
 }
@@ -28,7 +29,7 @@ export async function eventOfOperation(
   core: Core,
   { conversationId, operationKey, inputHash }: Operation,
 ): Promise<LogEvent | undefined> {
-  const [event] = await contextOf(core).stores.events.findOperations([{ conversationId, operationKey }])
+  const [event] = await eventsOf(core).findOperations([{ conversationId, operationKey }])
   if (event && event.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
   return event
 }

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import { contextOf, perCore } from '../core.ts'
+import { perCore } from '../core.ts'
+import { eventsOf } from '../log/event-store.ts'
 import { type GrowingText, type GrownPart, isEntry, type LogEvent } from '../log-event.ts'
 import { findConversations, notErasing } from './conversation-store.ts'
 import { botAuthorOf, type Conversation, isRating, queuePlaceOf, ratingOf } from './model.ts'
@@ -99,7 +100,7 @@ export const inboxWatchOf = perCore((core) => {
       conversationId,
       after: reported.get(conversationId) ?? Math.max(0, ends.get(conversationId)! - firstReadEvents),
     }))
-    const page = await contextOf(core).stores.events.readManyAfter(ranges, eventsPerRead, { transient: true })
+    const page = await eventsOf(core).readManyAfter(ranges, eventsPerRead, { transient: true })
     recent = recent.filter(({ at }) => at >= now() - lateMs)
     const byConversation = Map.groupBy(page, ({ conversationId }) => conversationId)
     for (const conversation of watched) {

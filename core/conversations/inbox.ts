@@ -1,6 +1,7 @@
 import type { Filter } from 'mongodb'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
-import { type Core, contextOf, perCore } from '../core.ts'
+import { type Core, perCore } from '../core.ts'
+import { eventsOf } from '../log/event-store.ts'
 import { isEntry, type LogEvent } from '../log-event.ts'
 import { cutPage, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
@@ -100,7 +101,7 @@ export const inboxOf = perCore((core) => {
 
   async function reconcile() {
     const changes: StatusChange[] = []
-    for await (const event of contextOf(core).stores.events.activitySince(new Date(core.now() - reconcileMs))) {
+    for await (const event of eventsOf(core).activitySince(new Date(core.now() - reconcileMs))) {
       const { conversationId } = event
       if (isEntry(event)) note(event)
       else if (isRating(event)) changes.push({ conversationId, rating: ratingOf(event) })

@@ -1,6 +1,7 @@
 import { measureAtScrape } from '../../platform/observability/metrics.ts'
 import { createJob } from '../concurrency/job.ts'
-import { type Core, contextOf } from '../core.ts'
+import type { Core } from '../core.ts'
+import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
 import { assignmentEvents } from './assignments.ts'
 import { botEvents } from './bots.ts'
 import { notErasing } from './conversation-store.ts'
@@ -78,7 +79,7 @@ async function reconcileConversations(core: Core) {
 
 async function measureWaiting(core: Core) {
   const { db, metrics, now } = core
-  const workspaces = await contextOf(core).stores.workspaces.listWorkspaces('', countedMax)
+  const workspaces = await workspaceStoreOf(core).listWorkspaces('', countedMax)
   const waiting = {
     workspaceId: { $in: workspaces.map(({ workspaceId }) => workspaceId) },
     'queue.waitingSince': { $gte: new Date(now() - waitingWithinMs) },

@@ -1,3 +1,4 @@
+import { eventsOf } from '../log/event-store.ts'
 /**
  * Appends messages of visitors and agents to the log, and reads the history (contract, section 3).
  */
@@ -8,7 +9,7 @@ import type { AllFields, ProtoFields } from '../../contract/proto-fields.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { requireConsent } from '../consents/consents.ts'
 import { keepPage, notePanelUse } from '../consents/observations.ts'
-import { type Core, contextOf, perCore } from '../core.ts'
+import { type Core, perCore } from '../core.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { Appended } from '../log/event-log.ts'
@@ -86,7 +87,6 @@ export async function sendAsVisitor(
   core: Core,
   { credentials, retryRoute, correlationId, ...input }: VisitorSend,
 ): Promise<Appended> {
-  const { stores } = contextOf(core)
   const visitor = await visitorAccessOf(core).authorize(credentials)
   const { session, installation } = visitor
   if (retryRoute) requireCapability(installation, 'messageRetryRoute')
@@ -101,7 +101,7 @@ export async function sendAsVisitor(
   await requireConsent(
     core,
     visitor,
-    async () => (await stores.events.findOperations([{ conversationId, operationKey }])).length > 0,
+    async () => (await eventsOf(core).findOperations([{ conversationId, operationKey }])).length > 0,
   )
   await markWritten(core, session)
   const locale = repairLocale(input.locale ?? '')
@@ -252,7 +252,7 @@ async function pageOf(
     field('/limit', limit, integer(1, contractLimits.historyPageMax)),
     after !== undefined && before !== undefined ? { path: '/beforeSequence', rule: 'not' } : undefined,
   )
-  const { events } = contextOf(core).stores
+  const events = eventsOf(core)
   const { messages, changes, ...ends } = await events.historyPage({ conversationId, after, before, limit })
   return { messages: withChanges(messages, changes), ...ends }
 }

@@ -242,6 +242,3 @@ export interface ConversationContact {
   name?: string
   email?: string
 }
-
-/** Finds contact data by conversation. The leads implement it. */
-export type ContactsOf = (conversationIds: string[]) => Promise<Map<string, ConversationContact>>

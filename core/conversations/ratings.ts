@@ -1,3 +1,4 @@
+import { eventsOf } from '../log/event-store.ts'
 /**
  * Ratings of closed conversations. The newest event about the rating since the closing determines
  * the state of the rating. So a rating is given at most once for each closing, also at several
@@ -7,7 +8,7 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
 import { requireConsent } from '../consents/consents.ts'
-import { type Core, contextOf } from '../core.ts'
+import type { Core } from '../core.ts'
 import { unavailable } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
 import type { Appended } from '../log/event-log.ts'
@@ -77,7 +78,7 @@ export async function ratingStateAt(
   conversationId: string,
   through: number,
 ): Promise<RatingState | undefined> {
-  const [newest] = await contextOf(core).stores.events.newestOf(deciding, { conversationId, through }, 1)
+  const [newest] = await eventsOf(core).newestOf(deciding, { conversationId, through }, 1)
   return newest && states[newest.type]
 }
 

@@ -1,9 +1,10 @@
 import type { AnyBulkWriteOperation } from 'mongodb'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { type Core, contextOf, perCore } from '../core.ts'
+import { type Core, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { logOf } from '../log/event-log.ts'
 import type { EventDocument } from '../log/event-store.ts'
+import { eventsOf } from '../log/event-store.ts'
 import { withdrawal } from '../log/message-model.ts'
 import { type LogEvent, operationKeys } from '../log-event.ts'
 import { searchIndexOf } from '../search/search-index.ts'
@@ -32,7 +33,7 @@ export async function redactMessage(
   { workspaceId, subject, anyAuthor }: { workspaceId?: string; subject: string; anyAuthor: boolean },
 ): Promise<LogEvent> {
   await findConversation(core, conversationId, workspaceId)
-  const [found] = await contextOf(core).stores.events.at([{ conversationId, sequence }])
+  const [found] = await eventsOf(core).at([{ conversationId, sequence }])
   if (!found?.message) throw new ServiceError(ErrorCode.NOT_FOUND)
   const { messageId } = found.message
   if (found.sentBy !== subject && !anyAuthor) throw new ServiceError(ErrorCode.PERMISSION_DENIED)

@@ -1,6 +1,7 @@
 import { byKey } from '../../platform/concurrency/batcher.ts'
-import { type Core, contextOf, perCore } from '../core.ts'
+import { type Core, perCore } from '../core.ts'
 import { invalid } from '../errors.ts'
+import { eventsOf } from '../log/event-store.ts'
 import { pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, text, validate } from '../rules.ts'
 import type { EntryQuery, FoundEntry, SearchPlace, SearchSource, SourceKind } from '../search/model.ts'
@@ -155,7 +156,7 @@ export const sourceTextsOf = perCore((core) => {
   return async (sources: SearchSource[]): Promise<(SourceText | undefined)[]> => {
     const places = sources.flatMap((source) => (source.kind === 'message' ? source : []))
     const noted = [...new Set(sources.flatMap((each) => (each.kind === 'note' ? each.conversationId : [])))]
-    const { events } = contextOf(core).stores
+    const events = eventsOf(core)
     const leadIds = sources.flatMap((source) => (source.kind === 'lead' ? source.leadId : []))
     const [messages, notes, visitors, captured] = await Promise.all([
       events.at(places.map(({ conversationId, sequence }) => ({ conversationId, sequence }))),

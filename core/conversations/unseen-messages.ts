@@ -1,7 +1,9 @@
-import { type Core, contextOf } from '../core.ts'
+import type { Core } from '../core.ts'
+import { contactsOf } from '../leads/conversation-contacts.ts'
 import { logOf } from '../log/event-log.ts'
+import { eventsOf } from '../log/event-store.ts'
 import { type EventType, isEntry, type LogEvent, operationKeys } from '../log-event.ts'
-import { contactsOf, sitesOf } from './conversation-access.ts'
+import { sitesOf } from './conversation-access.ts'
 import { notErasing } from './conversation-store.ts'
 import { readEnd } from './guarded-appends.ts'
 import { isReceipt, isRedaction } from './model.ts'
@@ -62,7 +64,7 @@ async function look(core: Core, conversationId: string, lookAt: Date) {
 
 async function readLatest(core: Core, conversationId: string) {
   const { sequence: end } = await readEnd(core, conversationId)
-  const { events } = contextOf(core).stores
+  const events = eventsOf(core)
   return { end, latest: await events.newestOf(deciding, { conversationId, through: end }, read) }
 }
 
@@ -99,7 +101,7 @@ async function waitOf(core: Core, conversationId: string): Promise<number | unde
 }
 
 async function appendUnseen(core: Core, end: number, { conversationId, sequence, occurredAt, message }: LogEvent) {
-  const leadId = (await contactsOf(core)([conversationId])).get(conversationId)?.leadId
+  const leadId = (await contactsOf(core, [conversationId])).get(conversationId)?.leadId
   return logOf(core).appendAfter(end, {
     conversationId,
     type: 'message.unseen',

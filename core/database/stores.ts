@@ -1,7 +1,6 @@
-import { createScreenshotStore } from '../commands/screenshot-store.ts'
+import { screenshotStoreOf } from '../commands/screenshot-store.ts'
 import { keepLatestConsent } from '../consents/consents.ts'
-import { createIdempotencyStore } from '../idempotency/idempotency-store.ts'
-import { createEventStore } from '../log/event-store.ts'
+import type { Core } from '../core.ts'
 import { createFollowerStore } from '../log/follower-store.ts'
 import { createConsoleSessionStore } from '../operators/console-session-store.ts'
 import { createTeamStore } from '../operators/team-store.ts'
@@ -13,35 +12,31 @@ import { createRetentionStore } from '../privacy/retention-store.ts'
 import { createVisitorDataStore } from '../privacy/visitor-data-store.ts'
 import { createVisitorTraceStore } from '../privacy/visitor-trace-store.ts'
 import type { Session } from '../sessions/model.ts'
-import { createSessionStore } from '../sessions/session-store.ts'
-import { createWorkspaceStore } from '../workspaces/workspace-store.ts'
-import type { Database } from './database.ts'
+import { sessionStoreOf } from '../sessions/session-store.ts'
+import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
 
-/** All stores of a core process. The modules access the database only through them. */
-export type Stores = ReturnType<typeof createStores>
-
-export function createStores({ collections, screenshots }: Database) {
+/** The stores that privacy and operators take as objects. */
+export function createStores(core: Core) {
+  const { db } = core
   const consents = {
-    keepLatest: (session: Session, removedIds: string[]) => keepLatestConsent({ db: collections }, session, removedIds),
+    keepLatest: (session: Session, removedIds: string[]) => keepLatestConsent(core, session, removedIds),
   }
-  const files = createScreenshotStore(screenshots)
-  const retention = createRetentionStore(collections)
-  const data = createDataStore({ ...collections, consents, files, retention })
+  const files = screenshotStoreOf(core)
+  const retention = createRetentionStore(db)
+  const data = createDataStore({ ...db, consents, files, retention })
   return {
-    consoleSessions: createConsoleSessionStore(collections),
-    conversationFacts: createConversationFactsStore(collections),
+    consoleSessions: createConsoleSessionStore(db),
+    conversationFacts: createConversationFactsStore(db),
     data,
-    deletions: createDeletionStore({ ...collections, data }),
-    events: createEventStore(collections),
-    followers: createFollowerStore(collections),
-    idempotency: createIdempotencyStore(collections),
-    removals: createRemovalStore(collections),
+    deletions: createDeletionStore({ ...db, data }),
+    followers: createFollowerStore(db),
+    removals: createRemovalStore(db),
     retention,
     screenshots: files,
-    sessions: createSessionStore(collections),
-    teams: createTeamStore(collections),
-    visitorData: createVisitorDataStore(collections),
-    visitorTraces: createVisitorTraceStore(collections),
-    workspaces: createWorkspaceStore(collections),
+    sessions: sessionStoreOf(core),
+    teams: createTeamStore(db),
+    visitorData: createVisitorDataStore(db),
+    visitorTraces: createVisitorTraceStore(db),
+    workspaces: workspaceStoreOf(core),
   }
 }

@@ -5,7 +5,7 @@ import { isOriginAllowed } from '../../contract/origins.ts'
 import { createJob } from '../concurrency/job.ts'
 import type { ConversationDocument } from '../conversations/conversation-store.ts'
 import { stillUnseen } from '../conversations/unseen-messages.ts'
-import { type Core, contextOf } from '../core.ts'
+import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { normalEmail } from '../leads/contacts.ts'
 import { contactOf, leadsOfConversations } from '../leads/conversation-contacts.ts'
@@ -14,7 +14,9 @@ import { findSuppressedLeads } from '../leads/suppressions.ts'
 import type { LogEvent } from '../log-event.ts'
 import { type Mail, mailerOf } from '../mail/mailer.ts'
 import type { Session } from '../sessions/model.ts'
+import { sessionStoreOf } from '../sessions/session-store.ts'
 import { defaultAppearance, type Installation } from '../workspaces/model.ts'
+import { findWorkspace, siteDirectoryOf } from '../workspaces/workspaces.ts'
 
 const everyMs = 60_000
 const batch = 50
@@ -116,18 +118,17 @@ async function mailOf(
   core: Core,
   { _id: conversationId, workspaceId, lastSession, mail, noMails }: ConversationDocument,
 ): Promise<{ mail: Mail; lead: Lead } | undefined> {
-  const { stores, siteDirectory, workspaces } = contextOf(core)
   const answers = noMails ? [] : await stillUnseen(core, conversationId)
   if (answers.length === 0) return undefined
-  const [session] = lastSession ? await stores.sessions.find([lastSession.sessionId]) : []
-  const site = session && (await siteDirectory.installations.get(session.publicSiteKey))
+  const [session] = lastSession ? await sessionStoreOf(core).find([lastSession.sessionId]) : []
+  const site = session && (await siteDirectoryOf(core).installations.get(session.publicSiteKey))
   if (!site || site.mailUnseenAnswers === false || !hasConsent(session, site)) return undefined
   // Only forms count: the visitor has typed the address, to be answered there.
   const leads = await leadsOfConversations(core, [conversationId], maxLeads)
   const lead = leads.find((each) => each.formSubmissionId !== undefined && addressOf(each) !== undefined)
   if (!lead) return undefined
   const { language, texts } = mailTextsOf(session.locale, site.defaultLocale)
-  const siteName = nameOf(site, language) ?? (await workspaces.findWorkspace(workspaceId)).name
+  const siteName = nameOf(site, language) ?? (await findWorkspace(core, workspaceId)).name
   const stopUrl = `${core.config.PUBLIC_URL}/mail/${language}/${core.secretBox.seal(tokenPrefix + conversationId)}`
   const parts = {
     siteName,

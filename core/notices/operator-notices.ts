@@ -9,7 +9,9 @@ import { mailerOf } from '../mail/mailer.ts'
 import type { ConsoleSession, Member, Notifications } from '../operators/model.ts'
 import { scopesOfRole } from '../operators/roles.ts'
 import { isActive } from '../operators/teams.ts'
+import { sessionStoreOf } from '../sessions/session-store.ts'
 import { isOpenAt } from '../workspaces/opening-hours.ts'
+import { findWorkspace, siteDirectoryOf } from '../workspaces/workspaces.ts'
 import { type PushSubscription, sendPush } from './push.ts'
 
 const everyMs = 20_000
@@ -138,9 +140,8 @@ function noticesOf({ assignment, since }: Waiting, chosen: Notifications, id: st
 
 /** Whether a website of the conversation is open by its hours. The presence of operators does not matter. */
 async function isOpen(core: Core, conversationId: string): Promise<boolean> {
-  const { stores, siteDirectory } = contextOf(core)
-  const keys = await stores.sessions.sitesOf(conversationId)
-  const sites = await Promise.all(keys.map((key) => siteDirectory.installations.get(key)))
+  const keys = await sessionStoreOf(core).sitesOf(conversationId)
+  const sites = await Promise.all(keys.map((key) => siteDirectoryOf(core).installations.get(key)))
   const isOpenSite = (site: (typeof sites)[number]) => {
     if (!site?.availability) return true
     const availability = availabilityOf(site)
@@ -167,7 +168,7 @@ async function tell(
   if (text === undefined || !(await claim(core, waiting, key))) return
   const path = `/console/conversations/${waiting.id}`
   if (by === 'mail') {
-    const name = (await contextOf(core).workspaces.findWorkspace(waiting.workspaceId)).name
+    const name = (await findWorkspace(core, waiting.workspaceId)).name
     const lines = [
       `${titles[reason]}.`,
       text,

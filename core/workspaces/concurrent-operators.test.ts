@@ -13,6 +13,7 @@ import {
   updateSubscription,
 } from '../deliveries/subscriptions.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
+import { createIdempotencyStore } from '../idempotency/idempotency-store.ts'
 import type { IdPrefix } from '../ids.ts'
 import { bareCore } from '../test/core-with.ts'
 import { testCores } from '../test/cores.ts'
@@ -170,7 +171,7 @@ describe('concurrent writes of operators, in random order', () => {
     await inEveryOrder(async (scheduler) => {
       const { publicSiteKey: siteKey } = await cores.newSite()
       const workspaces = workspacesOn(scheduler)
-      const idempotency = createIdempotency(scheduledStore(scheduler, cores.core.stores.idempotency), cores.now)
+      const idempotency = createIdempotency(scheduledStore(scheduler, createIdempotencyStore(cores.core.db)), cores.now)
       const rotate = () =>
         idempotency
           .once({

@@ -7,6 +7,7 @@ import { retryAtStart } from '../../core/database/start-retries.ts'
 import { createStores } from '../../core/database/stores.ts'
 import { createEventStore } from '../../core/log/event-store.ts'
 import type { LogEvent } from '../../core/log-event.ts'
+import { bareCore } from '../../core/test/core-with.ts'
 import { createWakeupStore } from '../../core/wakeups/wakeup-store.ts'
 import { atFileEnd } from '../support/clean-up.ts'
 import { testDatabase } from '../support/test-database.ts'
@@ -57,7 +58,11 @@ it('removes the visitors of a deleted connection in groups that end before the s
   const inConnection = { workspaceId: 'ws_1', connectionId: 'con_1' }
   await connections.insertOne({ _id: 'con_1', workspaceId: 'ws_1' } as never)
   await visitors.insertMany(Array.from({ length: 60 }, (_, index) => ({ _id: `v_${index}`, ...inConnection })) as never)
-  const parts = await createStores(database).deletions.partsOf({ kind: 'connection', id: 'con_1', workspaceId: 'ws_1' })
+  const parts = await createStores(bareCore({ db: database.collections, database })).deletions.partsOf({
+    kind: 'connection',
+    id: 'con_1',
+    workspaceId: 'ws_1',
+  })
   set.faults.msPerDocument = 100
   for (const part of parts) while ((await part.remove(20)) > 0);
   expect(await visitors.countDocuments()).toBe(0)
