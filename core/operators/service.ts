@@ -2,7 +2,7 @@ import { createJob } from '../concurrency/job.ts'
 import type { CoreConfig } from '../config.ts'
 import type { Core } from '../core.ts'
 import type { Mailer } from '../mail/mailer.ts'
-import type { WakeupService } from '../wakeups/service.ts'
+import type { Wakeups } from '../wakeups/wakeups.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
@@ -25,7 +25,7 @@ export function createOperatorService(
     consoleSessions: store,
     teams: teamStore,
   }: { workspaces: WorkspaceStore; consoleSessions: ConsoleSessionStore; teams: TeamStore },
-  { wakeups }: WakeupService,
+  { wakeups }: { wakeups: Wakeups },
   { workspaceSessions, tokens }: WorkspaceService,
   mailer: Mailer,
 ) {

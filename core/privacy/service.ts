@@ -4,8 +4,7 @@ import type { Core } from '../core.ts'
 import { type DeliveriesOf, recallDeliveries as recall } from '../deliveries/sources.ts'
 import type { SessionStore } from '../sessions/session-store.ts'
 import type { VisitorService } from '../visitors/service.ts'
-import type { WakeupService } from '../wakeups/service.ts'
-import { sweepWakeups } from '../wakeups/wakeups.ts'
+import { sweepWakeups, type Wakeups } from '../wakeups/wakeups.ts'
 import type { WorkspaceService } from '../workspaces/service.ts'
 import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
 import type { ConversationFactsStore } from './conversation-facts-store.ts'
@@ -41,7 +40,7 @@ const sweepEveryMs = 60_000
 export function createPrivacyService(
   core: Core,
   stores: PrivacyStores,
-  { wakeups }: WakeupService,
+  { wakeups }: { wakeups: Wakeups },
   { retentionOf }: WorkspaceService,
   { sessions, subjects }: VisitorService,
 ) {

@@ -1,5 +1,0 @@
-import type { Wakeups } from './wakeups.ts'
-
-export interface WakeupService {
-  wakeups: Wakeups
-}
