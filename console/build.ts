@@ -54,12 +54,12 @@ export async function buildConsoleIfStale(): Promise<BuiltFile[]> {
 /** Returns true if the built page is missing or older than a source. */
 export async function isConsoleStale(): Promise<boolean> {
   const gen = '../proto/gen/service'
-  const [sources, contracts, shared] = await Promise.all(
-    ['src', gen, '../browser'].map(async (name) =>
+  const [sources, contracts, shared, files] = await Promise.all(
+    ['src', gen, '../browser', 'public'].map(async (name) =>
       (await readdir(join(folder, name), { recursive: true })).map((file) => join(name, file)),
     ),
   )
-  const watched = [...sources!, ...shared!].filter((name) => !name.endsWith('.test.ts')).concat(contracts!)
+  const watched = [...sources!, ...shared!, ...files!].filter((name) => !name.endsWith('.test.ts')).concat(contracts!)
   return isOutdated(
     join(consoleDist, 'index.html'),
     [...watched, 'index.html', 'vite.config.ts', 'build.ts'].map((name) => join(folder, name)),

@@ -34,6 +34,7 @@ const built = {
   secret: 'not for pages',
   'console/index.html': page,
   'console/favicon.svg': '<svg xmlns="http://www.w3.org/2000/svg"/>',
+  'console/sw.js': '// A service worker.',
   'console/assets/main-DRGmszWJ.js': 'export {}',
   'console/assets/main-j2v_M4yS.css': 'body{}',
   'console/.env': 'hidden',
@@ -65,7 +66,9 @@ describe('/console', () => {
       const policy = headers.get('content-security-policy')!
       expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self'; /)
       expect(policy).toContain("connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-      expect(policy).toContain("require-trusted-types-for 'script'; trusted-types 'none'")
+      expect(policy).toContain(
+        "worker-src 'self'; manifest-src 'self'; require-trusted-types-for 'script'; trusted-types service-worker",
+      )
       expect(policy).not.toMatch(/unsafe|http|\*/)
       expect(headers.get('x-content-type-options')).toBe('nosniff')
       expect(headers.get('x-frame-options')).toBe('DENY')
@@ -82,6 +85,7 @@ describe('/console', () => {
     expect(await caching('/console/assets/main-DRGmszWJ.js')).toBe(FOREVER)
     expect(await caching('/console/assets/main-j2v_M4yS.css')).toBe(FOREVER)
     expect(await caching('/console/favicon.svg')).toBe(SHORT)
+    expect(await caching('/console/sw.js')).toBe('no-cache')
     expect((await get('/console/assets/main-j2v_M4yS.css')).headers.get('content-type')).toContain('text/css')
   })
 

@@ -30,8 +30,10 @@ const CONSOLE_POLICY = [
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
+  "worker-src 'self'",
+  "manifest-src 'self'",
   "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
+  'trusted-types service-worker',
 ].join('; ')
 
 /**
@@ -53,7 +55,10 @@ export const consoleRoutes: FastifyPluginAsync<{ folder: string }> = async (app,
   app.get(CONSOLE_PREFIX, (_request, reply) => reply.redirect(`${CONSOLE_PREFIX}/`, 308))
   app.get<{ Params: { '*': string } }>(`${CONSOLE_PREFIX}/*`, async (request, reply) => {
     const path = request.params['*']
-    if (extname(path) !== '') return reply.header('cache-control', cacheControlOf(path)).sendFile(path)
+    if (extname(path) !== '') {
+      const caching = path === 'sw.js' ? 'no-cache' : cacheControlOf(path)
+      return reply.header('cache-control', caching).sendFile(path)
+    }
     if (await isBuilt()) return reply.header('cache-control', 'no-cache').sendFile('index.html')
     return reply
       .code(404)
