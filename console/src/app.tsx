@@ -82,7 +82,8 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
       random: Math.random,
       browserEvents: window,
     })
-    const page = createPageAlerts({ inbox, router, owner: `${session.workspaceId} ${session.operator}` })
+    const report = session.account ? (looking: boolean) => api.operators.reportAttention({ looking }) : undefined
+    const page = createPageAlerts({ inbox, router, owner: `${session.workspaceId} ${session.operator}`, report })
     const stopAlerts = () => {
       page.stop()
       listening.stop()

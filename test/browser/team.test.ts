@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { itLong } from '../support/is-long.ts'
 import { button, enter, invite, openTeam, useLiveTeam } from './live-team.ts'
 
 const live = useLiveTeam()
@@ -39,4 +40,43 @@ it('a team begins with a link, invites a colleague in four steps, and signs in w
   await owner.getByLabel('Role of Olga').selectOption({ label: 'Viewer' })
   await owner.getByText(/Make another account an owner first/).waitFor()
   expect(await owner.getByLabel('Role of Olga').locator('option:checked').textContent()).toBe('Owner')
+})
+
+itLong('an operator chooses notifications and subscribes the browser to pushes', { timeout: 120_000 }, async () => {
+  const owner = await live.newPerson()
+  await owner.context().grantPermissions(['notifications'])
+  // Headless Chromium has no push service. The worker, its policy and the calls are real.
+  await owner.addInitScript(`{
+    const encode = (bytes) => btoa('\\x04'.repeat(bytes)).replaceAll('=', '')
+    PushManager.prototype.subscribe = async ({ userVisibleOnly, applicationServerKey }) => {
+      if (!userVisibleOnly || !/^[\\w-]{87}$/.test(applicationServerKey)) throw new Error('options')
+      const keys = { p256dh: encode(65).replaceAll('/', '_'), auth: encode(16).replaceAll('/', '_') }
+      return { toJSON: () => ({ endpoint: 'https://93.184.216.34/push', keys }) }
+    }
+  }`)
+  const complaints: string[] = []
+  owner.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())))
+  const attention = owner.waitForRequest((request) => request.url().endsWith('/ReportAttention'))
+  await enter(owner, await live.ownerLink(), 'Olga')
+  await attention
+  await openTeam(owner)
+  const card = owner.getByRole('region', { name: 'Notifications', exact: true })
+  await card.getByLabel('New conversation').check()
+  await card.getByLabel('Minutes that a visitor waits').fill('241')
+  await button(owner, 'Save notifications').click()
+  await card.getByText('Enter 0 to 240 minutes.').waitFor()
+  await card.getByLabel('Minutes that a visitor waits').fill('5')
+  await card.getByLabel('Shown of a conversation').selectOption('name')
+  await button(owner, 'Save notifications').click()
+  await owner.getByText('Your notifications are saved.').waitFor({ state: 'attached' })
+  await button(owner, 'Turn on pushes here').click()
+  await button(owner, 'Turn off pushes here').waitFor()
+  await owner.reload()
+  await button(owner, 'Turn off pushes here').waitFor()
+  expect(await card.getByLabel('New conversation').isChecked()).toBe(true)
+  expect(await card.getByLabel('Minutes that a visitor waits').inputValue()).toBe('5')
+  expect(await card.getByLabel('Shown of a conversation').inputValue()).toBe('name')
+  await button(owner, 'Turn off pushes here').click()
+  await button(owner, 'Turn on pushes here').waitFor()
+  expect(complaints).toEqual([])
 })

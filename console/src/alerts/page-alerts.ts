@@ -6,10 +6,19 @@ import type { Router } from '../router.ts'
 import { localStore } from '../storages.ts'
 import { createAlertedMessages } from './alerted-messages.ts'
 import { type Alert, createAlerts } from './alerts.ts'
+import { startAttention } from './attention.ts'
 import { createTabFocus } from './tab-focus.ts'
 
+interface PageAlertDeps {
+  inbox: Inbox
+  router: Router
+  owner: string
+  /** Reports whether the operator looks at the console. Absent for sessions without an account. */
+  report?: ((looking: boolean) => Promise<unknown>) | undefined
+}
+
 /** Creates the alerts of this page. Returns the alerts and a function that stops them. */
-export function createPageAlerts({ inbox, router, owner }: { inbox: Inbox; router: Router; owner: string }) {
+export function createPageAlerts({ inbox, router, owner, report }: PageAlertDeps) {
   const focus = createTabFocus(navigator.locks, document, window)
   const chime = createChime(0.18)
 
@@ -35,6 +44,10 @@ export function createPageAlerts({ inbox, router, owner }: { inbox: Inbox; route
     permission: () => (isSupported ? Notification.permission : 'denied'),
   })
   window.addEventListener('storage', alerts.onStorage)
+  const stopAttention = report && startAttention(report, focus)
+  // The service worker opens the conversation of a notification.
+  const onOpen = ({ data }: MessageEvent<{ path: string }>) => router.go(data.path)
+  navigator.serviceWorker?.addEventListener('message', onOpen)
   const stopRoute = effect(() => {
     const route = router.route.value
     focus.show(route.view === 'conversation' ? route.conversationId : undefined)
@@ -44,6 +57,8 @@ export function createPageAlerts({ inbox, router, owner }: { inbox: Inbox; route
     alerts,
     stop() {
       window.removeEventListener('storage', alerts.onStorage)
+      stopAttention?.()
+      navigator.serviceWorker?.removeEventListener('message', onOpen)
       stopRoute()
       alerts.stop()
       focus.stop()

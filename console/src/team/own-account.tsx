@@ -10,6 +10,7 @@ import { useLoad } from '../ui/load.ts'
 import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
+import { NotificationsCard } from './notifications-card.tsx'
 
 /** The operator's own name, address and passkeys. */
 export function OwnAccount({ onChange }: { onChange: () => void }) {
@@ -27,6 +28,7 @@ export function OwnAccount({ onChange }: { onChange: () => void }) {
               onChange()
             }}
           />
+          <NotificationsCard />
           <Passkeys passkeys={passkeys} onChange={loaded.reload} />
         </>
       )}

@@ -1,0 +1,121 @@
+import { useState } from 'preact/hooks'
+import { useConsole } from '../console-context.ts'
+import { useAction } from '../ui/action.ts'
+import { Button } from '../ui/button.tsx'
+import { SelectField, TextField, Toggle } from '../ui/field.tsx'
+import { Form, useForm } from '../ui/form.tsx'
+import { useLoad } from '../ui/load.ts'
+import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
+import { Card } from '../ui/page.tsx'
+import { type PushProblem, pushProblems, subscribeBrowser, unsubscribeBrowser } from './push-browser.ts'
+
+const details = [
+  ['nothing', 'Nothing'],
+  ['name', 'The name of the visitor'],
+  ['text', 'The name and the last message'],
+] as const
+
+type OwnApi = ReturnType<typeof useConsole>['api']['operators']
+type Own = Awaited<ReturnType<OwnApi['getOwnNotifications']>>
+
+/** What the operator is told by push and mail while not looking at the console. */
+export function NotificationsCard() {
+  const { api } = useConsole()
+  const loaded = useLoad(() => api.operators.getOwnNotifications({}), [])
+  return (
+    <WhenLoaded loaded={loaded} name="your notifications">
+      {(own) => (
+        <Card title="Notifications">
+          <ThisBrowser own={own} onChange={loaded.reload} />
+          <Choices own={own} />
+        </Card>
+      )}
+    </WhenLoaded>
+  )
+}
+
+function ThisBrowser({ own, onChange }: { own: Own; onChange: () => Promise<void> }) {
+  const { api, announcer } = useConsole()
+  const { busy, failure, run } = useAction()
+  const [problem, setProblem] = useState<PushProblem>()
+  const change = () =>
+    run(async () => {
+      setProblem(undefined)
+      const found = own.pushed ? undefined : await subscribeBrowser(own.publicKey)
+      if (typeof found === 'string') return setProblem(found)
+      await api.operators.setPushSubscription(found ? { endpoint: found.endpoint!, ...found.keys } : {})
+      if (!found) await unsubscribeBrowser()
+      announcer.say(found ? 'This browser gets pushes.' : 'This browser gets no more pushes.')
+      await onChange()
+    })
+  return (
+    <>
+      <p class="hint">
+        {own.pushed
+          ? 'This browser gets pushes, also while the console is closed, until you sign out.'
+          : 'This browser gets no pushes. Turn them on in each browser that you use.'}
+      </p>
+      <div class="line">
+        <Button kind="small" disabled={busy} onClick={change}>
+          {own.pushed ? 'Turn off pushes here' : 'Turn on pushes here'}
+        </Button>
+      </div>
+      {problem && <Notice tone="warning">{pushProblems[problem]}</Notice>}
+      <FailureNotice failure={failure} />
+    </>
+  )
+}
+
+const minutesProblem = (text: string) =>
+  /^\d+$/.test(text.trim()) && Number(text) <= 240 ? undefined : 'Enter 0 to 240 minutes.'
+
+function Choices({ own: { notifications, mail } }: { own: Own }) {
+  const { api, announcer } = useConsole()
+  const { newConversation = false, answerInMine = false, detail = 'nothing' } = notifications ?? {}
+  const form = useForm({
+    start: {
+      ...{ newConversation, answerInMine, detail },
+      waitingMinutes: String(notifications?.waitingMinutes ?? 0),
+      mailMinutes: String(notifications?.mailMinutes ?? 0),
+    },
+    problemsOf: ({ waitingMinutes, mailMinutes }) => ({
+      waitingMinutes: minutesProblem(waitingMinutes),
+      mailMinutes: minutesProblem(mailMinutes),
+    }),
+    async save({ waitingMinutes, mailMinutes, ...draft }) {
+      const minutes = { waitingMinutes: Number(waitingMinutes), mailMinutes: Number(mailMinutes) }
+      await api.operators.updateOwnNotifications({ notifications: { ...draft, ...minutes } })
+      announcer.say('Your notifications are saved.')
+    },
+  })
+  return (
+    <Form form={form} button="Save notifications" disabled={!form.isChanged}>
+      <Toggle label="New conversation" hint="Nobody has taken it yet." {...form.toggle('newConversation')} />
+      <Toggle label="Answer in a conversation of mine" {...form.toggle('answerInMine')} />
+      <TextField
+        label="Minutes that a visitor waits"
+        hint="You are told when a visitor waits longer. 0 for never."
+        inputMode="numeric"
+        maxLength={3}
+        {...form.field('waitingMinutes')}
+      />
+      <SelectField
+        label="Shown of a conversation"
+        hint="In pushes and mails."
+        options={details}
+        {...form.field('detail')}
+      />
+      <TextField
+        label="Minutes until a mail"
+        hint={
+          mail
+            ? 'If the visitor still waits then, you get one mail. 0 for no mails.'
+            : 'Needs a mail server, which this service does not have. 0 for no mails.'
+        }
+        inputMode="numeric"
+        maxLength={3}
+        {...form.field('mailMinutes')}
+      />
+    </Form>
+  )
+}
