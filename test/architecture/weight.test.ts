@@ -13,11 +13,11 @@ const root = join(import.meta.dirname, '../..')
 const sides = {
   server: {
     folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'serve', 'dev', 'admin'],
-    limits: { lines: 56_400, tokens: 336_500 },
+    limits: { lines: 53_900, tokens: 336_500 },
   },
   browser: {
     folders: ['widget', 'console', 'browser', 'webhooks'],
-    limits: { lines: 29_100, tokens: 147_300 },
+    limits: { lines: 29_300, tokens: 148_300 },
   },
 }
 
