@@ -13,7 +13,7 @@ const root = join(import.meta.dirname, '../..')
 const sides = {
   server: {
     folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'serve', 'dev', 'admin'],
-    limits: { lines: 53_900, tokens: 336_500 },
+    limits: { lines: 53_200, tokens: 328_000 },
   },
   browser: {
     folders: ['widget', 'console', 'browser', 'webhooks'],
