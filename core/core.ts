@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Slots } from '../platform/concurrency/slots.ts'
+import { ProcessParts, perProcess } from '../platform/process-parts.ts'
 import type { Bus } from './bus.ts'
 import type { CoreConfig } from './config.ts'
 import type { CoreContext } from './context.ts'
@@ -13,7 +14,7 @@ import type { CoreMetrics } from './metrics.ts'
 import type { Nudge } from './wakeups/wakeup-store.ts'
 
 /** The object of a core process. The functions of a core take it first. */
-export class Core {
+export class Core extends ProcessParts {
   config!: CoreConfig
   database!: Database
   /** The collections by name. */
@@ -39,31 +40,15 @@ export class Core {
   now!: () => number
   /** Returns a random number from 0 to less than 1. */
   random!: () => number
-  /** A copy of a core has no parts, so this private field makes a copy a type error. */
-  readonly #parts = new Map<unknown, unknown>()
 
-  constructor(fields: Omit<Core, 'part' | 'setPart'>) {
+  constructor(fields: Omit<Core, keyof ProcessParts>) {
+    super()
     Object.assign(this, fields)
   }
-
-  part<T>(key: unknown, make: (core: Core) => T): T {
-    if (!this.#parts.has(key)) this.#parts.set(key, make(this))
-    return this.#parts.get(key) as T
-  }
-
-  setPart(key: unknown, part: unknown): void {
-    this.#parts.set(key, part)
-  }
 }
 
-/**
- * Returns a function that returns a part of a core, such as a cache. A core makes its part at the
- * first call. `set` replaces the part before the first call.
- */
-export function perCore<T>(make: (core: Core) => T) {
-  const of = (core: Core): T => core.part(of, make)
-  return Object.assign(of, { set: (core: Core, part: T) => core.setPart(of, part) })
-}
+/** Returns a function that returns a part of a core: see `perProcess`. */
+export const perCore = <T>(make: (core: Core) => T) => perProcess(make)
 
 /** Returns the rooms that are not files of functions yet. */
 export const contextOf = (core: Core) => core as CoreContext

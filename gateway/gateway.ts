@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { CorePool } from '../core-client/core-pool.ts'
+import { ProcessParts, perProcess } from '../platform/process-parts.ts'
 import type { Config } from './config.ts'
 import type { GatewayMetrics } from './metrics.ts'
 
@@ -22,27 +23,17 @@ export const systemClock = {
 }
 
 /** The object of a gateway process. The functions of a gateway take it first, or find it at the server of a request. */
-export class Gateway {
+export class Gateway extends ProcessParts {
   config!: Config
   cores!: CorePool
   logger!: FastifyBaseLogger
   metrics!: GatewayMetrics
   clock!: Clock
   random!: () => number
-  /** A copy of a gateway has no parts, so this private field makes a copy a type error. */
-  readonly #parts = new Map<unknown, unknown>()
 
-  constructor(fields: Omit<Gateway, 'part' | 'setPart'>) {
+  constructor(fields: Omit<Gateway, keyof ProcessParts>) {
+    super()
     Object.assign(this, fields)
-  }
-
-  part<T>(key: unknown, make: (gateway: Gateway) => T): T {
-    if (!this.#parts.has(key)) this.#parts.set(key, make(this))
-    return this.#parts.get(key) as T
-  }
-
-  setPart(key: unknown, part: unknown): void {
-    this.#parts.set(key, part)
   }
 }
 
@@ -52,11 +43,5 @@ declare module 'fastify' {
   }
 }
 
-/**
- * Returns a function that returns a part of a gateway, such as a cache. A gateway makes its part at the
- * first call. `set` replaces the part before the first call.
- */
-export function perGateway<T>(make: (gateway: Gateway) => T) {
-  const of = (gateway: Gateway): T => gateway.part(of, make)
-  return Object.assign(of, { set: (gateway: Gateway, part: T) => gateway.setPart(of, part) })
-}
+/** Returns a function that returns a part of a gateway: see `perProcess`. */
+export const perGateway = <T>(make: (gateway: Gateway) => T) => perProcess(make)

@@ -10,7 +10,7 @@ const declaration =
 
 it('each structure that a part keeps is in the table with its bound, and each of the table exists', () => {
   const found: Record<string, string[]> = {}
-  for (const path of globSync('{gateway,core,core-client}/**/*.ts', { cwd: root })) {
+  for (const path of globSync('{gateway,core,core-client,platform}/**/*.ts', { cwd: root })) {
     if (/(\.test\.ts$|\/test\/)/.test(path)) continue
     const names = [...readFileSync(join(root, path), 'utf8').matchAll(declaration)].map(([, name = '']) => name)
     if (names.length > 0) found[path] = [...new Set(names)].sort()

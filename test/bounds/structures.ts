@@ -3,7 +3,16 @@
  * compares the table with the source. `peer` marks those that another program fills directly.
  */
 export const structures: Record<string, Record<string, string>> = {
-  'gateway/gateway.ts': { parts: 'the parts in the code' },
+  'platform/addresses/name-service.ts': { hosts: 'lines of the file of hosts' },
+  'platform/concurrency/batcher.ts': {
+    outcomes: 'calls under way, which their callers bound',
+    queue: 'calls under way, which their callers bound',
+    waiting: 'running loads',
+  },
+  'platform/concurrency/slots.ts': { counts: 'groups with a call', waiting: 'waitingMax' },
+  'platform/http/unread-answers.ts': { connections: 'open connections' },
+  'platform/observability/logger.ts': { lines: 'bufferMaxLength' },
+  'platform/process-parts.ts': { parts: 'the parts in the code' },
   'gateway/limits/refusals.ts': {
     accepted: 'LRU of GRANTS_MAX',
     first: 'one per running check, so at most the open requests',
@@ -34,7 +43,6 @@ export const structures: Record<string, Record<string, string>> = {
     asking: 'one per running call, so at most the open requests',
   },
   'gateway/routes/rpc.ts': { open: 'open connections' },
-  'core/core.ts': { parts: 'calls of perCore' },
   'core/streams/recent-events.ts': { tails: 'LRU by bytes' },
   'core/streams/growing-texts.ts': {
     known: 'LRU by characters',
