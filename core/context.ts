@@ -26,12 +26,11 @@ import { createIdempotencyStore } from './idempotency/idempotency-store.ts'
 import { createKeyring, createPlannedIds, type SecretKey } from './keys/keyring.ts'
 import { createSecretBox } from './keys/secret-box.ts'
 import { logOf } from './log/event-log.ts'
-import { logHeadsOf } from './log/log-heads.ts'
 import { logJobs } from './log/transient-sweep.ts'
 import { mailerOf } from './mail/mailer.ts'
 import { createCoreMetrics, observeJobs, observeLags } from './metrics.ts'
-import { jobs as answerMailJobs } from './notices/answer-mails.ts'
-import { jobs as operatorNoticeJobs } from './notices/operator-notices.ts'
+import { answerMailJobs } from './notices/answer-mails.ts'
+import { operatorNoticeJobs } from './notices/operator-notices.ts'
 import { createOperatorService } from './operators/service.ts'
 import { createPrivacyService } from './privacy/service.ts'
 import { searchIndexOf, searchJobs } from './search/search-index.ts'
@@ -120,7 +119,6 @@ export function createCoreContext({
   const log = {
     wakeups,
     log: logOf(core),
-    logHeads: logHeadsOf(core),
     replayWindow: replayWindowOf(core),
     streamSubscriptions: streamSubscriptionsOf(core),
   }
@@ -140,10 +138,10 @@ export function createCoreContext({
   directoryOf(core)
   wakeups.settleWith(sessionCheckOf(core).settled)
   const visitors = createVisitorService(core)
-  const search = { jobs: searchJobs(core) }
+  const search = searchJobs(core)
   deliveryWithdrawalOf.set(core, (redactions) => withdrawFromDeliveries(core, redactions))
-  const conversations = { jobs: conversationJobs(core) }
-  const commands = { jobs: commandJobs(core) }
+  const conversations = conversationJobs(core)
+  const commands = commandJobs(core)
   openDeliveries(core)
   const privacy = createPrivacyService(core, stores, log, workspaces, visitors)
   const historyCheck = createJob({
@@ -165,7 +163,9 @@ export function createCoreContext({
     ...[wakeupJobs, logJobs, streamJobs, availabilityJobs].flatMap((jobs) => jobs(core)),
     ...operators.jobs,
     ...sessionJobs(core),
-    ...[search, conversations, commands].flatMap((module) => module.jobs),
+    ...search,
+    ...conversations,
+    ...commands,
     ...deliveryJobs(core),
     ...feedJobs(core),
     ...privacy.jobs,

@@ -16,12 +16,12 @@ export interface KeyDocument {
  * Returns a function that returns a key that never changes. All cores have the same key: the first one
  * makes it and stores it sealed. Before that secret key is removed, it must be sealed with another one.
  */
-export function storedKey(name: string, make: () => string): (core: Core) => Promise<string> {
+export function storedKey(name: string, make: () => string | Promise<string>): (core: Core) => Promise<string> {
   async function readSealed(core: Core): Promise<string> {
     const { keys } = core.db
     const known = (await keys.findOne({ _id: name }))?.sealed
     if (known !== undefined) return known
-    const sealed = core.secretBox.seal(make())
+    const sealed = core.secretBox.seal(await make())
     const isFirst = await insertOnce(keys, { _id: name, sealed, createdAt: new Date(core.now()) })
     return isFirst ? sealed : readSealed(core)
   }

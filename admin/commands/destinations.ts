@@ -44,7 +44,7 @@ function toHeader(given: string) {
   return { name: name.trim(), ...(rest.length > 0 && { value: rest.join(':').trim() }) }
 }
 
-/** The headers that replace the present ones. An empty text removes all. */
+/** Returns the field of an update that replaces all headers. The flag with an empty text removes them. */
 const changedHeaders = (headers: ReturnType<typeof toHeader>[] | undefined) =>
   headers && { headers: headers.filter(({ name, value }) => name !== '' || value !== undefined) }
 

@@ -1,5 +1,6 @@
 import type { Core } from '../core.ts'
 import { epochIn } from '../ids.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
 import type { Conversation, Note, QueuePlace, StoredRating } from './model.ts'
 
 export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSessionId' | 'status'> & {
@@ -29,7 +30,6 @@ export type ConversationDocument = Omit<Conversation, 'conversationId' | 'lastSe
   postponedUntil?: Date
 }
 
-export const notErasing = { erasing: { $exists: false } } as const
 /** Options of a read of conversations. */
 export const withoutNotes = { projection: { notes: 0 } } as const
 

@@ -4,7 +4,8 @@ import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { perCore } from '../core.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { type GrowingText, type GrownPart, isEntry, type LogEvent } from '../log-event.ts'
-import { findConversations, notErasing } from './conversation-store.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
+import { findConversations } from './conversation-store.ts'
 import { botAuthorOf, type Conversation, isRating, queuePlaceOf, ratingOf } from './model.ts'
 
 /** A changed conversation: its current state and the new events, in order. */

@@ -3,12 +3,12 @@ import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { type Core, perCore } from '../core.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { isEntry, type LogEvent } from '../log-event.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
 import { cutPage, pageTokenOf, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import {
   type ConversationDocument,
   conversationOf,
-  notErasing,
   recordStatus,
   type StatusChange,
   withoutNotes,

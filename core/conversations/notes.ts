@@ -1,3 +1,4 @@
+import { notErasing } from '../mongodb/not-erasing.ts'
 /**
  * Notes that operators write for each other. They are part of the conversation's document and not of
  * its log, so no stream, replay or history of a visitor can contain them. They are removed together
@@ -14,7 +15,6 @@ import { agentIssues, field, messageBody, operationId, validate } from '../rules
 import { searchIndexOf } from '../search/search-index.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { findConversation } from './conversation-access.ts'
-import { notErasing } from './conversation-store.ts'
 import type { Note } from './model.ts'
 
 interface NewNote {

@@ -5,9 +5,9 @@
 import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
 import { operationKeys } from '../log-event.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
 import { validate } from '../rules.ts'
 import { findConversation } from './conversation-access.ts'
-import { notErasing } from './conversation-store.ts'
 import { type Conversation, tagIssue, tagOf } from './model.ts'
 import { changeState, type StateEvents } from './state-events.ts'
 

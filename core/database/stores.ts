@@ -1,7 +1,7 @@
 import { screenshotStoreOf } from '../commands/screenshot-store.ts'
 import { keepLatestConsent } from '../consents/consents.ts'
 import type { Core } from '../core.ts'
-import { createFollowerStore } from '../log/follower-store.ts'
+import { followerStoreOf } from '../log/follower-store.ts'
 import { createConsoleSessionStore } from '../operators/console-session-store.ts'
 import { createTeamStore } from '../operators/team-store.ts'
 import { createConversationFactsStore } from '../privacy/conversation-facts-store.ts'
@@ -29,7 +29,7 @@ export function createStores(core: Core) {
     conversationFacts: createConversationFactsStore(db),
     data,
     deletions: createDeletionStore({ ...db, data }),
-    followers: createFollowerStore(db),
+    followers: followerStoreOf(core),
     removals: createRemovalStore(db),
     retention,
     screenshots: files,

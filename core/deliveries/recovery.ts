@@ -222,8 +222,9 @@ async function schedule(
 }
 
 /**
- * Stores the progress of a step. Without `after`, the next step searches from the oldest delivery
- * of the first remaining status. Throws `LeaseLost` if another core has taken the lease.
+ * Stores the progress of a step. `after` is the delivery after which the next step searches. Without
+ * it, the next step begins with the oldest delivery of the first status in `remaining`. Throws
+ * `LeaseLost` if another core has taken the lease.
  */
 export async function advanceRecovery(
   core: Core,

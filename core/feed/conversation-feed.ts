@@ -2,7 +2,7 @@ import { createPace } from '../concurrency/pace.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { perCore } from '../core.ts'
 import { eventsOf } from '../log/event-store.ts'
-import { createFollowerStore } from '../log/follower-store.ts'
+import { followerStoreOf } from '../log/follower-store.ts'
 import { createLogFollower } from '../log/log-follower.ts'
 import type { LogEvent } from '../log-event.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
@@ -148,7 +148,7 @@ export const conversationFeedOf = perCore((core) => {
 
   const follower = createLogFollower({
     name: 'feed',
-    store: createFollowerStore(core.db),
+    store: followerStoreOf(core),
     startAgeMs: beforeFirstStartMs,
     async handle(found) {
       const through = new Map<string, number>()

@@ -4,6 +4,7 @@ import { SubscriptionPurpose } from '#proto/lead/v1/subscription_pb.js'
 import { someOf } from '../../test/support/is-long.ts'
 import type { IdentityProvider } from '../operators/identity-provider.ts'
 import { createProviderSignIn } from '../operators/provider-sign-in.ts'
+import { idsKey } from '../sessions/ids-key.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 
 // Each stored secret was entered or created for one owner, such as a destination, a provider or an
@@ -138,8 +139,8 @@ describe('a stored secret', () => {
   })
 
   it('is at a place that the table lists', async () => {
-    const { secretBox, idsKey } = test.cores[0]!
-    await idsKey()
+    const { secretBox } = test.cores[0]!
+    await idsKey(test.cores[0]!)
     const provider = providerAt('https://a.example')
     await signInAt(provider).finish(await begunSignIn(provider))
     await begunSignIn(provider)

@@ -1,6 +1,6 @@
 import type { Core } from '../core.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
 import { normalEmail } from './contacts.ts'
-import { notErasing } from './leads.ts'
 import { type Lead, toLead } from './model.ts'
 
 /** Maximum number of leads in one read. */

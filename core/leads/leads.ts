@@ -2,6 +2,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Core } from '../core.ts'
 import { invalid, inWorkspace } from '../errors.ts'
 import { isDuplicateKey } from '../mongodb/faults.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import { type Lead, toLead } from './model.ts'
@@ -11,8 +12,6 @@ const maxPage = 100
 const defaultPage = 50
 /** Entries of leads, and of deliveries that end, within this time in milliseconds are added together. */
 const feedOfLeadsMs = 500
-
-export const notErasing = { erasing: { $exists: false } } as const
 
 /** Wakes the job that adds to the event feed what a write has marked as `unannounced`. */
 export const announceMarked = ({ bus }: Core): void => void bus.emit('due', 'feed of leads', feedOfLeadsMs)

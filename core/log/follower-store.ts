@@ -1,6 +1,7 @@
-import { type Collection, ObjectId } from 'mongodb'
+import { ObjectId } from 'mongodb'
+import { perCore } from '../core.ts'
 import type { LogEvent } from '../log-event.ts'
-import { type EventDocument, withTexts } from './event-store.ts'
+import { withTexts } from './event-store.ts'
 import { toEvent } from './history-page-store.ts'
 
 /** Position up to which a follower has read the logs. */
@@ -13,13 +14,7 @@ export interface FollowerDocument {
 /** A place in the order in which events were created. Undefined for the place before all events. */
 export type FollowerPosition = string | undefined
 
-export function createFollowerStore({
-  followers,
-  events,
-}: {
-  followers: Collection<FollowerDocument>
-  events: Collection<EventDocument>
-}) {
+export const followerStoreOf = perCore(({ db: { followers, events } }) => {
   return {
     async position(name: string): Promise<FollowerPosition> {
       return (await followers.findOne({ _id: name }))?.after.toHexString()
@@ -55,8 +50,8 @@ export function createFollowerStore({
       return { events: await withTexts(events, found.map(toEvent)), end: found.at(-1)?._id.toHexString() }
     },
   }
-}
+})
 
-export type FollowerStore = ReturnType<typeof createFollowerStore>
+export type FollowerStore = ReturnType<typeof followerStoreOf>
 
 const idAt = (time: Date) => ObjectId.createFromTime(Math.floor(time.getTime() / 1000))

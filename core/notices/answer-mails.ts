@@ -13,6 +13,7 @@ import type { Lead } from '../leads/model.ts'
 import { findSuppressedLeads } from '../leads/suppressions.ts'
 import type { LogEvent } from '../log-event.ts'
 import { type Mail, mailerOf } from '../mail/mailer.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
 import type { Session } from '../sessions/model.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { defaultAppearance, type Installation } from '../workspaces/model.ts'
@@ -27,9 +28,8 @@ const maxLength = 12_000
 const pausesMs = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 8 * 3_600_000]
 /** Pause after a failure of this service, so that one mail does not hold up the others. */
 const failedPauseMs = 10 * 60_000
-const visible = { erasing: { $exists: false } } as const
 
-export const jobs = (core: Core) => [
+export const answerMailJobs = (core: Core) => [
   createJob({
     name: 'mails of unseen answers',
     everyMs,
@@ -46,7 +46,7 @@ export const jobs = (core: Core) => [
 export async function sendAnswerMails(core: Core): Promise<number | undefined> {
   const mailer = mailerOf(core)
   if (!mailer.isEnabled) return undefined
-  const due = { 'mail.dueAt': { $lte: new Date(core.now()) }, ...visible }
+  const due = { 'mail.dueAt': { $lte: new Date(core.now()) }, ...notErasing }
   const options = { projection: { workspaceId: 1, mail: 1, noMails: 1, lastSession: 1 }, hint: 'by_mail' }
   const found = await core.db.conversations.find(due, options).sort({ 'mail.dueAt': 1 }).limit(batch).toArray()
   if (found.length === 0) return undefined
@@ -86,7 +86,7 @@ async function sendAnswers(core: Core, conversation: ConversationDocument): Prom
   const waiting = { 'mail.dueAt': dueAt }
   const found = await mailOf(core, conversation)
   if (!found) return void (await settle(waiting, 'dropped'))
-  if (!(await settle({ ...waiting, noMails: { $exists: false }, ...visible }, 'sending'))) {
+  if (!(await settle({ ...waiting, noMails: { $exists: false }, ...notErasing }, 'sending'))) {
     if (conversation.noMails) await settle(waiting, 'dropped')
     return
   }
@@ -234,7 +234,7 @@ export async function stopMails(core: Core, token: string): Promise<void> {
   const plain = opened(core, token)
   if (!plain?.startsWith(tokenPrefix)) throw refused
   const _id = plain.slice(tokenPrefix.length)
-  const { matchedCount } = await core.db.conversations.updateOne({ _id, ...visible }, { $set: { noMails: true } })
+  const { matchedCount } = await core.db.conversations.updateOne({ _id, ...notErasing }, { $set: { noMails: true } })
   if (matchedCount === 0) throw refused
 }
 

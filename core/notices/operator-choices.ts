@@ -6,8 +6,6 @@ import { isActive } from '../operators/teams.ts'
 import { field, integer, oneOf, validate } from '../rules.ts'
 import { endpointUrl, type PushSubscription } from './push.ts'
 
-export { pushKeyOf } from './push.ts'
-
 export const defaultNotifications: Omit<Notifications, 'isOn'> = {
   newConversation: false,
   answerInMine: false,

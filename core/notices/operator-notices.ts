@@ -6,6 +6,7 @@ import type { Conversation } from '../conversations/model.ts'
 import { type Core, contextOf } from '../core.ts'
 import { isEntry } from '../log-event.ts'
 import { mailerOf } from '../mail/mailer.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
 import type { ConsoleSession, Member, Notifications } from '../operators/model.ts'
 import { scopesOfRole } from '../operators/roles.ts'
 import { isActive } from '../operators/teams.ts'
@@ -25,9 +26,8 @@ const maxConversations = 500
 const maxTold = 400
 const maxTextLength = 160
 const minuteMs = 60_000
-const visible = { erasing: { $exists: false } } as const
 
-export function jobs(core: Core) {
+export function operatorNoticeJobs(core: Core) {
   core.bus.on('appended', (event) => {
     if (isEntry(event) && event.waitingSince) core.bus.emit('due', 'tell operators', afterMessageMs)
   })
@@ -78,7 +78,7 @@ async function tellTeam(core: Core, workspaceId: string, watchers: Watcher[], fa
   const since = new Date(core.now() - windowMs - longest * minuteMs)
   const found = await core.db.conversations
     .find(
-      { workspaceId, 'queue.waitingSince': { $gte: since }, ...visible },
+      { workspaceId, 'queue.waitingSince': { $gte: since }, ...notErasing },
       { projection: { assignment: 1, queue: 1, told: 1 }, hint: 'by_waiting' },
     )
     .sort({ 'queue.waitingSince': -1 })
@@ -198,7 +198,7 @@ async function tell(
 
 /** Returns true for one core, if the visitor still waits. */
 async function claim({ db }: Core, { id, since }: Waiting, key: string): Promise<boolean> {
-  const still = { _id: id, 'queue.waitingSince': new Date(since), told: { $ne: key }, ...visible }
+  const still = { _id: id, 'queue.waitingSince': new Date(since), told: { $ne: key }, ...notErasing }
   const { modifiedCount } = await db.conversations.updateOne(still, {
     $push: { told: { $each: [key], $slice: -maxTold } },
   })

@@ -1,5 +1,4 @@
 import https from 'node:https'
-import webPush from 'web-push'
 import { parseDestinationUrl } from '../../contract/destination-url.ts'
 import { createAddressCheck } from '../../platform/addresses/addresses.ts'
 import { createResolver } from '../../platform/addresses/resolve.ts'
@@ -28,8 +27,11 @@ const resolverOf = perCore(({ config }) =>
   createResolver({ isAllowed: createAddressCheck({ allowedCidrs: splitList(config.DELIVERY_ALLOWED_CIDRS) }) }),
 )
 
+/** Loaded at the first use, because most services send no pushes. */
+const webPush = async () => (await import('web-push')).default
+
 /** The VAPID keys of all cores. */
-const storedKeys = storedKey('push', () => JSON.stringify(webPush.generateVAPIDKeys()))
+const storedKeys = storedKey('push', async () => JSON.stringify((await webPush()).generateVAPIDKeys()))
 
 async function vapidKeys(core: Core): Promise<{ publicKey: string; privateKey: string }> {
   return JSON.parse(await storedKeys(core))
@@ -51,7 +53,7 @@ export async function sendPush(core: Core, subscription: PushSubscription, paylo
   try {
     const vapidDetails = { subject: subjectOf(core), ...(await vapidKeys(core)) }
     const options = { vapidDetails, TTL: lifetimeSeconds, urgency: 'high' as const }
-    const request = webPush.generateRequestDetails(subscription, JSON.stringify(payload), options)
+    const request = (await webPush()).generateRequestDetails(subscription, JSON.stringify(payload), options)
     const url = endpointUrl(subscription.endpoint)
     if (!url) return 'gone'
     const signal = AbortSignal.timeout(timeoutMs)

@@ -3,6 +3,7 @@ import type { ScreenshotStore } from '../commands/screenshot-store.ts'
 import type { DeliveryDocument } from '../deliveries/model.ts'
 import type { FeedEntryDocument } from '../feed/model.ts'
 import type { LeadDocument } from '../leads/model.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
 import { entriesOf } from '../search/search-entry-store.ts'
 import type { Session } from '../sessions/model.ts'
 import { type SessionDocument, toSession } from '../sessions/session-store.ts'
@@ -147,7 +148,7 @@ export function createDataStore(
   return {
     /** Hides the conversations or leads, except those that another removal has hidden. */
     async hide(kind: DataKind, wanted: string[], removalId: string): Promise<void> {
-      const visible = { _id: { $in: wanted }, erasing: { $exists: false } }
+      const visible = { _id: { $in: wanted }, ...notErasing }
       await hideable[kind].updateMany(visible, { $set: { erasing: removalId } })
     },
 

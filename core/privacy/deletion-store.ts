@@ -1,4 +1,5 @@
 import type { Collection, Document } from 'mongodb'
+import { notErasing } from '../mongodb/not-erasing.ts'
 import { logoOf } from '../pictures/model.ts'
 import type { Session } from '../sessions/model.ts'
 import { toSession } from '../sessions/session-store.ts'
@@ -124,7 +125,7 @@ export function createDeletionStore(
 
     /** Returns visible conversations of the connections. */
     visibleConversations: async (connectionIds: string[], limit: number) => {
-      const visible = { connectionId: { $in: connectionIds }, erasing: { $exists: false } }
+      const visible = { connectionId: { $in: connectionIds }, ...notErasing }
       return ids(await conversations.find(visible, idOnly).limit(limit).toArray())
     },
 

@@ -1,5 +1,6 @@
 import type { Collection, Filter, Sort, WithId } from 'mongodb'
 import { createLeases, type Lease, newToken } from '../mongodb/leases.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
 import type { Session } from '../sessions/model.ts'
 import { toSession } from '../sessions/session-store.ts'
 import type { Retention } from '../workspaces/model.ts'
@@ -37,8 +38,6 @@ export type RetentionStore = ReturnType<typeof createRetentionStore>
 const never = new Date(8.64e15)
 
 const orderOf = (condition: object): Sort => Object.fromEntries(Object.keys(condition).map((name) => [name, 1]))
-const notErasing = { erasing: { $exists: false } } as const
-
 /** Finds data that may be older than allowed. Every query is answered by an index. */
 export function createRetentionStore(collections: PrivacyCollections) {
   const { workspaces, connections, installations, conversations, sessions, leads } = collections

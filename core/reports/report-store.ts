@@ -1,4 +1,5 @@
 import { perCore } from '../core.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
 import type { ReportedConversation } from './model.ts'
 
 const partSize = 200
@@ -19,7 +20,7 @@ export const reportStoreOf = perCore(({ db: { conversations, events } }) => ({
     const active = { lastMessageAt: { $gte: since }, createdAt: { $lt: before } }
     const cursor = conversations
       .find(
-        { workspaceId, ...active, erasing: { $exists: false } },
+        { workspaceId, ...active, ...notErasing },
         { projection: { 'tags.names': 1 }, hint: 'by_activity', batchSize: partSize },
       )
       .sort({ lastMessageAt: 1 })
@@ -35,7 +36,7 @@ export const reportStoreOf = perCore(({ db: { conversations, events } }) => ({
   async newest(workspaceId: string, since: Date, limit: number): Promise<string[]> {
     const found = conversations
       .find(
-        { workspaceId, lastMessageAt: { $gte: since }, erasing: { $exists: false } },
+        { workspaceId, lastMessageAt: { $gte: since }, ...notErasing },
         { projection: { _id: 1 }, hint: 'by_activity', batchSize: limit + 1 },
       )
       .sort({ lastMessageAt: -1 })

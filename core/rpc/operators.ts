@@ -7,11 +7,11 @@ import { invalid, ServiceError } from '../errors.ts'
 import {
   defaultNotifications,
   isPushed,
-  pushKeyOf,
   reportAttention,
   setNotifications,
   setPushSubscription,
 } from '../notices/operator-choices.ts'
+import { pushKeyOf } from '../notices/push.ts'
 import { type Member, type Passkey, publicIdOf, type Role, type SignInLink } from '../operators/model.ts'
 import { isActive } from '../operators/teams.ts'
 import { facesOf } from '../pictures/pictures.ts'

@@ -3,7 +3,7 @@ import { createJob } from '../concurrency/job.ts'
 import { createPace } from '../concurrency/pace.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { type Core, perCore } from '../core.ts'
-import { createFollowerStore } from '../log/follower-store.ts'
+import { followerStoreOf } from '../log/follower-store.ts'
 import { createLogFollower } from '../log/log-follower.ts'
 import type { LogEvent } from '../log-event.ts'
 import type { Session } from '../sessions/model.ts'
@@ -114,7 +114,7 @@ export const searchIndexOf = perCore((core) => {
 
   const follower = createLogFollower({
     name: followerName,
-    store: createFollowerStore(core.db),
+    store: followerStoreOf(core),
     handle: addMissing,
     signal: closed.signal,
     now,

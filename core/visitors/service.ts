@@ -12,7 +12,6 @@ import { inheritConsent, recordConsent, requireConsent } from '../consents/conse
 import { authorizeReport, closePanel, keepPage, notePanelUse, pageAtStart } from '../consents/observations.ts'
 import type { Core } from '../core.ts'
 import { clearIdentity, identifyVisitor } from '../identity/identification.ts'
-import { idsKey } from '../sessions/ids-key.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { subjectIdOn } from '../sessions/visitor-ids.ts'
 import { renewSession } from './renewal.ts'
@@ -29,7 +28,6 @@ export const createVisitorService = (core: Core) => ({
     panelClosed: closePanel,
     panelUsed: notePanelUse,
   }),
-  idsKey: () => idsKey(core),
   subjects: bound(core, { idOf: subjectIdOn }),
   sessions: bound(core, {
     create: createSession,

@@ -10,7 +10,6 @@ const { siteDirectoryOf, ...functions } = workspaces
 
 /** The rooms of workspaces as objects, for rooms that still take objects. */
 export const createWorkspaceService = (core: Core) => ({
-  siteDirectory: siteDirectoryOf(core),
   tokens: bound(core, { requireLive: requireLiveToken, use: useToken, revoke: revokeToken, list: listTokens }),
   policyChanges: {
     record: <R>(operation: string, change: Parameters<typeof recordPolicyChange>[2], write: () => Promise<R>) =>

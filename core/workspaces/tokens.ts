@@ -68,7 +68,7 @@ export async function revokeToken(
   if (!isKnown) throw new ServiceError(ErrorCode.NOT_FOUND)
 }
 
-/** Returns a page of tokens, the last used or revoked first. Errors: `ValidationFailed`. */
+/** Returns a page of tokens, ordered by their last use or revocation, newest first. Errors: `ValidationFailed`. */
 export async function listTokens(
   core: Core,
   {

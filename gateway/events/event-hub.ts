@@ -22,7 +22,7 @@ interface Entry extends StreamSubscription {
   sink: EventSink
   reader: Stream
   link: Link | undefined
-  /** Link to the core that last refused the subscription. */
+  /** The link whose core refused this subscription last. */
   refusedBy?: Link | undefined
   opened: boolean
   attached: boolean

@@ -34,7 +34,10 @@ const services = ['compose.yaml', 'compose.cluster.yaml', 'deploy/compose/bot.ya
   Object.keys(parse(read(path), { merge: true }).services),
 )
 
-/** Returns the text of the programs of a script, and of the files that they import. Empty for other programs. */
+/**
+ * Returns the source code of the TypeScript programs that a script runs, with the files that they import
+ * directly. Returns an empty text if the script runs no such program.
+ */
 function sourceOf(script: string, name: string): string {
   const group = groups[script]
   const programs = group

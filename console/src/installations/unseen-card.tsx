@@ -1,4 +1,4 @@
-import { TextField, Toggle } from '../ui/field.tsx'
+import { minutesProblem, TextField, Toggle } from '../ui/field.tsx'
 import { Form, useForm } from '../ui/form.tsx'
 import { Card } from '../ui/page.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
@@ -9,9 +9,7 @@ export function UnseenCard(part: InstallationPart) {
   const { update } = useUpdate(part)
   const form = useForm({
     start: { minutes: String(unseenAfterMinutes), mailUnseenAnswers },
-    problemsOf: ({ minutes }) => ({
-      minutes: /^\d+$/.test(minutes.trim()) && Number(minutes) <= 1440 ? undefined : 'Enter 0 to 1440 minutes.',
-    }),
+    problemsOf: ({ minutes }) => ({ minutes: minutesProblem(minutes, 1440) }),
     save: ({ minutes, ...draft }) => update({ unseenAfterMinutes: Number(minutes), ...draft }, 'Unseen answers saved.'),
   })
   return (

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
-import { SelectField, TextField, Toggle } from '../ui/field.tsx'
+import { minutesProblem, SelectField, TextField, Toggle } from '../ui/field.tsx'
 import { Form, useForm } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.ts'
 import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
@@ -66,9 +66,6 @@ function ThisBrowser({ own, onChange }: { own: Own; onChange: () => Promise<void
   )
 }
 
-const minutesProblem = (text: string) =>
-  /^\d+$/.test(text.trim()) && Number(text) <= 240 ? undefined : 'Enter 0 to 240 minutes.'
-
 function Choices({ own: { notifications, mail } }: { own: Own }) {
   const { api, announcer } = useConsole()
   const { newConversation = false, answerInMine = false, detail = 'nothing' } = notifications ?? {}
@@ -79,8 +76,8 @@ function Choices({ own: { notifications, mail } }: { own: Own }) {
       mailMinutes: String(notifications?.mailMinutes ?? 0),
     },
     problemsOf: ({ waitingMinutes, mailMinutes }) => ({
-      waitingMinutes: minutesProblem(waitingMinutes),
-      mailMinutes: minutesProblem(mailMinutes),
+      waitingMinutes: minutesProblem(waitingMinutes, 240),
+      mailMinutes: minutesProblem(mailMinutes, 240),
     }),
     async save({ waitingMinutes, mailMinutes, ...draft }) {
       const minutes = { waitingMinutes: Number(waitingMinutes), mailMinutes: Number(mailMinutes) }

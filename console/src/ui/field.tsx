@@ -100,6 +100,10 @@ export function TextField({ label, hint, error, takesFocus, onChange, type, ...i
   )
 }
 
+/** Returns what is wrong with the text of a field for whole minutes. */
+export const minutesProblem = (text: string, max: number) =>
+  /^\d+$/.test(text.trim()) && Number(text) <= max ? undefined : `Enter 0 to ${max} minutes.`
+
 interface SelectFieldProps {
   label: string
   hint?: string
