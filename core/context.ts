@@ -44,6 +44,7 @@ import type { Nudge } from './wakeups/wakeup-store.ts'
 import { wakeupJobs, wakeupsOf } from './wakeups/wakeups.ts'
 import { createAccess } from './workspaces/access.ts'
 import { createWorkspaceService } from './workspaces/service.ts'
+import { siteDirectoryOf } from './workspaces/workspaces.ts'
 
 interface CoreDependencies extends Pick<Core, 'config' | 'logger'>, Partial<Pick<Core, 'metrics' | 'now' | 'random'>> {
   secretKeys: [SecretKey, ...SecretKey[]]
@@ -122,6 +123,8 @@ export function createCoreContext({
     replayWindow: replayWindowOf(core),
     streamSubscriptions: streamSubscriptionsOf(core),
   }
+  // Its caches subscribe to the bus before the parts that read them.
+  siteDirectoryOf(core)
   const workspaces = createWorkspaceService(core)
   const availability = {
     operatorPresence: operatorPresenceOf(core),
