@@ -45,6 +45,15 @@ class Model {
   answer = (replayed: boolean) => JSON.stringify([[...this.text].length, this.state, replayed])
 }
 
+it('an end that repeats the first text conflicts on a core that has not seen the text since', async () => {
+  const visitor = await cores.newVisitor()
+  const [here, elsewhere] = cores.cores as [(typeof cores.cores)[0], (typeof cores.cores)[0]]
+  await append(elsewhere, visitor, 'a', 0, '')
+  await append(here, visitor, 'a', 0, ' ')
+  const end = append(elsewhere, visitor, 'a', 0, '', { done: true })
+  expect(await codeOf(end)).toBe('IDEMPOTENCY_CONFLICT')
+})
+
 it('any sequence of appends, repeats, conflicts, gaps and stops on two cores has the results of the model', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {

@@ -101,9 +101,9 @@ async function appendInTurn(core: Core, part: GrowthPart, begin: () => Promise<A
       event === undefined
         ? await beginWith(core, part, begin)
         : kind === 'next'
-          ? await write(core, event, part)
+          ? await write(core, event, part, remembered !== undefined)
           : kind === 'end'
-            ? await write(core, event, endOf(event, part))
+            ? await write(core, event, endOf(event, part), remembered !== undefined)
             : undefined
     if (grown) return grown
     if (event && !remembered && (kind === 'repeat' || kind === 'late')) {
@@ -137,8 +137,17 @@ async function beginWith(core: Core, part: GrowthPart, begin: () => Promise<Appe
 }
 
 /** Writes the next text of a message. Returns undefined if the stored message has changed since it was read. */
-async function write(core: Core, event: GrowingEvent, part: GrowthPart): Promise<Grown | undefined> {
+async function write(
+  core: Core,
+  event: GrowingEvent,
+  part: GrowthPart,
+  isRemembered = false,
+): Promise<Grown | undefined> {
   const next = nextOf(core, event, part)
+  const { MESSAGE_BODY_MAX_LENGTH: maxLength } = core.config
+  const issue = field('/text', next.message.body, part.done ? messageBody(maxLength) : text(0, maxLength))
+  if (issue && isRemembered) return undefined
+  validate(issue)
   const { seen, writes } = growthOf(core)
   if (!(await writes.add({ event, next }))) return undefined
   seen.set(keyOf(part), next)
@@ -152,9 +161,7 @@ async function write(core: Core, event: GrowingEvent, part: GrowthPart): Promise
 }
 
 function nextOf(core: Core, event: GrowingEvent, { text: gained, done, quickReplies }: GrowthPart): GrowingEvent {
-  const { MESSAGE_BODY_MAX_LENGTH: maxLength } = core.config
   const body = event.message.body + gained
-  validate(field('/text', body, done ? messageBody(maxLength) : text(0, maxLength)))
   return {
     ...event,
     message: { ...event.message, body, ...(quickReplies.length > 0 && { quickReplies }) },
