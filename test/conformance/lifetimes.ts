@@ -4,7 +4,7 @@ import { until } from '../support/until.ts'
 import type { Visitor } from '../support/visitor.ts'
 import { bearer, message } from './client.ts'
 import { sendMany } from './replay.ts'
-import { concurrentRule } from './rule.ts'
+import { concurrentRule, inTime } from './rule.ts'
 import { GRANT_SECONDS, RENEWABLE_SECONDS, SESSION_SECONDS, STREAM_SECONDS, type Suite } from './suite.ts'
 
 /** Interval of polls in milliseconds. Shorter intervals would exceed the rate limit. */
@@ -12,19 +12,7 @@ const POLL_MS = 500
 
 /** Minimum age in milliseconds at which the server ends a stream because of its age. */
 const STREAM_AGE_MIN_MS = 0.8 * STREAM_SECONDS * 1000
-/** Number of times that a scenario with deadlines runs on a machine that is too slow. */
-const MAX_TRIES = 4
-
 const millis = (time: string) => new Date(time).getTime()
-
-/**
- * Runs a scenario whose steps have deadlines. It returns false if the machine missed one. Then it
- * runs again from its beginning.
- */
-async function inTime(scenario: () => Promise<boolean>): Promise<void> {
-  for (let tries = 1; !(await scenario()); tries++)
-    if (tries === MAX_TRIES) throw new Error(`the machine was too slow ${MAX_TRIES} times`)
-}
 
 /** Opens a stream. Returns undefined if it was refused after the deadline, a time in milliseconds. */
 async function openBefore(deadline: number, visitor: Visitor) {

@@ -41,6 +41,7 @@ const AGENT_BODY_LENGTH = 100_000
  * Lifetime of a grant in seconds. It is long enough that a busy machine renews the grant in time.
  */
 export const GRANT_SECONDS = 16
+export const CREATION_REPEAT_SECONDS = 3
 export const SESSION_SECONDS = 24
 /** Time for which a session can be renewed after its grant has expired, in seconds. */
 export const RENEWABLE_SECONDS = 8
@@ -64,7 +65,7 @@ export async function startSuite(databases: [TestDatabase, TestDatabase]): Promi
       GRANT_LIFETIME_SECONDS: String(GRANT_SECONDS),
       SESSION_LIFETIME_SECONDS: String(SESSION_SECONDS),
       SESSION_RENEWABLE_SECONDS: String(RENEWABLE_SECONDS),
-      SESSION_CREATION_REPEAT_SECONDS: '1',
+      SESSION_CREATION_REPEAT_SECONDS: String(CREATION_REPEAT_SECONDS),
       REPLAY_WINDOW_SECONDS: '1',
       MONGODB_TIMEOUT_MS: '3000',
     },
