@@ -1,4 +1,4 @@
-import nodemailer from 'nodemailer'
+import { createRequire } from 'node:module'
 import type { Logger } from 'pino'
 import { perCore } from '../core.ts'
 
@@ -21,6 +21,9 @@ const timeoutMs = 10_000
 /** Mails that wait for the server. */
 const maxWaiting = 100
 
+/** Loads the library at its first use: it takes memory, and most services send no mail. */
+const loadLibrary = (): typeof import('nodemailer') => createRequire(import.meta.url)('nodemailer')
+
 export const mailerOf = perCore(({ config, logger }) =>
   createMailer({ url: config.SMTP_URL, from: config.SMTP_FROM, logger }),
 )
@@ -38,7 +41,7 @@ export function createMailer({ url, from, logger }: { url: string; from: string;
   const transport =
     url === ''
       ? undefined
-      : nodemailer.createTransport({ url, pool: true, maxConnections: 1, maxRequeues: 1, ...timeouts })
+      : loadLibrary().createTransport({ url, pool: true, maxConnections: 1, maxRequeues: 1, ...timeouts })
   const address = senderAddress(from)
   let waiting = 0
 

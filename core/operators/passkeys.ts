@@ -1,11 +1,4 @@
-import {
-  type AuthenticationResponseJSON,
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  type RegistrationResponseJSON,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
-} from '@simplewebauthn/server'
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { invalid, ServiceError } from '../errors.ts'
 import { field, line, url, validate } from '../rules.ts'
@@ -13,6 +6,9 @@ import type { ConsoleSessionStore } from './console-session-store.ts'
 import type { ConsoleSessions, SignedIn } from './console-sessions.ts'
 import { linkLifetimeMs, type Member, newSecret, type Passkey, secretId } from './model.ts'
 import type { TeamStore } from './team-store.ts'
+
+/** Loads the library at its first use, because it takes memory. */
+const webAuthn = () => import('@simplewebauthn/server')
 
 const maxPasskeys = 10
 /** Time that a person has for the dialog of the browser, in milliseconds. */
@@ -60,7 +56,7 @@ export function createPasskeys({
         present.length >= maxPasskeys ? { path: '/passkeys', rule: 'maxItems' } : undefined,
       )
       const { hostname, origin: expected } = new URL(origin)
-      const options = await generateRegistrationOptions({
+      const options = await (await webAuthn()).generateRegistrationOptions({
         rpName: 'Service console',
         rpID: hostname,
         userName: member.mail ?? member.name,
@@ -83,12 +79,14 @@ export function createPasskeys({
       const response = parsed<RegistrationResponseJSON>(responseJson)
       const begun = await challengeOf(response, sessionId)
       if (!begun) throw invalid('/responseJson', 'signature')
-      const found = await verifyRegistrationResponse({
-        response,
-        expectedChallenge: begun.challenge,
-        expectedOrigin: begun.origin,
-        expectedRPID: new URL(begun.origin).hostname,
-      }).catch(() => undefined)
+      const found = await (await webAuthn())
+        .verifyRegistrationResponse({
+          response,
+          expectedChallenge: begun.challenge,
+          expectedOrigin: begun.origin,
+          expectedRPID: new URL(begun.origin).hostname,
+        })
+        .catch(() => undefined)
       if (!found?.verified) throw invalid('/responseJson', 'signature')
       const { id, publicKey, counter } = found.registrationInfo.credential
       const passkey: Passkey = {
@@ -111,7 +109,11 @@ export function createPasskeys({
     async beginSignIn(origin: string): Promise<{ optionsJson: string; browserSecret: string }> {
       validate(field('/origin', origin, httpUrl))
       const rpID = new URL(publicUrl || origin).hostname
-      const options = await generateAuthenticationOptions({ rpID, timeout: timeoutMs, userVerification: 'required' })
+      const options = await (await webAuthn()).generateAuthenticationOptions({
+        rpID,
+        timeout: timeoutMs,
+        userVerification: 'required',
+      })
       const browserSecret = newSecret()
       await begin(options.challenge, secretId(browserSecret))
       return { optionsJson: JSON.stringify(options), browserSecret }
@@ -124,14 +126,16 @@ export function createPasskeys({
       const passkey = await store.findPasskey(String(response.id))
       if (!begun || !passkey) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
       const { workspaceId, operator, origin, id, counter } = passkey
-      const found = await verifyAuthenticationResponse({
-        response,
-        expectedChallenge: begun.challenge,
-        // Not the origin of this request: a page below the console's host could forge it.
-        expectedOrigin: origin,
-        expectedRPID: new URL(origin).hostname,
-        credential: { id, counter, publicKey: new Uint8Array(Buffer.from(passkey.publicKey, 'base64url')) },
-      }).catch(() => undefined)
+      const found = await (await webAuthn())
+        .verifyAuthenticationResponse({
+          response,
+          expectedChallenge: begun.challenge,
+          // Not the origin of this request: a page below the console's host could forge it.
+          expectedOrigin: origin,
+          expectedRPID: new URL(origin).hostname,
+          credential: { id, counter, publicKey: new Uint8Array(Buffer.from(passkey.publicKey, 'base64url')) },
+        })
+        .catch(() => undefined)
       const isUsed =
         found?.verified === true &&
         (await store.usePasskey(passkey, found.authenticationInfo.newCounter, new Date(now())))

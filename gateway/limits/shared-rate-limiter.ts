@@ -1,5 +1,6 @@
+import { createRequire } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Redis, type Result } from 'ioredis'
+import type { Result } from 'ioredis'
 import type { RateDecision, RateLimiter } from './rate-limiter.ts'
 
 declare module 'ioredis' {
@@ -54,6 +55,8 @@ export function createSharedBuckets(options: {
   logger: { warn(detail: object, message: string): void; info(message: string): void }
 }) {
   const { now, logger } = options
+  // Most gateways share no limits, and the library takes memory.
+  const { Redis }: typeof import('ioredis') = createRequire(import.meta.url)('ioredis')
   const redis = new Redis(options.url, {
     commandTimeout: COMMAND_TIMEOUT_MS,
     connectTimeout: RECONNECT_MAX_MS,
