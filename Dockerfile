@@ -41,13 +41,14 @@ COPY serve serve
 COPY deploy/ready.sh deploy/
 COPY --from=pages /service/console/dist console/dist
 COPY --from=pages /service/widget/dist widget/dist
+COPY --from=pages /service/.cache/stripped .cache/stripped
 LABEL org.opencontainers.image.version=0.2.0
 USER node
 EXPOSE 8080 8090 8091 9464
 HEALTHCHECK --interval=5s --start-period=60s CMD ["bash", "deploy/ready.sh", "8080"]
 # The heap grows to at most half of the container's memory. Without the second option, V8 keeps up to 134 MB for
 # new objects.
-ENTRYPOINT ["node", "--max-old-space-size-percentage=50", "--max-semi-space-size=8", "serve/run.ts"]
+ENTRYPOINT ["node", "--import=./platform/stripped.mjs", "--max-old-space-size-percentage=50", "--max-semi-space-size=8", "serve/run.ts"]
 CMD ["serve"]
 
 # The example of a service of your own (docs/bots.md).

@@ -73,7 +73,8 @@ it.skipIf(!group)(
       CORE_PORT: String(await freePort()),
     }
     const gatewayUrl = `http://localhost:${env.GATEWAY_PORT}`
-    const nodeArgs = ['--max-old-space-size=112', '--max-semi-space-size=8']
+    const nodeArgs = ['--import', './platform/stripped.mjs', '--max-old-space-size=112', '--max-semi-space-size=8']
+    await run(process.execPath, ['platform/stripped.mjs'], { cwd: root })
     const readyUrl = `${gatewayUrl}/readyz`
     const service = await startProcess({ entry: 'serve/main.ts', env, nodeArgs, through: inGroup, readyUrl })
     atFileEnd(() => service.stop())
