@@ -6,7 +6,7 @@ import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/
 import type { CoreContext } from '../context.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { type Caller, TokenRefusal } from '../workspaces/access.ts'
-import { type Authenticate, authenticator, setCaller } from './caller.ts'
+import { type Authenticate, authenticationKey, authenticator, setCaller } from './caller.ts'
 import { connectErrorOf } from './connect-errors.ts'
 import { countRejection } from './observed-calls.ts'
 
@@ -92,7 +92,7 @@ export function createCallGate({ access, config, logger, metrics, now, reads }: 
     async admit(context) {
       const { method, requestHeader, values } = context
       try {
-        const caller = await authenticate(method, requestHeader.get('authorization'))
+        const caller = await (values.get(authenticationKey) ?? authenticate(method, requestHeader.get('authorization')))
         setCaller(values, caller)
         return await enter(context, caller)
       } catch (error) {

@@ -25,6 +25,9 @@ export function authenticator(access: Access): Authenticate {
 
 export const setCaller = (values: ContextValues, caller: Caller) => values.set(callerKey, caller)
 
+/** The caller of a call that was authenticated before its handler began. */
+export const authenticationKey = createContextKey<Promise<Caller> | undefined>(undefined)
+
 /**
  * Ends a streamed response with `Unauthenticated` when the caller's token expires or is revoked, or the
  * caller signs out.

@@ -1,3 +1,4 @@
+import { Code } from '@connectrpc/connect'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { connectErrorOf } from './connect-errors.ts'
@@ -12,3 +13,14 @@ it('an unexpected error is logged with the places in the code, and with no line 
   })
   expect(lines.join()).not.toContain('private')
 })
+
+it.each(['ERR_STREAM_PREMATURE_CLOSE', 'ERR_HTTP2_INVALID_STREAM'])(
+  'a call whose caller closed its stream (%s) is no internal error',
+  (code) => {
+    const lines: string[] = []
+    const logger = pino({ level: 'error' }, { write: (line: string) => void lines.push(line) })
+    const gone = Object.assign(new Error('gone'), { code })
+    const error = connectErrorOf(gone, { url: '/service/Method', header: new Headers() }, logger)
+    expect([error.code, lines]).toEqual([Code.Canceled, []])
+  },
+)

@@ -40,9 +40,9 @@ export function connectErrorOf(error: unknown, { url, header }: FailedCall, logg
   ])
 }
 
-/** Returns whether an answer could not be written because the caller's stream was closed before. */
+/** Returns whether a message could not be read or written because the caller's stream was closed before. */
 const isCallerGone = (error: unknown) =>
-  error instanceof Error && 'code' in error && error.code === 'ERR_HTTP2_INVALID_STREAM'
+  ['ERR_HTTP2_INVALID_STREAM', 'ERR_STREAM_PREMATURE_CLOSE'].includes((error as NodeJS.ErrnoException)?.code ?? '')
 
 /** Converts every failure of a service to a Connect error. */
 export function errorInterceptor(logger: Logger): Interceptor {

@@ -286,6 +286,27 @@ it('a caller with a valid token may cancel 500 calls and keeps its HTTP/2 connec
   expect(last[':status']).toBe(200)
 })
 
+it('an HTTP/2 call is authenticated once, and calls that arrive together note the use of their token once', async () => {
+  const { port } = await start({ maxBytes: 64 * 1024 * kib, timeoutMs: 20_000 })
+  const calls = 20
+  const fresh = await cores.core.access.issue({ subject: 'fresh', scopes: ['visitors:act'] })
+  const authenticated = vi.spyOn(cores.core.access, 'authenticate')
+  const noted = vi.spyOn(cores.core.db.tokens, 'updateOne')
+  onTestFinished(() => void vi.restoreAllMocks())
+  const session = http2.connect(`http://127.0.0.1:${port}`).on('error', () => {})
+  onTestFinished(() => session.destroy())
+  const headers = { 'content-type': 'application/proto', authorization: `Bearer ${fresh}` }
+  await Promise.all(
+    Array.from({ length: calls }, async () => {
+      const call = session.request({ ':method': 'POST', ':path': path, ...headers }, { endStream: true })
+      const [answer] = await once(call, 'response')
+      expect(answer[':status']).toBe(200)
+    }),
+  )
+  expect(authenticated).toHaveBeenCalledTimes(calls)
+  expect(noted).toHaveBeenCalledOnce()
+})
+
 describe('an answer of a core never quotes the token', () => {
   it.each([
     ['a line end', 'secret\\r\\nx'],

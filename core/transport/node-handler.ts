@@ -1,15 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest } from 'node:http2'
 import type { DescMessage, DescMethod } from '@bufbuild/protobuf'
-import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect'
+import { Code, ConnectError, type ConnectRouter, createContextValues } from '@connectrpc/connect'
 import { pipe, transformJoinEnvelopes, transformSplitEnvelope } from '@connectrpc/connect/protocol'
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node'
 import type { Logger } from 'pino'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { messageMaxBytes } from '../../platform/message-limit.ts'
 import { ServiceError } from '../errors.ts'
+import type { Caller } from '../workspaces/access.ts'
 import { abortResponse, type CallMemory, type CountedCall, type Response } from './call-memory.ts'
-import type { Authenticate } from './caller.ts'
+import { type Authenticate, authenticationKey } from './caller.ts'
 import type { UnaryMethod } from './dispatcher.ts'
 import { noteToken } from './http2-sessions.ts'
 import { checkJsonRequest } from './json-requests.ts'
@@ -52,9 +53,12 @@ export function createNodeHandler(options: {
     const found = byPath.get(request.url?.split('?', 1)[0] ?? '')
     if (found === undefined) return void fallback(request, response)
     const { handler, unary } = found
+    const values = createContextValues()
     if ('stream' in request) {
-      const { stream } = request
-      noteToken(stream, await hasValidToken(handler.method, request))
+      const { stream, headers } = request
+      const caller = authenticate(handler.method, headers.authorization ?? null)
+      values.set(authenticationKey, caller)
+      noteToken(stream, await hasValidToken(caller))
       if (stream.destroyed) return
     }
     try {
@@ -64,7 +68,7 @@ export function createNodeHandler(options: {
           shutdown,
         })
       }
-      const universal = universalRequestFromNodeRequest(request, response, undefined, undefined)
+      const universal = universalRequestFromNodeRequest(request, response, undefined, values)
       const limited = unary ? counted(universal, handler.method, call) : countedStream(universal, handler.method, call)
       const answer = await handler(checkJsonRequest(handler.method, limited))
       await universalResponseToNodeResponse(answer, response)
@@ -77,15 +81,14 @@ export function createNodeHandler(options: {
       )
     }
   }
-
-  /** Returns false only for a call whose token is missing or invalid. */
-  function hasValidToken(method: DescMethod, { headers }: Request): Promise<boolean> {
-    return authenticate(method, headers.authorization ?? null).then(
-      () => true,
-      (error: unknown) => !(error instanceof ServiceError && error.code === ErrorCode.UNAUTHENTICATED),
-    )
-  }
 }
+
+/** Returns false only for a call whose token is missing or invalid. */
+const hasValidToken = (caller: Promise<Caller>): Promise<boolean> =>
+  caller.then(
+    () => true,
+    (error: unknown) => !(error instanceof ServiceError && error.code === ErrorCode.UNAUTHENTICATED),
+  )
 
 /** Limits the bytes, the fields and the time of a unary call's message, which is passed on as a whole. */
 function counted(request: UniversalRequest, { input }: DescMethod, call: CountedCall): UniversalRequest {

@@ -145,8 +145,10 @@ export function createAccess(
       ...(tokens && { requireActive: (isRoutine?: boolean) => tokens.requireLive(tokenId, isRoutine) }),
     }
     const { subject, workspaceId, expiresAt } = verified
-    await tokens?.use({ tokenId, subject, workspaceId, expiresAt })
+    // Of calls that arrive together, the first notes the use.
+    const isNoted = (known.get(token)?.until ?? 0) > now()
     known.set(token, { caller, until: Math.min(caller.expiresAt, now() + maxCachedMs) })
+    await (isNoted ? caller.requireActive?.() : tokens?.use({ tokenId, subject, workspaceId, expiresAt }))
     return caller
   }
 
