@@ -33,9 +33,9 @@ export function readAdminConfig(env: NodeJS.ProcessEnv = process.env) {
     demo: { gatewayUrl: demo.gatewayUrl, workspaceId: demo.workspaceId } satisfies DemoValues,
   }
   for (const name of ['CORE_URL', 'SERVICE_TOKEN'] as const) {
-    if (!found[name])
+    if (!found[name] || (name === 'CORE_URL' && !URL.canParse(found[name])))
       throw new SettingError(
-        `${name} is missing: set it, or let DATA_DIR name the folder of a service that has started on this machine`,
+        `${name} is missing or invalid: set it, or let DATA_DIR name the folder of a service that has started on this machine`,
       )
   }
   return found

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { corePoolSettings, parseCoreUrls } from '../core-client/core-settings.ts'
 import type { AddressCheck } from '../platform/addresses/addresses.ts'
 import { allowedCidrsSetting, parseAllowedCidrs } from '../platform/addresses/allowed-cidrs.ts'
-import { readDataFile } from '../platform/settings/data-file.ts'
+import { readTokenFile } from '../platform/settings/data-file.ts'
 import { missingToken, processSettings } from '../platform/settings/process-settings.ts'
 import { defineSettings, filledText, integer, port, token } from '../platform/settings/settings.ts'
 
@@ -61,5 +61,5 @@ export function readDeliveryConfig(env: NodeJS.ProcessEnv, fileToken = ''): Deli
 
 /** Reads the settings of this process from its environment and the shared data folder. */
 export function loadDeliveryConfig(env: NodeJS.ProcessEnv = process.env): DeliveryConfig {
-  return readDeliveryConfig(env, readDataFile(join(deliverySettings.read(env).DATA_DIR, 'delivery.token')))
+  return readDeliveryConfig(env, readTokenFile(join(deliverySettings.read(env).DATA_DIR, 'delivery.token')))
 }

@@ -98,9 +98,10 @@ export type Config = Readonly<
  * @param secrets the content of DATA_DIR/secrets.json
  * @throws SettingError
  */
-export function readConfig(env: NodeJS.ProcessEnv, secrets: { gatewayToken?: string } = {}): Config {
+export function readConfig(env: NodeJS.ProcessEnv, secrets?: { gatewayToken?: string }): Config {
   const settings = gatewaySettings.read(env)
-  const CORE_TOKEN = settings.CORE_TOKEN ?? secrets.gatewayToken
+  const CORE_TOKEN = settings.CORE_TOKEN ?? secrets?.gatewayToken
+  if (!CORE_TOKEN && secrets) throw new SettingError(`secrets.json in DATA_DIR lacks "gatewayToken": ${secretsRemedy}`)
   if (!CORE_TOKEN) {
     throw missingToken(
       env,

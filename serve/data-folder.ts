@@ -62,7 +62,10 @@ export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecr
 function readSecrets(path: string): DataFolderSecrets | undefined {
   const found = readJsonFile<DataFolderSecrets>(path, secretsRemedy)
   if (!found) return undefined
-  const { secretKeys, workspaceSessionSecret, gatewayToken } = found
-  if (secretKeys && workspaceSessionSecret && gatewayToken) return { secretKeys, workspaceSessionSecret, gatewayToken }
-  throw new SettingError(`${path} in DATA_DIR lacks a secret: ${secretsRemedy}`)
+  const { secretKeys = '', workspaceSessionSecret = '', gatewayToken } = found
+  try {
+    parseSecretKeys(secretKeys)
+    if (workspaceSessionSecret.length >= 32 && gatewayToken) return { secretKeys, workspaceSessionSecret, gatewayToken }
+  } catch {}
+  throw new SettingError(`${path} in DATA_DIR lacks a valid secret: ${secretsRemedy}`)
 }

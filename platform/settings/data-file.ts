@@ -1,16 +1,16 @@
-import { readFileSync } from 'node:fs'
+import { lstatSync, readFileSync } from 'node:fs'
 import { SettingError } from './start-faults.ts'
 
 /**
  * Returns the content of a file of a data folder, or undefined if there is none.
  * @throws SettingError if the file cannot be read
  */
-export function readDataFile(path: string): string | undefined {
+function readDataFile(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') return undefined
+    if (code === 'ENOENT' && !lstatSync(path, { throwIfNoEntry: false })) return undefined
     throw new SettingError(`${path} in DATA_DIR cannot be read (${code}): let it be a file that this user owns`)
   }
 }
@@ -25,10 +25,27 @@ export function readJsonFile<T>(path: string, remedy: string): Partial<T> | unde
   if (content === undefined) return undefined
   try {
     const value: unknown = JSON.parse(content)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Partial<T>
+    if (isRecord(value) && hasText(value)) return value as Partial<T>
   } catch {}
-  throw new SettingError(`${path} in DATA_DIR is damaged: ${remedy}`)
+  throw damaged(path, remedy)
 }
+
+/** Returns the token in a file of a data folder, or undefined if there is no file. Throws as `readJsonFile`. */
+export function readTokenFile(path: string): string | undefined {
+  const token = readDataFile(path)
+  if (token === undefined || /^[\w-]+\.[\w-]+\.[\w-]+\s*$/.test(token)) return token
+  throw damaged(path, demoRemedy)
+}
+
+const damaged = (path: string, remedy: string) => new SettingError(`${path} in DATA_DIR is damaged: ${remedy}`)
+
+const isRecord = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Whether a value is a token or an address, or has only such values. */
+const hasText = (value: unknown): boolean =>
+  typeof value === 'string'
+    ? /^[\x21-\x7e]+$/.test(value)
+    : isRecord(value) && Object.values(value as object).every(hasText)
 
 export const secretsRemedy =
   'restore it from a backup, or move the whole folder away to begin with a new one; its keys protect the stored data'
