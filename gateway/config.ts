@@ -38,7 +38,7 @@ export const gatewaySettings = defineSettings({
   ),
   ...processSettings,
   API_DOCS: onOff('Whether `/docs` describes the API and lets readers try it.'),
-  CONSOLE: onOff('Whether `/console` is served, and `/rpc`, through which it calls the cores.'),
+  CONSOLE: onOff('Whether `/console` is served, and `/rpc`, through which it and bots elsewhere call the cores.'),
 
   RATE_LIMIT_FACTOR: Type.Number({ default: 1, exclusiveMinimum: 0, description: 'Multiplies every rate limit.' }),
   RATE_LIMIT_CONFIG_PER_MINUTE: integer(240, 1, 1e6, 'Requests of the configuration, per client address.'),
@@ -54,6 +54,7 @@ export const gatewaySettings = defineSettings({
   RATE_LIMIT_CALLS_PER_MINUTE: integer(120, 1, 1e6, 'Other calls per session.'),
   RATE_LIMIT_LEADS_PER_MINUTE: integer(600, 1, 1e6, 'Calls of the lead delivery routes, per client address.'),
   RATE_LIMIT_RPC_PER_MINUTE: integer(1_200, 1, 1e6, 'Calls of the console to the cores, per client address.'),
+  RATE_LIMIT_BOTS_PER_MINUTE: integer(12_000, 1, 1e6, 'Calls of bots through `/rpc`, per client address.'),
   RATE_LIMIT_REDIS_URL: text(
     'Redis (`redis:` or `rediss:`) for limits shared by several gateways; default: each gateway counts alone.',
   ),

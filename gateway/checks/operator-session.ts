@@ -5,6 +5,8 @@ import { GatewayError } from '../errors.ts'
 /** Header that the console sends with each call. Forms and simple requests cannot send it. */
 const CONSOLE_HEADER = 'x-service-console'
 const AUDIENCE = 'service.workspace'
+const SERVICE_AUDIENCE = 'service.core'
+const BOT_SCOPE = 'bots:act'
 const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i
 const SECRET = /^[\w-]{43}$/
 
@@ -84,16 +86,25 @@ export function consoleAuthorization(request: Pick<FastifyRequest, 'headers'>): 
  * Throws `Unauthenticated` if the header does not contain a workspace session, for example if it
  * contains a service token.
  */
-export function operatorAuthorization({ headers }: Pick<FastifyRequest, 'headers'>): string {
-  const token = BEARER.exec(headers.authorization ?? '')?.[1]
-  if (token === undefined || !isForWorkspaces(token)) throw new GatewayError('Unauthenticated')
+export function operatorAuthorization(request: Pick<FastifyRequest, 'headers'>): string {
+  const { token, audiences } = unverifiedToken(request)
+  if (!audiences.includes(AUDIENCE)) throw new GatewayError('Unauthenticated')
   return `Bearer ${token}`
 }
 
-function isForWorkspaces(token: string): boolean {
+/** Returns the `Authorization` header of a bot to forward to a core; undefined for other callers. */
+export function botAuthorization(request: Pick<FastifyRequest, 'headers'>): string | undefined {
+  const { token, audiences, scopes } = unverifiedToken(request)
+  const isBot = audiences.includes(SERVICE_AUDIENCE) && !audiences.includes(AUDIENCE) && scopes.includes(BOT_SCOPE)
+  return isBot ? `Bearer ${token}` : undefined
+}
+
+function unverifiedToken({ headers }: Pick<FastifyRequest, 'headers'>) {
+  const token = BEARER.exec(headers.authorization ?? '')?.[1] ?? ''
   try {
-    return [decodeJwt(token).aud].flat().includes(AUDIENCE)
+    const { aud, scope } = decodeJwt(token)
+    return { token, audiences: [aud].flat(), scopes: String(scope).split(' ') }
   } catch {
-    return false
+    return { token, audiences: [], scopes: [] }
   }
 }

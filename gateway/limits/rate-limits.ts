@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify'
 import { clientNetwork } from '../../platform/addresses/client-network.ts'
 import { GatewayError } from '../errors.ts'
 import { type Gateway, perGateway } from '../gateway.ts'
@@ -43,6 +44,7 @@ const limitersOf = perGateway((gateway) => {
     presence: limiter('presence', PRESENCE_PER_MINUTE),
     leads: limiter('leads', config.RATE_LIMIT_LEADS_PER_MINUTE),
     rpc: limiter('rpc', config.RATE_LIMIT_RPC_PER_MINUTE),
+    bots: limiter('bots', config.RATE_LIMIT_BOTS_PER_MINUTE),
     refusals: limiter('refusals', config.RATE_LIMIT_REFUSALS_PER_MINUTE),
   }
 })
@@ -58,9 +60,13 @@ export function enforce({ metrics }: Gateway, limit: RateLimit, decision: RateDe
 
 /** Rejects a request above its rate limit with `RateLimited`. The last check of a request. */
 export const checkRate: Check = (request) => {
-  const { gateway } = request.server
   const { rate } = request.routeOptions.config
-  if (rate === undefined) return
+  if (rate !== undefined) return takeRate(request, rate)
+}
+
+/** Rejects a request above a rate limit with `RateLimited`. */
+export function takeRate(request: FastifyRequest, rate: RateLimit): void | Promise<void> {
+  const { gateway } = request.server
   const isPerSession = rate === 'sends' || rate === 'calls' || rate === 'presence'
   const key = isPerSession ? request.visitor!.sessionId : clientNetwork(request.ip)
   const decision = limiterOf(gateway, rate).take(key)

@@ -4,16 +4,23 @@ import { type DescMethod, fromBinary } from '@bufbuild/protobuf'
 import { fastifyHttpProxy } from '@fastify/http-proxy'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
-import { consoleAuthorization } from '../checks/operator-session.ts'
+import { botAuthorization, consoleAuthorization } from '../checks/operator-session.ts'
 import { mediaTypeOf, refuseUrlCredentials, requireSameOrigin } from '../checks/request-checks.ts'
 import { GatewayError, unavailable } from '../errors.ts'
 import { answerUnknownRoutes } from '../http/unknown-routes.ts'
 import { type Check, inOrder } from '../in-order.ts'
-import { checkRate } from '../limits/rate-limits.ts'
+import { takeRate } from '../limits/rate-limits.ts'
 import { enterRead, enterStream } from '../limits/reads.ts'
 import { answerConnectFailures } from '../rpc/connect-failures.ts'
 import { createCoreForwarder } from '../rpc/core-forwarder.ts'
-import { isRepeatable, isStream, operatorMethods } from '../rpc/operator-methods.ts'
+import { botMethods, isRead, isStream, operatorMethods, waitMaxMs } from '../rpc/forwarded-methods.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The checked call of a request to `/rpc`. */
+    rpc: { method: DescMethod; authorization: string; rate: 'rpc' | 'bots' } | null
+  }
+}
 
 export const RPC_PREFIX = '/rpc'
 
@@ -36,11 +43,10 @@ const ANSWER_HEADERS = [
 
 /**
  * POST /rpc/{service}/{method}: the operators' methods of the internal services, for the console in
- * the browser. Connect protocol only. The core verifies the console session or workspace session and
- * authorizes the call.
+ * the browser, and the methods of bots. Connect protocol only. The core verifies the console session,
+ * workspace session or token of a bot, and authorizes the call.
  */
 export const rpcRoutes: FastifyPluginAsync = async (app) => {
-  const methods = operatorMethods()
   /** Streams that are being forwarded. */
   const open = new Set<Readable>()
   const forwarder = createCoreForwarder(app.gateway)
@@ -58,17 +64,20 @@ export const rpcRoutes: FastifyPluginAsync = async (app) => {
   )
   const setHeaders: Check = (_request, reply) =>
     void reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
-  const requireOperator: Check = (request) => void consoleAuthorization(request)
-  const requireMethod: Check = (request) => void methodOf(request, methods)
-  const checks = [setHeaders, requireSameOrigin, refuseUrlCredentials, requireOperator, requireMethod]
-  app.addHook('onRequest', inOrder(checks))
-  const requireValidMessage: Check = (request) => requireMessage(methodOf(request, methods), request)
-  const limitReads: Check = (request, reply) => {
-    const method = methodOf(request, methods)
-    if (isStream(method)) return enterStream(reply, consoleAuthorization(request))
-    if (isRepeatable(method)) return enterRead(request, reply, consoleAuthorization(request))
+  const requireCall: Check = (request) => {
+    request.rpc = callOf(request)
   }
-  app.addHook('preHandler', inOrder([checkRate, requireValidMessage, limitReads]))
+  app.decorateRequest('rpc', null)
+  const checks = [setHeaders, requireSameOrigin, refuseUrlCredentials, requireCall]
+  app.addHook('onRequest', inOrder(checks))
+  const limitRate: Check = (request) => takeRate(request, request.rpc!.rate)
+  const requireValidMessage: Check = (request) => requireMessage(request.rpc!.method, request)
+  const limitReads: Check = (request, reply) => {
+    const { method, authorization } = request.rpc!
+    if (isStream(method) || waitMaxMs(method) > 0) return enterStream(reply, authorization)
+    if (isRead(method)) return enterRead(request, reply, authorization)
+  }
+  app.addHook('preHandler', inOrder([limitRate, requireValidMessage, limitReads]))
 
   await app.register(fastifyHttpProxy, {
     // `forward` chooses the core for each call.
@@ -76,7 +85,6 @@ export const rpcRoutes: FastifyPluginAsync = async (app) => {
     undici: forwarder.client as never,
     httpMethods: ['POST'],
     routes: ['/:service/:method'],
-    config: { rate: 'rpc' },
     // The parser above has read the whole body, so that a failover can send the body again.
     proxyPayloads: false,
     disableRequestLogging: true,
@@ -85,7 +93,7 @@ export const rpcRoutes: FastifyPluginAsync = async (app) => {
     async handler(request, reply, _path, hooks) {
       const disconnected = new AbortController()
       reply.raw.once('close', () => disconnected.abort())
-      const method = methodOf(request, methods)
+      const { method } = request.rpc!
       const call = { method, signal: disconnected.signal }
       const contentType = request.headers['content-type']!
       const body = await forwarder
@@ -112,10 +120,12 @@ function methodPath(params: unknown): string {
   return `/${service}/${method}`
 }
 
-function methodOf({ params }: FastifyRequest, methods: ReadonlyMap<string, DescMethod>): DescMethod {
-  const found = methods.get(methodPath(params))
-  if (found === undefined) throw new GatewayError('NotFound')
-  return found
+function callOf(request: FastifyRequest): NonNullable<FastifyRequest['rpc']> {
+  const bot = botAuthorization(request)
+  const authorization = bot ?? consoleAuthorization(request)
+  const method = (bot ? botMethods : operatorMethods).get(methodPath(request.params))
+  if (method === undefined) throw new GatewayError('NotFound')
+  return { method, authorization, rate: bot ? 'bots' : 'rpc' }
 }
 
 /**
@@ -131,11 +141,11 @@ function requireMessage({ input }: DescMethod, { headers, body }: FastifyRequest
   }
 }
 
-function requestHeaders(request: Pick<FastifyRequest, 'headers' | 'id'>): IncomingHttpHeaders {
+function requestHeaders(request: Pick<FastifyRequest, 'headers' | 'id' | 'rpc'>): IncomingHttpHeaders {
   const traceparent = traceparentOf()
   return {
     ...pick(request.headers, REQUEST_HEADERS),
-    authorization: consoleAuthorization(request),
+    authorization: request.rpc!.authorization,
     'x-correlation-id': request.id,
     ...(traceparent && { traceparent }),
   }

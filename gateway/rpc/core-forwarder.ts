@@ -6,11 +6,11 @@ import type { CoreAnswer, CoreRequest } from '../../core-client/http-client.ts'
 import { systemCodes, wasNeverSent } from '../../core-client/system-codes.ts'
 import { callBudgetOf } from '../core-calls/core-clients.ts'
 import type { Gateway } from '../gateway.ts'
-import { isRepeatable, isStream, pathOf } from './operator-methods.ts'
+import { isRepeatable, isStream, pathOf, waitMaxMs } from './forwarded-methods.ts'
 
 type ReplyOptions = Parameters<FastifyReply['from']>[1]
 
-/** An operator's call that is forwarded to a core. */
+/** A call of an operator or a bot that is forwarded to a core. */
 interface ForwardedCall {
   method: DescMethod
   /** Aborted when the client disconnects. */
@@ -51,7 +51,8 @@ export function createCoreForwarder(gateway: Gateway) {
       request({ path, headers, body }: CoreRequest, done: (error: Error | null, answer?: CoreAnswer) => void): void {
         const { core, method, signal } = current!
         const bodyTimeout = isStream(method) ? STREAM_SILENCE_MAX_MS : deadlineMs
-        core.request({ path, headers, body, signal, headersTimeout: deadlineMs, bodyTimeout }).then(
+        const headersTimeout = deadlineMs + waitMaxMs(method)
+        core.request({ path, headers, body, signal, headersTimeout, bodyTimeout }).then(
           (answer) => done(null, answer),
           (error) => done(error),
         )

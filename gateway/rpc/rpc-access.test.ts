@@ -3,14 +3,17 @@ import { join } from 'node:path'
 import { type DescMethod, type DescService, getOption } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import { admission, OperatorScopeSchema, Places, scope } from '#proto/access/v1/access_pb.js'
+import { BotService } from '#proto/bot/v1/bot_pb.js'
 import { CommandService } from '#proto/command/v1/command_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
-import { LIST, SEND, startRpc, WATCH } from '../test/test-rpc.ts'
-import { operatorMethods } from './operator-methods.ts'
+import { GET, LIST, SEND, startRpc, WATCH } from '../test/test-rpc.ts'
+import { botMethods, operatorMethods } from './forwarded-methods.ts'
+
+const APPEND = '/rpc/service.bot.v1.BotService/AppendBotMessage'
 
 describe('/rpc access', () => {
   test.each<[string, () => Promise<string> | string]>([
@@ -71,11 +74,48 @@ describe('/rpc access', () => {
     })
     expect(silent.map(({ name }) => name)).toEqual([])
     const open = methods.filter((method) => getOption(method, admission).public)
-    expect(new Set(operatorMethods().keys())).toEqual(
-      new Set(open.map(({ parent, name }) => `/${parent.typeName}/${name}`)),
-    )
+    expect(new Set(operatorMethods.values())).toEqual(new Set(open))
     const scopes = OperatorScopeSchema.values.map(({ localName }) => localName.toLowerCase().replace('_', ':'))
     for (const method of open) expect(scopes).toContain(getOption(method, scope))
+    const ofBots = methods.filter((method) => getOption(method, admission).bots)
+    expect(new Set(botMethods.values())).toEqual(new Set(ofBots))
+    const namesFor = (name: string) =>
+      ofBots.filter((method) => getOption(method, scope) === name).map((each) => each.name)
+    expect(namesFor('bots:act')).toEqual(BotService.methods.map(({ name }) => name))
+    expect([...namesFor('events:read'), ...namesFor('messages:read')].sort()).toEqual([
+      'FollowEvents',
+      'GetConversation',
+      'ListEvents',
+      'ListMessages',
+    ])
+    expect(ofBots).toHaveLength(8)
+  })
+
+  test('forwards the calls of a bot, and no others of its token', async () => {
+    const { post, remote, session } = await startRpc()
+    const tokenWith = (claims: object) => signWorkspaceSession({ claims: { aud: 'service.core', ...claims } })
+    const statusOf = async (path: string, claims: object) =>
+      (await post(path, { authorization: `Bearer ${await tokenWith(claims)}` })).status
+    const bot = { scope: 'messages:read bots:act' }
+    expect(await statusOf(GET, bot)).toBe(200)
+    expect(remote.calls).toHaveLength(1)
+    for (const path of [SEND, LIST, WATCH, '/rpc/service.privacy.v1.PrivacyService/ExportVisitor', '/rpc/x/y'])
+      expect([path, await statusOf(path, bot)]).toEqual([path, 501])
+    for (const claims of [{ scope: 'messages:read' }, { scope: 'bots:acts' }, { ...bot, aud: 'service' }])
+      expect(await statusOf(GET, claims)).toBe(401)
+    // A session of an operator is none of a bot, also if it claims the scope.
+    const both = await tokenWith({ ...bot, aud: ['service.core', 'service.workspace'] })
+    for (const token of [session, both])
+      expect((await post(APPEND, { authorization: `Bearer ${token}` })).status).toBe(501)
+    expect(remote.calls).toHaveLength(1)
+  })
+
+  test('limits calls of bots apart from those of consoles', async () => {
+    const { post } = await startRpc({ env: { RATE_LIMIT_RPC_PER_MINUTE: '1', RATE_LIMIT_BOTS_PER_MINUTE: '2' } })
+    const token = await signWorkspaceSession({ claims: { aud: 'service.core', scope: 'bots:act' } })
+    const asBot = async () => (await post(GET, { authorization: `Bearer ${token}` })).status
+    expect([(await post(LIST)).status, (await post(LIST)).status]).toEqual([200, 429])
+    expect([await asBot(), await asBot(), await asBot()]).toEqual([200, 200, 429])
   })
 
   test('allows only POST', async () => {

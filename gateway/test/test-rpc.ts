@@ -14,6 +14,7 @@ import { startTestGateway } from './test-gateway.ts'
 
 export const SEND = '/rpc/service.messaging.v1.MessagingService/SendAgentMessage'
 export const LIST = '/rpc/service.messaging.v1.MessagingService/ListConversations'
+export const GET = '/rpc/service.messaging.v1.MessagingService/GetConversation'
 export const WATCH = '/rpc/service.messaging.v1.MessagingService/WatchConversations'
 /** Starts a core over HTTP with the methods that operators call. */
 async function startCore() {
@@ -44,6 +45,10 @@ async function startCore() {
             core.calls.push({ method: 'listConversations', headers: requestHeader, request })
             await core.held
             return { conversations: [] }
+          },
+          async getConversation(request, { requestHeader }) {
+            core.calls.push({ method: 'getConversation', headers: requestHeader, request })
+            return {}
           },
           async *watchConversations(_request, { signal }) {
             core.watching += 1

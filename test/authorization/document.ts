@@ -37,7 +37,7 @@ ${tableOf(tables.operators)}
 ## Internal methods
 
 All need a service token or a workspace session with the named scope. The gateway's \`/rpc\` forwards those that operators may
-call, with a workspace session only. \`visitors:act\` is for gateways only, \`deliveries:work\` for delivery workers only and
+call, with a workspace session, and those of [bots](bots.md#from-another-network) with the token of a bot. \`visitors:act\` is for gateways only, \`deliveries:work\` for delivery workers only and
 \`cores:announce\` for cores only, \`bots:act\` for bots: a workspace session never gets them, even if it claims them. A console session is a workspace session that the core stores; methods
 of \`ConsoleService\` are not forwarded.
 

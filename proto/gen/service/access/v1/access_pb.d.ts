@@ -33,6 +33,14 @@ export declare type Admission = Message<"service.access.v1.Admission"> & {
    * @generated from field: optional bool public = 2;
    */
   public?: boolean | undefined;
+
+  /**
+   * Whether bots may call the method through the gateway, with their token. Its scope is then one of a
+   * bot's: `bots:act`, `events:read` or `messages:read`.
+   *
+   * @generated from field: bool bots = 3;
+   */
+  bots: boolean;
 };
 
 /**

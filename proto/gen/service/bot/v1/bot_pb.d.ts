@@ -2,7 +2,8 @@
 // workspace (`service.events.v1`), answers, and hands a conversation over to the operators.
 //
 // The token of a bot has the scope `bots:act` and one workspace. It may also read the workspace's
-// events and messages (`events:read`, `messages:read`), and nothing else.
+// events and messages (`events:read`, `messages:read`), and nothing else. The gateway's `/rpc` forwards
+// the calls of a bot whose methods have the option `bots`.
 //
 // A bot is stopped in a conversation when it has asked for a person, or when an operator stops it.
 // Until an operator gives the conversation back (`MessagingService.ResumeBot`), calls for this

@@ -1,7 +1,9 @@
 import { type DescMethod, type DescService, getOption } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
-import { admission } from '#proto/access/v1/access_pb.js'
+import { type Admission, admission } from '#proto/access/v1/access_pb.js'
+import { BotService } from '#proto/bot/v1/bot_pb.js'
 import { CommandService } from '#proto/command/v1/command_pb.js'
+import { EventsService } from '#proto/events/v1/events_pb.js'
 import { HookService } from '#proto/hook/v1/hook_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
@@ -19,6 +21,8 @@ const SERVICES: DescService[] = [
   HookService,
   WorkspaceService,
   OperatorService,
+  BotService,
+  EventsService,
 ]
 
 /** URL path, for example `/service.messaging.v1.MessagingService/SendAgentMessage`. */
@@ -28,12 +32,23 @@ export const pathOf = ({ parent, name }: DescMethod) => `/${parent.typeName}/${n
 export const isRepeatable = ({ idempotency }: DescMethod) =>
   idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN
 
+/** Whether a call takes a place of reads. */
+export const isRead = ({ idempotency }: DescMethod) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS
+
 export const isStream = ({ methodKind }: DescMethod) => methodKind === 'server_streaming'
 
-/** Returns the methods that consoles may call, by path. */
-export function operatorMethods(): ReadonlyMap<string, DescMethod> {
-  const methods = SERVICES.flatMap((service) => service.methods)
-  return new Map(
-    methods.filter((method) => getOption(method, admission).public).map((method) => [pathOf(method), method]),
+/** Time in milliseconds for which a core may wait for events before it answers. */
+export const waitMaxMs = (method: DescMethod) => (method === EventsService.method.listEvents ? 30_000 : 0)
+
+const methodsWith = (caller: keyof Admission & ('public' | 'bots')): ReadonlyMap<string, DescMethod> =>
+  new Map(
+    SERVICES.flatMap(({ methods }) => methods)
+      .filter((method) => getOption(method, admission)[caller])
+      .map((method) => [pathOf(method), method]),
   )
-}
+
+/** Methods that consoles may call, by path. */
+export const operatorMethods = methodsWith('public')
+
+/** Methods that bots may call, by path. */
+export const botMethods = methodsWith('bots')
