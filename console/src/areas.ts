@@ -56,11 +56,11 @@ export const groups: { title: string; areas: Area[] }[] = [
         view: 'installations',
         icon: 'installations',
         key: 'g n',
-        views: ['installation', 'changes'],
+        views: ['installation'],
       },
       { name: 'Personal data', view: 'people', icon: 'shield', key: 'g p', views: [] },
       { name: 'Team', view: 'team', icon: 'team', key: 'g t', views: [] },
-      { name: 'Workspace', view: 'workspace', icon: 'settings', key: 'g w', views: [] },
+      { name: 'Workspace', view: 'workspace', icon: 'settings', key: 'g w', views: ['changes'] },
     ],
   },
 ]

@@ -25,7 +25,7 @@ const patterns = {
   'new-subscription': pattern('subscriptions/new'),
   'new-hook': pattern('subscriptions/new-hook'),
   subscription: pattern('subscriptions/:subscriptionId'),
-  changes: pattern('changes/:target?'),
+  changes: pattern('changes'),
   suppressions: pattern('suppressions'),
   'suppression-import': pattern('suppressions/import'),
   workspace: pattern('workspace'),

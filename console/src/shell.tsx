@@ -167,7 +167,7 @@ const views: { [Name in View]: (route: Extract<KnownRoute, { view: Name }>) => J
   'new-subscription': () => <NewSubscriptionView isHook={false} />,
   'new-hook': () => <NewSubscriptionView isHook />,
   subscription: ({ subscriptionId }) => <SubscriptionView key={subscriptionId} subscriptionId={subscriptionId} />,
-  changes: ({ target }) => <ChangesView key={target} target={target} />,
+  changes: () => <ChangesView />,
   suppressions: () => <SuppressionsView />,
   'suppression-import': () => <SuppressionImportView />,
   workspace: () => <WorkspaceView />,

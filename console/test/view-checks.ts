@@ -18,7 +18,6 @@ export const views: [path: string, shows: string | RegExp][] = [
   ['suppressions', 'No reason given'],
   ['suppressions/import', 'Choose file'],
   ['changes', 'Result unknown'],
-  ['changes/pk_shop', 'Website created'],
   ['installations', 'Website'],
   ['installations/pk_shop', 'Features'],
   ['installations/pk_shop/look', 'Translations'],

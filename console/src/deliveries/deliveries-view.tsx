@@ -7,10 +7,10 @@ import { useLeadTitles } from '../leads/lead-titles.ts'
 import { pathOf } from '../router.ts'
 import { listDestinations } from '../subscriptions/destinations.ts'
 import { SelectField } from '../ui/field.tsx'
-import { useLoad, usePolling } from '../ui/load.ts'
+import { useLoad } from '../ui/load.ts'
 import { Empty, Notice } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
-import { PagedList, RefreshButton } from '../ui/paged-list.tsx'
+import { PagedList } from '../ui/paged-list.tsx'
 import { usePages } from '../ui/pages.ts'
 import { When } from '../ui/when.tsx'
 import { deliveryStatuses, isPending, outcomeText, statusByName } from './delivery-words.ts'
@@ -49,7 +49,7 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours: wi
     [status, subscriptionId, withinHours],
   )
   const titleOf = useLeadTitles(list.items.map(({ leadId }) => leadId))
-  usePolling(list.reload, list.items.some((delivery) => isPending(delivery.status)) ? pollMs : undefined)
+  const hasPending = list.items.some((delivery) => isPending(delivery.status))
   const destinations = new Map(subscriptions.value?.map((known) => [known.subscriptionId, known.destinationUrl]))
   const disabled = subscriptions.value?.filter((known) => known.status === SubscriptionStatus.DISABLED) ?? []
   const filter = (change: Filter) =>
@@ -74,7 +74,6 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours: wi
     <Page
       title={areaName('deliveries')}
       lead="Leads sent to destinations. Accepted means that the destination accepted the request."
-      actions={<RefreshButton list={list} />}
     >
       {disabled.length > 0 && (
         <Notice tone="warning">
@@ -110,7 +109,7 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours: wi
           onChange={(value) => filter({ hours: value || undefined })}
         />
       </div>
-      <PagedList list={list} name="deliveries" empty={empty}>
+      <PagedList list={list} name="deliveries" empty={empty} everyMs={hasPending ? pollMs : undefined}>
         {(delivery) => (
           <DeliveryRow
             key={delivery.deliveryId}

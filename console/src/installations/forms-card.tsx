@@ -62,7 +62,10 @@ function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof ty
     start: (): { fields: EditedField[] } => ({
       fields: (savedForms?.[name]?.fields ?? []).map(({ $typeName: _, ...field }) => keyed(field)),
     }),
-    save: ({ fields }) => update({ forms: { [name]: { fields: fields.map(withoutKey) } } }, `${title} saved.`),
+    save: ({ fields }) => {
+      const named = fields.map((field) => ({ ...withoutKey(field), name: nameOf(field) }))
+      return update({ forms: { [name]: { fields: named } } }, `${title} saved.`)
+    },
   })
   const { fields } = form.draft
   const setFields = (next: EditedField[]) => form.set({ fields: next })
@@ -103,6 +106,17 @@ function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof ty
   )
 }
 
+/** Returns the name of a field in leads. Without one, it is made from the label. */
+const nameOf = ({ name, label }: EditedField) =>
+  name ||
+  label
+    .normalize('NFKD')
+    .replace(/[^\w -]/g, '')
+    .trim()
+    .replace(/ +/g, '_')
+    .toLowerCase()
+    .slice(0, 64)
+
 interface FieldRowProps {
   field: EditedField
   isFirst: boolean
@@ -118,23 +132,7 @@ function FieldRow({ field, isFirst, isLast, onChange, onMove, onRemove }: FieldR
   return (
     <li class="form-field">
       <TextField label="Label" maxLength={128} value={label} onChange={(value) => onChange({ label: value })} />
-      <TextField
-        label="Lead field name"
-        class="input mono"
-        maxLength={64}
-        value={name}
-        onChange={(value) => onChange({ name: value })}
-      />
       <SelectField label="Type" value={type} options={[...typeNames]} onChange={(value) => onChange({ type: value })} />
-      <TextField
-        label="Max length"
-        type="number"
-        min={1}
-        max={maxFieldLength}
-        placeholder={String(defaultLengths[type] ?? '')}
-        value={maxLength ?? ''}
-        onChange={(value) => onChange({ maxLength: value === '' ? undefined : clamp(Number(value)) })}
-      />
       <label class="line check">
         <input
           type="checkbox"
@@ -148,6 +146,28 @@ function FieldRow({ field, isFirst, isLast, onChange, onMove, onRemove }: FieldR
         <IconButton icon="down" label={`Move ${label || 'field'} down`} disabled={isLast} onClick={() => onMove(1)} />
         <IconButton icon="trash" label={`Remove ${label || 'field'}`} onClick={onRemove} />
       </div>
+      <details>
+        <summary>More</summary>
+        <div class="bar">
+          <TextField
+            label="Name in leads"
+            class="input mono"
+            maxLength={64}
+            placeholder={nameOf(field)}
+            value={name}
+            onChange={(value) => onChange({ name: value })}
+          />
+          <TextField
+            label="Max length"
+            type="number"
+            min={1}
+            max={maxFieldLength}
+            placeholder={String(defaultLengths[type] ?? '')}
+            value={maxLength ?? ''}
+            onChange={(value) => onChange({ maxLength: value === '' ? undefined : clamp(Number(value)) })}
+          />
+        </div>
+      </details>
     </li>
   )
 }

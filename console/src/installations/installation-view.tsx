@@ -30,11 +30,6 @@ export function InstallationView({ siteKey, tab = 'install' }: { siteKey: string
       title={loaded.value?.installation?.appearance?.title || 'Website'}
       back={backTo('installations')}
       lead={<span class="mono">{siteKey}</span>}
-      actions={
-        <a class="button" href={pathOf({ view: 'changes', target: siteKey })}>
-          Changes
-        </a>
-      }
     >
       <nav class="tabs" aria-label="Settings">
         {tabs.map(([name, label]) => (

@@ -1,7 +1,8 @@
 import type { Capabilities } from '#proto/session/v1/session_pb.js'
 import type { ProtoFields } from '../../../contract/proto-fields.ts'
 
-type CapabilityName = keyof ProtoFields<Capabilities>
+/** The retry route is for other clients than the widget. */
+type CapabilityName = Exclude<keyof ProtoFields<Capabilities>, 'messageRetryRoute'>
 
 /** The capabilities in the order in which the console lists them. */
 export const capabilities: Record<CapabilityName, { label: string; hint: string }> = {
@@ -16,7 +17,6 @@ export const capabilities: Record<CapabilityName, { label: string; hint: string 
   receipts: { label: 'Read receipts', hint: 'You see whether the visitor has received and read your messages.' },
   rating: { label: 'Rating', hint: 'You can ask visitors for a rating when you close a conversation.' },
   stopAnswer: { label: 'Stop answers', hint: 'Visitors can stop an answer of a bot while it is written.' },
-  messageRetryRoute: { label: 'Retry route', hint: 'For custom clients; the widget does not need it.' },
 }
 
 /** Names of the capabilities. */

@@ -31,9 +31,6 @@ export function InstallationsView() {
       lead="Websites that show the chat. Each belongs to a connection, a channel that you can disable."
       actions={
         <>
-          <a class="button" href={pathOf({ view: 'changes' })}>
-            Changes
-          </a>
           <Button onClick={() => setAdding('connection')}>New connection</Button>
           {connections.length > 0 && (
             <Button kind="primary" onClick={() => setAdding('installation')}>
@@ -136,7 +133,6 @@ function ConnectionCard({ connection, installations, onChanged }: ConnectionCard
                 <span class="table-title">{appearance?.title || publicSiteKey}</span>
                 <span class="table-sub ellipsis">{origins.join(', ')}</span>
               </span>
-              <span class="mono hint">{publicSiteKey}</span>
             </a>
           </li>
         ))}

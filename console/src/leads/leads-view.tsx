@@ -8,7 +8,7 @@ import { Button } from '../ui/button.tsx'
 import { TextField } from '../ui/field.tsx'
 import { Empty } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
-import { PagedList, RefreshButton } from '../ui/paged-list.tsx'
+import { PagedList } from '../ui/paged-list.tsx'
 import { usePages } from '../ui/pages.ts'
 import { When } from '../ui/when.tsx'
 import { sourceText } from './lead-words.ts'
@@ -49,7 +49,7 @@ export function LeadsView() {
     </Empty>
   )
   return (
-    <Page title={areaName('leads')} lead="Contact details from visitors." actions={<RefreshButton list={list} />}>
+    <Page title={areaName('leads')} lead="Contact details from visitors.">
       {search}
       <PagedList list={list} name="leads" empty={empty}>
         {(lead) => <LeadRow key={lead.leadId} lead={lead} />}

@@ -8,7 +8,6 @@ import { Page } from '../ui/page.tsx'
 import { CopyOnce } from '../ui/secrets.tsx'
 import { formFields } from './policy-fields.tsx'
 import { SubscriptionForm, type SubscriptionInput } from './subscription-form.tsx'
-import { fieldsOf } from './subscription-words.ts'
 
 /** Form for a new lead subscription, with the fields of the installations' forms, or for a new hook. */
 export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
@@ -28,7 +27,7 @@ export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
       disableAfterNotFound: Number(input.disableAfterNotFound),
     }
     if (!isHook)
-      return setCreated(await api.leads.createSubscription({ ...settings, ...fieldsOf(fields), automatic, policy }))
+      return setCreated(await api.leads.createSubscription({ ...settings, mappedFields: fields, automatic, policy }))
     const { hookId: subscriptionId, secret } = await api.hooks.createHook({ ...settings, eventTypes: policy.types })
     setCreated({ subscriptionId, secret })
   }

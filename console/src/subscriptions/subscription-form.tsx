@@ -6,7 +6,7 @@ import { Notice } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
 import { ExampleEvent } from './example-event.tsx'
 import { formFields, PolicyFields, type PolicyInput, useInstallations } from './policy-fields.tsx'
-import { commonFields, destinationProblem, fieldsOf, mappedFieldProblem } from './subscription-words.ts'
+import { commonFields, destinationProblem, fieldProblem } from './subscription-words.ts'
 
 /** An empty text or a number from 1 to 1,000. */
 const ratePattern = /^([1-9]\d{0,2}|1000)?$/
@@ -22,7 +22,7 @@ const ready = 'lead.ready-for-delivery'
 export interface SubscriptionInput {
   /** Empty to keep the present URL, which is never shown. */
   destinationUrl: string
-  /** Lead fields: `email`, or `email=mail` for a field that is sent under another name. */
+  /** Names of lead fields. Other clients can send them under other names. */
   fields: string[]
   automatic: boolean
   policy: PolicyInput
@@ -36,6 +36,8 @@ interface SubscriptionFormProps {
   initial: SubscriptionInput
   /** Masked URL of the present destination. Undefined for a new subscription. */
   present?: string
+  /** The names under which fields are sent, where they differ. */
+  sentNames?: Record<string, string>
   /** True for an event hook, which has no lead fields. */
   isHook: boolean
   action: string
@@ -44,7 +46,8 @@ interface SubscriptionFormProps {
 }
 
 /** Form with the editable fields of a lead subscription or an event hook. */
-export function SubscriptionForm({ initial, present, isHook, action, submit, children }: SubscriptionFormProps) {
+export function SubscriptionForm({ initial, present, sentNames = {}, isHook, ...props }: SubscriptionFormProps) {
+  const { action, submit, children } = props
   const isNew = present === undefined
   const installations = useInstallations()
   const form = useForm({
@@ -68,14 +71,14 @@ export function SubscriptionForm({ initial, present, isHook, action, submit, chi
     <>
       <EntryList
         label="Fields to send"
-        hint="Names of lead fields. Other fields are not sent. If empty, only the lead’s reference is sent. “email=mail” sends the field email as mail."
+        hint="Names of lead fields. Other fields are not sent. If empty, only the lead’s reference is sent."
         placeholder="email"
         entries={fields}
-        problemOf={(entry) => mappedFieldProblem(entry, fields)}
+        problemOf={fieldProblem}
         onChange={(changed) => set({ fields: changed })}
         suggestions={[...new Set([...formFields(installations), ...commonFields])]}
       />
-      <ExampleEvent {...fieldsOf(fields)} />
+      <ExampleEvent mappedFields={fields} sentNames={sentNames} />
       <Toggle
         label="Send leads automatically"
         hint="If off, leads are sent only on request."

@@ -20,7 +20,7 @@ import { When } from '../ui/when.tsx'
 import { HeadersCard } from './headers-card.tsx'
 import { RecoveryCard } from './recovery-card.tsx'
 import { SubscriptionForm, type SubscriptionInput } from './subscription-form.tsx'
-import { actionText, disabledText, entriesOf, fieldsOf, heldNumber } from './subscription-words.ts'
+import { actionText, disabledText, heldNumber } from './subscription-words.ts'
 
 export function SubscriptionView({ subscriptionId }: { subscriptionId: string }) {
   const { api } = useConsole()
@@ -141,9 +141,9 @@ function DeleteSubscription({
   )
 }
 
-const editedValues = ({ automatic, policy, maxPerSecond, disableAfterNotFound, ...rest }: Subscription) => ({
+const editedValues = ({ mappedFields, automatic, policy, maxPerSecond, disableAfterNotFound }: Subscription) => ({
   destinationUrl: '',
-  fields: entriesOf(rest),
+  fields: mappedFields,
   automatic,
   policy: {
     types: policy?.types ?? [],
@@ -158,12 +158,11 @@ function EditForm({ subscription, onChanged }: SubscriptionPart) {
   const { api, announcer } = useConsole()
 
   async function save({ destinationUrl }: SubscriptionInput, edited: Partial<SubscriptionInput>) {
-    const { mappedFields, sentNames } = fieldsOf(edited.fields ?? [])
     const numberOf = (text: string | undefined) => (text === undefined ? undefined : Number(text))
     const { subscription: changed } = await api.leads.updateSubscription({
       subscriptionId: subscription.subscriptionId,
       destinationUrl: destinationUrl.trim() || undefined,
-      ...(edited.fields && { mappedFields: { names: mappedFields }, sentNames: { names: sentNames } }),
+      mappedFields: edited.fields && { names: edited.fields },
       policy: edited.policy,
       automatic: edited.automatic,
       maxPerSecond: numberOf(edited.maxPerSecond),
@@ -178,6 +177,7 @@ function EditForm({ subscription, onChanged }: SubscriptionPart) {
     <SubscriptionForm
       initial={editedValues(subscription)}
       present={subscription.destinationUrl}
+      sentNames={subscription.sentNames}
       isHook={isHookPurpose(subscription.purpose)}
       action="Save changes"
       submit={save}

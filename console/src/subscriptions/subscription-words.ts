@@ -1,5 +1,4 @@
 import { DisabledReason } from '#proto/lead/v1/subscription_pb.js'
-import { type FieldMapping, sentNameOf } from '../../../contract/lead-fields.ts'
 
 const reasons: Partial<Record<DisabledReason, string>> = {
   [DisabledReason.OPERATOR]: 'An operator disabled it.',
@@ -42,31 +41,12 @@ export function destinationProblem(text: string): string | undefined {
 
 const fieldName = /^[A-Za-z0-9_-]{1,64}$/
 
-/** Returns the problem with an entry: `email`, or `email=mail` for a field that is sent as `mail`. */
-export function mappedFieldProblem(entry: string, present: string[]): string | undefined {
-  const [name = '', sentName = name, ...more] = entry.split('=')
-  if (more.length > 0 || !fieldName.test(name) || !fieldName.test(sentName)) return 'Up to 64 letters, digits, _ and -.'
-  if (sentName === 'reference') return '“reference” is always sent. It is the lead’s ID.'
-  const { mappedFields, sentNames } = fieldsOf(present)
-  if (mappedFields.includes(name)) return 'This field is already sent.'
-  const isTaken = mappedFields.some((each) => sentNameOf(each, { sentNames }) === sentName)
-  return isTaken ? 'Another field is already sent under this name.' : undefined
-}
-
-/** Returns the mapping that entries describe. */
-export function fieldsOf(entries: string[]): { mappedFields: string[]; sentNames: Record<string, string> } {
-  const pairs = entries.map((entry) => entry.split('='))
-  return {
-    mappedFields: pairs.map(([name = '']) => name),
-    sentNames: Object.fromEntries(pairs.filter(([, sentName]) => sentName !== undefined)),
-  }
-}
-
-/** Returns the entries of a mapping. */
-export const entriesOf = ({ mappedFields, sentNames }: FieldMapping): string[] =>
-  mappedFields.map((name) => {
-    const sentName = sentNameOf(name, { sentNames: sentNames ?? {} })
-    return sentName === name ? name : `${name}=${sentName}`
-  })
+/** Returns the problem with the name of a lead field. */
+export const fieldProblem = (name: string) =>
+  name === 'reference'
+    ? '“reference” is always sent. It is the lead’s ID.'
+    : fieldName.test(name)
+      ? undefined
+      : 'Up to 64 letters, digits, _ and -.'
 
 export const commonFields = ['name', 'email', 'phone', 'company', 'message']

@@ -9,7 +9,7 @@ import { useLoad } from '../ui/load.ts'
 import { Empty, WhenLoaded } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
 import { listSubscriptions } from './destinations.ts'
-import { disabledText, entriesOf, heldNumber } from './subscription-words.ts'
+import { disabledText, heldNumber } from './subscription-words.ts'
 
 /** Lists the lead subscriptions of the workspace, then its event hooks. */
 export function SubscriptionsView() {
@@ -63,12 +63,12 @@ export function SubscriptionsView() {
 }
 
 /** Says what a lead subscription sends. */
-function textOf({ mappedFields, sentNames, automatic, policy }: Subscription): string {
+function textOf({ mappedFields, automatic, policy }: Subscription): string {
   const others = policy?.types.filter((type) => type !== 'lead.ready-for-delivery') ?? []
   const limits = [...(policy?.sources ?? []), ...(policy?.installations ?? [])]
   return [
     automatic && policy?.types.includes('lead.ready-for-delivery') ? 'Every lead' : 'On request',
-    entriesOf({ mappedFields, sentNames }).join(', ') || 'no fields, only the reference',
+    mappedFields.join(', ') || 'no fields, only the reference',
     ...(others.length > 0 ? [others.join(', ')] : []),
     ...(limits.length > 0 ? [`only ${limits.join(', ')}`] : []),
   ].join(' · ')

@@ -8,7 +8,7 @@ import { ActionDialog } from '../ui/dialog.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Empty } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
-import { PagedList, RefreshButton } from '../ui/paged-list.tsx'
+import { PagedList } from '../ui/paged-list.tsx'
 import { usePages } from '../ui/pages.ts'
 import { When } from '../ui/when.tsx'
 import { AddSuppression } from './add-suppression.tsx'
@@ -40,7 +40,6 @@ export function SuppressionsView() {
       lead="People who must not be contacted. Their forms are rejected and their leads are not sent. Chat still works for them."
       actions={
         <>
-          <RefreshButton list={list} />
           <a class="button" href={pathOf({ view: 'suppression-import' })}>
             Import
           </a>

@@ -1,8 +1,11 @@
 import type { ComponentChildren } from 'preact'
 import { Button } from './button.tsx'
+import { usePolling } from './load.ts'
 import { FailureNotice, Loading } from './notice.tsx'
 import type { usePages } from './pages.ts'
 import { useRowKeys } from './row-keys.ts'
+
+const pollMs = 20_000
 
 interface PagedListProps<T> {
   list: Omit<ReturnType<typeof usePages>, 'items'> & { items: T[] }
@@ -11,12 +14,14 @@ interface PagedListProps<T> {
   /** Content to show if the list has no items. */
   empty: ComponentChildren
   children: (item: T) => ComponentChildren
+  everyMs?: number
 }
 
-/** Shows the rows of a paginated list, with a button that loads the next page. */
-export function PagedList<T>({ list, name, empty, children }: PagedListProps<T>) {
+/** Shows the rows of a paginated list, which it reloads, with a button that loads the next page. */
+export function PagedList<T>({ list, name, empty, children, everyMs = pollMs }: PagedListProps<T>) {
   const { items, first, loading, failure, hasMore } = list
   useRowKeys('.table .table-row')
+  usePolling(list.reload, everyMs)
   return (
     <>
       <FailureNotice failure={failure} retry={() => void list.reload()} />
@@ -29,13 +34,5 @@ export function PagedList<T>({ list, name, empty, children }: PagedListProps<T>)
         </Button>
       )}
     </>
-  )
-}
-
-export function RefreshButton({ list }: { list: { loading: boolean; reload: () => Promise<void> } }) {
-  return (
-    <Button disabled={list.loading} onClick={() => void list.reload()}>
-      Refresh
-    </Button>
   )
 }

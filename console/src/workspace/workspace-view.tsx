@@ -1,6 +1,7 @@
 import type { Workspace } from '#proto/workspace/v1/workspace_pb.js'
 import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
+import { pathOf } from '../router.ts'
 import { DeleteCard } from '../ui/delete-button.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 import { Form, useForm } from '../ui/form.tsx'
@@ -22,7 +23,11 @@ export function WorkspaceView() {
   const { api, holder } = useConsole()
   const loaded = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace!, [])
   return (
-    <Page title={areaName('workspace')} lead={loaded.value && <span class="mono">{loaded.value.workspaceId}</span>}>
+    <Page
+      title={areaName('workspace')}
+      lead={loaded.value && <span class="mono">{loaded.value.workspaceId}</span>}
+      actions={<a href={pathOf({ view: 'changes' })}>Who changed what</a>}
+    >
       <WhenLoaded loaded={loaded} name="workspace">
         {(workspace) => (
           <>
