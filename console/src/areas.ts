@@ -1,26 +1,13 @@
-import { pathOf, type Route } from './router.ts'
+import { type KnownRoute, pathOf, type View } from './router.ts'
 import type { IconName } from './ui/icon.tsx'
-
-type AreaView =
-  | 'inbox'
-  | 'replies'
-  | 'report'
-  | 'leads'
-  | 'deliveries'
-  | 'subscriptions'
-  | 'suppressions'
-  | 'installations'
-  | 'people'
-  | 'team'
-  | 'workspace'
 
 /** `view` is the first view of an area; `views` are its other views, such as one conversation. */
 interface Area {
   name: string
-  view: AreaView
+  view: View
   icon: IconName
   key: string
-  views: Route['view'][]
+  views: View[]
 }
 
 /** Areas of the navigation, in groups. Their names stand here only. */
@@ -67,11 +54,11 @@ export const groups: { title: string; areas: Area[] }[] = [
 export const areas = groups.flatMap((group) => group.areas)
 
 /** Returns the area of a view. */
-export const areaOf = ({ view }: { view: Route['view'] }) =>
-  areas.find((area) => area.view === view || area.views.includes(view))
+export const areaOf = ({ view }: { view: View | 'unknown' }) =>
+  areas.find((area) => [area.view, ...area.views].some((one) => one === view))
 
 /** Returns the name of the area that begins with this view. */
-export const areaName = (view: AreaView): string => areaOf({ view })!.name
+export const areaName = (view: View): string => areaOf({ view })!.name
 
 /** Returns the link back to an area. */
-export const backTo = (view: AreaView) => ({ path: pathOf({ view }), label: areaName(view) })
+export const backTo = (view: View) => ({ path: pathOf({ view } as KnownRoute), label: areaName(view) })

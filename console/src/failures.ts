@@ -15,7 +15,7 @@ export interface Failure {
 }
 
 const texts: Record<string, string> = {
-  SubscriptionDisabled: 'The destination is disabled. Enable it first; held deliveries are then sent.',
+  SubscriptionDisabled: 'The destination is off. Enable it first; waiting deliveries are then sent.',
   AttemptNotRetryable: 'This delivery is in progress or already accepted and cannot be retried.',
   IdempotencyConflict: 'This request was already made with different content. Reload to see the current state.',
   OperationInProgress: 'The same change is still in progress. Try again in a moment.',
@@ -40,7 +40,7 @@ const rules: Record<string, string> = {
   pattern: 'has an invalid format',
   format: 'has an invalid format',
   enum: 'is not an allowed value',
-  origin: 'must be on the visitor’s site or another allowed origin',
+  origin: 'must be on the visitor’s site or another allowed address',
   publicAddress: 'must have a public address; this name has none, or its address is private',
   uniqueItems: 'contains a duplicate',
   timeZone: 'is not a known time zone',

@@ -8,7 +8,6 @@ import { createRouter } from './router.ts'
 import { createSessionHolder, takeSignInFragment } from './session.ts'
 import { createSessionCalls } from './session-calls.ts'
 import { createShortcuts } from './shortcuts.ts'
-import { localStore } from './storages.ts'
 import './styles/index.css'
 
 const holder = createSessionHolder({
@@ -45,7 +44,7 @@ render(
     api={api}
     router={createRouter(window)}
     announcer={createAnnouncer()}
-    shortcuts={createShortcuts(document, localStore)}
+    shortcuts={createShortcuts(document)}
   />,
   document.getElementById('console')!,
 )

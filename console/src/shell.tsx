@@ -49,7 +49,8 @@ export function Shell() {
   const route = router.route.value
   const area = areaOf(route)
   const unanswered = inbox.unanswered.value
-  const pathOfArea = (view: (typeof areas)[number]['view']) => (view === 'inbox' ? router.inFilter() : pathOf({ view }))
+  const pathOfArea = (view: (typeof areas)[number]['view']) =>
+    view === 'inbox' ? router.inFilter() : pathOf({ view } as KnownRoute)
 
   useEffect(
     () =>

@@ -1,17 +1,14 @@
-import { signal } from '@preact/signals'
 import { isComposing } from '../../browser/chat/composing.ts'
+import { storedSwitch } from './storages.ts'
 
 export type Shortcuts = ReturnType<typeof createShortcuts>
 
-const storageKey = 'service.console.shortcuts'
-
 /** Handles single-key shortcuts outside of text fields and dialogs. `g i` means `g`, then `i`. */
-export function createShortcuts(document: Document, storage: Pick<Storage, 'getItem' | 'setItem'>) {
+export function createShortcuts(document: Document) {
   /**
    * True if single-key shortcuts are active. Users of voice control can turn them off (WCAG 2.1.4).
    */
-  const enabled = signal(storage.getItem(storageKey) !== 'off')
-  enabled.subscribe((on) => storage.setItem(storageKey, on ? 'on' : 'off'))
+  const enabled = storedSwitch('shortcuts', true)
   const layers: Record<string, () => void>[] = []
   let prefix = ''
   let prefixAt = 0

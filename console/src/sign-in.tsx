@@ -57,8 +57,8 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
     document.title = 'Sign in · Console'
     setProblem(undefined)
     setOpened(undefined)
-    name.current?.focus()
     if (link === undefined) return
+    name.current?.focus()
     void holder.calls.describeLink(link).then((found) => {
       if (holder.link.peek() !== link) return
       if (typeof found === 'object') setOpened(found.value)
@@ -76,46 +76,46 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
     if (name.current && displayName === '')
       return refuse({ field: 'name', text: 'Enter the name that visitors will see.' })
     if (name.current) localStore.setItem(nameKey, displayName)
-    setBusy(true)
     const names = { displayName, ...(workspaceName && { workspaceName }) }
-    const wrong = await holder.signIn(link === undefined ? { token: pasted } : { link }, names)
-    setBusy(false)
-    if (wrong === 'invalid') refuse({ field: 'name', text: 'Use one line of up to 128 characters.' })
-    else if (wrong === 'unreachable') refuse(unreachable)
-    else if (wrong === 'refused') refuse(link === undefined ? refusedToken : refusedLink)
+    await attempt(async () => {
+      const wrong = await holder.signIn(link === undefined ? { token: pasted } : { link }, names)
+      if (wrong === 'invalid') return { field: 'name', text: 'Use one line of up to 128 characters.' }
+      return wrong === 'refused' ? (link === undefined ? refusedToken : refusedLink) : wrong && unreachable
+    })
   }
 
-  async function signInAtProvider() {
-    setBusy(true)
-    const begun = await holder.calls.beginAtProvider()
-    if (typeof begun === 'object') return location.assign(begun.value)
-    setBusy(false)
-    refuse({ text: providerProblems.unavailable })
-  }
+  const signInAtProvider = () =>
+    attempt(async () => {
+      const begun = await holder.calls.beginAtProvider()
+      if (typeof begun !== 'object') return { text: providerProblems.unavailable }
+      location.assign(begun.value)
+    })
 
-  async function signInWithPasskey() {
+  const signInWithPasskey = () =>
+    attempt(async () => {
+      const begun = await holder.calls.beginPasskey()
+      if (typeof begun !== 'object') return unreachable
+      const response = await startAuthentication({ optionsJSON: begun.value as never }).catch(() => undefined)
+      if (!response) return { text: 'No passkey was used. Try again, or choose another way.' }
+      const wrong = await holder.signInWithPasskey(response)
+      if (wrong === 'unreachable') return unreachable
+      return wrong && { text: 'This passkey is not accepted. Ask your administrator for a link.' }
+    })
+
+  const mailLink = () =>
+    attempt(async () => {
+      const address = mail.current!.value.trim()
+      if (!address.includes('@')) return { field: 'mail', text: 'Enter your mail address.' }
+      if (typeof (await holder.calls.mailLink(address)) !== 'object') return unreachable
+      setMailed(true)
+    })
+
+  async function attempt(call: () => Promise<Problem | undefined>) {
     setBusy(true)
     setProblem(undefined)
-    const begun = await holder.calls.beginPasskey()
-    const response =
-      typeof begun === 'object'
-        ? await startAuthentication({ optionsJSON: begun.value as never }).catch(() => undefined)
-        : undefined
-    const wrong = response && (await holder.signInWithPasskey(response))
+    const found = await call()
     setBusy(false)
-    if (typeof begun !== 'object' || wrong === 'unreachable') refuse(unreachable)
-    else if (!response) refuse({ text: 'No passkey was used. Try again, or choose another way.' })
-    else if (wrong) refuse({ text: 'This passkey is not accepted. Ask your administrator for a link.' })
-  }
-
-  async function mailLink() {
-    const address = mail.current!.value.trim()
-    if (!address.includes('@')) return refuse({ field: 'mail', text: 'Enter your mail address.' })
-    setBusy(true)
-    const result = await holder.calls.mailLink(address)
-    setBusy(false)
-    if (typeof result === 'object') setMailed(true)
-    else refuse(unreachable)
+    if (found) refuse(found)
   }
 
   function refuse(found: Problem) {

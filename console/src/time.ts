@@ -27,6 +27,12 @@ export function formatShort(date: Date, now: Date): string {
   return date.getFullYear() === now.getFullYear() ? shortDay.format(date) : dayOfYear.format(date)
 }
 
+const number = new Intl.NumberFormat('en')
+
+/** Returns for example `1,200 entries`. */
+export const countOf = (count: number, one: string, many = `${one}s`) =>
+  `${number.format(count)} ${count === 1 ? one : many}`
+
 /** Returns a duration as a text, for example `5 min`. */
 export function formatDistance(milliseconds: number): string {
   const seconds = Math.max(0, Math.round(milliseconds / 1000))

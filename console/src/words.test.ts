@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { originProblem } from './installations/installation-words.ts'
+import { originProblem, toOrigin } from './installations/installation-words.ts'
 import { createOperations } from './operations.ts'
 import { conversationPath, type KnownRoute, parseRoute, pathOf, placeOf } from './router.ts'
 import { destinationProblem, fieldProblem } from './subscriptions/subscription-words.ts'
-import { formatFull, formatShort, formatTime } from './time.ts'
+import { countOf, formatFull, formatShort, formatTime } from './time.ts'
 
 describe('the parser of routes', () => {
   it.each<KnownRoute>([
@@ -50,9 +50,23 @@ describe('the input checks of the console', () => {
       'http://*.a.example',
       'https://*.com',
       'https://a.*.b',
-      'x',
+      'a shop',
     ])
       expect(originProblem(bad), bad).toBeTypeOf('string')
+    const meant = [
+      'shop.example',
+      'HTTPS://Shop.example/cart?x',
+      'localhost:8081',
+      '127.0.0.1:80',
+      'https://*.a.example',
+    ]
+    expect(meant.map(toOrigin)).toEqual([
+      'https://shop.example',
+      'https://shop.example',
+      'http://localhost:8081',
+      'http://127.0.0.1',
+      'https://*.a.example',
+    ])
   })
 
   it('the console accepts valid destinations and lead fields, and describes invalid ones', () => {
@@ -75,6 +89,14 @@ describe('the times of the console', () => {
       '4 Mar 2025',
     ])
   })
+})
+
+it('a number stands with the singular or the plural', () => {
+  expect([countOf(1, 'rating'), countOf(0, 'rating'), countOf(1_200, 'entry', 'entries')]).toEqual([
+    '1 rating',
+    '0 ratings',
+    '1,200 entries',
+  ])
 })
 
 describe('the idempotency key of an operation', () => {

@@ -57,7 +57,10 @@ describe('deliveries in the console', () => {
 
   itLong('deliveries can be filtered by status and time, and the URL contains the filter', async () => {
     const page = await browser.open(core, 'deliveries')
-    await page.getByText('Dead letter').last().waitFor()
+    await page
+      .getByText(/^Given up/)
+      .last()
+      .waitFor()
     await page.getByLabel('Status').selectOption('accepted')
     await until('one row', async () => (await page.locator('.table-row').count()) === 1)
     expect(page.url()).toMatch(/\/console\/deliveries\?status=accepted$/)

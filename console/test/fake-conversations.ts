@@ -266,6 +266,10 @@ export function fakeConversations(publish: (frame: Frame) => void) {
       return message
     },
 
+    types(conversationId: string, author: { kind: string; displayName?: string }) {
+      append(found(conversationId), { type: 'typing.started', author })
+    },
+
     visitorTypes(conversationId: string, types: boolean) {
       append(found(conversationId), { type: types ? 'typing.started' : 'typing.stopped', author: { kind: 'visitor' } })
     },

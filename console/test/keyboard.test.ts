@@ -109,12 +109,12 @@ describe('the console, used with the keyboard only', () => {
     await page.keyboard.press('Enter')
     await page.getByRole('textbox', { name: 'Reply' }).waitFor()
     await until('the heading', async () => /^Maria Huber\s*, verified$/.test(await focused(page)))
+    await page.keyboard.press('a')
     await page.keyboard.press('r')
     await page.keyboard.type('From the keyboard')
     await page.keyboard.press('Enter')
     await page.locator('.message', { hasText: 'From the keyboard' }).waitFor()
     await page.keyboard.press('Escape')
-    await page.keyboard.press('a')
     await page
       .locator('.thread-title')
       .getByText(/Assigned to you/)
@@ -168,7 +168,7 @@ describe('the console, used with the keyboard only', () => {
     ['conversations/cnv_maria/details', 'customer-4711'],
     ['leads', 'Li Wei'],
     ['leads/lead_maria', 'maria@example.org'],
-    ['deliveries', 'Dead letter'],
+    ['deliveries', 'Given up'],
     ['deliveries/dlv_1', 'Retry now'],
     ['subscriptions', '3 held'],
     ['subscriptions/new', 'Fields to send'],
@@ -195,8 +195,7 @@ describe('the console, used with the keyboard only', () => {
     ['conversations/cnv_maria', 'Take a screenshot', ['Purpose', 'Send request', 'Cancel']],
     ['conversations/cnv_maria', 'Suggest a page', ['URL', 'Label', 'Send request', 'Cancel']],
     ['conversations/cnv_maria', 'Ban visitor', ['Close', 'Reason', 'Cancel', 'Ban visitor']],
-    ['installations', 'New connection', ['Close', 'Name', 'Cancel']],
-    ['installations', 'New website', ['Connection', 'Title', 'Allowed origins', 'Cancel']],
+    ['installations', 'New website', ['Close', 'Addresses', 'Title', 'Cancel']],
     ['subscriptions/sub_old', 'Rotate', ['Close', 'Previous secret expires', 'Cancel', 'Create new secret']],
   ]
   itLong.each(openers)(

@@ -38,17 +38,16 @@ async function openTab(page: Page, name: string) {
 describe('websites in the console', () => {
   it('an installation rejects invalid origins, and stores new origins, appearance, capabilities, form fields and a new secret', async () => {
     const page = await browser.open(core, 'installations/pk_shop')
-    const origins = page.getByRole('textbox', { name: 'Allowed origins' })
+    const origins = page.getByRole('textbox', { name: 'Addresses' })
     for (const [entry, says] of [
-      ['https://shop.example/path', /Did you mean https:\/\/shop.example\?/],
       ['https://*.com', /a full domain/],
-      ['shop.example', /Start with https/],
+      ['a shop', /Enter the address of a site/],
     ] as const) {
       await origins.fill(entry)
       await page.keyboard.press('Enter')
       await page.getByText(says).waitFor()
     }
-    await origins.fill('https://new.example')
+    await origins.fill('new.example/shop')
     await page.keyboard.press('Enter')
     await until('the origin', () => core.workspace.installation('pk_shop').origins.includes('https://new.example'))
     await page.getByRole('button', { name: 'Remove https://*.shop.example' }).click()
@@ -99,12 +98,15 @@ describe('websites in the console', () => {
     await offline.getByText('More', { exact: true }).click()
     await offline.getByLabel('Max length').fill('80')
     await save(page)
-    await until('the field', () => core.workspace.installation('pk_shop').forms?.offline?.fields[0]?.name === 'your_name')
+    await until(
+      'the field',
+      () => core.workspace.installation('pk_shop').forms?.offline?.fields[0]?.name === 'your_name',
+    )
     expect(core.workspace.installation('pk_shop').forms?.offline?.fields[0]?.maxLength).toBe(80)
     await page.reload()
     await offline.getByText('More', { exact: true }).click()
     expect(await offline.getByLabel('Max length').inputValue()).toBe('80')
-    await openTab(page, 'Keys')
+    await openTab(page, 'Identity')
     await page.getByRole('button', { name: 'Rotate' }).click()
     await page.getByRole('button', { name: 'Create new secret' }).click()
     await page.getByLabel(/I have stored it/).check()
@@ -114,7 +116,7 @@ describe('websites in the console', () => {
 
   itLong('an origin that the service does not store is put back into the field', async () => {
     const page = await browser.open(core, 'installations/pk_shop')
-    const field = page.getByRole('textbox', { name: 'Allowed origins' })
+    const field = page.getByRole('textbox', { name: 'Addresses' })
     core.fault('UpdateInstallation', { code: Code.Unavailable })
     await field.fill('https://more.example')
     await field.press('Enter')
@@ -139,20 +141,25 @@ describe('websites in the console', () => {
     expect(core.workspace.installation('pk_shop').appearance?.title).toBe('New name')
   })
 
-  it('an operator can create an installation on a connection, and disable the connection after a confirmation', async () => {
+  it('adds a website with the offline form and no secret; several connections are shown, and can be disabled', async () => {
     const page = await browser.open(core, 'installations')
+    const connection = page.getByRole('region', { name: 'Website' })
+    await page.getByRole('link', { name: /Alpine Outfitters/ }).waitFor()
+    expect(await connection.count()).toBe(0)
     await page.getByRole('button', { name: 'New website' }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByLabel('Allowed origins').fill('https://blog.example')
+    // The first text field has the focus.
+    await page.keyboard.type('blog.example')
     await page.keyboard.press('Enter')
+    await dialog.getByText('https://blog.example').waitFor()
     await dialog.getByRole('button', { name: 'Create website' }).click()
-    await dialog.getByText('Identity secret', { exact: true }).waitFor()
-    await dialog.getByLabel(/I have stored it/).check()
-    await dialog.getByRole('button', { name: 'Done' }).click()
-    await page.getByText('https://blog.example').first().waitFor()
-    expect(core.calls('CreateInstallation')).toMatchObject([{ availability: { requiresOperator: true } }])
+    await page.getByText(/data-site-key="pk_2"/).waitFor()
+    expect(core.calls('CreateInstallation')).toMatchObject([
+      { connectionId: 'con_site', availability: { requiresOperator: true }, capabilities: { offlineForm: true } },
+    ])
+    core.workspace.addConnection({ connectionId: 'con_app', name: 'App' })
     await page.getByRole('link', { name: 'Websites' }).first().click()
-    await page.getByRole('button', { name: 'Disable Website' }).click()
+    await connection.getByRole('button', { name: 'Disable Website' }).click()
     await dialog.getByText(/Every visitor session on this connection ends/).waitFor()
     await dialog.getByRole('button', { name: 'Disable connection' }).click()
     await page.getByRole('button', { name: 'Enable Website' }).waitFor()

@@ -192,3 +192,59 @@ describe('the mark of new messages', () => {
     await mark.waitFor()
   })
 })
+
+describe('a row with a long name of a verified visitor', () => {
+  it('scrolls nothing sideways and shows the mark, in the list and in the conversation', async () => {
+    const displayName = 'Wolfeschlegelsteinhausenbergerdorff '.repeat(4).trim()
+    core.conversations.add({
+      conversationId: 'cnv_long',
+      sessionId: 'ses_maria',
+      visitor: { identityState: 'verified', displayName },
+    })
+    core.conversations.past('cnv_long', 'visitor', 'Hello?', 5)
+    const page = await browser.open(core, 'conversations/cnv_long')
+    await page.locator('.thread-title .verified-mark').waitFor()
+    for (const width of [1440, 390]) {
+      await page.setViewportSize({ width, height: 800 })
+      for (const path of width > 720 ? ['conversations/cnv_long'] : ['conversations/cnv_long', 'conversations']) {
+        await page.goto(`${core.url}/console/${path}`)
+        const mark = page.locator('.verified-mark').filter({ visible: true }).first()
+        await mark.waitFor()
+        const found = await mark.evaluate((shown) => {
+          const { right } = shown.getBoundingClientRect()
+          const inside = (shown.closest('.row, .thread-title') as HTMLElement).getBoundingClientRect().right
+          const wide = [...document.querySelectorAll('.conversations, .log, .details, html')]
+          return { isCut: right > inside, wide: wide.filter((each) => each.scrollWidth > each.clientWidth).length }
+        })
+        expect(found, `${path} at ${width}`).toEqual({ isCut: false, wide: 0 })
+      }
+    }
+  })
+})
+
+describe('answering', () => {
+  it('keeps the focus on Escape after the conversation has left the list, and assigns a conversation that nobody has', async () => {
+    const page = await browser.open(core, 'conversations?queue=unanswered')
+    await page.locator('.row', { hasText: 'Visitor Q1Z6' }).click()
+    await reply(page).fill('Free from 60 euros')
+    await page.keyboard.press('Enter')
+    await page.locator('.row', { hasText: 'Visitor Q1Z6' }).waitFor({ state: 'detached' })
+    await page.keyboard.press('Escape')
+    expect(await page.evaluate(() => document.activeElement?.className)).toBe('log')
+    await until('the assignment', () => core.calls('AssignAgent').length === 1)
+    expect(core.calls('AssignAgent')).toMatchObject([{ conversationId: 'cnv_q1z6', operatorId: 'ada@example.com' }])
+    await page.locator('.happened', { hasText: 'Assigned to you' }).waitFor()
+    await reply(page).fill('And one more')
+    await page.keyboard.press('Enter')
+    await page.locator('.message.agent', { hasText: 'And one more' }).waitFor()
+    expect(core.calls('AssignAgent')).toHaveLength(1)
+  })
+
+  it('shows who of the colleagues writes, and not what the operator writes in another tab', async () => {
+    const page = await browser.open(core, 'conversations/cnv_maria')
+    await reply(page).waitFor()
+    for (const name of ['Ada', 'Jonas']) core.conversations.types('cnv_maria', { kind: 'agent', displayName: name })
+    core.conversations.types('cnv_maria', { kind: 'visitor' })
+    await page.getByText('Jonas, Maria Huber are typing').waitFor()
+  })
+})

@@ -44,13 +44,20 @@ describe('replies and notes in the console', () => {
     await until('the message', () => bodies('cnv_maria').at(-1) === '/huors')
   })
 
-  itLong('saved replies are added and deleted in their own view', async () => {
+  it('saved replies are added, changed, and deleted after a question, in their own view', async () => {
     const page = await browser.open(core, 'replies')
     await page.getByRole('textbox', { name: 'Shortcut' }).fill('bye')
     await page.getByRole('textbox', { name: 'Text' }).fill('Thank you, goodbye!')
     await page.getByRole('button', { name: 'Save reply' }).click()
     await page.getByText('Thank you, goodbye!').waitFor()
+    await page.getByRole('button', { name: 'Edit /bye' }).click()
+    await page.keyboard.press('ControlOrMeta+A')
+    await page.keyboard.type('See you!')
+    await page.getByRole('button', { name: 'Save reply' }).click()
+    await page.locator('.saved-reply', { hasText: 'See you!' }).waitFor()
     await page.getByRole('button', { name: 'Delete /hours' }).click()
+    expect(core.calls('DeleteSavedReply')).toEqual([])
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete reply' }).click()
     await page.getByRole('button', { name: 'Delete /hours' }).waitFor({ state: 'detached' })
     expect(core.calls('DeleteSavedReply')).toHaveLength(1)
   })

@@ -31,7 +31,7 @@ describe('a session without scopes of data', () => {
     await limited.getByText(/show names, pages and sessions of visitors, leads and contact details\.$/).waitFor()
 
     const full = await browser.open(core, 'conversations/cnv_maria')
-    await full.getByRole('heading', { name: 'Identity' }).waitFor()
+    await full.locator('summary', { hasText: 'Identity' }).waitFor()
     await search(full, 'needle')
     await full.getByText('No results').waitFor()
     expect(await full.getByText(hint).count()).toBe(0)

@@ -29,7 +29,7 @@ describe('unsaved settings', () => {
 
   itLong('are not lost by a link, the back button or a reload without a question', async () => {
     const page = await browser.open(core, 'installations')
-    await page.getByRole('link', { name: /Alpine Outfitters/ }).click()
+    await page.getByRole('link', { name: /shop\.example/ }).click()
     await tab(page, 'Privacy').click()
     const url = page.getByLabel('Policy URL')
     await url.fill('https://shop.example/privacy')

@@ -11,6 +11,7 @@ describe('signing in to the console', () => {
     const page = await browser.open(core, '', { token: null })
     await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Use a passkey')
     const other = await page.context().newPage()
     await other.goto(`${core.url}/console/conversations/cnv_maria`)
     await other.getByRole('heading', { name: 'Sign in to the console' }).waitFor()

@@ -38,7 +38,10 @@ describe('the suppression list in the console', () => {
       { entries: [{ of: { case: 'email', value: 'ada@example.com' } }], reason: 'asked us' },
     ])
 
-    await page.getByRole('button', { name: /^Remove entry/ }).press('Enter')
+    await page
+      .getByRole('button', { name: /^Remove entry/ })
+      .first()
+      .press('Enter')
     await dialog.getByText(/stay ended/).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
     await dialog.getByRole('button', { name: 'Remove entry' }).press('Enter')

@@ -10,7 +10,7 @@ export const views: [path: string, shows: string | RegExp][] = [
   ['conversations/cnv_maria/details', 'customer-4711'],
   ['leads', 'Li Wei'],
   ['leads/lead_maria', 'maria@example.org'],
-  ['deliveries', 'Dead letter'],
+  ['deliveries', /^Given up/],
   ['deliveries/dlv_1', /connection refused/],
   ['subscriptions', '3 held'],
   ['subscriptions/new', 'Fields to send'],
@@ -39,7 +39,7 @@ export const emptyViews: [path: string, shows: string | RegExp][] = [
   ['suppressions', 'Nobody is on the list'],
   ['changes', 'No changes yet'],
   ['report', 'No visitor began'],
-  ['installations', 'No connections yet'],
+  ['installations', 'No websites yet'],
   ['nowhere', 'Page not found'],
 ]
 const { desktop, laptop, phone } = pageSizes

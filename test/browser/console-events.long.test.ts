@@ -113,7 +113,7 @@ describe('a lead on the real stack', () => {
     await page.getByRole('link', { name: `${receiver.http}/••••` }).click()
     await page.getByRole('heading', { level: 1, name: 'Delivery' }).waitFor()
     await button('Retry now').dblclick()
-    await page.getByText('Accepted for transport, HTTP 202').waitFor()
+    await page.getByText('HTTP 202', { exact: true }).waitFor()
     expect(receiver.to('/leads')).toHaveLength(2)
     expect(await page.locator('.attempt').count()).toBe(2)
     const [first, second] = receiver.to('/leads')

@@ -93,7 +93,7 @@ describe('an installation on the real stack', () => {
     const origin = 'https://new.shop.example'
     await expect(newVisitor({ origin })).rejects.toThrow(/403 OriginNotAllowed/)
     await open(`installations/${demo.siteKey}`)
-    await page.getByRole('textbox', { name: 'Allowed origins' }).fill(origin)
+    await page.getByRole('textbox', { name: 'Addresses' }).fill(origin)
     await page.keyboard.press('Enter')
     await button(`Remove ${origin}`).waitFor()
     const saved = Date.now()

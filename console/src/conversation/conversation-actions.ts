@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
+import { opensNext } from '../storages.ts'
 import { useAction } from '../ui/action.ts'
 import type { Thread } from './thread.ts'
 
@@ -14,7 +15,7 @@ const restMs = 1_000
  * the visitor was then asked for a rating.
  */
 export function useConversationActions(thread: Thread) {
-  const { session, holder, announcer } = useConsole()
+  const { session, holder, announcer, inbox, router } = useConsole()
   const { busy, failure, run } = useAction()
   const [undo, setUndo] = useState<'offered' | 'resting'>()
   const [isAsked, setIsAsked] = useState(false)
@@ -44,7 +45,12 @@ export function useConversationActions(thread: Thread) {
   })
   const closings = thread.closings.value
   useEffect(() => {
-    if (closings > 0) announcer.say(offerUndo())
+    if (closings === 0) return
+    announcer.say(offerUndo())
+    if (opensNext.peek())
+      void inbox
+        .nextUnanswered(thread.conversationId)
+        .then((next) => next && router.go(router.inFilter({ conversationId: next })))
   }, [closings])
   const requestRating = act(async () => {
     await thread.requestRating()

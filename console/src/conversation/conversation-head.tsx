@@ -33,8 +33,8 @@ export function ConversationHead({ thread, name, actions, detailsPath }: Convers
       </a>
       <Avatar name={name} id={conversationId} presence={presence} />
       <div class="thread-title">
-        <h2 class="ellipsis" tabIndex={-1}>
-          <bdi>{name}</bdi> {verified && <VerifiedMark />}
+        <h2 class="name-line" tabIndex={-1}>
+          <bdi class="ellipsis">{name}</bdi> {verified && <VerifiedMark />}
         </h2>
         <p class="ellipsis">
           {presenceWords[presence] && `${presenceWords[presence]} · `}

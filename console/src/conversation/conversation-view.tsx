@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
 import { visitorName } from '../inbox/conversation-record.ts'
+import { assignsAnswered } from '../storages.ts'
 import { Button } from '../ui/button.tsx'
 import { Empty, FailureNotice, Notice } from '../ui/notice.tsx'
 import { Composer } from './composer/composer.tsx'
@@ -30,6 +31,7 @@ export function ConversationView({ conversationId, details, message }: Conversat
         outbox,
         conversationId,
         agent: holder.agent,
+        takesOver: () => (assignsAnswered.peek() ? { ...holder.agent(), operatorId: session.operator } : undefined),
         onVisitorMessage: ({ body }) => announcer.say(`New message: ${body}`),
         now: Date.now,
       }),

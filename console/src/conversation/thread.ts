@@ -1,7 +1,15 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import { signal } from '@preact/signals'
 import type { Command } from '#proto/command/v1/command_pb.js'
-import type { Conversation, GrownMessage, InboxEvent, Message, Note } from '#proto/messaging/v1/messaging_pb.js'
+import {
+  type Author,
+  type Conversation,
+  type GrownMessage,
+  type InboxEvent,
+  type Message,
+  type Note,
+  TypingState,
+} from '#proto/messaging/v1/messaging_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
 import { createReceipts } from '../../../browser/chat/receipts.ts'
 import { withPart } from '../../../browser/growing-text.ts'
@@ -13,10 +21,10 @@ import { typingLastsMs } from '../inbox/inbox.ts'
 import type { ShownAgent } from '../session.ts'
 import { millisecondsOf } from '../time.ts'
 import type { Outbox } from './composer/outbox.ts'
-import { createConversationEvents } from './messages/conversation-events.ts'
 import { mergeMessages, withdrawn, withState } from './messages/message-merge.ts'
 import { eventText } from './messages/timeline.ts'
-import { createThreadActions } from './thread-actions.ts'
+
+export type Assignee = ShownAgent & { operatorId?: string | undefined }
 
 export type Thread = ReturnType<typeof createThread>
 
@@ -27,12 +35,15 @@ interface ThreadDeps {
   conversationId: string
   /** Returns the name and picture of the signed-in operator, as visitors see them. */
   agent: () => ShownAgent
+  /** Returns the operator, if an answer takes a conversation that nobody has. */
+  takesOver: () => Assignee | undefined
   /** Called with each new message of the visitor. */
   onVisitorMessage: (message: Message) => void
   now: () => number
 }
 
 const pageSize = 50
+const typingRepeatMs = 5000
 const beyondTheEnd = 2 ** 31 - 1
 
 /**
@@ -40,13 +51,14 @@ const beyondTheEnd = 2 ** 31 - 1
  * them up to date, and sends the operator's replies and other actions.
  */
 export function createThread(deps: ThreadDeps) {
-  const { api, inbox, outbox, conversationId, agent, onVisitorMessage, now } = deps
+  const { api, inbox, outbox, conversationId, agent, takesOver, onVisitorMessage, now } = deps
   const { messaging, sessions } = api
   const conversation = signal<Conversation | undefined>(undefined)
   const messages = signal<readonly Message[]>([])
   /** Notes of operators, oldest first. Visitors never see them. */
   const notes = signal<readonly Note[]>([])
-  const happened = createConversationEvents(messaging, conversationId)
+  /** Events that the timeline shows between the messages, in order. */
+  const happened = signal<readonly InboxEvent[]>([])
   /** Latest requests to the visitor's page. The panel of requests loads them. */
   const commands = signal<readonly Command[]>([])
   const hasOlder = signal(false)
@@ -54,8 +66,11 @@ export function createThread(deps: ThreadDeps) {
   const loading = signal(true)
   const loadingOlder = signal(false)
   const failure = signal<Failure | undefined>(undefined)
-  const visitorTypes = signal(false)
+  /** Who types: the names of colleagues, and an empty name for the visitor. */
+  const typists = signal<readonly string[]>([])
   const session = signal<Session | undefined>(undefined)
+  /** True if the service has no session of this visitor. */
+  const hasNoSession = signal(false)
   /**
    * Number of received events about navigation and screenshot requests. Each increase reloads the
    * list of requests.
@@ -66,11 +81,17 @@ export function createThread(deps: ThreadDeps) {
   let stopped = false
   let visible = false
   let isReading = false
-  let typingTimer: ReturnType<typeof setTimeout> | undefined
+  const typingTimers = new Map<string, ReturnType<typeof setTimeout>>()
+  let typingSentAt = 0
+  let typingSent = false
 
   const outgoing = outbox.open(
     conversationId,
-    (message) => add([message]),
+    (message) => {
+      add([message])
+      const answering = takesOver()
+      if (answering && !conversation.value?.agent) void assign(answering).catch(() => {})
+    },
     (closed) => {
       onConversation(closed)
       closings.value += 1
@@ -114,7 +135,25 @@ export function createThread(deps: ThreadDeps) {
     if (known === undefined) hasOlder.value = page.hasMore
     add(page.messages)
     conversation.value = found.conversation
-    await happened.load(firstLoaded() - 1)
+    await loadEvents(firstLoaded() - 1)
+  }
+
+  function addEvents(more: readonly InboxEvent[]) {
+    const bySequence = new Map([...happened.value, ...more].map((event) => [event.sequence, event]))
+    happened.value = [...bySequence.values()].sort((one, other) => one.sequence - other.sequence)
+  }
+
+  /**
+   * Loads the events after `after` and before `beforeSequence`, or all later ones. Never rejects: the next
+   * reload of the conversation tries again.
+   */
+  async function loadEvents(after: number | undefined, beforeSequence?: number) {
+    while (after !== undefined) {
+      const range = { conversationId, afterSequence: after, beforeSequence, limit: 2 * pageSize }
+      const page = await messaging.listConversationEvents(range).catch(() => undefined)
+      addEvents(page?.events ?? [])
+      after = page?.hasMore ? page.events.at(-1)?.sequence : undefined
+    }
   }
 
   /** Sequence from which all messages and events are loaded. */
@@ -126,7 +165,7 @@ export function createThread(deps: ThreadDeps) {
     messages.value = []
     notes.value = []
     commands.value = []
-    happened.list.value = []
+    happened.value = []
     failure.value = reason
   }
 
@@ -151,9 +190,9 @@ export function createThread(deps: ThreadDeps) {
 
   async function refreshSession() {
     const sessionId = conversation.value?.sessionId
-    if (!sessionId) return
-    const found = await sessions.getSession({ sessionId }).catch(() => undefined)
+    const found = sessionId ? await sessions.getSession({ sessionId }).catch(() => undefined) : undefined
     if (found?.session && !stopped) session.value = found.session
+    hasNoSession.value = !session.value
   }
 
   function onChange(next: Conversation, events: InboxEvent[]) {
@@ -189,30 +228,35 @@ export function createThread(deps: ThreadDeps) {
 
   function apply(event: InboxEvent) {
     const { type, message, author, occurredAt, messageId, state, clientOperationId } = event
-    if (eventText(event, '') !== undefined) happened.add([event])
-    if (event.form) void happened.load(event.sequence - 1)
+    if (eventText(event, '') !== undefined) addEvents([event])
+    if (event.form) void loadEvents(event.sequence - 1)
     if (message) {
       const isNew = !messages.value.some((known) => known.messageId === message.messageId)
       if (clientOperationId !== undefined) outgoing.confirm(clientOperationId)
       add([message])
-      if (isNew && message.author?.kind === 'visitor') {
-        setVisitorTypes(false)
-        onVisitorMessage(message)
-      }
+      setTypes(typistOf(message.author), false)
+      if (isNew && message.author?.kind === 'visitor') onVisitorMessage(message)
     } else if (type === 'message.state.changed' && messageId !== undefined && state !== undefined) {
       messages.value = withState(messages.value, messageId, state)
     } else if (type === 'message.redacted') {
       messages.value = messages.value.map((one) => (one.messageId === messageId ? withdrawn(one, occurredAt) : one))
-    } else if (type.startsWith('typing.') && author?.kind === 'visitor') {
+    } else if (type.startsWith('typing.')) {
       const age = now() - millisecondsOf(occurredAt)
-      setVisitorTypes(type === 'typing.started' && age < typingLastsMs)
+      setTypes(typistOf(author), type === 'typing.started' && age < typingLastsMs)
     } else if (/^(navigation|screenshot)\./.test(type)) commandChanges.value += 1
   }
 
-  function setVisitorTypes(types: boolean) {
-    clearTimeout(typingTimer)
-    visitorTypes.value = types
-    if (types) typingTimer = setTimeout(() => setVisitorTypes(false), typingLastsMs)
+  /** Returns undefined for the operator's own typing, in this or another tab, and for a bot's. */
+  function typistOf(author: Author | undefined): string | undefined {
+    if (author?.kind === 'visitor') return ''
+    return author?.kind === 'agent' && author.displayName !== agent().displayName ? author.displayName : undefined
+  }
+
+  function setTypes(name: string | undefined, types: boolean) {
+    if (name === undefined) return
+    clearTimeout(typingTimers.get(name))
+    typists.value = [...typists.value.filter((other) => other !== name), ...(types ? [name] : [])]
+    if (types) typingTimers.set(name, setTimeout(setTypes, typingLastsMs, name, false))
   }
 
   function onConversation(updated: Conversation) {
@@ -228,7 +272,7 @@ export function createThread(deps: ThreadDeps) {
       const page = await messaging.listMessages({ conversationId, beforeSequence: first.sequence, limit: pageSize })
       hasOlder.value = page.hasMore
       add(page.messages)
-      await happened.load(firstLoaded() - 1, first.sequence)
+      await loadEvents(firstLoaded() - 1, first.sequence)
       failure.value = undefined
     } catch (error) {
       failure.value = describeFailure(error)
@@ -237,15 +281,18 @@ export function createThread(deps: ThreadDeps) {
     }
   }
 
-  const actions = createThreadActions({
-    messaging,
-    conversationId,
-    agent,
-    onMessage: (message) => add([message]),
-    onConversation,
-    onNoteAdded: loadNotes,
-    now,
-  })
+  async function applyResponse(call: Promise<{ conversation?: Conversation }>) {
+    const { conversation } = await call
+    if (conversation) onConversation(conversation)
+  }
+
+  const assign = (assignee: Assignee | undefined) =>
+    applyResponse(
+      assignee === undefined
+        ? messaging.unassignAgent({ conversationId })
+        : messaging.assignAgent({ conversationId, agent: assignee, operatorId: assignee.operatorId }),
+    )
+
   const unfollow = inbox.follow(conversationId, {
     onGap: () => void reload(),
     onChange,
@@ -256,19 +303,19 @@ export function createThread(deps: ThreadDeps) {
   const firstLoad = reload()
 
   return {
-    ...actions,
     conversationId,
     conversation,
     messages,
     notes,
-    events: happened.list,
+    events: happened,
     commands,
     hasOlder,
     loading,
     loadingOlder,
     failure,
-    visitorTypes,
+    typists,
     session,
+    hasNoSession,
     commandChanges,
     closings,
     outgoing,
@@ -288,6 +335,44 @@ export function createThread(deps: ThreadDeps) {
       }
     },
 
+    async withdraw({ sequence }: Message) {
+      const { message } = await messaging.redactMessage({ conversationId, sequence, agent: agent() })
+      if (message) add([message])
+    },
+
+    /** Tells the visitor that the operator types or has stopped. Never rejects. */
+    setTyping(types: boolean) {
+      if (!types && !typingSent) return
+      if (types && typingSent && now() - typingSentAt < typingRepeatMs) return
+      typingSent = types
+      typingSentAt = now()
+      const state = types ? TypingState.STARTED : TypingState.STOPPED
+      messaging.setTyping({ conversationId, state, agent: agent() }).catch(() => {})
+    },
+
+    assign,
+
+    close: () => applyResponse(messaging.closeConversation({ conversationId })),
+
+    /** Asks the visitor of the closed conversation for a rating. */
+    requestRating: () => applyResponse(messaging.closeConversation({ conversationId, requestRating: true })),
+
+    stopBot: () => applyResponse(messaging.stopBot({ conversationId })),
+
+    resumeBot: () => applyResponse(messaging.resumeBot({ conversationId })),
+
+    addTag: (tag: string) => applyResponse(messaging.addTag({ conversationId, tag })),
+
+    removeTag: (tag: string) => applyResponse(messaging.removeTag({ conversationId, tag })),
+
+    reopen: () => applyResponse(messaging.reopenConversation({ conversationId })),
+
+    /** Adds a note. A repeat with the same operation ID adds no second note. */
+    async addNote(body: string, clientOperationId: string) {
+      await messaging.addNote({ conversationId, clientOperationId, body, agent: agent() })
+      await loadNotes()
+    },
+
     /** Sets whether the operator sees the messages. */
     setVisible(isVisible: boolean) {
       visible = isVisible
@@ -301,7 +386,7 @@ export function createThread(deps: ThreadDeps) {
     stop() {
       stopped = true
       outgoing.close()
-      clearTimeout(typingTimer)
+      for (const timer of typingTimers.values()) clearTimeout(timer)
       unfollow()
     },
   }

@@ -1,8 +1,7 @@
 import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { When } from '../ui/when.tsx'
-import { outcomeText } from './delivery-words.ts'
+import { deliveryStatuses, outcomeText } from './delivery-words.ts'
 import { RetryButton } from './retry-button.tsx'
-import { StatusTag } from './status-tag.tsx'
 
 /** Shows the attempts of a delivery, latest first, with a retry button if a retry is possible. */
 export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[]; onRetried: () => Promise<unknown> }) {
@@ -43,5 +42,20 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
         </li>
       ))}
     </ol>
+  )
+}
+
+/**
+ * Shows the status of a delivery or attempt. `past` is true for an attempt that was followed by a
+ * later attempt. For such an attempt, the status “retry scheduled” is shown as “Retried”.
+ */
+export function StatusTag({ status, past, tries = 0 }: { status: DeliveryStatus; past?: boolean; tries?: number }) {
+  const word = deliveryStatuses.get(status)
+  if (past && status === DeliveryStatus.RETRY_SCHEDULED) return <span class="tag">Retried</span>
+  return (
+    <span class={`tag ${word?.tone ?? ''}`}>
+      {word?.text ?? 'Unknown'}
+      {status === DeliveryStatus.DEAD_LETTERED && tries > 1 && ` after ${tries} tries`}
+    </span>
   )
 }

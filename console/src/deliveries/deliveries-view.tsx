@@ -6,6 +6,7 @@ import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
 import { pathOf } from '../router.ts'
 import { listDestinations } from '../subscriptions/destinations.ts'
+import { countOf } from '../time.ts'
 import { SelectField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
 import { Empty, Notice } from '../ui/notice.tsx'
@@ -13,9 +14,9 @@ import { Page } from '../ui/page.tsx'
 import { PagedList } from '../ui/paged-list.tsx'
 import { usePages } from '../ui/pages.ts'
 import { When } from '../ui/when.tsx'
+import { StatusTag } from './attempts.tsx'
 import { deliveryStatuses, isPending, outcomeText, statusByName } from './delivery-words.ts'
 import { RetryButton } from './retry-button.tsx'
-import { StatusTag } from './status-tag.tsx'
 
 const pollMs = 4000
 
@@ -51,7 +52,7 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours: wi
   const titleOf = useLeadTitles(list.items.map(({ leadId }) => leadId))
   const hasPending = list.items.some((delivery) => isPending(delivery.status))
   const destinations = new Map(subscriptions.value?.map((known) => [known.subscriptionId, known.destinationUrl]))
-  const disabled = subscriptions.value?.filter((known) => known.status === SubscriptionStatus.DISABLED) ?? []
+  const off = subscriptions.value?.filter(({ status }) => status === SubscriptionStatus.DISABLED).length ?? 0
   const filter = (change: Filter) =>
     router.go(pathOf({ view: 'deliveries', status, subscription: subscriptionId, hours: withinHours, ...change }))
   const empty =
@@ -71,22 +72,11 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours: wi
     )
 
   return (
-    <Page
-      title={areaName('deliveries')}
-      lead="Leads sent to destinations. Accepted means that the destination accepted the request."
-    >
-      {disabled.length > 0 && (
+    <Page title={areaName('deliveries')} lead="Leads and events on their way to destinations.">
+      {off > 0 && (
         <Notice tone="warning">
-          {disabled.length === 1 ? '1 destination is disabled' : `${disabled.length} destinations are disabled`}.{' '}
-          {disabled.length === 1 ? 'Its' : 'Their'} deliveries are held:{' '}
-          {disabled.map((known, index) => (
-            <span key={known.subscriptionId}>
-              {index > 0 && ', '}
-              <a class="breakable" href={pathOf({ view: 'subscription', subscriptionId: known.subscriptionId })}>
-                {known.destinationUrl}
-              </a>
-            </span>
-          ))}
+          {countOf(off, 'destination is', 'destinations are')} off. New deliveries wait.{' '}
+          <a href={pathOf({ view: 'subscriptions' })}>Show destinations</a>
         </Notice>
       )}
       <div class="bar">
@@ -144,7 +134,7 @@ function DeliveryRow({ delivery, destination, lead, onRetried }: DeliveryRowProp
   return (
     <li class="table-line">
       <a class="table-row" href={pathOf({ view: 'delivery', deliveryId })}>
-        <StatusTag status={status} />
+        <StatusTag status={status} tries={latestAttempt?.attemptNumber} />
         <span class="table-main">
           <span class="table-title breakable">{destination ?? subscriptionId}</span>
           <span class="table-sub ellipsis">

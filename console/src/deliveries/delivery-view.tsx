@@ -5,8 +5,7 @@ import { pathOf } from '../router.ts'
 import { useLoad } from '../ui/load.ts'
 import { WhenLoaded } from '../ui/notice.tsx'
 import { Card, Fact, Facts, Page } from '../ui/page.tsx'
-import { Attempts } from './attempts.tsx'
-import { StatusTag } from './status-tag.tsx'
+import { Attempts, StatusTag } from './attempts.tsx'
 
 const pollMs = 3000
 
@@ -39,7 +38,7 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
               <Card title="Details">
                 <Facts>
                   <Fact name="Status">
-                    <StatusTag status={latest.status} />
+                    <StatusTag status={latest.status} tries={latest.attemptNumber} />
                   </Fact>
                   <Fact name="Destination">
                     <a class="breakable" href={pathOf({ view: 'subscription', subscriptionId: latest.subscriptionId })}>

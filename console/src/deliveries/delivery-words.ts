@@ -17,17 +17,16 @@ export const deliveryStatuses: ReadonlyMap<DeliveryStatus, StatusLabel> = new Ma
   [DeliveryStatus.PENDING, { name: 'pending', text: 'Pending', tone: 'info' }],
   [DeliveryStatus.SENDING, { name: 'sending', text: 'Sending', tone: 'info' }],
   [DeliveryStatus.RETRY_SCHEDULED, { name: 'retry_scheduled', text: 'Retry scheduled', tone: 'warn' }],
-  [DeliveryStatus.HELD, { name: 'held', text: 'Held', tone: 'warn' }],
-  [DeliveryStatus.ACCEPTED, { name: 'accepted', text: 'Accepted', tone: 'ok' }],
+  [DeliveryStatus.HELD, { name: 'held', text: 'Waiting: destination is off', tone: 'warn' }],
+  [DeliveryStatus.ACCEPTED, { name: 'accepted', text: 'Delivered', tone: 'ok' }],
   [DeliveryStatus.FAILED, { name: 'failed', text: 'Failed', tone: 'bad' }],
-  [DeliveryStatus.DEAD_LETTERED, { name: 'dead_lettered', text: 'Dead letter', tone: 'bad' }],
+  [DeliveryStatus.DEAD_LETTERED, { name: 'dead_lettered', text: 'Given up', tone: 'bad' }],
 ])
 
 export const statusByName = (name: string | undefined): DeliveryStatus | undefined =>
   [...deliveryStatuses].find(([, word]) => word.name === name)?.[0]
 
 const classes: Partial<Record<ResponseClass, string>> = {
-  [ResponseClass.ACCEPTED]: 'Accepted for transport',
   [ResponseClass.REJECTED_PAYLOAD]: 'Payload rejected',
   [ResponseClass.REJECTED_AUTH]: 'Authorization rejected',
   [ResponseClass.GONE]: 'Destination gone',

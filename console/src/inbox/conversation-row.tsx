@@ -33,8 +33,8 @@ export function ConversationRow({ conversation, open, me }: ConversationRowProps
         <Avatar name={name} id={conversationId} presence={presence} />
         <span class="row-text">
           <span class="row-top">
-            <span class="row-name ellipsis">
-              <bdi>{name}</bdi> {verified && <VerifiedMark />}
+            <span class="row-name name-line">
+              <bdi class="ellipsis">{name}</bdi> {verified && <VerifiedMark />}
               {presenceWords[presence] && <span class="visually-hidden">, {presenceWords[presence]}</span>}
             </span>
             {waitingSince ? <Waiting since={waitingSince} /> : <When at={lastMessageAt} />}

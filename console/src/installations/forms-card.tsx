@@ -34,7 +34,7 @@ const contactFields = [
   { name: 'email', label: 'E-mail', type: 'email', required: true },
 ]
 /** Fields that an empty form offers. */
-const usualFields = {
+export const usualFields = {
   preChat: contactFields,
   offline: [...contactFields, { name: 'message', label: 'Message', type: 'textarea', required: true }],
 }

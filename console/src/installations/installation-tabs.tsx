@@ -11,7 +11,7 @@ import { AppearanceCard } from './appearance-card.tsx'
 import { AvailabilityCard } from './availability-card.tsx'
 import { ConsentCard } from './consent-card.tsx'
 import { FormsCard } from './forms-card.tsx'
-import { capabilities, capabilityNames, originProblem, snippetOf } from './installation-words.ts'
+import { capabilities, capabilityNames, originProblem, snippetOf, toOrigin } from './installation-words.ts'
 import { LogoCard } from './logo-card.tsx'
 import { TranslationsCard } from './translations-card.tsx'
 import { UnseenCard } from './unseen-card.tsx'
@@ -84,19 +84,16 @@ function OriginsCard(part: InstallationPart) {
   const { origins } = part.installation
   const { failure, save } = useUpdate(part)
   return (
-    <Card title="Origins">
+    <Card title="Addresses">
       <EntryList
-        label="Allowed origins"
-        hint={
-          origins.length === 1
-            ? 'Only pages on this origin can show the widget. Add another origin before you remove it.'
-            : 'Only pages on these origins can show the widget. Removing one takes effect immediately.'
-        }
-        placeholder="https://example.com"
+        label="Addresses"
+        hint={`Only pages there can show the chat. ${origins.length === 1 ? 'Add another one before you remove it.' : 'Removing one takes effect at once.'}`}
+        placeholder="shop.example"
         entries={origins}
+        read={toOrigin}
         problemOf={originProblem}
         onChange={(changed) => {
-          if (changed.length > 0) return save({ origins: changed }, 'Origins saved.')
+          if (changed.length > 0) return save({ origins: changed }, 'Addresses saved.')
         }}
       />
       <FailureNotice failure={failure} />
@@ -150,7 +147,9 @@ function IdentitySecrets({ siteKey, keyIds, onRotated }: IdentitySecretsProps) {
       }}
       onRotated={() => void onRotated()}
     >
-      <p class="hint">Your backend signs visitor identities with one of these secrets. The newest is first.</p>
+      <p class="hint">
+        For developers: your server says who a visitor is, and signs it with a secret. The newest is first.
+      </p>
       <ul class="stack plain-list">
         {keyIds.map((kid, index) => (
           <li key={kid}>
@@ -197,7 +196,7 @@ function StatusCard(part: InstallationPart) {
     >
       <p>
         <EnabledTag enabled={enabled} />{' '}
-        {enabled ? 'The widget works on the allowed origins.' : 'The widget does not load on any page.'}
+        {enabled ? 'The chat appears at these addresses.' : 'The chat appears nowhere.'}
       </p>
     </Card>
   )

@@ -15,7 +15,7 @@ const tabs: [tab: Tab, label: string][] = [
   ['hours', 'Hours'],
   ['forms', 'Forms'],
   ['privacy', 'Privacy'],
-  ['keys', 'Keys'],
+  ['keys', 'Identity'],
 ]
 
 /** The settings of a website, in tabs. */

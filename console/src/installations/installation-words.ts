@@ -34,9 +34,17 @@ export function originProblem(entry: string): string | undefined {
       : 'Enter a full domain after *., for example https://*.example.com.'
   }
   if (entry.includes('*')) return 'A * is allowed only at the start and with https, for example https://*.example.com.'
-  const url = URL.parse(entry)
-  if (!url || !/^https?:$/.test(url.protocol)) return 'Start with https:// or http://, for example https://example.com.'
-  return url.origin === entry ? undefined : `Scheme, host and port only. Did you mean ${url.origin}?`
+  return URL.parse(entry)?.origin === entry && /^https?:/.test(entry)
+    ? undefined
+    : 'Enter the address of a site, for example shop.example.'
+}
+
+/** Returns the origin of an address, which may lack the scheme or have a path. */
+export function toOrigin(address: string): string {
+  if (/[*\s]/.test(address)) return address
+  const scheme = /^localhost\b|^[\d.]+(:|$)/.test(address) ? 'http' : 'https'
+  const url = URL.parse(/^\w+:\/\//.test(address) ? address : `${scheme}://${address}`)
+  return url?.host ? url.origin : address
 }
 
 /** Returns the script element that loads the widget on a page. The gateway serves the script. */

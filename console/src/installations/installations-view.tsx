@@ -10,13 +10,11 @@ import { Icon } from '../ui/icon.tsx'
 import { useLoad } from '../ui/load.ts'
 import { Empty, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
-import { CopyOnce } from '../ui/secrets.tsx'
-import { type CreatedInstallation, NewConnection, NewInstallation } from './create-dialogs.tsx'
+import { NewWebsite } from './new-website.tsx'
 
 export function InstallationsView() {
   const { api, router } = useConsole()
-  const [adding, setAdding] = useState<'connection' | 'installation'>()
-  const [created, setCreated] = useState<CreatedInstallation>()
+  const [isAdding, setAdding] = useState(false)
   const loaded = useLoad(async () => {
     const [{ connections }, { installations }] = await Promise.all([
       api.workspaces.listConnections({}),
@@ -25,31 +23,23 @@ export function InstallationsView() {
     return { connections, installations }
   }, [])
   const connections = loaded.value?.connections ?? []
+  const create = (
+    <Button kind="primary" disabled={!loaded.value} onClick={() => setAdding(true)}>
+      <Icon name="plus" />
+      New website
+    </Button>
+  )
   return (
-    <Page
-      title={areaName('installations')}
-      lead="Websites that show the chat. Each belongs to a connection, a channel that you can disable."
-      actions={
-        <>
-          <Button onClick={() => setAdding('connection')}>New connection</Button>
-          {connections.length > 0 && (
-            <Button kind="primary" onClick={() => setAdding('installation')}>
-              <Icon name="plus" />
-              New website
-            </Button>
-          )}
-        </>
-      }
-    >
+    <Page title={areaName('installations')} lead="Websites that show the chat." actions={create}>
       <WhenLoaded loaded={loaded} name="websites">
         {({ installations }) =>
-          connections.length === 0 ? (
-            <Empty icon="installations" title="No connections yet">
-              <p>Create a connection, for example “Website”. Then add each website.</p>
-              <Button kind="primary" onClick={() => setAdding('connection')}>
-                New connection
-              </Button>
+          installations.length === 0 && connections.length < 2 ? (
+            <Empty icon="installations" title="No websites yet">
+              <p>Add your website, and put one line of script on its pages.</p>
+              {create}
             </Empty>
+          ) : connections.length < 2 ? (
+            <Websites installations={installations} />
           ) : (
             connections.map((connection) => (
               <ConnectionCard
@@ -62,17 +52,11 @@ export function InstallationsView() {
           )
         }
       </WhenLoaded>
-      {adding === 'connection' && <NewConnection onClose={() => setAdding(undefined)} onCreated={loaded.reload} />}
-      {adding === 'installation' && (
-        <NewInstallation connections={connections} onClose={() => setAdding(undefined)} onCreated={setCreated} />
-      )}
-      {created && (
-        <CopyOnce
-          title="Identity secret"
-          label={`Secret (key ${created.kid})`}
-          secret={created.secret}
-          advice="Your backend signs visitor identities with this secret. Keep it on your server, never on a page. It is shown only once; you can rotate it later."
-          onClose={() => router.go(pathOf({ view: 'installation', siteKey: created.siteKey }))}
+      {isAdding && (
+        <NewWebsite
+          connections={connections}
+          onClose={() => setAdding(false)}
+          onCreated={(siteKey) => router.go(pathOf({ view: 'installation', siteKey }))}
         />
       )}
     </Page>
@@ -124,19 +108,25 @@ function ConnectionCard({ connection, installations, onChanged }: ConnectionCard
       }
     >
       {installations.length === 0 && <p class="hint">No websites on this connection yet.</p>}
-      <ul class="table">
-        {installations.map(({ publicSiteKey, appearance, origins, enabled }) => (
-          <li key={publicSiteKey}>
-            <a class="table-row" href={pathOf({ view: 'installation', siteKey: publicSiteKey })}>
-              <EnabledTag enabled={enabled} />
-              <span class="table-main">
-                <span class="table-title">{appearance?.title || publicSiteKey}</span>
-                <span class="table-sub ellipsis">{origins.join(', ')}</span>
-              </span>
-            </a>
-          </li>
-        ))}
-      </ul>
+      <Websites installations={installations} />
     </Card>
+  )
+}
+
+function Websites({ installations }: { installations: Installation[] }) {
+  return (
+    <ul class="table">
+      {installations.map(({ publicSiteKey, appearance, origins, enabled }) => (
+        <li key={publicSiteKey}>
+          <a class="table-row" href={pathOf({ view: 'installation', siteKey: publicSiteKey })}>
+            <EnabledTag enabled={enabled} />
+            <span class="table-main">
+              <span class="table-title">{appearance?.title || publicSiteKey}</span>
+              <span class="table-sub ellipsis">{origins.join(', ')}</span>
+            </span>
+          </a>
+        </li>
+      ))}
+    </ul>
   )
 }

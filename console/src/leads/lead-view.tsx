@@ -6,8 +6,7 @@ import { useConsole } from '../console-context.ts'
 import { Attempts } from '../deliveries/attempts.tsx'
 import { conversationPath, pathOf } from '../router.ts'
 import { type Destination, listDestinations } from '../subscriptions/destinations.ts'
-import { useAction } from '../ui/action.ts'
-import { Button } from '../ui/button.tsx'
+import { ActionButton } from '../ui/dialog.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
 import { Empty, FailureNotice, WhenLoaded } from '../ui/notice.tsx'
@@ -86,8 +85,7 @@ interface SendFormProps {
 }
 
 function SendForm({ leadId, subscriptions, onSent }: SendFormProps) {
-  const { api, announcer } = useConsole()
-  const { busy, failure, run } = useAction()
+  const { api } = useConsole()
   const enabled = subscriptions.filter(({ status, isHook }) => status === SubscriptionStatus.ENABLED && !isHook)
   const [chosen, setChosen] = useState<string>()
   const subscriptionId = chosen ?? enabled[0]?.subscriptionId
@@ -98,26 +96,21 @@ function SendForm({ leadId, subscriptions, onSent }: SendFormProps) {
       </p>
     )
   }
-  function send(event: Event) {
-    event.preventDefault()
-    void run(async () => {
-      await api.leads.createDeliveryAttempt({ leadId, subscriptionId })
-      announcer.say('Lead queued for delivery.')
-      await onSent()
-    })
-  }
   return (
-    <form class="bar" onSubmit={send}>
+    <div class="bar">
       <SelectField
         label="Send to"
         value={subscriptionId}
         options={enabled.map((known) => [known.subscriptionId, known.destinationUrl])}
         onChange={setChosen}
       />
-      <Button type="submit" kind="primary" disabled={busy}>
+      <ActionButton
+        kind="primary"
+        act={() => api.leads.createDeliveryAttempt({ leadId, subscriptionId }).then(onSent)}
+        done="Lead queued for delivery."
+      >
         Send lead
-      </Button>
-      <FailureNotice failure={failure} />
-    </form>
+      </ActionButton>
+    </div>
   )
 }

@@ -48,25 +48,23 @@ export function PeopleView() {
     <Page title={areaName('people')} lead="Answer a person who asks what you hold about them, or asks you to erase it.">
       <Card title="Find a person">
         <form
-          class="stack"
+          class="bar"
           noValidate
           onSubmit={(event) => {
             event.preventDefault()
             if (text.trim() !== '') void search()
           }}
         >
-          <div class="bar">
-            <TextField
-              label="E-mail address, name or visitor id"
-              maxLength={200}
-              value={text}
-              takesFocus
-              onChange={setText}
-            />
-            <Button type="submit" kind="primary" disabled={busy || text.trim() === ''}>
-              Search
-            </Button>
-          </div>
+          <TextField
+            label="E-mail address, name or visitor id"
+            maxLength={200}
+            value={text}
+            takesFocus
+            onChange={setText}
+          />
+          <Button type="submit" kind="primary" disabled={busy || text.trim() === ''}>
+            Search
+          </Button>
         </form>
         <HiddenData scopes={['sessions:read', 'leads:read']} />
         <FailureNotice failure={failure} />

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Report, ReportRow } from '#proto/messaging/v1/messaging_pb.js'
-import { formatDistance } from '../time.ts'
+import { countOf, formatDistance } from '../time.ts'
 import { Segments, SelectField } from '../ui/field.tsx'
 import { Empty } from '../ui/notice.tsx'
 import { Card } from '../ui/page.tsx'
@@ -59,7 +59,7 @@ export function Figures({ report: { total, byDay, byHour, byTag } }: { report: R
           value={duration(total.p90AnswerSeconds)}
           more="one in ten took longer"
         />
-        <Figure name="Mean rating" value={score(total.meanRating)} more={`of 5, ${total.ratings} ratings`} />
+        <Figure name="Mean rating" value={score(total.meanRating)} more={`of 5, ${countOf(total.ratings, 'rating')}`} />
       </dl>
       <Card title="Chart">
         <div class="bar">

@@ -3,6 +3,7 @@ import type { Report } from '#proto/messaging/v1/messaging_pb.js'
 import { saveText } from '../../../browser/chat/save-text.ts'
 import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
+import { countOf } from '../time.ts'
 import { Button } from '../ui/button.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
@@ -37,7 +38,7 @@ export function ReportView() {
       if (frame.case === 'progress') setRead(frame.value.conversations)
       else report = frame.value
     }
-    announcer.say(`${report?.total?.conversations ?? 0} conversations in the report.`)
+    announcer.say(`${countOf(report?.total?.conversations ?? 0, 'conversation')} in the report.`)
     return report
   }, [days, firstDay])
   useEffect(() => () => current.current.abort(), [])
@@ -74,7 +75,7 @@ export function ReportView() {
       {loading && (
         <>
           <Loading label="Loading the report" />
-          {read > 0 && <p class="hint">{read.toLocaleString('en-GB')} conversations read</p>}
+          {read > 0 && <p class="hint">{countOf(read, 'conversation')} read</p>}
         </>
       )}
       {report && <Figures report={report} />}

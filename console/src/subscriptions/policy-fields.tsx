@@ -56,7 +56,7 @@ export function PolicyFields({ policy, isHook, installations, onChange }: Policy
       types: isChosen ? [...policy.types, type] : policy.types.filter((each) => each !== type),
     })
   const siteOptions: [string, string][] = [
-    ['', 'all installations'],
+    ['', 'all websites'],
     ...installations.map(({ publicSiteKey: key, origins }): [string, string] => [key, origins[0] ?? key]),
   ]
   return (
@@ -81,7 +81,7 @@ export function PolicyFields({ policy, isHook, installations, onChange }: Policy
           />
           <SelectField
             label="Website"
-            hint="Leads of other services have no installation."
+            hint="Leads of other services have no website."
             value={policy.installations.join()}
             options={withPresent(siteOptions, policy.installations)}
             onChange={(value) => onChange({ ...policy, installations: value.split(',').filter(Boolean) })}

@@ -48,7 +48,7 @@ export function RecoveryCard({ subscription, onChanged }: RecoveryCardProps) {
 
   return (
     <Card title="Send failed deliveries again">
-      <p class="hint">Includes failed deliveries, dead letters and held deliveries. Each keeps its ID.</p>
+      <p class="hint">Includes deliveries that failed, were given up, or wait. Each keeps its ID.</p>
       {recovery && (
         <p class="hint">
           Last recovery: <When at={recovery.requestedAt} full />, {recovery.recovered} scheduled,{' '}

@@ -45,14 +45,7 @@ export function AddSuppression({
     >
       <p>Deliveries of the person’s leads that have not begun end at once.</p>
       <SelectField label="Kind" value={kind} options={kinds} onChange={(next) => setKind(next as EntryKind)} />
-      <TextField
-        label={kindText(kind)}
-        hint={hints[kind]}
-        takesFocus
-        maxLength={400}
-        value={value}
-        onChange={setValue}
-      />
+      <TextField label={kindText(kind)} hint={hints[kind]} maxLength={400} value={value} onChange={setValue} />
       <TextField
         label="Reason"
         hint="For your records. Visitors never see it."

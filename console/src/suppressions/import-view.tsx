@@ -3,6 +3,7 @@ import { readSuppressionList } from '../../../contract/suppression-list.ts'
 import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
+import { countOf } from '../time.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
 import { TextField } from '../ui/field.tsx'
@@ -10,7 +11,6 @@ import { FailureNotice, Notice } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
 import { importEntries, importStart } from './import.ts'
 import { ListPreview } from './list-preview.tsx'
-import { countOf } from './suppression-words.ts'
 
 const maxFileBytes = 20 * 1024 * 1024
 

@@ -1,6 +1,7 @@
 import type { EntryKind, ListEntry, SuppressionList } from '../../../contract/suppression-list.ts'
+import { countOf } from '../time.ts'
 import { Notice } from '../ui/notice.tsx'
-import { articleText, countOf, countOfKind, kinds, kindText } from './suppression-words.ts'
+import { articleText, countOfKind, kinds, kindText } from './suppression-words.ts'
 
 /** Maximum number of lines that a part of the preview shows. */
 const maxShown = 5

@@ -8,13 +8,13 @@ import { SelectField, TextField } from '../ui/field.tsx'
 import { FailureNotice, Notice } from '../ui/notice.tsx'
 import { When } from '../ui/when.tsx'
 import { AddSuppression } from './add-suppression.tsx'
+import { RemoveEntry } from './remove-entry.tsx'
 import { kinds, toEntry } from './suppression-words.ts'
 
 interface LookUpProps {
   /** Number of changes of the suppression list. Each change reloads the shown result. */
   changes: number
-  onRemove: (suppression: Suppression) => void
-  onAdded: (text: string) => void
+  onChanged: (text: string) => void
 }
 
 interface Result {
@@ -24,7 +24,7 @@ interface Result {
 }
 
 /** Finds out whether one person is on the list. */
-export function LookUp({ changes, onRemove, onAdded }: LookUpProps) {
+export function LookUp({ changes, onChanged }: LookUpProps) {
   const { api } = useConsole()
   const [kind, setKind] = useState<EntryKind>('email')
   const [value, setValue] = useState('')
@@ -47,57 +47,48 @@ export function LookUp({ changes, onRemove, onAdded }: LookUpProps) {
   return (
     <>
       <form
-        class="stack"
+        class="bar look-up"
         noValidate
         onSubmit={(event) => {
           event.preventDefault()
           if (value.trim() !== '') void lookUp({ kind, value })
         }}
       >
-        <div class="bar look-up">
-          <SelectField label="Kind" value={kind} options={kinds} onChange={(next) => setKind(next as EntryKind)} />
-          <TextField
-            label={kinds.find(([known]) => known === kind)![1]}
-            maxLength={400}
-            value={value}
-            onChange={setValue}
-          />
-          <Button type="submit" disabled={busy || value.trim() === ''}>
-            Look up
-          </Button>
-        </div>
-        <FailureNotice failure={failure} />
-        <div role="status">
-          {result?.suppression && (
-            <Notice
-              tone="warning"
-              action={
-                <Button kind="small" onClick={() => onRemove(result.suppression!)}>
-                  Remove
-                </Button>
-              }
-            >
-              <bdi class="breakable">{result.value}</bdi> is on the list since{' '}
-              <When at={result.suppression.addedAt} full />, added by {result.suppression.addedBy}
-              {result.suppression.reason && `: ${result.suppression.reason}`}
-            </Notice>
-          )}
-          {result && !result.suppression && (
-            <Notice
-              tone="info"
-              action={
-                <Button kind="small" onClick={() => setAdding(true)}>
-                  Add to list
-                </Button>
-              }
-            >
-              <bdi class="breakable">{result.value}</bdi> is not on the list.
-            </Notice>
-          )}
-        </div>
+        <SelectField label="Kind" value={kind} options={kinds} onChange={(next) => setKind(next as EntryKind)} />
+        <TextField
+          label={kinds.find(([known]) => known === kind)![1]}
+          maxLength={400}
+          value={value}
+          onChange={setValue}
+        />
+        <Button type="submit" disabled={busy || value.trim() === ''}>
+          Look up
+        </Button>
       </form>
+      <FailureNotice failure={failure} />
+      <div role="status">
+        {result?.suppression && (
+          <Notice tone="warning" action={<RemoveEntry suppression={result.suppression} onChanged={onChanged} />}>
+            <bdi class="breakable">{result.value}</bdi> is on the list since{' '}
+            <When at={result.suppression.addedAt} full />, added by {result.suppression.addedBy}
+            {result.suppression.reason && `: ${result.suppression.reason}`}
+          </Notice>
+        )}
+        {result && !result.suppression && (
+          <Notice
+            tone="info"
+            action={
+              <Button kind="small" onClick={() => setAdding(true)}>
+                Add to list
+              </Button>
+            }
+          >
+            <bdi class="breakable">{result.value}</bdi> is not on the list.
+          </Notice>
+        )}
+      </div>
       {isAdding && result && (
-        <AddSuppression kind={result.kind} value={result.value} onClose={() => setAdding(false)} onAdded={onAdded} />
+        <AddSuppression kind={result.kind} value={result.value} onClose={() => setAdding(false)} onAdded={onChanged} />
       )}
     </>
   )

@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { SuppressionEntrySchema } from '#proto/workspace/v1/workspace_pb.js'
 import type { EntryKind } from '../../../contract/suppression-list.ts'
+import { countOf } from '../time.ts'
 
 export const kinds: readonly (readonly [EntryKind, string])[] = [
   ['email', 'E-mail address'],
@@ -13,12 +14,6 @@ const plurals: Record<EntryKind, [one: string, many: string]> = {
   phone: ['phone number', 'phone numbers'],
   subject: ['visitor id', 'visitor ids'],
 }
-
-const number = new Intl.NumberFormat('en')
-
-/** Returns for example `1,200 entries`. */
-export const countOf = (count: number, one: string, many: string) =>
-  `${number.format(count)} ${count === 1 ? one : many}`
 
 export const countOfKind = (count: number, kind: EntryKind) => countOf(count, ...plurals[kind])
 /** Returns for example `an e-mail address`. */

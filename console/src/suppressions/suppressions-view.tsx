@@ -1,10 +1,8 @@
 import { useState } from 'preact/hooks'
-import type { Suppression } from '#proto/workspace/v1/workspace_pb.js'
 import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
-import { Button, IconButton } from '../ui/button.tsx'
-import { ActionDialog } from '../ui/dialog.tsx'
+import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Empty } from '../ui/notice.tsx'
 import { Page } from '../ui/page.tsx'
@@ -13,13 +11,13 @@ import { usePages } from '../ui/pages.ts'
 import { When } from '../ui/when.tsx'
 import { AddSuppression } from './add-suppression.tsx'
 import { LookUp } from './look-up.tsx'
+import { RemoveEntry, type RemoveEntryProps, SuppressionFacts } from './remove-entry.tsx'
 import { kindText } from './suppression-words.ts'
 
 /** The list of people whom the workspace must not contact. */
 export function SuppressionsView() {
   const { api, announcer } = useConsole()
   const [isAdding, setAdding] = useState(false)
-  const [removing, setRemoving] = useState<Suppression>()
   /** Number of changes of the list. Each change reloads the list and the look-up's result. */
   const [changes, setChanges] = useState(0)
   const list = usePages(
@@ -50,7 +48,7 @@ export function SuppressionsView() {
         </>
       }
     >
-      <LookUp changes={changes} onRemove={setRemoving} onAdded={changed} />
+      <LookUp changes={changes} onChanged={changed} />
       <PagedList
         list={list}
         name="entries"
@@ -61,7 +59,7 @@ export function SuppressionsView() {
         }
       >
         {(suppression) => (
-          <SuppressionRow key={suppression.suppressionId} suppression={suppression} onRemove={setRemoving} />
+          <SuppressionRow key={suppression.suppressionId} suppression={suppression} onChanged={changed} />
         )}
       </PagedList>
       {list.items.length > 0 && (
@@ -70,49 +68,17 @@ export function SuppressionsView() {
         </p>
       )}
       {isAdding && <AddSuppression onClose={() => setAdding(false)} onAdded={changed} />}
-      {removing && (
-        <ActionDialog
-          title="Remove this entry?"
-          action="Remove entry"
-          danger
-          onClose={() => setRemoving(undefined)}
-          onConfirm={async () => {
-            await api.workspaces.removeSuppressions({ suppressionIds: [removing.suppressionId] })
-            changed('Entry removed.')
-          }}
-        >
-          <p>The person can be contacted again. Deliveries that the entry ended stay ended; you can retry them.</p>
-          <SuppressionFacts suppression={removing} />
-        </ActionDialog>
-      )}
     </Page>
   )
 }
 
-interface SuppressionPart {
-  suppression: Suppression
-  onRemove: (suppression: Suppression) => void
-}
-
-function SuppressionRow({ suppression, onRemove }: SuppressionPart) {
-  const { suppressionId, kind, addedAt } = suppression
+function SuppressionRow({ suppression, onChanged }: RemoveEntryProps) {
   return (
     <li class="table-row suppression">
-      <span class="tag">{kindText(kind)}</span>
+      <span class="tag">{kindText(suppression.kind)}</span>
       <SuppressionFacts suppression={suppression} />
-      <When at={addedAt} />
-      <IconButton icon="trash" label={`Remove entry ${suppressionId}`} onClick={() => onRemove(suppression)} />
+      <When at={suppression.addedAt} />
+      <RemoveEntry suppression={suppression} onChanged={onChanged} />
     </li>
-  )
-}
-
-function SuppressionFacts({ suppression: { suppressionId, addedBy, reason } }: Pick<SuppressionPart, 'suppression'>) {
-  return (
-    <span class="table-main">
-      <bdi class={reason ? 'table-title breakable' : 'hint'}>{reason || 'No reason given'}</bdi>
-      <span class="table-sub ellipsis">
-        added by {addedBy} · <span class="mono">{suppressionId}</span>
-      </span>
-    </span>
   )
 }

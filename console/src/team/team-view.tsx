@@ -2,11 +2,12 @@ import { useState } from 'preact/hooks'
 import { type Invitation, type Operator, OperatorRole, type Session } from '#proto/operator/v1/operator_pb.js'
 import { initialsOf } from '../../../browser/chat/initials.ts'
 import { useConsole } from '../console-context.ts'
+import { assignsAnswered, opensNext } from '../storages.ts'
 import { useAction } from '../ui/action.ts'
 import { Picture } from '../ui/avatar.tsx'
 import { Button } from '../ui/button.tsx'
 import { ActionButton, DialogButton } from '../ui/dialog.tsx'
-import { Field, SelectField, TextField } from '../ui/field.tsx'
+import { Field, SelectField, TextField, Toggle } from '../ui/field.tsx'
 import { Form, useForm } from '../ui/form.tsx'
 import { type Loaded, useLoad } from '../ui/load.ts'
 import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
@@ -55,8 +56,29 @@ export function TeamView() {
           You are signed in without an account. Invite yourself, and open the link, to have a passkey.
         </Notice>
       )}
+      <Answering />
       <Sessions sessions={sessions} />
     </Page>
+  )
+}
+
+/** What happens after the operator's answers. Each browser has its own choice. */
+function Answering() {
+  return (
+    <Card title="Answering in this browser">
+      <Toggle
+        label="An answer assigns the conversation to me"
+        hint="If nobody has it yet."
+        checked={assignsAnswered.value}
+        onChange={(on) => (assignsAnswered.value = on)}
+      />
+      <Toggle
+        label="Open the next conversation after Send and close"
+        hint="The one that waits longest."
+        checked={opensNext.value}
+        onChange={(on) => (opensNext.value = on)}
+      />
+    </Card>
   )
 }
 

@@ -29,7 +29,7 @@ export function DeleteButton({ kind, name, explanation, label, onDelete }: Delet
       onConfirm={onDelete}
     >
       <p>{explanation} This cannot be undone.</p>
-      <TextField label={`Type “${name}” to confirm`} value={typed} maxLength={2048} takesFocus onChange={setTyped} />
+      <TextField label={`Type “${name}” to confirm`} value={typed} maxLength={2048} onChange={setTyped} />
     </DialogButton>
   )
 }

@@ -14,7 +14,9 @@ interface DialogProps {
   mustDecide?: boolean
 }
 
-/** A modal dialog. It keeps the focus while open and restores it when closed. */
+const textField = '.dialog-body :is(input:not([type=checkbox], [type=radio], [type=file], [readonly]), textarea)'
+
+/** A modal dialog. The focus goes to its first text field, stays in it while open, and returns when closed. */
 export function Dialog({ title, onClose, children, wide, mustDecide }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
@@ -24,6 +26,7 @@ export function Dialog({ title, onClose, children, wide, mustDecide }: DialogPro
     const before = document.activeElement
     const element = dialog.current!
     element.showModal()
+    element.querySelector<HTMLElement>(textField)?.focus()
     // The browser has closed the dialog: by Escape, or by a second Escape although it must not.
     element.onclose = () => (mustDecide ? element.showModal() : onCloseNow.current())
     return () => {
@@ -111,7 +114,7 @@ interface ActionButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   kind?: string
   act: () => Promise<unknown>
   /** What screen readers say afterwards. */
-  done: string
+  done?: string
 }
 
 /** A button that runs an action, and shows its failure beside itself. */
@@ -121,7 +124,7 @@ export function ActionButton({ kind = 'small', act, done, ...button }: ActionBut
   const click = () =>
     run(async () => {
       await act()
-      announcer.say(done)
+      if (done) announcer.say(done)
     })
   return (
     <>

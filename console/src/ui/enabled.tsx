@@ -1,8 +1,4 @@
-import { useState } from 'preact/hooks'
-import { useAction } from './action.ts'
-import { Button } from './button.tsx'
-import { ActionDialog } from './dialog.tsx'
-import { FailureNotice } from './notice.tsx'
+import { ActionButton, DialogButton } from './dialog.tsx'
 
 export function EnabledTag({ enabled }: { enabled: boolean }) {
   return enabled ? <span class="tag ok">Enabled</span> : <span class="tag bad">Disabled</span>
@@ -22,31 +18,22 @@ interface EnableButtonProps {
 
 /** Button that enables or disables something. Asks for a confirmation before it disables. */
 export function EnableButton({ enabled, what, action, explanation, label, set }: EnableButtonProps) {
-  const { busy, failure, run } = useAction()
-  const [asking, setAsking] = useState(false)
-  const verb = enabled ? 'Disable' : 'Enable'
+  if (!enabled)
+    return (
+      <ActionButton kind="primary small" aria-label={label && `Enable ${label}`} act={() => set(true)}>
+        Enable
+      </ActionButton>
+    )
   return (
-    <>
-      <Button
-        kind={enabled ? 'small' : 'primary small'}
-        disabled={busy}
-        aria-label={label && `${verb} ${label}`}
-        onClick={() => (enabled ? setAsking(true) : void run(() => set(true)))}
-      >
-        {verb}
-      </Button>
-      <FailureNotice failure={failure} />
-      {asking && (
-        <ActionDialog
-          title={`Disable ${what}?`}
-          action={action}
-          danger
-          onClose={() => setAsking(false)}
-          onConfirm={() => set(false)}
-        >
-          <p>{explanation}</p>
-        </ActionDialog>
-      )}
-    </>
+    <DialogButton
+      button="Disable"
+      label={label && `Disable ${label}`}
+      title={`Disable ${what}?`}
+      action={action}
+      danger
+      onConfirm={() => set(false)}
+    >
+      <p>{explanation}</p>
+    </DialogButton>
   )
 }

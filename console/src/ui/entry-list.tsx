@@ -10,6 +10,8 @@ interface EntryListProps {
   hint: string
   placeholder: string
   entries: readonly string[]
+  /** Returns the entry that a typed text means. */
+  read?: (text: string) => string
   /** Returns the problem with a new entry, or undefined. */
   problemOf: (entry: string) => string | undefined
   /**
@@ -28,6 +30,7 @@ export function EntryList({
   hint,
   placeholder,
   entries,
+  read = (text) => text,
   problemOf,
   onChange,
   suggestions = [],
@@ -52,7 +55,7 @@ export function EntryList({
     const field = input.current
     // The operator has left the view.
     if (!field) return
-    const entry = useOneLine(field.value).trim()
+    const entry = read(useOneLine(field.value).trim())
     const wrong = entry === '' ? undefined : entries.includes(entry) ? 'Already in the list.' : problemOf(entry)
     setProblem(wrong)
     // Makes the form invalid, so that it is not saved without the entry.

@@ -11,8 +11,8 @@ export const retentionKinds: { kind: RetentionKind; label: string; hint: string 
   },
   { kind: 'leads', label: 'Leads', hint: 'After they were captured. Their deliveries are removed too.' },
   { kind: 'emptySessions', label: 'Sessions without a message', hint: 'After they ended.' },
-  { kind: 'audit', label: 'Audit', hint: 'The history of subscriptions and records of erasures.' },
-  { kind: 'heldDeliveries', label: 'Held deliveries', hint: 'Deliveries that wait for a disabled subscription.' },
+  { kind: 'audit', label: 'Audit', hint: 'The history of destinations and records of erasures.' },
+  { kind: 'heldDeliveries', label: 'Waiting deliveries', hint: 'Deliveries that wait for a destination that is off.' },
 ]
 
 /** Longest period that can be set, in days. */

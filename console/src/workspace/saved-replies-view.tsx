@@ -1,6 +1,7 @@
 import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
-import { ActionButton } from '../ui/dialog.tsx'
+import { Button } from '../ui/button.tsx'
+import { DialogButton } from '../ui/dialog.tsx'
 import { TextField } from '../ui/field.tsx'
 import { Form, useForm } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.ts'
@@ -22,7 +23,12 @@ export function SavedRepliesView() {
   })
   async function remove(shortcut: string) {
     await api.messaging.deleteSavedReply({ shortcut })
+    announcer.say('Reply deleted.')
     await loaded.reload()
+  }
+  function edit({ shortcut, body }: { shortcut: string; body: string }) {
+    form.set({ shortcut, body })
+    form.element.current!.querySelector('textarea')!.focus()
   }
 
   return (
@@ -30,11 +36,11 @@ export function SavedRepliesView() {
       title={areaName('replies')}
       lead="Type / and a shortcut in a reply to insert its text. Do not save personal data here."
     >
-      <Card title="Add a reply">
+      <Card title="Add or change a reply">
         <Form form={form} button="Save reply" disabled={form.draft.shortcut === '' || form.draft.body.trim() === ''}>
           <TextField
             label="Shortcut"
-            hint="Lower-case letters, digits and hyphens."
+            hint="Lower-case letters, digits and hyphens. A reply with the same shortcut is replaced."
             maxLength={32}
             {...form.field('shortcut')}
           />
@@ -51,13 +57,21 @@ export function SavedRepliesView() {
                   <span class="multi-line" dir="auto">
                     {reply.body}
                   </span>
-                  <ActionButton
-                    aria-label={`Delete /${reply.shortcut}`}
-                    act={() => remove(reply.shortcut)}
-                    done="Reply deleted."
-                  >
-                    Delete
-                  </ActionButton>
+                  <div class="line">
+                    <Button kind="small" aria-label={`Edit /${reply.shortcut}`} onClick={() => edit(reply)}>
+                      Edit
+                    </Button>
+                    <DialogButton
+                      button="Delete"
+                      label={`Delete /${reply.shortcut}`}
+                      title={`Delete /${reply.shortcut}?`}
+                      action="Delete reply"
+                      danger
+                      onConfirm={() => remove(reply.shortcut)}
+                    >
+                      <p>Your whole team loses it.</p>
+                    </DialogButton>
+                  </div>
                 </li>
               ))}
             </ul>

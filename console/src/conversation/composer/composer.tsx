@@ -162,8 +162,9 @@ export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
               event.preventDefault()
               focusFirstReply()
             } else if (event.key === 'Escape') {
-              event.currentTarget.blur()
-              document.querySelector<HTMLElement>('.row[aria-current]')?.focus()
+              // An answered conversation may have left the list.
+              const row = document.querySelector<HTMLElement>('.row[aria-current]')
+              ;(row?.checkVisibility() ? row : document.querySelector<HTMLElement>('.log'))?.focus()
             }
           }}
         />

@@ -1,6 +1,7 @@
 import { useEffect } from 'preact/hooks'
 import { useConsole } from '../../console-context.ts'
 import { pathOf } from '../../router.ts'
+import { countOf } from '../../time.ts'
 import { useLoad } from '../../ui/load.ts'
 import { FailureNotice } from '../../ui/notice.tsx'
 
@@ -30,7 +31,11 @@ export function SavedReplyList({ prefix, field, onChosen }: SavedReplyListProps)
   const count = found?.length
   useEffect(() => {
     if (count === undefined) return
-    announcer.say(count === 0 ? 'No saved reply.' : `${count} saved replies. Press the down arrow to choose.`)
+    announcer.say(
+      count === 0
+        ? 'No saved reply.'
+        : `${countOf(count, 'saved reply', 'saved replies')}. Press the down arrow to choose.`,
+    )
   }, [count])
 
   function move(event: KeyboardEvent) {

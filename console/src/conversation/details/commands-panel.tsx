@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Command } from '#proto/command/v1/command_pb.js'
+import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
 import { useConsole } from '../../console-context.ts'
 import { dateOf, formatDistance } from '../../time.ts'
@@ -28,7 +29,8 @@ const kinds = [
  * allows or denies each request.
  */
 export function CommandsPanel({ thread, session }: { thread: Thread; session: Session }) {
-  const { api, operations, announcer } = useConsole()
+  const { api, inbox, operations, announcer } = useConsole()
+  const isOffline = inbox.presenceOf(thread.conversationId) === Presence.GONE
   const { sessionId } = session
   const [openForm, setOpenForm] = useState<'screenshot' | 'navigation'>()
   const section = useRef<HTMLElement>(null)
@@ -76,6 +78,7 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
             <Button
               key={kind}
               kind="small"
+              disabled={isOffline}
               aria-expanded={openForm === kind}
               onClick={() => setOpenForm(openForm === kind ? undefined : kind)}
             >
@@ -87,7 +90,8 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
       ) : (
         <p class="hint">The session has ended. You cannot send requests to this page.</p>
       )}
-      {openForm && (
+      {session.state === 'active' && isOffline && <p class="hint">The visitor is offline and would not see it.</p>}
+      {openForm && !isOffline && (
         <RequestForm
           key={openForm}
           kind={openForm}

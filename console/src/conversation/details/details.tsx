@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import type { AnswerMail, ConversationContact } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type Session } from '#proto/session/v1/session_pb.js'
 import { safeHref } from '../../../../browser/chat/linkify.ts'
@@ -11,7 +12,7 @@ import { useLoad, usePolling } from '../../ui/load.ts'
 import { FailureNotice, Loading } from '../../ui/notice.tsx'
 import { Fact, Facts } from '../../ui/page.tsx'
 import { When } from '../../ui/when.tsx'
-import type { Thread } from '../thread.ts'
+import type { Assignee, Thread } from '../thread.ts'
 import { CommandsPanel } from './commands-panel.tsx'
 import { Moderation } from './moderation.tsx'
 import { TagSection } from './tag-section.tsx'
@@ -39,29 +40,25 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
         </a>
         <h2 tabIndex={-1}>Visitor</h2>
       </header>
-      {session ? (
-        <div class="details-body">
-          <HiddenData />
-          <AssignmentSection thread={thread} />
-          <TagSection thread={thread} />
-          <PageSection session={session} />
-          <IdentitySection session={session} />
-          <ContactSection contact={thread.conversation.value?.contact} mail={thread.conversation.value?.mail} />
-          <CommandsPanel thread={thread} session={session} />
-          <SessionSection session={session} />
-          <ConsentSection session={session} />
-          <Moderation thread={thread} session={session} name={name} />
-        </div>
-      ) : thread.loading.value ? (
+      {!session && !thread.hasNoSession.value ? (
         <Loading label="Loading visitor details" />
-      ) : canReadSessions ? (
-        <p class="details-none hint">No details: this conversation has no visitor session.</p>
       ) : (
         <div class="details-body">
+          {!session && canReadSessions && <p class="details-none hint">This conversation has no visitor session.</p>}
           <HiddenData />
           <AssignmentSection thread={thread} />
-          <TagSection thread={thread} />
           <ContactSection contact={thread.conversation.value?.contact} mail={thread.conversation.value?.mail} />
+          {session && <IdentitySection session={session} />}
+          {session && <PageSection session={session} />}
+          <TagSection thread={thread} />
+          {session && (
+            <>
+              <CommandsPanel thread={thread} session={session} />
+              <ConsentSection session={session} />
+              <SessionSection session={session} />
+              <Moderation thread={thread} session={session} name={name} />
+            </>
+          )}
         </div>
       )}
     </aside>
@@ -74,36 +71,53 @@ function AssignmentSection({ thread }: { thread: Thread }) {
   const { busy, failure, run } = useAction()
   const agents = useLoad(async () => (await api.messaging.listAgents({})).agents, [thread])
   const { agent: present, assignedOperatorId } = thread.conversation.value ?? {}
-  const assigned = assignedOperatorId === session.operator ? session.displayName : (present?.displayName ?? '')
-  const names = new Set([session.displayName, ...(agents.value ?? []).map(({ displayName }) => displayName)])
-  if (assigned) names.add(assigned)
-  const assign = (name: string) =>
+  const keyOf = ({ operatorId, displayName }: Assignee) => operatorId ?? displayName
+  const candidates = new Map<string, Assignee>(agents.value?.map((agent) => [keyOf(agent), agent]))
+  if (present) candidates.set(assignedOperatorId ?? present.displayName, { ...present, operatorId: assignedOperatorId })
+  candidates.set(session.operator, { ...holder.agent(), operatorId: session.operator })
+  const assign = (key: string) =>
     run(async () => {
-      const agent = agents.value?.find(({ displayName }) => displayName === name) ?? { displayName: name }
-      await thread.assign(
-        name === ''
-          ? undefined
-          : name === session.displayName
-            ? { ...holder.agent(), operatorId: session.operator }
-            : agent,
-      )
-      announcer.say(name ? `Conversation assigned to ${name}.` : 'Conversation unassigned.')
+      const chosen = candidates.get(key)
+      await thread.assign(chosen)
+      announcer.say(chosen ? `Conversation assigned to ${chosen.displayName}.` : 'Conversation unassigned.')
     })
   return (
     <section class="details-section">
       <SelectField
         label="Assigned to"
-        value={assigned}
+        value={assignedOperatorId ?? present?.displayName ?? ''}
         disabled={busy}
-        options={[['', 'Nobody'], ...[...names].map((name) => [name, nameFor(name, session.displayName)] as const)]}
-        onChange={(name) => void assign(name)}
+        options={[
+          ['', 'Nobody'],
+          ...[...candidates].map(
+            ([key, { displayName }]) => [key, key === session.operator ? `${displayName} (you)` : displayName] as const,
+          ),
+        ]}
+        onChange={(key) => void assign(key)}
       />
       <FailureNotice failure={failure ?? agents.failure} />
     </section>
   )
 }
 
-const nameFor = (name: string, me: string) => (name === me ? `${name} (you)` : name)
+interface FoldedProps {
+  title: string
+  tag: ComponentChildren
+  open?: boolean
+  children: ComponentChildren
+}
+
+/** A section that is closed until the operator opens it. */
+function Folded({ title, tag, open, children }: FoldedProps) {
+  return (
+    <details class="details-section" open={open}>
+      <summary>
+        {title} {tag}
+      </summary>
+      {children}
+    </details>
+  )
+}
 
 function PageSection({ session: { pageContext, pageContextAt } }: { session: Session }) {
   const href = safeHref(pageContext?.url ?? '')
@@ -144,8 +158,7 @@ function IdentitySection({ session }: { session: Session }) {
   const facts = Object.entries(context ?? {})
   const isVerified = identityState === 'verified'
   return (
-    <section class="details-section">
-      <h3>Identity {isVerified && <span class="tag ok">Verified</span>}</h3>
+    <Folded title="Identity" open={isVerified} tag={isVerified && <span class="tag ok">Verified</span>}>
       {!isVerified && <p class="hint">Anonymous. The site has not verified this visitor.</p>}
       {isVerified && (
         <Facts>
@@ -160,7 +173,7 @@ function IdentitySection({ session }: { session: Session }) {
         </Facts>
       )}
       {isVerified && facts.length > 0 && <p class="hint">Provided by the site, for information only.</p>}
-    </section>
+    </Folded>
   )
 }
 
@@ -202,10 +215,10 @@ function ConsentSection({ session: { consent } }: { session: Session }) {
   const isGranted = consent.decision === ConsentDecision.GRANTED
   const href = safeHref(consent.policyUrl)
   return (
-    <section class="details-section">
-      <h3>
-        Consent <span class={isGranted ? 'tag ok' : 'tag warn'}>{isGranted ? 'Granted' : 'Denied'}</span>
-      </h3>
+    <Folded
+      title="Consent"
+      tag={<span class={isGranted ? 'tag ok' : 'tag warn'}>{isGranted ? 'Granted' : 'Denied'}</span>}
+    >
       <Facts>
         <Fact name="Policy">
           {href ? (
@@ -220,7 +233,7 @@ function ConsentSection({ session: { consent } }: { session: Session }) {
           <When at={consent.decidedAt} />
         </Fact>
       </Facts>
-    </section>
+    </Folded>
   )
 }
 
@@ -235,10 +248,10 @@ const stateNames: Record<string, string> = {
 function SessionSection({ session }: { session: Session }) {
   const { state, createdAt, expiresAt, origin, locale, publicSiteKey, sessionId } = session
   return (
-    <section class="details-section">
-      <h3>
-        Session <span class={state === 'active' ? 'tag ok' : 'tag warn'}>{stateNames[state] ?? state}</span>
-      </h3>
+    <Folded
+      title="Session"
+      tag={<span class={state === 'active' ? 'tag ok' : 'tag warn'}>{stateNames[state] ?? state}</span>}
+    >
       <Facts>
         <Fact name="Started">
           <When at={createdAt} />
@@ -259,6 +272,6 @@ function SessionSection({ session }: { session: Session }) {
           <span class="mono breakable">{sessionId}</span>
         </Fact>
       </Facts>
-    </section>
+    </Folded>
   )
 }

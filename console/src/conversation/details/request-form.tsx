@@ -62,7 +62,7 @@ export function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormPr
         <>
           <TextField
             label="URL"
-            hint={`Must be on ${origin} or another allowed origin.`}
+            hint={`Must be on ${origin} or another allowed address.`}
             inputMode="url"
             maxLength={2048}
             takesFocus

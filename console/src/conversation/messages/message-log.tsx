@@ -34,8 +34,12 @@ export function MessageLog({ thread, name, me, addToReply, target }: MessageLogP
     hasOlder: thread.hasOlder.value,
     me,
   })
-  const types = thread.visitorTypes.value
-  const { scroller, hasNew, scrollToEnd, onScroll } = useLogScroll(messages, target, [outgoing, types, timeline.length])
+  const typists = thread.typists.value.map((typist) => typist || name)
+  const { scroller, hasNew, scrollToEnd, onScroll } = useLogScroll(messages, target, [
+    outgoing,
+    typists.length,
+    timeline.length,
+  ])
 
   return (
     <div class="log-frame">
@@ -81,14 +85,14 @@ export function MessageLog({ thread, name, me, addToReply, target }: MessageLogP
             <OutgoingItem key={message.operationId} message={message} thread={thread} addToReply={addToReply} />
           ))}
         </ol>
-        {types && (
+        {typists.length > 0 && (
           <p class="typing-line">
             <span class="dots" aria-hidden="true">
               <span />
               <span />
               <span />
             </span>
-            {name} is typing
+            {typists.join(', ')} {typists.length > 1 ? 'are' : 'is'} typing
           </p>
         )}
       </section>

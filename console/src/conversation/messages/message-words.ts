@@ -12,7 +12,5 @@ export function authorName(author: Author | undefined, me: string): string {
  * browser has reported.
  */
 export function stateText({ author, state }: Message): string {
-  if (isTeam(author)) return { delivered: 'Delivered', read: 'Read' }[state] ?? 'Sent'
-  if (author?.kind !== 'visitor') return ''
-  return { queued: 'New', sent: 'Received', delivered: 'Delivered', read: 'Read', failed: 'Failed' }[state] ?? state
+  return isTeam(author) ? ({ delivered: 'Delivered', read: 'Read' }[state] ?? 'Sent') : ''
 }

@@ -82,9 +82,7 @@ const fixedTexts: Record<string, string> = {
   'session.revoked': 'The session was revoked',
   'visitor.banned': 'The visitor was banned',
   'connection.disabled': 'The connection was disabled',
-  'navigation.cancelled': 'Page suggestion cancelled',
   'screenshot.requested': 'Screenshot requested',
-  'screenshot.cancelled': 'Screenshot request cancelled',
 }
 
 /** Returns the text of an event, or undefined if the timeline does not show events of this type. */
@@ -106,14 +104,9 @@ const ratingText = ({ score = 0, comment }: Partial<Rating> = {}) =>
 
 const answerTexts: Record<string, string> = {
   accepted: 'accepted by the visitor',
-  declined: 'declined by the visitor',
   completed: 'completed',
-  failed: 'failed',
   granted: 'allowed by the visitor',
-  denied: 'denied by the visitor',
   uploaded: 'received',
-  unsupported: 'not supported by the browser',
-  expired: 'expired',
 }
 
 function answerItems({ commandId, kind, transitions }: Command): TimelineItem[] {
