@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { itLong } from '../support/is-long.ts'
 import { inWidget, open, say, useWidgetPages } from './widget-under-test.ts'
 
-const { gateway, visit } = useWidgetPages({ capabilities: { rating: true } })
+const { gateway, serve, visit } = useWidgetPages({ capabilities: { rating: true } })
 const talk = () => gateway().conversation('pk_friendly')
 
 async function closedChat(options = {}) {
@@ -27,6 +27,7 @@ describe('after the conversation was closed', () => {
     await page.getByRole('heading', { name: 'Thank you for your rating.' }).waitFor()
     expect(gateway().features.ratings).toEqual([{ score: 5, comment: 'Quick and friendly' }])
     expect(await inWidget(page, '.face').filter({ visible: true }).count()).toBe(0)
+    expect(await inWidget(page, '.status').textContent()).toBe('We are online')
     await page.reload()
     await page.getByRole('button', { name: 'Save transcript' }).waitFor()
     talk().emit('conversation.reopened')
@@ -66,4 +67,50 @@ describe('after the conversation was closed', () => {
     expect(text).toMatch(/^\ufeff\[.+\] You: Do you ship to Graz\?\n\[.+\] Anna Keller: We do\.\n$/)
     expect(await inWidget(page, '.face').filter({ visible: true }).count()).toBe(0)
   })
+})
+
+/** Runs in the page: returns the message field and the buttons of a card that cannot be reached. */
+const hiddenParts = `(shown) => {
+  const root = shown.getRootNode()
+  const field = root.querySelector('.field').getBoundingClientRect()
+  const isIn = field.height > 15 && field.top >= 0 && field.bottom <= innerHeight
+  const hidden = [...shown.querySelectorAll('button')].filter((button) => {
+    button.scrollIntoView({ block: 'nearest' })
+    const { left, top, width, height } = button.getBoundingClientRect()
+    return button.checkVisibility() && !button.contains(root.elementFromPoint(left + width / 2, top + height / 2))
+  })
+  return [...(isIn ? [] : ['field']), ...hidden.map(({ textContent }) => textContent)]
+}`
+
+it('consent, a request and the rating leave the message field in the panel, and their buttons in reach, on small screens', async () => {
+  await serve({
+    capabilities: { rating: true, navigation: true },
+    consent: { required: true, policyVersion: '1', policyUrl: 'https://shop.example/privacy' },
+  })
+  const { page } = await visit({ context: { reducedMotion: 'reduce', viewport: { width: 683, height: 310 } } })
+  async function check(card: string) {
+    await inWidget(page, card).waitFor()
+    for (const [width, height] of [
+      [683, 310],
+      [640, 360],
+      [320, 256],
+      [390, 300],
+    ] as const) {
+      await page.setViewportSize({ width, height })
+      const shown = `document.querySelector('[data-service-widget]').shadowRoot.querySelector('${card}')`
+      const found = () => page.evaluate(`(${hiddenParts})(${shown})`)
+      await expect.poll(found, { message: `${card} at ${width}×${height}` }).toEqual([])
+    }
+  }
+  await open(page)
+  await check('.consent')
+  await page.getByRole('button', { name: 'I agree' }).click()
+  await say(page, 'Do you ship to Graz?')
+  await page.getByText(/· Sent$/).waitFor()
+  gateway().features.request(talk(), 'navigation', { url: 'https://shop.example/shipping', label: 'Shipping' })
+  await check('.request')
+  await page.getByRole('button', { name: 'No thanks' }).click()
+  talk().emit('conversation.closed')
+  talk().emit('rating.requested')
+  await check('.rating')
 })

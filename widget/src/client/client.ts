@@ -63,6 +63,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
   }
   const consent = createConsent(shared)
   const features = createFeatures({ ...shared, consented: consent.run })
+  emitter.on('consent.changed', ({ consent: given }) => given?.status === 'granted' && visit?.resendRefused())
   const state = createChatState(emit, () => configLoader.hurry())
   const configLoader = createConfigLoader({
     api,

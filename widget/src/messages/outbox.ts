@@ -71,8 +71,10 @@ export function createOutbox(deps: OutboxDeps) {
         throw new WidgetError('outbox_full', { retryable: true })
       }
       keep(next)
-      void run()
+      resendRefused()
     },
+
+    resendRefused,
 
     /** Adds unsent messages that the previous page stored. */
     restore(stored: OutboxEntry[]) {
@@ -149,6 +151,15 @@ export function createOutbox(deps: OutboxDeps) {
     open = false
     pause.end()
     if (reason) for (const entry of entries.filter(({ error }) => !error)) fail(entry, reason)
+  }
+
+  /** Sends again, in their places, the messages that failed because the visitor had denied consent. */
+  function resendRefused() {
+    for (const entry of entries.filter(({ error }) => error?.code === 'ConsentRequired')) {
+      entry.error = undefined
+      deps.onStatus(entry, 'pending')
+    }
+    if (open) void run()
   }
 
   function next() {

@@ -217,6 +217,8 @@ export function createVisit(deps: VisitDeps) {
       return outbox.retry(clientOperationId, failureVersion)
     },
 
+    resendRefused: outbox.resendRefused,
+
     /** Stops the answers that grow. A failed request leaves them growing, and the visitor may try again. */
     stopAnswer() {
       session.act()

@@ -92,7 +92,7 @@ export const texts: WidgetTexts = {
   fieldProblems: {
     required: 'يُرجى ملء هذا الحقل.',
     email: 'يُرجى إدخال عنوان بريد إلكتروني مثل \u2066name@example.com\u2069.',
-    tel: 'يُرجى إدخال رقم هاتف بالأرقام فقط.',
+    tel: 'يُرجى إدخال رقم هاتف مثل ‎+43 660 1234567.',
     other: 'هذا الإدخال غير مقبول هنا. يُرجى تغييره.',
     maxLength: (limit) => `الحد الأقصى لعدد الأحرف هو ${limit.toLocaleString('ar')}.`,
   },

@@ -84,7 +84,7 @@ export const texts: WidgetTexts = {
   fieldProblems: {
     required: 'Bitte füllen Sie dieses Feld aus.',
     email: 'Bitte geben Sie eine E-Mail-Adresse wie name@example.com ein.',
-    tel: 'Bitte geben Sie eine Telefonnummer nur mit Ziffern ein.',
+    tel: 'Bitte geben Sie eine Telefonnummer wie +43 660 1234567 ein.',
     other: 'Diese Eingabe ist hier nicht möglich. Bitte ändern Sie sie.',
     maxLength: (limit) => `Bitte höchstens ${limit.toLocaleString('de')} Zeichen.`,
   },
@@ -103,7 +103,7 @@ export const texts: WidgetTexts = {
   ratingThanks: 'Danke für Ihre Bewertung.',
   ratingFailed: 'Ihre Bewertung wurde nicht gesendet. Bitte versuchen Sie es noch einmal.',
   transcriptSave: 'Verlauf speichern',
-  transcriptSaving: 'Wird gespeichert…',
+  transcriptSaving: 'Wird gespeichert …',
   transcriptFailed: 'Der Verlauf wurde nicht gespeichert. Bitte versuchen Sie es noch einmal.',
   leaveDetails: 'Lieber Angaben hinterlassen',
   requestResolved: 'Diese Anfrage wurde schon beantwortet.',

@@ -110,7 +110,7 @@ export const englishTexts = {
   fieldProblems: {
     required: 'Please fill this in.',
     email: 'Please enter an email address like name@example.com.',
-    tel: 'Please enter a phone number, digits only.',
+    tel: 'Please enter a phone number like +43 660 1234567.',
     other: 'This is not accepted here. Please change it.',
     maxLength: (limit: number) => `Please keep it to ${limit} characters.`,
   },

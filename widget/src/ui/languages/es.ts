@@ -83,7 +83,7 @@ export const texts: WidgetTexts = {
   fieldProblems: {
     required: 'Rellene este campo.',
     email: 'Escriba una dirección de correo como nombre@example.com.',
-    tel: 'Escriba un número de teléfono, solo con cifras.',
+    tel: 'Escriba un número de teléfono, por ejemplo +43 660 1234567.',
     other: 'Esto no se acepta aquí. Cámbielo, por favor.',
     maxLength: (limit) => `Escriba ${limit.toLocaleString('es')} caracteres como máximo.`,
   },

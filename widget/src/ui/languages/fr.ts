@@ -83,7 +83,7 @@ export const texts: WidgetTexts = {
   fieldProblems: {
     required: 'Veuillez remplir ce champ.',
     email: 'Veuillez saisir une adresse e-mail comme nom@example.com.',
-    tel: 'Veuillez saisir un numéro de téléphone, uniquement en chiffres.',
+    tel: 'Veuillez saisir un numéro de téléphone, par exemple +43 660 1234567.',
     other: 'Cette saisie n’est pas acceptée ici. Veuillez la modifier.',
     maxLength: (limit) => `Veuillez ne pas dépasser ${limit.toLocaleString('fr')} caractères.`,
   },

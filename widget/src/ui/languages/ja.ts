@@ -83,7 +83,7 @@ export const texts: WidgetTexts = {
   fieldProblems: {
     required: 'この項目を入力してください。',
     email: 'name@example.comのような形式でメールアドレスを入力してください。',
-    tel: '電話番号を数字だけで入力してください。',
+    tel: '電話番号を +43 660 1234567 のように入力してください。',
     other: 'この内容は受け付けられません。変更してください。',
     maxLength: (limit) => `${limit.toLocaleString('ja')}文字以内で入力してください。`,
   },

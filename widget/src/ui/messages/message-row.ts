@@ -65,10 +65,10 @@ export function createMessageRow(
   const meta = element('div', { class: 'meta', 'aria-live': 'off' })
   const avatar = isTeam(author) ? avatarOf(author, texts) : undefined
   const replies = element('div', { class: 'replies' }, ...quickReplies.map(replyButton))
-  const column = element('div', { class: 'column' }, label, bubble, meta, replies)
+  const column = element('div', { class: 'column' }, label, bubble, meta)
   const line = element('div', { class: 'line' }, ...(avatar ? [avatar] : []), column)
   const kind = isTeam(author) ? 'agent' : author.kind
-  const row = element('div', { class: 'row', 'data-author': kind, 'aria-live': growing && 'off' }, day, line)
+  const row = element('div', { class: 'row', 'data-author': kind, 'aria-live': growing && 'off' }, day, line, replies)
   let shown: Partial<PlacedMessage> = {}
 
   return { element: row, update }
@@ -93,10 +93,10 @@ export function createMessageRow(
     day.textContent = dayParts.filter(Boolean).join(' · ')
     label.hidden = !startsGroup || !isTeam(author)
     label.replaceChildren(...(label.hidden ? [] : [element('bdi', {}, name)]))
-    const parts = metaParts(message, showsState, endsGroup)
+    replies.hidden = !isLast || quickReplies.length === 0
+    const parts = metaParts(message, showsState, endsGroup && replies.hidden)
     const active = (row.getRootNode() as ShadowRoot).activeElement
-    const hadFocus = meta.contains(active) || (!isLast && replies.contains(active))
-    replies.hidden = !isLast
+    const hadFocus = meta.contains(active) || (replies.hidden && replies.contains(active))
     meta.hidden = parts.length === 0
     meta.replaceChildren(...parts)
     if (hadFocus)

@@ -139,8 +139,8 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   }
 
   function showPresence() {
-    const { agent, typing } = client.presence()
-    header.setAgent(agent ?? lastAgent())
+    const { agent, typing, isClosed } = client.presence()
+    header.setAgent(isClosed ? undefined : (agent ?? lastAgent()))
     const writer = typing.at(-1)
     const name = writer && authorName(writer, texts)
     if (name !== typingName) {

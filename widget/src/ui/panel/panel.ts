@@ -19,7 +19,7 @@ import { createPanelFeatures } from './panel-features.ts'
  * Media query for screens on which the panel covers the whole screen. `panel.css` has the same
  * condition.
  */
-export const fullScreenQuery = '(max-width: 480px), (max-height: 480px) and (pointer: coarse)'
+export const fullScreenQuery = '(max-width: 480px), (max-height: 480px)'
 
 export type Panel = ReturnType<typeof createPanel>
 
