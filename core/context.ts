@@ -1,22 +1,16 @@
 import { createSlots } from '../platform/concurrency/slots.ts'
 import { splitList } from '../platform/settings/settings.ts'
-import { readAvailability } from './availability/availability.ts'
 import { availabilityJobs, availabilitySenderOf } from './availability/availability-sender.ts'
 import { operatorPresenceOf } from './availability/operator-presence.ts'
-import { bound } from './bound.ts'
 import { createBus } from './bus.ts'
 import { commandJobs } from './commands/screenshots.ts'
-import { createJob } from './concurrency/job.ts'
-import { createSharedBytes } from './concurrency/shared-bytes.ts'
-import { createTurns } from './concurrency/turns.ts'
 import { findConversations, insertConversation, setLastSession } from './conversations/conversation-store.ts'
 import { inboxOf } from './conversations/inbox.ts'
 import { conversationJobs, drainConversations } from './conversations/jobs.ts'
 import { deliveryWithdrawalOf } from './conversations/redactions.ts'
 import { Core } from './core.ts'
 import type { Database } from './database/database.ts'
-import { createDatabaseCheck } from './database/database-check.ts'
-import { createStores } from './database/stores.ts'
+import { databaseJobs } from './database/database-check.ts'
 import { createDestinationCheck, type IsAllowedDestination } from './deliveries/destination-check.ts'
 import { closeDeliveries, deliveryJobs, deliveryLags, openDeliveries } from './deliveries/jobs.ts'
 import { withdrawFromDeliveries } from './deliveries/sources.ts'
@@ -31,19 +25,19 @@ import { mailerOf } from './mail/mailer.ts'
 import { createCoreMetrics, observeJobs, observeLags } from './metrics.ts'
 import { answerMailJobs } from './notices/answer-mails.ts'
 import { operatorNoticeJobs } from './notices/operator-notices.ts'
-import { createOperatorService } from './operators/service.ts'
-import { createPrivacyService } from './privacy/service.ts'
+import { consoleSessionsOf } from './operators/console-sessions.ts'
+import { identityProviderOf, operatorJobs } from './operators/provider-sign-in.ts'
+import { teamsOf } from './operators/teams.ts'
+import { privacyJobs } from './privacy/jobs.ts'
 import { searchIndexOf, searchJobs } from './search/search-index.ts'
 import { sessionCheckOf, sessionJobs } from './sessions/session-check.ts'
 import { conversationRecordsOf } from './sessions/session-store.ts'
-import { directoryOf } from './sessions/visitor-access.ts'
+import { directoryOf, visitorAccessOf } from './sessions/visitor-access.ts'
 import { replayWindowOf } from './streams/replay-window.ts'
 import { streamJobs, streamSubscriptionsOf } from './streams/stream-subscriptions.ts'
-import { createVisitorService } from './visitors/service.ts'
 import type { Nudge } from './wakeups/wakeup-store.ts'
 import { wakeupJobs, wakeupsOf } from './wakeups/wakeups.ts'
-import { createAccess } from './workspaces/access.ts'
-import { createWorkspaceService } from './workspaces/service.ts'
+import { workspaceSessionsOf } from './workspaces/workspace-sessions.ts'
 import { siteDirectoryOf } from './workspaces/workspaces.ts'
 
 interface CoreDependencies extends Pick<Core, 'config' | 'logger'>, Partial<Pick<Core, 'metrics' | 'now' | 'random'>> {
@@ -65,13 +59,30 @@ interface CoreDependencies extends Pick<Core, 'config' | 'logger'>, Partial<Pick
   onRestored?: () => void
 }
 
-const inboxesPerTurn = 8
 /** Maximum number of paged reads of operators and services that run at once. */
 const readsMax = 4
-const unreadFramesMaxBytes = 256 * 1024 * 1024
-/** How often a core checks whether the data was restored while it runs. */
-const historyCheckEveryMs = 10_000
-const databaseCheckEveryMs = 5_000
+
+/**
+ * Parts that are made in this order: the caches subscribe to the bus before the parts that read them, and wrong
+ * settings of the provider end the start.
+ */
+const firstParts: ((core: Core) => unknown)[] = [
+  wakeupsOf,
+  logOf,
+  replayWindowOf,
+  streamSubscriptionsOf,
+  siteDirectoryOf,
+  workspaceSessionsOf,
+  operatorPresenceOf,
+  availabilitySenderOf,
+  mailerOf,
+  teamsOf,
+  consoleSessionsOf,
+  identityProviderOf,
+  directoryOf,
+  sessionCheckOf,
+  visitorAccessOf,
+]
 
 /** Throws outside of any call, so that the process ends and its supervisor starts it again. */
 function endProcess() {
@@ -80,8 +91,8 @@ function endProcess() {
   })
 }
 
-/** Creates the modules of a core in the order of their dependencies. */
-export function createCoreContext({
+/** Creates a core with its jobs. */
+export function createCore({
   config,
   secretKeys,
   workspaceSessionSecrets = [],
@@ -115,94 +126,35 @@ export function createCoreContext({
     now,
     random,
   })
-  const stores = createStores(core)
-  const wakeups = wakeupsOf(core)
-  const log = {
-    wakeups,
-    log: logOf(core),
-    replayWindow: replayWindowOf(core),
-    streamSubscriptions: streamSubscriptionsOf(core),
-  }
-  // Its caches subscribe to the bus before the parts that read them.
-  siteDirectoryOf(core)
-  const workspaces = createWorkspaceService(core)
-  const availability = {
-    operatorPresence: operatorPresenceOf(core),
-    availabilityOf: (installation: Parameters<typeof readAvailability>[1]) => readAvailability(core, installation),
-  }
-  availabilitySenderOf(core)
-  const mailer = mailerOf(core)
-  const operators = createOperatorService(core, stores, log, workspaces, mailer)
-  conversationRecordsOf.set(
-    core,
-    bound(core, { insertOnce: insertConversation, find: findConversations, setLastSession }),
-  )
-  // The check of sessions reads the caches, so they subscribe to the bus first.
-  directoryOf(core)
-  wakeups.settleWith(sessionCheckOf(core).settled)
-  const visitors = createVisitorService(core)
-  const search = searchJobs(core)
+  conversationRecordsOf.set(core, { insertConversation, findConversations, setLastSession })
   deliveryWithdrawalOf.set(core, (redactions) => withdrawFromDeliveries(core, redactions))
+  for (const part of firstParts) part(core)
+  wakeupsOf(core).settleWith(sessionCheckOf(core).settled)
+  const search = searchJobs(core)
   const conversations = conversationJobs(core)
   const commands = commandJobs(core)
   openDeliveries(core)
-  const privacy = createPrivacyService(core, stores, log, workspaces, visitors)
-  const historyCheck = createJob({
-    name: 'check for restored data',
-    everyMs: historyCheckEveryMs,
-    async run() {
-      if ((await database.currentHistory()) !== database.history) onRestored()
-    },
-    logger,
-  })
-  const databaseCheck = createDatabaseCheck({ database, metrics, logger, now })
-  const databaseCheckJob = createJob({
-    name: 'check of the database',
-    everyMs: databaseCheckEveryMs,
-    run: databaseCheck.check,
-    logger,
-  })
+  const privacy = privacyJobs(core)
   const jobs = [
-    ...[wakeupJobs, logJobs, streamJobs, availabilityJobs].flatMap((jobs) => jobs(core)),
-    ...operators.jobs,
-    ...sessionJobs(core),
+    ...[wakeupJobs, logJobs, streamJobs, availabilityJobs, operatorJobs, sessionJobs].flatMap((jobs) => jobs(core)),
     ...search,
     ...conversations,
     ...commands,
     ...deliveryJobs(core),
     ...feedJobs(core),
-    ...privacy.jobs,
+    ...privacy,
     ...answerMailJobs(core),
     ...operatorNoticeJobs(core),
-    historyCheck,
-    databaseCheckJob,
+    ...databaseJobs(core, onRestored),
   ]
   observeJobs(metrics, jobs)
   observeLags(metrics, { ...feedLags(core), ...deliveryLags(core), search: searchIndexOf(core).lagMs })
   bus.on('due', (name, inMs) => jobs.find((job) => job.name === name)?.wake(inMs))
 
   return Object.assign(core, {
-    ...log,
-    ...workspaces,
-    ...availability,
-    ...operators,
-    ...visitors,
-    ...privacy,
-    databaseCheck,
-    stores,
-    /** Counts the bytes of frames that gateways and operators have not read yet, and limits them. */
-    unreadFrames: createSharedBytes(unreadFramesMaxBytes),
-    /** Limits how many inbox streams open, or get a frame, in one turn of the event loop. */
-    inboxTurns: createTurns(inboxesPerTurn),
-    access: createAccess(keyring, now, {
-      tokens: workspaces.tokens,
-      workspaceSessions: workspaces.workspaceSessions,
-      consoleCallers: operators.consoleSessions,
-    }),
-
     /** Starts the jobs, and starts reading the wake-ups of other processes. */
     start() {
-      log.wakeups.start()
+      wakeupsOf(core).start()
       for (const job of jobs) job.start()
     },
 
@@ -213,14 +165,14 @@ export function createCoreContext({
       closeFeed(core)
       await Promise.all(jobs.map((job) => job.stop()))
       await drainConversations(core)
-      await log.log.drain()
+      await logOf(core).drain()
       await inboxOf(core).drain()
-      await log.wakeups.stop()
-      mailer.close()
+      await wakeupsOf(core).stop()
+      mailerOf(core).close()
       await database.close()
     },
   })
 }
 
-/** Modules and stores of a core process. Its RPC services use them. */
-export type CoreContext = ReturnType<typeof createCoreContext>
+/** A core that can be started and stopped. */
+export type RunningCore = ReturnType<typeof createCore>

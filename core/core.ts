@@ -3,7 +3,6 @@ import type { Slots } from '../platform/concurrency/slots.ts'
 import { ProcessParts, perProcess } from '../platform/process-parts.ts'
 import type { Bus } from './bus.ts'
 import type { CoreConfig } from './config.ts'
-import type { CoreContext } from './context.ts'
 import type { Collections } from './database/collections.ts'
 import type { Database } from './database/database.ts'
 import type { IsAllowedDestination } from './deliveries/destination-check.ts'
@@ -49,6 +48,3 @@ export class Core extends ProcessParts {
 
 /** Returns a function that returns a part of a core: see `perProcess`. */
 export const perCore = <T>(make: (core: Core) => T) => perProcess(make)
-
-/** Returns the rooms that are not files of functions yet. */
-export const contextOf = (core: Core) => core as CoreContext

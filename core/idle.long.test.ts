@@ -8,16 +8,23 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { createAuthorizedTransport } from '../core-client/authorized-transport.ts'
 import { testDatabase } from '../test/support/test-database.ts'
 import { until } from '../test/support/until.ts'
+import { banSession } from './bans/bans.ts'
 import { sendAsAgent } from './conversations/messages.ts'
 import { openDatabase } from './database/database.ts'
 import { createCoreMetrics } from './metrics.ts'
+import { createSignInLink, signIn } from './operators/console-sessions.ts'
+import { visitorAccessOf } from './sessions/visitor-access.ts'
 import { createTestCore } from './test/cores.ts'
 import { createTestNudge } from './test/nudge.ts'
 import { authorizeStream, openStreamAt } from './test/streams.ts'
 import { transportTo } from './test/transports.ts'
 import { credentialsOf, site } from './test/visitor-credentials.ts'
+import { accessOf } from './transport/caller.ts'
+import { createSession } from './visitors/sessions.ts'
 import { tokenIdOf } from './workspaces/access.ts'
+import { revokeToken } from './workspaces/tokens.ts'
 import { operatorScopes } from './workspaces/workspace-sessions.ts'
+import { createConnection, createInstallation, createWorkspace } from './workspaces/workspaces.ts'
 
 // Beats of stopped cores would make a core that starts wait for them.
 let database: ReturnType<typeof testDatabase>
@@ -58,17 +65,19 @@ type Started = Awaited<ReturnType<typeof startCore>>
 
 /** Begins a session on one core. The other one caches its grant and has its stream. */
 async function newScene({ core }: Started, other: Started) {
-  const { workspaceId } = await core.workspaces.createWorkspace('Shop')
-  const { connectionId } = await core.workspaces.createConnection(workspaceId, 'Site', undefined)
-  const { installation } = await core.workspaces.createInstallation(connectionId, { origins: [site] }, undefined)
+  const { workspaceId } = await createWorkspace(core, 'Shop')
+  const { connectionId } = await createConnection(core, workspaceId, 'Site', undefined)
+  const { installation } = await createInstallation(core, connectionId, { origins: [site] }, undefined)
   const { publicSiteKey } = installation
   const request = { publicSiteKey, origin: site, clientInstanceId: randomUUID(), idempotencyKey: randomUUID() }
-  const { content: session } = await core.sessions.create(request)
+  const { content: session } = await createSession(core, request)
   const refusal = (of: Started) =>
-    of.core.visitorAccess.authorize(credentialsOf(session)).then(
-      () => undefined,
-      ({ message }: Error) => message,
-    )
+    visitorAccessOf(of.core)
+      .authorize(credentialsOf(session))
+      .then(
+        () => undefined,
+        ({ message }: Error) => message,
+      )
   expect(await refusal(other)).toBeUndefined()
   const stream = await openStreamAt(other.core, await authorizeStream(other.core, session), {})
   await until('the stream is live', stream.isLive)
@@ -78,7 +87,7 @@ async function newScene({ core }: Started, other: Started) {
 /** Bans the visitor on one core. The other one must not act on the state before after the answer. */
 async function banAndCheck({ core }: Started, other: Started, scene: Awaited<ReturnType<typeof newScene>>) {
   const began = performance.now()
-  await core.sessions.ban(scene.session.sessionId, 'rude', undefined)
+  await banSession(core, scene.session.sessionId, 'rude', undefined)
   expect(await scene.refusal(other)).toBe('VisitorBanned')
   await until('the end of the stream', () => scene.stream.ended)
   expect(scene.stream.types.at(-1)).toBe('visitor.banned')
@@ -134,10 +143,10 @@ it('an event of one core arrives at once on the streams of a resting one', { ret
 /** Opens the inbox of a console and the feed of a service. Returns the ends of both streams. */
 async function openOperatorStreams({ core }: Started, workspaceId: string) {
   const scopes = [...operatorScopes]
-  const token = await core.access.issue({ subject: 'ada', scopes, workspaceId })
-  const caller = await core.access.authenticate(`Bearer ${token}`, 'messages:read')
-  const { secret: linkSecret } = await core.consoleSessions.createLink(caller, { workspaceId, scopes: [] })
-  const { secret } = await core.consoleSessions.signIn({ linkSecret }, 'Ada', '')
+  const token = await accessOf(core).issue({ subject: 'ada', scopes, workspaceId })
+  const caller = await accessOf(core).authenticate(`Bearer ${token}`, 'messages:read')
+  const { secret: linkSecret } = await createSignInLink(core, caller, { workspaceId, scopes: [] })
+  const { secret } = await signIn(core, { linkSecret }, 'Ada', '')
   const stopped = new AbortController()
   onTestFinished(() => stopped.abort())
   const { signal } = stopped
@@ -179,7 +188,7 @@ it('the revocation of a token ends its streams on a core that rests within a sec
   const { token, ends } = await openOperatorStreams(two, workspaceId)
   await one.rests()
   const began = performance.now()
-  await one.core.tokens.revoke(tokenIdOf(token), { subject: 'eve' })
+  await revokeToken(one.core, tokenIdOf(token), { subject: 'eve' })
   expect(await ends).toEqual(['Unauthenticated', 'Unauthenticated'])
   expect(performance.now() - began).toBeLessThan(1_500)
 })

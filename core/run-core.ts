@@ -8,12 +8,12 @@ import { warnOfMisspeltNames } from '../platform/settings/config.ts'
 import { failStart, listenOn } from '../platform/settings/start-faults.ts'
 import { createTlsFiles, type WatchedTlsFiles } from '../platform/tls/tls-files.ts'
 import { type CoreConfig, readCoreConfig } from './config.ts'
-import type { CoreContext } from './context.ts'
+import type { RunningCore } from './context.ts'
 import { listenForCore } from './server.ts'
 import type { CoreStartOptions } from './start-core.ts'
 import type { ListenerTls } from './transport/listener.ts'
 
-type StartCore = (config: CoreConfig, options: CoreStartOptions) => Promise<CoreContext>
+type StartCore = (config: CoreConfig, options: CoreStartOptions) => Promise<RunningCore>
 
 /**
  * Runs a core process until it receives a stop signal. The process is ready when `startCore`

@@ -10,19 +10,22 @@ import { SessionService } from '#proto/session/v1/session_pb.js'
 import { itLong } from '../test/support/is-long.ts'
 import { testDatabase } from '../test/support/test-database.ts'
 import { readCoreConfig } from './config.ts'
-import { type CoreContext, createCoreContext } from './context.ts'
+import { createCore, type RunningCore } from './context.ts'
 import { openDatabase } from './database/database.ts'
 import { type CoreServer, inMemoryTransport, listenForCore, serveCore } from './server.ts'
-import { coreWith } from './test/core-with.ts'
+import { sessionStoreOf } from './sessions/session-store.ts'
 import { openTestDatabase } from './test/open-test-database.ts'
+import { accessOf } from './transport/caller.ts'
+import { createSession } from './visitors/sessions.ts'
+import { createConnection, createInstallation, createWorkspace } from './workspaces/workspaces.ts'
 
 const { uri, name } = testDatabase({ isNew: true })
-let core: CoreContext
+let core: RunningCore
 let server: CoreServer
 let baseUrl: string
 
 beforeAll(async () => {
-  core = createCoreContext({
+  core = createCore({
     config: readCoreConfig({}),
     secretKeys: [{ kid: 'k1', secret: new Uint8Array(32).fill(7) }],
     database: await openTestDatabase({ uri, name }),
@@ -37,7 +40,7 @@ afterAll(async () => {
   await core.stop()
 })
 
-const token = (...scopes: string[]) => core.access.issue({ subject: 'test', scopes })
+const token = (...scopes: string[]) => accessOf(core).issue({ subject: 'test', scopes })
 
 async function codeOf(call: Promise<unknown>): Promise<[Code, string | undefined]> {
   const error = ConnectError.from(
@@ -106,8 +109,9 @@ describe('the internal services', () => {
     async (type) => {
       // The message of the error is sent in a header, which cannot contain this lone surrogate.
       const find = () => Promise.reject(new ConnectError('\udfff', Code.Internal))
-      const failing = coreWith(core, { sessions: { ...core.sessions, find } })
-      const other = await serveCore(failing, { host: '127.0.0.1', port: 0 })
+      const store = sessionStoreOf(core)
+      sessionStoreOf.set(core, { ...store, find })
+      const other = await serveCore(core, { host: '127.0.0.1', port: 0 })
       const session = connect(`http://127.0.0.1:${other.port}`)
       const call = session.request({
         ':method': 'POST',
@@ -120,6 +124,7 @@ describe('the internal services', () => {
       await expect(once(call, 'close')).rejects.toThrow('NGHTTP2_INTERNAL_ERROR')
       session.close()
       await other.close()
+      sessionStoreOf.set(core, store)
     },
   )
 
@@ -146,19 +151,16 @@ it('a core that starts closes connections after each answer, so that gateways se
 it('a stopping core finishes the running call and rejects new connections', async () => {
   const underWay = Promise.withResolvers<void>()
   const held = Promise.withResolvers<void>()
-  const stopping = await serveCore(
-    coreWith(core, {
-      sessions: {
-        ...core.sessions,
-        async find(...given) {
-          underWay.resolve()
-          await held.promise
-          return core.sessions.find(...given)
-        },
-      },
-    }),
-    { host: '127.0.0.1', port: 0 },
-  )
+  const store = sessionStoreOf(core)
+  sessionStoreOf.set(core, {
+    ...store,
+    async find(...given) {
+      underWay.resolve()
+      await held.promise
+      return store.find(...given)
+    },
+  })
+  const stopping = await serveCore(core, { host: '127.0.0.1', port: 0 })
   const address = `http://127.0.0.1:${stopping.port}`
   const authorization = `Bearer ${await token('sessions:read')}`
   const client = createClient(SessionService, createConnectTransport({ baseUrl: address, httpVersion: '2' }))
@@ -169,6 +171,7 @@ it('a stopping core finishes the running call and rejects new connections', asyn
   held.resolve()
   expect((await asked)[0]).toBe(Code.NotFound)
   await closed
+  sessionStoreOf.set(core, store)
 })
 
 describe('a caller', () => {
@@ -196,7 +199,7 @@ describe('a caller', () => {
     ],
     [
       'an expired token',
-      async () => `Bearer ${await core.access.issue({ subject: 'test', scopes: ['sessions:read'], lifetime: -1 })}`,
+      async () => `Bearer ${await accessOf(core).issue({ subject: 'test', scopes: ['sessions:read'], lifetime: -1 })}`,
       Code.Unauthenticated,
       'Unauthenticated',
     ],
@@ -221,15 +224,16 @@ describe('a caller', () => {
   })
 
   it('gets NotFound for data of another workspace if its token is limited to one workspace', async () => {
-    const mine = await core.workspaces.createWorkspace('Mine')
-    const theirs = await core.workspaces.createWorkspace('Theirs')
-    const { connectionId } = await core.workspaces.createConnection(theirs.workspaceId, 'Site', undefined)
-    const { installation } = await core.workspaces.createInstallation(
+    const mine = await createWorkspace(core, 'Mine')
+    const theirs = await createWorkspace(core, 'Theirs')
+    const { connectionId } = await createConnection(core, theirs.workspaceId, 'Site', undefined)
+    const { installation } = await createInstallation(
+      core,
       connectionId,
       { origins: ['https://theirs.example'] },
       undefined,
     )
-    const { content } = await core.sessions.create({
+    const { content } = await createSession(core, {
       publicSiteKey: installation.publicSiteKey,
       origin: 'https://theirs.example',
       clientInstanceId: 'browser',
@@ -237,7 +241,7 @@ describe('a caller', () => {
     })
     const scopes = ['sessions:read', 'sessions:write', 'messages:read', 'messages:write']
     const headers = {
-      authorization: `Bearer ${await core.access.issue({ subject: 'test', scopes, workspaceId: mine.workspaceId })}`,
+      authorization: `Bearer ${await accessOf(core).issue({ subject: 'test', scopes, workspaceId: mine.workspaceId })}`,
     }
     const transport = createConnectTransport({ baseUrl, httpVersion: '2' })
     const sessions = createClient(SessionService, transport)

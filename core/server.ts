@@ -2,7 +2,8 @@ import type { IncomingMessage, RequestListener } from 'node:http'
 import type net from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { createConnectRouter, type Transport } from '@connectrpc/connect'
-import type { CoreContext } from './context.ts'
+import type { Core } from './core.ts'
+import { databaseCheckOf } from './database/database-check.ts'
 import { createCoreServices } from './rpc/router.ts'
 import { type CallMemory, createCallMemory } from './transport/call-memory.ts'
 import { createPlainListener, createTlsListener, type ListenerTls } from './transport/listener.ts'
@@ -19,7 +20,7 @@ export interface CoreServer {
 }
 
 /** Returns a transport that calls the services of `core` in this process, without a network. */
-export function inMemoryTransport(core: CoreContext): Transport {
+export function inMemoryTransport(core: Core): Transport {
   return createCoreServices(core).transport
 }
 
@@ -37,7 +38,7 @@ interface CoreListenOptions {
 }
 
 /** Serves a started core. Rejects when the port is in use. */
-export async function serveCore(core: CoreContext, options: CoreListenOptions): Promise<CoreServer> {
+export async function serveCore(core: Core, options: CoreListenOptions): Promise<CoreServer> {
   const server = await listenForCore(options)
   server.serve(core)
   return server
@@ -53,7 +54,7 @@ export async function listenForCore({
   port,
   tls,
   memory = createCallMemory(),
-}: CoreListenOptions): Promise<CoreServer & { serve(core: CoreContext): void }> {
+}: CoreListenOptions): Promise<CoreServer & { serve(core: Core): void }> {
   const shutdown = new AbortController()
   let serving: RequestListener = (request, response) => {
     // Tells gateways that they must not send calls yet.
@@ -136,8 +137,8 @@ function requireClientCertificate(services: RequestListener): RequestListener {
   }
 }
 
-async function probe({ databaseCheck }: CoreContext, path: string | undefined): Promise<number> {
+async function probe(core: Core, path: string | undefined): Promise<number> {
   if (path === '/livez') return 200
   if (path !== '/readyz') return 404
-  return (await databaseCheck.isAway()) ? 503 : 200
+  return (await databaseCheckOf(core).isAway()) ? 503 : 200
 }

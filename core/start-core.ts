@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { type CoreConfig, requireMailSettings, requireSessionSigner, requireSettings } from './config.ts'
-import { type CoreContext, createCoreContext } from './context.ts'
+import { createCore, type RunningCore } from './context.ts'
 import { openDatabase } from './database/database.ts'
 import { hasKnownHoles, requireMatchingClock } from './database/database-check.ts'
 import { requireMatchingKeys } from './database/key-check.ts'
@@ -8,6 +8,7 @@ import { retryAtStart } from './database/start-retries.ts'
 import { parseSecretKeys } from './keys/keyring.ts'
 import { createCoreMetrics } from './metrics.ts'
 import type { Nudge } from './wakeups/wakeup-store.ts'
+import { wakeupsOf } from './wakeups/wakeups.ts'
 import { parseWorkspaceSessionSecrets } from './workspaces/workspace-sessions.ts'
 
 export interface CoreStartOptions {
@@ -25,7 +26,7 @@ const longestWaitMs = 5_000
  * Starts a core. Waits for an unreachable database until the configured time limit, or until the
  * signal aborts. The error names the wrong setting or contains the last failure of the database.
  */
-export async function startCore(config: CoreConfig, { logger, signal, nudge }: CoreStartOptions): Promise<CoreContext> {
+export async function startCore(config: CoreConfig, { logger, signal, nudge }: CoreStartOptions): Promise<RunningCore> {
   requireSettings(config, 'MONGODB_URI', 'SECRET_KEYS')
   requireSessionSigner(config)
   requireMailSettings(config)
@@ -54,9 +55,9 @@ export async function startCore(config: CoreConfig, { logger, signal, nudge }: C
     }
   }
   const database = await retryAtStart(open, { logger, signal, withinMs: config.MONGODB_START_TIMEOUT_MS })
-  const context = createCoreContext({ config, secretKeys, workspaceSessionSecrets, database, nudge, logger, metrics })
+  const context = createCore({ config, secretKeys, workspaceSessionSecrets, database, nudge, logger, metrics })
   context.start()
   // Before the first call, a core must know which keys the other cores accept.
-  await context.wakeups.caughtUp(longestWaitMs)
+  await wakeupsOf(context).caughtUp(longestWaitMs)
   return context
 }

@@ -16,9 +16,10 @@ import { coreCertificates } from '../test/support/core-certificates.ts'
 import { testDatabase } from '../test/support/test-database.ts'
 import { until } from '../test/support/until.ts'
 import { readCoreConfig } from './config.ts'
-import { type CoreContext, createCoreContext } from './context.ts'
+import { createCore, type RunningCore } from './context.ts'
 import { type CoreServer, serveCore } from './server.ts'
 import { openTestDatabase } from './test/open-test-database.ts'
+import { accessOf } from './transport/caller.ts'
 
 const { first, second } = coreCertificates
 const { uri, name } = testDatabase()
@@ -28,7 +29,7 @@ const files = {
   key: join(folder, 'core.key'),
   ca: join(folder, 'authorities.pem'),
 }
-let core: CoreContext
+let core: RunningCore
 let server: CoreServer
 let baseUrl: string
 let headers: Record<string, string>
@@ -43,7 +44,7 @@ beforeAll(async () => {
   put('cert', first.core.cert)
   put('key', first.core.key)
   put('ca', first.authority)
-  core = createCoreContext({
+  core = createCore({
     config: readCoreConfig({}),
     secretKeys: [{ kid: 'k1', secret: new Uint8Array(32).fill(7) }],
     database: await openTestDatabase({ uri, name }),
@@ -53,7 +54,7 @@ beforeAll(async () => {
   const tls = { files: createTlsFiles(files), asksClients: true }
   server = await serveCore(core, { host: '127.0.0.1', port: 0, tls })
   baseUrl = `https://127.0.0.1:${server.port}`
-  const token = await core.access.issue({ subject: 'test', scopes: ['visitors:act'] })
+  const token = await accessOf(core).issue({ subject: 'test', scopes: ['visitors:act'] })
   headers = { authorization: `Bearer ${token}` }
 })
 afterAll(async () => {

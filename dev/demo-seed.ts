@@ -2,13 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import type { CoreConfig } from '../core/config.ts'
-import type { CoreContext } from '../core/context.ts'
+import type { RunningCore } from '../core/context.ts'
+import { accessOf } from '../core/transport/caller.ts'
 import { defaultAppearance, defaultCapabilities } from '../core/workspaces/model.ts'
 import {
   operatorScopes,
   parseWorkspaceSessionSecrets,
   workspaceSessionAudience,
 } from '../core/workspaces/workspace-sessions.ts'
+import { workspaceStoreOf } from '../core/workspaces/workspace-store.ts'
 import { demoRemedy, readJsonFile } from '../platform/settings/data-file.ts'
 import { writePrivately } from '../serve/private-folder.ts'
 
@@ -36,14 +38,14 @@ export const demoIds = { workspaceId: 'ws_demo', connectionId: 'con_demo', siteK
 
 /** Creates a demo workspace with one installation at the first start. Later starts reuse it. */
 export async function seedDemo(
-  core: CoreContext,
+  core: RunningCore,
   config: CoreConfig,
   dataDir: string,
   given?: DemoAddresses,
 ): Promise<DemoFile> {
   const { CORE_PORT, CORE_TLS_CERT } = config
-  const { secretBox, access, bus } = core
-  const { workspaces: workspaceStore } = core.stores
+  const { secretBox, bus } = core
+  const workspaceStore = workspaceStoreOf(core)
   const path = join(dataDir, 'demo.json')
   const earlier = readJsonFile<DemoFile>(path, demoRemedy)
   const addresses = given ?? {
@@ -87,7 +89,7 @@ export async function seedDemo(
     ...addresses,
     siteKey: demoIds.siteKey,
     workspaceId: demoIds.workspaceId,
-    serviceToken: await access.issue({ subject: 'demo', scopes: [...operatorScopes] }),
+    serviceToken: await accessOf(core).issue({ subject: 'demo', scopes: [...operatorScopes] }),
     workspaceSession: await workspaceSession(config),
     identity: current ? { kid: current.kid, secret: secretBox.open(current.sealed) } : identity,
     mongodbUri: config.MONGODB_URI,
@@ -99,16 +101,16 @@ export async function seedDemo(
   await writePrivately(join(dataDir, 'workspace.curl'), `header = "Authorization: Bearer ${file.workspaceSession}"\n`)
   await writePrivately(
     join(dataDir, 'gateway.token'),
-    await access.issue({ subject: 'gateway', scopes: ['visitors:act'] }),
+    await accessOf(core).issue({ subject: 'gateway', scopes: ['visitors:act'] }),
   )
   await writePrivately(
     join(dataDir, 'delivery.token'),
-    await access.issue({ subject: 'delivery', scopes: ['deliveries:work'] }),
+    await accessOf(core).issue({ subject: 'delivery', scopes: ['deliveries:work'] }),
   )
   const { workspaceId } = demoIds
   await writePrivately(
     join(dataDir, 'bot.token'),
-    await access.issue({ subject: 'bot', scopes: ['bots:act'], workspaceId }),
+    await accessOf(core).issue({ subject: 'bot', scopes: ['bots:act'], workspaceId }),
   )
   return file
 }

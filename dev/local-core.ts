@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { CoreConfig } from '../core/config.ts'
-import type { CoreContext } from '../core/context.ts'
+import type { RunningCore } from '../core/context.ts'
 import { type CoreStartOptions, startCore } from '../core/start-core.ts'
 import { withDataFolderSecrets } from '../serve/data-folder.ts'
 import type { DevConfig } from './config.ts'
@@ -42,7 +42,7 @@ export async function completeSettings(
 }
 
 export interface LocalCore {
-  core: CoreContext
+  core: RunningCore
   /**
    * The settings of the started core, including secrets from the data folder and the database
    * address.

@@ -1,4 +1,5 @@
 // `npm start`: runs gateway, core, delivery worker and a demo shop in one process.
+
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
@@ -6,7 +7,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { isConsoleStale } from '../console/build.ts'
 import { readCoreConfig } from '../core/config.ts'
-import type { CoreContext } from '../core/context.ts'
+import type { RunningCore } from '../core/context.ts'
+import { createOwnerLink } from '../core/operators/console-sessions.ts'
 import { loadDeliveryConfig } from '../delivery/config.ts'
 import { loadConfig } from '../gateway/config.ts'
 import { boundServer } from '../platform/http/bounded-server.ts'
@@ -85,8 +87,8 @@ function replyCommand(coreUrl: string, dataDir: string): string {
   return `curl -K ${dataDir}/agent.curl ${service}/SendAgentMessage ${json} -d '{"conversationId":"'$(curl -sK ${dataDir}/agent.curl ${service}/ListConversations ${json} -d '{"limit":1}' | grep -o 'cnv_[a-z0-9]*' | head -n 1)'","clientOperationId":"'$(date +%s)'","body":"Hello, how can I help?","agent":{"displayName":"Ada"}}'`
 }
 
-async function newSignInLink({ consoleSessions }: CoreContext, gatewayUrl: string): Promise<string> {
-  const { secret } = await consoleSessions.createOwnerLink(demoIds.workspaceId, 'operator_demo')
+async function newSignInLink(core: RunningCore, gatewayUrl: string): Promise<string> {
+  const { secret } = await createOwnerLink(core, demoIds.workspaceId, 'operator_demo')
   return `${gatewayUrl}/console/#sign-in=${secret}`
 }
 

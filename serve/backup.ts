@@ -1,4 +1,5 @@
 // `npm run backup` and `npm run restore`: back up and restore a database and the secrets of a data folder.
+
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -7,6 +8,7 @@ import type { Logger } from 'pino'
 import { type CoreConfig, readCoreConfig, requireSettings } from '../core/config.ts'
 import { type BackupContent, openBackups, readBackup } from '../core/database/backup.ts'
 import { startCore } from '../core/start-core.ts'
+import { listWorkspaces } from '../core/workspaces/workspaces.ts'
 import { createLogger } from '../platform/observability/logger.ts'
 import { SettingError } from '../platform/settings/settings.ts'
 import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
@@ -72,7 +74,7 @@ async function drill({ backups, config, logger }: Run, file: { path: string; pas
     const content = await backups.restore(file, name)
     const core = await startCore({ ...config, ...keysIn(content), MONGODB_DATABASE: name }, { logger })
     try {
-      const found = await core.workspaces.listWorkspaces('', 1000)
+      const found = await listWorkspaces(core, '', 1000)
       if (found.length !== Math.min(content.counts.workspaces ?? 0, 1000))
         throw new Error('The drill lacks workspaces.')
     } finally {

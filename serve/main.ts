@@ -1,13 +1,16 @@
 // `npm run serve`: the service for production on one machine. Runs gateway, core and delivery worker in one
 // process, beside one MongoDB.
+
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { readCoreConfig, requireSettings } from '../core/config.ts'
-import type { CoreContext } from '../core/context.ts'
+import type { RunningCore } from '../core/context.ts'
 import { createKeyring, parseSecretKeys } from '../core/keys/keyring.ts'
+import { createOwnerLink } from '../core/operators/console-sessions.ts'
 import { startCore } from '../core/start-core.ts'
 import { createAccess } from '../core/workspaces/access.ts'
 import { operatorScopes } from '../core/workspaces/workspace-sessions.ts'
+import { createWorkspace, listWorkspaces } from '../core/workspaces/workspaces.ts'
 import { readDeliveryConfig } from '../delivery/config.ts'
 import { readConfig } from '../gateway/config.ts'
 import { createLogger } from '../platform/observability/logger.ts'
@@ -43,7 +46,7 @@ async function startAll(): Promise<void> {
     throw new SettingError('the pages of the console are missing; npm run build makes them')
   const gatewayUrl = config.PUBLIC_URL || `http://localhost:${configs.gateway.GATEWAY_PORT}`
   const link = await firstOwnerLink(core, gatewayUrl)
-  const [workspace, other] = await core.workspaces.listWorkspaces('', 2)
+  const [workspace, other] = await listWorkspaces(core, '', 2)
   makePrivate(DATA_DIR)
   // The administration command finds the core and its token here.
   const admin = {
@@ -59,10 +62,10 @@ async function startAll(): Promise<void> {
 }
 
 /** Creates the first workspace and a link that signs its owner in. Returns undefined if a workspace exists. */
-async function firstOwnerLink({ workspaces, consoleSessions }: CoreContext, gatewayUrl: string) {
-  if ((await workspaces.listWorkspaces('', 1)).length > 0) return undefined
-  const { workspaceId } = await workspaces.createWorkspace(new URL(gatewayUrl).hostname, 'first workspace')
-  const { secret } = await consoleSessions.createOwnerLink(workspaceId, 'owner')
+async function firstOwnerLink(core: RunningCore, gatewayUrl: string) {
+  if ((await listWorkspaces(core, '', 1)).length > 0) return undefined
+  const { workspaceId } = await createWorkspace(core, new URL(gatewayUrl).hostname, 'first workspace')
+  const { secret } = await createOwnerLink(core, workspaceId, 'owner')
   return `${gatewayUrl}/console/#sign-in=${secret}`
 }
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import closeWithGrace from 'close-with-grace'
 import type { CoreConfig } from '../core/config.ts'
-import type { CoreContext } from '../core/context.ts'
+import type { RunningCore } from '../core/context.ts'
 import { inMemoryTransport, serveCore } from '../core/server.ts'
 import { createCorePool } from '../core-client/core-pool.ts'
 import { createCoreTransport } from '../core-client/core-transport.ts'
@@ -44,7 +44,7 @@ export async function closeAll(closers: Closers): Promise<void> {
  * `closers` what stops them.
  */
 export async function startParts(
-  core: CoreContext,
+  core: RunningCore,
   configs: { core: CoreConfig; gateway: Config; delivery: DeliveryConfig },
   closers: Closers,
 ): Promise<void> {

@@ -7,8 +7,10 @@ import type { TestStream } from '../test/streams.ts'
 import { site } from '../test/visitor-credentials.ts'
 import type { Availability } from '../workspaces/model.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
+import { findInstallation, installationFor, updateInstallation } from '../workspaces/workspaces.ts'
+import { readAvailability } from './availability.ts'
 import { availabilitySenderOf } from './availability-sender.ts'
-import { storePresence } from './operator-presence.ts'
+import { operatorPresenceOf, storePresence } from './operator-presence.ts'
 
 const cores = testCores({ count: 2 })
 const open = { weekday: 1, from: '00:00', to: '00:01' }
@@ -19,11 +21,11 @@ async function newSite(availability?: Partial<Availability>) {
     ...at,
     /** Changes the availability on the second core. */
     set: (change: Partial<Availability>) =>
-      cores.other.workspaces.updateInstallation(at.publicSiteKey, { availability: change }, undefined),
+      updateInstallation(cores.other, at.publicSiteKey, { availability: change }, undefined),
     /** Returns the state in the configuration of the first core. */
     async state() {
-      const installation = await cores.core.workspaces.installationFor(at.publicSiteKey, site)
-      return cores.core.availabilityOf(installation)
+      const installation = await installationFor(cores.core, at.publicSiteKey, site)
+      return readAvailability(cores.core, installation)
     },
     /** Opens a stream on each core. */
     async openStreams(): Promise<[TestStream, TestStream]> {
@@ -107,7 +109,7 @@ describe('the availability of an installation', () => {
   it('each field is set separately, and an empty list removes the hours', async () => {
     const { publicSiteKey, set } = await newSite({ weeklyHours: [open] })
     await Promise.all([set({ mode: 'away' }), set({ timeZone: 'Europe/Vienna' }), set({ requiresOperator: true })])
-    const read = async () => (await cores.core.workspaces.findInstallation(publicSiteKey, undefined)).availability
+    const read = async () => (await findInstallation(cores.core, publicSiteKey, undefined)).availability
     expect(await read()).toEqual({
       mode: 'away',
       timeZone: 'Europe/Vienna',
@@ -145,9 +147,9 @@ describe('an installation that requires an operator', () => {
     await leave()
     cores.advance(3)
     const leaveAgain = watchInbox(cores.other, workspaceId)
-    await cores.core.operatorPresence.renew()
+    await operatorPresenceOf(cores.core).renew()
     cores.advance(4)
-    await Promise.all([cores.core.operatorPresence.renew(), cores.other.operatorPresence.renew()])
+    await Promise.all([operatorPresenceOf(cores.core).renew(), operatorPresenceOf(cores.other).renew()])
     await availabilitySenderOf(cores.core).check()
     expect(onlineOf(streams[0])).not.toContain(false)
     await leaveAgain()
@@ -167,7 +169,7 @@ describe('an installation that requires an operator', () => {
     const { set, state, openStreams } = await newSite({ requiresOperator: true })
     const streams = await openStreams()
     const leave = watchInbox(cores.core, 'ws_other')
-    await expect.poll(() => cores.core.operatorPresence.isAttended('ws_other')).toBe(true)
+    await expect.poll(() => operatorPresenceOf(cores.core).isAttended('ws_other')).toBe(true)
     expect(await state()).toEqual({ online: false })
     await set({ mode: 'online' })
     await expectTold(streams, true)
@@ -181,7 +183,7 @@ describe('an installation that requires an operator', () => {
       exceptions: [{ date: new Date(cores.now()).toISOString().slice(0, 10), hours: [] }],
     })
     const leave = watchInbox(cores.core, workspaceId)
-    await expect.poll(() => cores.core.operatorPresence.isAttended(workspaceId)).toBe(true)
+    await expect.poll(() => operatorPresenceOf(cores.core).isAttended(workspaceId)).toBe(true)
     expect(await state()).toMatchObject({ online: false })
     await leave()
   })

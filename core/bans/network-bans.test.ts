@@ -1,12 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { itLong, someOf } from '../../test/support/is-long.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
+import { clearIdentity, identifyVisitor } from '../identity/identification.ts'
+import { eraseVisitor } from '../privacy/erasures.ts'
+import { exportVisitor } from '../privacy/visitor-data.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { credentialsOf, site } from '../test/visitor-credentials.ts'
 import { finishErasures, visitorOf } from '../test/visitor-marks.ts'
+import { renewSession } from '../visitors/renewal.ts'
+import { createSession } from '../visitors/sessions.ts'
+import { banSession, unbanSession } from './bans.ts'
 
 const cores = testCores({ count: 2 })
 const hour = 3600
@@ -20,16 +26,16 @@ const newAddress = () => {
 
 async function begin(clientAddress: string | undefined, { browser = randomUUID() as string, core = cores.core } = {}) {
   const request = { publicSiteKey: cores.publicSiteKey, origin: site, clientInstanceId: browser, clientAddress }
-  return (await core.sessions.create({ ...request, idempotencyKey: randomUUID() })).content
+  return (await createSession(core, { ...request, idempotencyKey: randomUUID() })).content
 }
 
 const ban = ({ sessionId }: SessionContent, seconds: number | undefined = hour, core = cores.core) =>
-  core.sessions.ban(sessionId, 'rude', undefined, seconds)
+  banSession(core, sessionId, 'rude', undefined, seconds)
 
-const unban = ({ sessionId }: SessionContent) => cores.core.sessions.unban(sessionId)
+const unban = ({ sessionId }: SessionContent) => unbanSession(cores.core, sessionId)
 
 const renew = (session: SessionContent, clientAddress?: string, core = cores.core) =>
-  core.renewals.renew({
+  renewSession(core, {
     credentials: credentialsOf(session),
     sessionId: session.sessionId,
     renewalToken: session.renewalToken,
@@ -93,18 +99,18 @@ describe('a ban that includes the network address', () => {
       [
         [
           'a first identification',
-          (session: SessionContent, clientAddress: string, core: CoreContext) => {
+          (session: SessionContent, clientAddress: string, core: RunningCore) => {
             const credentials = credentialsOf(session)
             const assertion = cores.sign({ sub: newSubject() })
-            return core.identification.identify({ credentials, assertion, clientAddress, idempotencyKey: randomUUID() })
+            return identifyVisitor(core, { credentials, assertion, clientAddress, idempotencyKey: randomUUID() })
           },
         ],
         [
           'a logout',
-          async (session: SessionContent, clientAddress: string, core: CoreContext) => {
+          async (session: SessionContent, clientAddress: string, core: RunningCore) => {
             const verified = await cores.identify(session, cores.sign({ sub: newSubject() }))
             const credentials = credentialsOf(verified)
-            return core.identification.clear({ credentials, clientAddress, idempotencyKey: randomUUID() })
+            return clearIdentity(core, { credentials, clientAddress, idempotencyKey: randomUUID() })
           },
         ],
       ],
@@ -122,7 +128,7 @@ describe('a ban that includes the network address', () => {
     const [before, after] = [newAddress(), newAddress()]
     const request = { assertion: cores.sign({ sub: newSubject() }), clientAddress: after, idempotencyKey: 'i' }
     const credentials = credentialsOf(await begin(before))
-    await ban((await cores.core.identification.identify({ ...request, credentials })).content)
+    await ban((await identifyVisitor(cores.core, { ...request, credentials })).content)
     expect(await codeOf(begin(before))).toBe('ok')
     expect(await codeOf(begin(after))).toBe('VISITOR_BANNED')
   })
@@ -179,10 +185,10 @@ describe('a ban that includes the network address', () => {
     expect(Number(banned?.addressBannedUntil?.seconds)).toBeCloseTo(cores.now() / 1000 + hour, -1)
     const visitor = await visitorOf(cores, session)
     const lines: string[] = []
-    for await (const line of cores.core.visitorExport.lines(visitor)) lines.push(line)
+    for await (const line of exportVisitor(cores.core, visitor)) lines.push(line)
     expect(lines.filter((line) => JSON.parse(line).kind === 'ban')).toHaveLength(2)
     expect(lines.join()).not.toContain(address)
-    await cores.core.erasures.begin(visitor, 'desk')
+    await eraseVisitor(cores.core, visitor, 'desk')
     await finishErasures(cores, cores.core)
     expect(await codeOf(begin(address))).toBe('VISITOR_BANNED')
   })

@@ -1,13 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
+import { findSession } from '../bans/bans.ts'
 import { sendAsVisitor } from '../conversations/messages.ts'
 import { submitForm } from '../deliveries/lead-capture.ts'
+import { eraseVisitor } from '../privacy/erasures.ts'
+import { exportVisitor } from '../privacy/visitor-data.ts'
 import type { ConsentDecision, SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
 import { acceptForms, finishErasures, visitorOf } from '../test/visitor-marks.ts'
+import { revokeSession } from '../visitors/sessions.ts'
+import { updateInstallation } from '../workspaces/workspaces.ts'
+import { recordConsent } from './consents.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -24,7 +30,7 @@ function decide(
   decision: ConsentDecision['decision'] = 'granted',
   { core = cores.core, policyVersion = 'v1', key = randomUUID() as string } = {},
 ) {
-  return core.consents.record({ credentials: credentialsOf(session), policyVersion, decision, idempotencyKey: key })
+  return recordConsent(core, { credentials: credentialsOf(session), policyVersion, decision, idempotencyKey: key })
 }
 
 const sendOf = (session: SessionContent, core = cores.other) => codeOf(cores.send(session, 'Hello', { core }))
@@ -50,11 +56,7 @@ describe('an installation that requires consent', () => {
   itLong('refuses form submissions and requests to the retry route until the visitor grants consent', async () => {
     const { publicSiteKey, ...site } = await newSite()
     await acceptForms({ core: cores.core, publicSiteKey, workspaceId: cores.workspaceId })
-    await cores.core.workspaces.updateInstallation(
-      publicSiteKey,
-      { capabilities: { messageRetryRoute: true } },
-      undefined,
-    )
+    await updateInstallation(cores.core, publicSiteKey, { capabilities: { messageRetryRoute: true } }, undefined)
     const session = await newSession({ publicSiteKey, ...site })
     const credentials = credentialsOf(session)
     const form = () => submitForm(cores.other, { credentials, form: 'preChat', fields: {}, idempotencyKey: 'form-1' })
@@ -83,13 +85,13 @@ describe('an installation that requires consent', () => {
       const site = await newSite()
       const session = await newSession(site)
       await decide(session)
-      await cores.core.workspaces.updateInstallation(site.publicSiteKey, { consent: policy('v2') }, undefined)
+      await updateInstallation(cores.core, site.publicSiteKey, { consent: policy('v2') }, undefined)
       await expectRefused(session)
       expect(await codeOf(decide(session))).toBe('VALIDATION_FAILED')
       expect(await codeOf(decide(session, 'granted', { policyVersion: 'v3' }))).toBe('VALIDATION_FAILED')
       await decide(session, 'granted', { policyVersion: 'v2' })
       expect(await sendOf(session)).toBe('ok')
-      await cores.core.workspaces.updateInstallation(site.publicSiteKey, { consent: { required: false } }, undefined)
+      await updateInstallation(cores.core, site.publicSiteKey, { consent: { required: false } }, undefined)
       expect(await sendOf(await newSession(site))).toBe('ok')
     },
   )
@@ -100,10 +102,10 @@ describe('a consent decision', () => {
     const site = await newSite()
     const session = await newSession(site)
     const first = await decide(session, 'granted', { key: 'key-1' })
-    await cores.core.workspaces.updateInstallation(site.publicSiteKey, { consent: policy('v2') }, undefined)
+    await updateInstallation(cores.core, site.publicSiteKey, { consent: policy('v2') }, undefined)
     expect(await decide(session, 'granted', { key: 'key-1', core: cores.other })).toEqual({ ...first, replayed: true })
     expect(await codeOf(decide(session, 'denied', { key: 'key-1' }))).toBe('IDEMPOTENCY_CONFLICT')
-    expect((await cores.core.sessions.find(session.sessionId)).consents).toHaveLength(1)
+    expect((await findSession(cores.core, session.sessionId)).consents).toHaveLength(1)
   })
 
   itLong(
@@ -119,7 +121,7 @@ describe('a consent decision', () => {
         await decide(tab, 'granted', { key: 'key-1' })
         for (const each of tabs) {
           expect(await sendOf(each)).toBe('ok')
-          expect((await cores.core.sessions.find(each.sessionId)).consents).toHaveLength(1)
+          expect((await findSession(cores.core, each.sessionId)).consents).toHaveLength(1)
         }
         return died
       })
@@ -173,7 +175,7 @@ describe('a consent decision', () => {
 
   it('is refused if the session has ended', async () => {
     const session = await newSession(await newSite())
-    await cores.core.sessions.revoke(session.sessionId)
+    await revokeSession(cores.core, session.sessionId)
     expect(await codeOf(decide(session))).toBe('SESSION_REVOKED')
   })
 
@@ -190,10 +192,10 @@ describe('a consent decision', () => {
       expect(shown).toMatchObject({ decision: 1, policyVersion: 'v1', policyUrl })
       const visitor = await visitorOf(cores, session)
       const exported: string[] = []
-      for await (const line of cores.core.visitorExport.lines(visitor)) exported.push(line)
+      for await (const line of exportVisitor(cores.core, visitor)) exported.push(line)
       expect(JSON.parse(exported[0]!).consents).toMatchObject([{ decision: 'denied' }, { decision: 'granted' }])
       expect(exported.join()).not.toContain('operation')
-      await cores.core.erasures.begin(visitor, 'desk')
+      await eraseVisitor(cores.core, visitor, 'desk')
       expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
       await finishErasures(cores, cores.core)
       expect(await sendOf(await newSession(site, browser))).toBe('CONSENT_REQUIRED')
@@ -212,9 +214,7 @@ describe('a consent policy', () => {
     ['has a long version', policy('v'.repeat(65)), '/consent/policyVersion maxLength'],
   ])('is rejected if it %s', async (_, consent, expected) => {
     const { publicSiteKey } = cores
-    const failure = await cores.core.workspaces
-      .updateInstallation(publicSiteKey, { consent }, undefined)
-      .catch((e) => e)
+    const failure = await updateInstallation(cores.core, publicSiteKey, { consent }, undefined).catch((e) => e)
     expect(failure.issues.map(({ path, rule }: { path: string; rule: string }) => `${path} ${rule}`)).toEqual([
       expected,
     ])

@@ -3,11 +3,17 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { isLong, itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { findSession } from '../bans/bans.ts'
 import { sendAsVisitor } from '../conversations/messages.ts'
 import { setTypingOfVisitor } from '../conversations/typing.ts'
 import type { ConsentDecision, SessionContent } from '../sessions/model.ts'
+import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { codeOf, newSubject, testCores } from '../test/cores.ts'
 import { credentialsOf, site as origin } from '../test/visitor-credentials.ts'
+import { createSession, reportPage } from '../visitors/sessions.ts'
+import { updateInstallation } from '../workspaces/workspaces.ts'
+import { recordConsent } from './consents.ts'
+import { authorizeReport } from './observations.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -18,21 +24,21 @@ type Site = Awaited<ReturnType<typeof cores.newSite>>
 
 async function begin(at: Site, { browser = randomUUID() as string, core = cores.core } = {}) {
   const request = { publicSiteKey: at.publicSiteKey, origin, clientInstanceId: browser, pageContext: page }
-  return (await core.sessions.create({ ...request, idempotencyKey: randomUUID() })).content
+  return (await createSession(core, { ...request, idempotencyKey: randomUUID() })).content
 }
 
 const decide = (session: SessionContent, decision: ConsentDecision['decision'], core = cores.core) =>
-  core.consents.record({
+  recordConsent(core, {
     credentials: credentialsOf(session),
     policyVersion: 'v1',
     decision,
     idempotencyKey: randomUUID(),
   })
 
-const storedPage = async ({ sessionId }: SessionContent) => (await cores.core.sessions.find(sessionId)).pageContext
+const storedPage = async ({ sessionId }: SessionContent) => (await findSession(cores.core, sessionId)).pageContext
 
 const update = ({ publicSiteKey }: Site, policyVersion: string) =>
-  cores.core.workspaces.updateInstallation(publicSiteKey, { consent: policy(policyVersion) }, undefined)
+  updateInstallation(cores.core, publicSiteKey, { consent: policy(policyVersion) }, undefined)
 
 /** States of a visitor's consent. `reach` brings a new session into the state. */
 const states: { name: string; isAllowed: boolean; reach: (session: SessionContent, at: Site) => Promise<unknown> }[] = [
@@ -40,7 +46,7 @@ const states: { name: string; isAllowed: boolean; reach: (session: SessionConten
     name: 'consent is not required',
     isAllowed: true,
     reach: (_, { publicSiteKey }) =>
-      cores.core.workspaces.updateInstallation(publicSiteKey, { consent: { required: false } }, undefined),
+      updateInstallation(cores.core, publicSiteKey, { consent: { required: false } }, undefined),
   },
   { name: 'the visitor has not decided', isAllowed: false, reach: async () => {} },
   { name: 'consent is granted', isAllowed: true, reach: (session) => decide(session, 'granted') },
@@ -72,17 +78,16 @@ const states: { name: string; isAllowed: boolean; reach: (session: SessionConten
 ]
 
 const requests = {
-  'a page report': (session, core) =>
-    core.sessions.reportPage({ credentials: credentialsOf(session), pageContext: page }),
+  'a page report': (session, core) => reportPage(core, { credentials: credentialsOf(session), pageContext: page }),
   'a page report with a key': (session, core) =>
-    core.sessions.reportPage({
+    reportPage(core, {
       credentials: credentialsOf(session),
       pageContext: page,
       idempotencyKey: randomUUID(),
     }),
   'a start of typing': (session, core) => setTypingOfVisitor(core, credentialsOf(session), 'started'),
   'a stop of typing': (session, core) => setTypingOfVisitor(core, credentialsOf(session), 'stopped'),
-  'a report of presence': (session, core) => core.observations.authorize(credentialsOf(session), 'presence'),
+  'a report of presence': (session, core) => authorizeReport(core, credentialsOf(session), 'presence'),
   'a message with a page': (session, core) =>
     sendAsVisitor(core, {
       credentials: credentialsOf(session),
@@ -100,7 +105,7 @@ describe.each(someOf(states, 3))('when $name', ({ isAllowed, reach }) => {
   it.each(groups)('requests are answered accordingly by both cores at once, beginning with %s', async (...names) => {
     const at = await cores.newSite({ consent: policy() })
     const session = await begin(at)
-    for (const core of cores.cores) await core.visitorAccess.authorize(credentialsOf(session))
+    for (const core of cores.cores) await visitorAccessOf(core).authorize(credentialsOf(session))
     await reach(session, at)
     const answers: string[] = []
     for (const name of names)

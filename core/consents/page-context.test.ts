@@ -5,10 +5,12 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { runs } from '../../test/support/is-long.ts'
 import { nastyTexts } from '../../test/support/nasty-values.ts'
 import { until } from '../../test/support/until.ts'
+import { findSession } from '../bans/bans.ts'
 import { sendAsVisitor } from '../conversations/messages.ts'
 import type { PageContext } from '../sessions/model.ts'
 import { testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
+import { reportPage } from '../visitors/sessions.ts'
 import { repairPageContext } from './page-context.ts'
 
 const url = 'https://shop.example/cart'
@@ -137,20 +139,20 @@ describe('a page report', () => {
   it('replaces the previous report and its time, and a repeat with the same key changes nothing', async () => {
     const { sessionId, accessGrant } = await cores.newSession()
     const report = (pageContext: PageContext, idempotencyKey?: string) =>
-      cores.core.sessions.reportPage({
+      reportPage(cores.core, {
         credentials: { accessGrant, origin: site },
         pageContext,
         ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
       })
     const key = randomUUID()
     expect(await report({ url: `${url}?step=1` }, key)).toEqual({ replayed: false })
-    const first = await cores.core.sessions.find(sessionId)
+    const first = await findSession(cores.core, sessionId)
     expect(first.pageContext).toEqual({ url })
     cores.advance(60)
     await report({ url: 'https://shop.example/checkout' })
     // A late repeat of an earlier report must overwrite nothing.
     expect(await report({ url: `${url}?step=1` }, key)).toEqual({ replayed: true })
-    const second = await cores.core.sessions.find(sessionId)
+    const second = await findSession(cores.core, sessionId)
     expect(second.pageContext).toEqual({ url: 'https://shop.example/checkout' })
     expect(second.pageContextAt!.getTime() - first.pageContextAt!.getTime()).toBeGreaterThanOrEqual(60_000)
     await expect(report({ url: 'https://shop.example/other' }, key)).rejects.toMatchObject({
@@ -158,13 +160,13 @@ describe('a page report', () => {
     })
     // An invalid report must overwrite nothing.
     await report({ url: 'about:blank' })
-    expect((await cores.core.sessions.find(sessionId)).pageContext).toEqual({ url: 'https://shop.example/checkout' })
+    expect((await findSession(cores.core, sessionId)).pageContext).toEqual({ url: 'https://shop.example/checkout' })
   })
 
   it('is rejected if its key was used with other input, even if repair makes both inputs equal', async () => {
     const { accessGrant } = await cores.newSession()
     const report = (title: string) =>
-      cores.core.sessions.reportPage({
+      reportPage(cores.core, {
         credentials: { accessGrant, origin: site },
         pageContext: { url, title },
         idempotencyKey: 'key',
@@ -185,7 +187,7 @@ describe('a page report', () => {
     const pageContext = { url: `${url}?token=secret`, referrer: 'https://search.example/?q=lamp', title: '\u0085' }
     await sendAsVisitor(cores.core, { ...send, pageContext })
     const kept = { url, referrer: 'https://search.example' }
-    await until('the page', async () => (await cores.core.sessions.find(sessionId)).pageContext)
-    expect((await cores.core.sessions.find(sessionId)).pageContext).toEqual(kept)
+    await until('the page', async () => (await findSession(cores.core, sessionId)).pageContext)
+    expect((await findSession(cores.core, sessionId)).pageContext).toEqual(kept)
   })
 })

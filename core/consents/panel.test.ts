@@ -7,6 +7,8 @@ import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
+import { revokeSession } from '../visitors/sessions.ts'
+import { authorizeReport, notePanelUse } from './observations.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -22,8 +24,8 @@ const uses = {
   'a message': (session: SessionContent) => cores.send(session, 'Hello', { core: cores.other }),
   typing: (session: SessionContent) => setTypingOfVisitor(cores.other, credentialsOf(session), 'started'),
   'a report that the chat is shown': async (session: SessionContent) => {
-    const visitor = await cores.other.observations.authorize(credentialsOf(session), 'presence')
-    cores.other.observations.panelUsed(visitor.session, 'report')
+    const visitor = await authorizeReport(cores.other, credentialsOf(session), 'presence')
+    notePanelUse(cores.other, visitor.session, 'report')
   },
 }
 
@@ -82,7 +84,7 @@ describe('a closed panel', () => {
         return died
       })
       const ended = await cores.newSession()
-      await cores.core.sessions.revoke(ended.sessionId)
+      await revokeSession(cores.core, ended.sessionId)
       expect(await codeOf(closePanel(ended))).toBe('SESSION_REVOKED')
     },
   )

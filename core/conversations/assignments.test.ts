@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { assignAgent, assignmentEvents, closeConversation, unassignAgent } from './assignments.ts'
 import { findConversations } from './conversation-store.ts'
@@ -12,7 +12,7 @@ import { setTypingOfVisitor } from './typing.ts'
 const cores = testCores({ count: 2, started: false })
 
 const typesOf = async ({ conversationId }: TestVisitor) => (await cores.log(conversationId)).map(({ type }) => type)
-const listed = async (core: CoreContext, { workspaceId, conversationId }: TestVisitor, status?: 'open' | 'closed') => {
+const listed = async (core: RunningCore, { workspaceId, conversationId }: TestVisitor, status?: 'open' | 'closed') => {
   const { conversations } = await listConversations(core, { workspaceId, ...(status && { status }) })
   return conversations.find((conversation) => conversation.conversationId === conversationId)
 }

@@ -5,6 +5,7 @@ import { until } from '../../test/support/until.ts'
 import { flushFeed } from '../feed/jobs.ts'
 import { bot, botOf, request, say } from '../test/bots.ts'
 import { codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
+import { accessOf } from '../transport/caller.ts'
 import { botScopes, knownScopes } from '../workspaces/access.ts'
 import { botEvents, resumeBots, stopBots } from './bots.ts'
 import { reconcileStates } from './state-events.ts'
@@ -105,7 +106,7 @@ describe('the events of a bot', () => {
 
 describe('the token of a bot', () => {
   it('needs a workspace and has no other scopes', async () => {
-    const { access } = cores.core
+    const access = accessOf(cores.core)
     const { workspaceId } = cores
     const grant = { subject: 'robo', scopes: ['bots:act'] }
     await expect(access.issue(grant)).rejects.toThrow('needs a workspace')

@@ -2,6 +2,8 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { findSession } from '../bans/bans.ts'
+import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { assignAgent, closeConversation, unassignAgent } from './assignments.ts'
 import { findConversations } from './conversation-store.ts'
@@ -40,7 +42,7 @@ interface Seen {
  * after the last received sequence.
  */
 async function createReader(visitor: TestVisitor) {
-  const session = await cores.core.sessions.find(visitor.sessionId)
+  const session = await findSession(cores.core, visitor.sessionId)
   const [conversation] = await findConversations(cores.core, [visitor.conversationId])
   const seen: Seen[] = []
   let position = 0
@@ -52,7 +54,7 @@ async function createReader(visitor: TestVisitor) {
     const core = cores.cores[connections % 2]!
     connections += 1
     let live = true
-    const subscription = await core.streamSubscriptions.open({
+    const subscription = await streamSubscriptionsOf(core).open({
       id: connections,
       session,
       epoch: conversation!.epoch,
@@ -71,13 +73,13 @@ async function createReader(visitor: TestVisitor) {
           if (live) position = sequence
         },
         availability() {},
-        paused: () => queueMicrotask(() => core.streamSubscriptions.resume(subscription)),
+        paused: () => queueMicrotask(() => streamSubscriptionsOf(core).resume(subscription)),
         closed() {},
       },
     })
     close = () => {
       live = false
-      core.streamSubscriptions.close(subscription)
+      streamSubscriptionsOf(core).close(subscription)
     }
   }
   await connect()

@@ -5,6 +5,7 @@ import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { captureLead } from '../deliveries/lead-capture.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
+import { accessOf } from '../transport/caller.ts'
 import { closeConversation } from './assignments.ts'
 import { updateMessageStates } from './message-states.ts'
 
@@ -19,7 +20,7 @@ beforeAll(async () => {
   workspaces = createClient(WorkspaceService, transport)
   headers = async (workspaceId) => {
     const scopes = ['messages:read', 'workspaces:read']
-    const token = await cores.core.access.issue({ subject: 'test', scopes, ...(workspaceId && { workspaceId }) })
+    const token = await accessOf(cores.core).issue({ subject: 'test', scopes, ...(workspaceId && { workspaceId }) })
     return { headers: { authorization: `Bearer ${token}` } }
   }
 })
@@ -78,7 +79,7 @@ describe('the contact of a conversation', () => {
     cores.advance(1)
     await capture({ topic: 'Shipping' })
     const contactFor = async (scopes: string[]) => {
-      const token = await cores.core.access.issue({ subject: 'test', scopes, workspaceId })
+      const token = await accessOf(cores.core).issue({ subject: 'test', scopes, workspaceId })
       const options = { headers: { authorization: `Bearer ${token}` } }
       const { conversations } = await messaging.listConversations({}, options)
       const { conversation } = await messaging.getConversation({ conversationId }, options)
@@ -103,7 +104,7 @@ describe('the contact of a conversation', () => {
     const createdAt = new Date(captured!.createdAt.getTime() + 1)
     const more = { ...captured!, conversationId: newer.conversationId, createdAt, fields: { topic: 'Shipping' } }
     await leads.insertMany(Array.from({ length: 500 }, (_, index) => ({ ...more, _id: `lead_${index}` })))
-    const token = await cores.core.access.issue({
+    const token = await accessOf(cores.core).issue({
       subject: 'test',
       scopes: ['messages:read', 'leads:read'],
       workspaceId,

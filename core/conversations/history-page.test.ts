@@ -1,7 +1,7 @@
 import fc, { type Scheduler } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs, someOf } from '../../test/support/is-long.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { testCores } from '../test/cores.ts'
 import { inTurn } from '../test/scheduled-database.ts'
@@ -30,7 +30,7 @@ const answer = ({ conversationId }: SessionContent, clientOperationId: string) =
 async function whileWriting<T>(
   scheduler: Scheduler,
   session: SessionContent,
-  read: (reader: CoreContext) => Promise<T>,
+  read: (reader: RunningCore) => Promise<T>,
   written = 4,
 ): Promise<T> {
   const reading = read(cores.scheduledCore(scheduler))
@@ -41,10 +41,10 @@ async function whileWriting<T>(
   return (await scheduler.waitFor(Promise.all([reading, writeAll()])))[0]
 }
 
-const listWith = ({ conversationId }: SessionContent, reader: CoreContext, query: PageQuery) =>
+const listWith = ({ conversationId }: SessionContent, reader: RunningCore, query: PageQuery) =>
   listMessages(reader, conversationId, query)
 
-async function readForwards(session: SessionContent, reader: CoreContext, limit: number) {
+async function readForwards(session: SessionContent, reader: RunningCore, limit: number) {
   const pages: MessagePage[] = []
   for (let afterSequence = 0, hasMore = true; hasMore; ) {
     const page = await listWith(session, reader, { afterSequence, limit })
@@ -56,7 +56,7 @@ async function readForwards(session: SessionContent, reader: CoreContext, limit:
 }
 
 /** Reads the newest page first, then older ones, as the browser package does. */
-async function readBackwards(session: SessionContent, reader: CoreContext, limit: number) {
+async function readBackwards(session: SessionContent, reader: RunningCore, limit: number) {
   const newest = await listWith(session, reader, { beforeSequence: beyondNewest, limit })
   const pages = [newest]
   while (pages.at(-1)!.hasMore) {

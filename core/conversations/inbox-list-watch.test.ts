@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { newId } from '../ids.ts'
+import { logOf } from '../log/event-log.ts'
 import { operationKeys } from '../log-event.ts'
 import { testCores } from '../test/cores.ts'
 import { inTurn } from '../test/scheduled-database.ts'
@@ -32,7 +33,7 @@ it('an inbox list shows the last message of each conversation if a client reads 
     fc.asyncProperty(fc.scheduler(), fc.boolean(), turns, turns, async (scheduler, isWatchedBefore, late, later) => {
       const { conversationId } = await cores.newSession()
       const { workspaceId } = cores
-      const { log } = cores.core
+      const log = logOf(cores.core)
       const operators = cores.scheduledCore(scheduler)
       if (isWatchedBefore)
         inboxWatchOf(operators).add({ workspaceId, ready() {}, changed() {}, grew() {}, noted() {}, removed() {} })

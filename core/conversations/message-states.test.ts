@@ -1,17 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { logOf } from '../log/event-log.ts'
 import { operationKeys } from '../log-event.ts'
 import { bareCore } from '../test/core-with.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
+import { revokeSession } from '../visitors/sessions.ts'
 import { reconcileMessageStates, recordReceipt, sentMarksOf, updateMessageStates } from './message-states.ts'
 import { listMessages, listMessagesForVisitor } from './messages.ts'
 
 const cores = testCores({ count: 2, started: false })
 
-const update = (core: CoreContext, { conversationId }: TestVisitor, upToSequence: number, state: string) =>
+const update = (core: RunningCore, { conversationId }: TestVisitor, upToSequence: number, state: string) =>
   updateMessageStates(core, { conversationId, upToSequence, state }, undefined)
 
 const statesOf = async ({ credentials }: TestVisitor) =>
@@ -30,10 +31,10 @@ describe('marking messages as sent', () => {
     let isFailing = true
     const core = bareCore({ ...cores.core })
     logOf.set(core, {
-      ...cores.core.log,
+      ...logOf(cores.core),
       append: (entry) => {
         appended.push(entry.type)
-        return isFailing ? Promise.reject(new Error('the database is away')) : cores.core.log.append(entry)
+        return isFailing ? Promise.reject(new Error('the database is away')) : logOf(cores.core).append(entry)
       },
     })
     const states = sentMarksOf(core)
@@ -162,7 +163,7 @@ describe('updates of message states', () => {
   })
 })
 
-const receive = (core: CoreContext, { credentials }: TestVisitor, upToSequence: number, state: string) =>
+const receive = (core: RunningCore, { credentials }: TestVisitor, upToSequence: number, state: string) =>
   recordReceipt(core, { credentials, upToSequence, state })
 
 describe('receipts for agents’ messages', () => {
@@ -227,7 +228,7 @@ describe('receipts for agents’ messages', () => {
     await answer(cores.core, visitor, 'one')
     const { event } = await answer(cores.core, visitor, 'two')
     const { messageId } = event.message!
-    await cores.core.log.append({
+    await logOf(cores.core).append({
       conversationId: visitor.conversationId,
       type: 'message.state.changed',
       operationKey: operationKeys.messageState(messageId, 'read'),
@@ -244,7 +245,7 @@ describe('receipts for agents’ messages', () => {
     await answer(cores.core, visitor, 'one')
     for (const state of ['sent', 'failed', ''])
       await expect(receive(cores.core, visitor, 1, state)).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED })
-    await cores.core.sessions.revoke(visitor.sessionId)
+    await revokeSession(cores.core, visitor.sessionId)
     await expect(receive(cores.core, visitor, 1, 'read')).rejects.toMatchObject({ code: ErrorCode.SESSION_REVOKED })
     expect(await changesOf(visitor)).toEqual([])
   })

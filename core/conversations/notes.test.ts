@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
+import { eraseVisitor } from '../privacy/erasures.ts'
+import { exportVisitor, visitorOfSession } from '../privacy/visitor-data.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { visitorOf } from '../test/visitor-marks.ts'
 import { closeConversation, reopenConversation } from './assignments.ts'
@@ -14,7 +16,7 @@ const cores = testCores({ count: 2, started: false })
 const marker = 'only-for-operators'
 const agent = { displayName: 'Ada' }
 
-const add = (core: CoreContext, { conversationId }: TestVisitor, clientOperationId: string, body = marker) =>
+const add = (core: RunningCore, { conversationId }: TestVisitor, clientOperationId: string, body = marker) =>
   addNote(core, { conversationId, clientOperationId, body, agent }, undefined)
 
 const bodiesOf = async ({ conversationId }: TestVisitor) =>
@@ -44,8 +46,8 @@ describe('notes', () => {
       seen.push(await listMessages(core, conversationId, {}))
       seen.push(await findConversation(core, conversationId, undefined))
       seen.push(await listConversations(core, { workspaceId: visitor.workspaceId }))
-      const name = await core.visitorNames.ofSession(sessionId, undefined)
-      for await (const line of core.visitorExport.lines(name)) seen.push(line)
+      const name = await visitorOfSession(core, sessionId, undefined)
+      for await (const line of exportVisitor(core, name)) seen.push(line)
     }
     expect(JSON.stringify(seen)).toContain('hello')
     expect(JSON.stringify(seen)).not.toContain(marker)
@@ -62,7 +64,7 @@ describe('notes', () => {
   it('are removed with the conversation, and a later note is rejected', async () => {
     const visitor = await cores.newVisitor()
     await add(cores.core, visitor, 'one')
-    await cores.core.erasures.begin(await visitorOf(cores, visitor), 'desk')
+    await eraseVisitor(cores.core, await visitorOf(cores, visitor), 'desk')
     await expect(add(cores.other, visitor, 'two')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
     await expect(bodiesOf(visitor)).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
   })

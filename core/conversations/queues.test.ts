@@ -5,6 +5,7 @@ import { itLong } from '../../test/support/is-long.ts'
 import { request, say } from '../test/bots.ts'
 import { answer, hasFailed, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
+import { accessOf } from '../transport/caller.ts'
 import { closeConversation, reopenConversation } from './assignments.ts'
 import { inboxOf } from './inbox.ts'
 import { updateMessageStates } from './message-states.ts'
@@ -16,7 +17,7 @@ let options: (workspaceId?: string) => Promise<{ headers: { authorization: strin
 beforeAll(() => {
   messaging = createClient(MessagingService, transportTo(cores.core))
   options = async (workspaceId) => {
-    const token = await cores.core.access.issue({
+    const token = await accessOf(cores.core).issue({
       subject: 'test',
       scopes: ['messages:read', 'messages:write'],
       ...(workspaceId && { workspaceId }),

@@ -2,11 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { feedReaderOf } from '../feed/feed-reader.ts'
 import { flushFeed } from '../feed/jobs.ts'
+import { logOf } from '../log/event-log.ts'
+import { exportVisitor, visitorOfSession } from '../privacy/visitor-data.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import { send, type TestVisitor, testCores } from '../test/cores.ts'
+import { findInstallation, updateInstallation } from '../workspaces/workspaces.ts'
 import { closeConversation } from './assignments.ts'
 import { findConversation } from './conversation-access.ts'
 import { inboxOf } from './inbox.ts'
@@ -30,7 +33,7 @@ const close = ({ conversationId }: TestVisitor, core = cores.core) =>
 
 const rate = (
   { credentials }: TestVisitor,
-  { core = cores.core as CoreContext, idempotencyKey = randomUUID() as string, score = 4, ...more } = {},
+  { core = cores.core as RunningCore, idempotencyKey = randomUUID() as string, score = 4, ...more } = {},
 ) => giveRating(core, { credentials, idempotencyKey, score, comment, ...more })
 
 const typesOf = async ({ conversationId }: TestVisitor) =>
@@ -100,9 +103,9 @@ it('a rating is refused if the capability is off, the score or comment is invali
     await failsWith(ErrorCode.VALIDATION_FAILED, rate(visitor, invalid))
   const { publicSiteKey } = visitor
   const consent = { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: '1' }
-  await cores.core.workspaces.updateInstallation(publicSiteKey, { consent }, undefined)
+  await updateInstallation(cores.core, publicSiteKey, { consent }, undefined)
   await failsWith(ErrorCode.CONSENT_REQUIRED, rate(visitor))
-  await cores.core.workspaces.updateInstallation(publicSiteKey, { capabilities: { rating: false } }, undefined)
+  await updateInstallation(cores.core, publicSiteKey, { capabilities: { rating: false } }, undefined)
   await failsWith(ErrorCode.ROUTE_NOT_ADVERTISED, rate(visitor))
 })
 
@@ -120,7 +123,7 @@ it('a stored installation without the capability has it', async () => {
   const { publicSiteKey } = await cores.newSite()
   const { installations } = cores.core.database.collections
   await installations.updateOne({ _id: publicSiteKey }, { $unset: { 'capabilities.rating': '' } })
-  expect(await cores.other.workspaces.findInstallation(publicSiteKey, undefined)).toMatchObject({
+  expect(await findInstallation(cores.other, publicSiteKey, undefined)).toMatchObject({
     capabilities: { rating: true },
   })
 })
@@ -150,7 +153,7 @@ itLong('if the core dies at any write, a repeat at another core closes, asks and
 it('if a process dies after it stored a rating, another process updates the conversation', async () => {
   const visitor = await askedVisitor()
   const { conversationId } = visitor
-  await cores.core.log.append({ conversationId, type: 'rating.given', data: { score: 2 } })
+  await logOf(cores.core).append({ conversationId, type: 'rating.given', data: { score: 2 } })
   await inboxOf(cores.other).reconcile()
   expect(await findConversation(cores.core, conversationId, undefined)).toMatchObject({
     status: 'closed',
@@ -168,8 +171,8 @@ it('the comment is in the feed and the export, and in no search', async () => {
   const { events } = await feedReaderOf(cores.core).read({ workspaceId, cursor: '', types: ['rating.given'] }, wait)
   expect(events).toMatchObject([{ event: { data: { score: 4, comment } } }])
   const lines = []
-  const name = await cores.core.visitorNames.ofSession(sessionId, undefined)
-  for await (const line of cores.core.visitorExport.lines(name)) lines.push(line)
+  const name = await visitorOfSession(cores.core, sessionId, undefined)
+  for await (const line of exportVisitor(cores.core, name)) lines.push(line)
   expect(lines.join()).toContain(comment)
   const found = await searchTexts(cores.core, {
     workspaceId,

@@ -2,8 +2,10 @@ import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createBus } from '../bus.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { feedReaderOf } from '../feed/feed-reader.ts'
+import { logOf } from '../log/event-log.ts'
+import { exportVisitor, visitorOfSession } from '../privacy/visitor-data.ts'
 import { toMessage } from '../rpc/messaging-values.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import { encodeEvent } from '../streams/model.ts'
@@ -22,11 +24,11 @@ const cores = testCores({ count: 2, started: false })
 const secret = 'slipofthetongue'
 const ada = { displayName: 'Ada' }
 
-const say = async (core: CoreContext, { conversationId }: TestVisitor, body = secret) =>
+const say = async (core: RunningCore, { conversationId }: TestVisitor, body = secret) =>
   (await sendAsAgent(core, { conversationId, clientOperationId: 'slip', body, agent: ada, sentBy: 'ada-1' })).event
 
 const withdraw = (
-  core: CoreContext,
+  core: RunningCore,
   { conversationId }: TestVisitor,
   sequence: number,
   {
@@ -52,13 +54,12 @@ async function readings({ conversationId, credentials, sessionId, workspaceId }:
         { waitMs: 0, signal: AbortSignal.timeout(60_000) },
       ),
     )
-    for await (const line of core.visitorExport.lines(await core.visitorNames.ofSession(sessionId, undefined)))
-      seen.push(line)
+    for await (const line of exportVisitor(core, await visitorOfSession(core, sessionId, undefined))) seen.push(line)
   }
   return JSON.stringify(seen)
 }
 
-const find = (core: CoreContext, { workspaceId }: TestVisitor) =>
+const find = (core: RunningCore, { workspaceId }: TestVisitor) =>
   searchTexts(core, { workspaceId, kinds: ['message'], query: secret })
 
 it('a withdrawn message has no text for any reader, on both cores, and its words leave the search', async () => {
@@ -86,9 +87,7 @@ it('the subject that sent a message is in no answer, stream and export', async (
   const event = await say(cores.core, visitor)
   expect(event.sentBy).toBe('ada-1')
   const shown: unknown[] = [toMessage(event), encodeEvent(event as Parameters<typeof encodeEvent>[0])]
-  for await (const line of cores.core.visitorExport.lines(
-    await cores.core.visitorNames.ofSession(visitor.sessionId, undefined),
-  ))
+  for await (const line of exportVisitor(cores.core, await visitorOfSession(cores.core, visitor.sessionId, undefined)))
     shown.push(line)
   expect(inspect(shown, { depth: 10 })).not.toContain('ada-1')
 })
@@ -135,7 +134,7 @@ it('if the process dies after the event, the history has no text, and another pr
   const visitor = await cores.newVisitor()
   const { conversationId } = visitor
   const { sequence, message } = await say(cores.core, visitor)
-  await cores.core.log.append({
+  await logOf(cores.core).append({
     conversationId,
     type: 'message.redacted',
     data: { messageId: message!.messageId },

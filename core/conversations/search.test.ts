@@ -3,6 +3,9 @@ import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { itLong, runs } from '../../test/support/is-long.ts'
 import { captureLead } from '../deliveries/lead-capture.ts'
+import { followerStoreOf } from '../log/follower-store.ts'
+import { dataOf, hideData } from '../privacy/data-store.ts'
+import { eraseVisitor } from '../privacy/erasures.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import { codeOf, newSubject, type TestVisitor, testCores } from '../test/cores.ts'
 import { finishErasures, flushAll, visitorOf } from '../test/visitor-marks.ts'
@@ -208,7 +211,7 @@ describe('a removed or hidden text', () => {
         const sending = scheduler.waitFor(cores.send(visitor, `first ${word}`, { core: slow }))
         await sending
         const indexing = scheduler.waitFor(searchIndexOf(slow).flush())
-        await cores.core.erasures.begin(await visitorOf(cores, visitor), 'desk')
+        await eraseVisitor(cores.core, await visitorOf(cores, visitor), 'desk')
         await indexing
         await finishErasures(cores)
         expect(await snippetsOf(word)).toEqual([])
@@ -224,10 +227,10 @@ describe('a removed or hidden text', () => {
     await cores.send(visitor, `message ${word}`)
     const leadId = await lead(visitor.conversationId, { name: `lead ${word}` })
     expect(await snippetsOf(word)).toHaveLength(2)
-    for (const { remove } of cores.core.stores.data.partsOf.leads([leadId])) await remove(1)
+    for (const { remove } of dataOf.leads(cores.core, [leadId])) await remove(1)
     expect(await snippetsOf(word)).toEqual([`message ${word}`])
     expect(await entriesWith(word)).toBe(1)
-    await cores.core.stores.data.hide('conversations', [visitor.conversationId], 'rmv_test')
+    await hideData(cores.core, 'conversations', [visitor.conversationId], 'rmv_test')
     expect(await snippetsOf(word)).toEqual([])
   })
 })
@@ -243,9 +246,9 @@ describe('the catch-up', () => {
     cores.advance(200)
     await Promise.all(cores.cores.map((core) => searchIndexOf(core).catchUp()))
     expect(await snippetsOf(word)).toEqual([`lost ${word}`])
-    const at = await cores.core.stores.followers.position('events')
+    const at = await followerStoreOf(cores.core).position('events')
     await searchIndexOf(cores.core).catchUp()
-    expect(await cores.core.stores.followers.position('events')).toBe(at)
+    expect(await followerStoreOf(cores.core).position('events')).toBe(at)
   })
 
   it('adds entries of notes, leads and names that earlier versions stored', async () => {

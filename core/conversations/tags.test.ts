@@ -4,11 +4,13 @@ import { ConversationStatus, MessagingService } from '#proto/messaging/v1/messag
 import { createBus } from '../bus.ts'
 import { feedReaderOf } from '../feed/feed-reader.ts'
 import { flushFeed } from '../feed/jobs.ts'
+import { hideFromAll } from '../privacy/data-store.ts'
 import { encodeFor, toStreamEvent } from '../streams/model.ts'
 import { bareCore } from '../test/core-with.ts'
 import { hasFailed, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { openMeasuredClient } from '../test/query-cost.ts'
 import { transportTo } from '../test/transports.ts'
+import { accessOf } from '../transport/caller.ts'
 import { assignAgent, closeConversation } from './assignments.ts'
 import { findConversation } from './conversation-access.ts'
 import { inboxOf, listConversations } from './inbox.ts'
@@ -24,7 +26,7 @@ beforeAll(() => {
 })
 
 const optionsFor = async (workspaceId: string, scopes = ['messages:read', 'messages:write']) => ({
-  headers: { authorization: `Bearer ${await cores.core.access.issue({ subject: 'test', scopes, workspaceId })}` },
+  headers: { authorization: `Bearer ${await accessOf(cores.core).issue({ subject: 'test', scopes, workspaceId })}` },
 })
 const tagsOf = async ({ conversationId }: TestVisitor) =>
   (await findConversation(cores.core, conversationId, undefined)).tags?.names ?? []
@@ -212,7 +214,7 @@ describe('the list of tags', () => {
     await addTag(cores.core, two.conversationId, 'john doe', undefined)
     const own = await optionsFor(at.workspaceId)
     expect((await clients[1]!.listTags({}, own)).tags).toEqual(['vip', 'john doe'])
-    await cores.core.stores.data.hideFromAll({ conversationIds: [two.conversationId], leadIds: [] })
+    await hideFromAll(cores.core, { conversationIds: [two.conversationId], leadIds: [] })
     expect((await clients[0]!.listTags({}, own)).tags).toEqual(['vip'])
   })
 })

@@ -1,14 +1,64 @@
 import type { Collection, Db } from 'mongodb'
 import type { OperatorPresenceDocument } from '../availability/operator-presence.ts'
-import type { NonceDocument } from '../identity/identity-store.ts'
+import type { VisitorDocument } from '../bans/bans.ts'
+import type { NetworkBanDocument } from '../bans/network-bans.ts'
+import type { CommandDocument } from '../commands/command-store.ts'
+import type { ConversationDocument } from '../conversations/conversation-store.ts'
+import type { TypingTurn } from '../conversations/model.ts'
+import type { DeliveryDocument } from '../deliveries/model.ts'
+import type { LeadSubscriptionDocument } from '../deliveries/subscription-model.ts'
+import type { FeedEntryDocument } from '../feed/model.ts'
+import type { IdempotencyDocument } from '../idempotency/idempotency-store.ts'
+import type { NonceDocument, SubjectDocument } from '../identity/identity-store.ts'
+import type { LeadDocument, SuppressionDocument } from '../leads/model.ts'
+import type { EventDocument } from '../log/event-store.ts'
 import type { FollowerDocument } from '../log/follower-store.ts'
-import type { SignInAttemptDocument } from '../operators/console-session-store.ts'
-import type { PrivacyCollections } from '../privacy/visitor-data-store.ts'
+import type {
+  ConsoleSessionDocument,
+  SignInAttemptDocument,
+  SignInLinkDocument,
+} from '../operators/console-session-store.ts'
+import type { PasskeyDocument } from '../operators/passkeys.ts'
+import type { TeamDocument } from '../operators/teams.ts'
+import type { PictureDocument } from '../pictures/model.ts'
+import type { ErasureDocument, RemovalDocument } from '../privacy/removal-store.ts'
+import type { SearchEntryDocument } from '../search/search-entry-store.ts'
+import type { SessionDocument } from '../sessions/session-store.ts'
 import type { KeyDocument } from '../stored-key.ts'
 import type { WakeupDocument } from '../wakeups/wakeup-store.ts'
+import type { PolicyChangeDocument } from '../workspaces/policy-changes.ts'
+import type { TokenDocument } from '../workspaces/tokens.ts'
+import type { ConnectionDocument, InstallationDocument, WorkspaceDocument } from '../workspaces/workspace-store.ts'
 import type { MigrationDocument } from './migrations.ts'
 
-export interface Collections extends PrivacyCollections {
+export interface Collections {
+  sessions: Collection<SessionDocument>
+  visitors: Collection<VisitorDocument>
+  networkBans: Collection<NetworkBanDocument>
+  subjects: Collection<SubjectDocument>
+  conversations: Collection<ConversationDocument>
+  events: Collection<EventDocument>
+  idempotency: Collection<IdempotencyDocument>
+  commands: Collection<CommandDocument>
+  leads: Collection<LeadDocument>
+  leadSubscriptions: Collection<LeadSubscriptionDocument>
+  deliveries: Collection<DeliveryDocument>
+  typing: Collection<TypingTurn>
+  tokens: Collection<TokenDocument>
+  pictures: Collection<PictureDocument>
+  policyChanges: Collection<PolicyChangeDocument>
+  searchEntries: Collection<SearchEntryDocument>
+  feedEntries: Collection<FeedEntryDocument>
+  workspaces: Collection<WorkspaceDocument>
+  connections: Collection<ConnectionDocument>
+  installations: Collection<InstallationDocument>
+  suppressions: Collection<SuppressionDocument>
+  consoleSessions: Collection<ConsoleSessionDocument>
+  signInLinks: Collection<SignInLinkDocument>
+  teams: Collection<TeamDocument>
+  passkeys: Collection<PasskeyDocument>
+  erasures: Collection<ErasureDocument>
+  removals: Collection<RemovalDocument>
   nonces: Collection<NonceDocument>
   wakeups: Collection<WakeupDocument>
   keys: Collection<KeyDocument>

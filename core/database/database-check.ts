@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { createJob } from '../concurrency/job.ts'
+import { type Core, perCore } from '../core.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { Database } from './database.ts'
 
@@ -60,6 +62,29 @@ export function hasKnownHoles(version: string): boolean {
   if (repaired) return patch < repaired[2]
   return major < 8 || (major === 8 && minor < 2)
 }
+
+/** How often a core checks whether the data was restored while it runs. */
+const historyCheckEveryMs = 10_000
+const checkEveryMs = 5_000
+
+export const databaseCheckOf = perCore(createDatabaseCheck)
+
+export const databaseJobs = (core: Core, onRestored: () => void) => [
+  createJob({
+    name: 'check for restored data',
+    everyMs: historyCheckEveryMs,
+    async run() {
+      if ((await core.database.currentHistory()) !== core.history) onRestored()
+    },
+    logger: core.logger,
+  }),
+  createJob({
+    name: 'check of the database',
+    everyMs: checkEveryMs,
+    run: databaseCheckOf(core).check,
+    logger: core.logger,
+  }),
+]
 
 /** Tells a slow database from one that is away, by one ping at a time. */
 export function createDatabaseCheck(options: {

@@ -7,6 +7,7 @@ import { flushFeed } from '../feed/jobs.ts'
 import { testCores } from '../test/cores.ts'
 import { openStream } from '../test/delivery-stream.ts'
 import { bodyOf, type HookScene, newHookScene, workerOn } from '../test/hook-scenes.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { proceedRecoveries } from './recovery.ts'
 
 const cores = testCores({ count: 2 })
@@ -115,11 +116,11 @@ describe('after a withdrawal, the text leaves no more', () => {
         if (sequence && calls === at) withdrawn = withdraw(sequence)
         return withdrawn
       })
-      hooked.wakeups.start()
+      wakeupsOf(hooked).start()
       sequence = await say(hooked)
       await flushFeed(hooked)
       await (withdrawn ?? withdraw(sequence))
-      await hooked.wakeups.stop()
+      await wakeupsOf(hooked).stop()
       const delivery = await claim()
       expect([at, bodyOf(delivery).data.body]).toEqual([at, ''])
       expect(await places()).toEqual([])

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { SubscriptionPurpose } from '#proto/lead/v1/subscription_pb.js'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
+import { createWorkspace } from '../workspaces/workspaces.ts'
 
 const test = testDeliveries({ settings: { EVENT_HOOKS_MAX: 4, LEAD_SUBSCRIPTIONS_MAX: 3 } })
 beforeAll(() => test.open())
@@ -10,7 +11,7 @@ const hook = { destinationUrl, eventTypes: ['subscription.disabled'] }
 const full = ['/destinationUrl maxItems']
 
 async function newWorkspace() {
-  const { workspaceId } = await test.cores[0]!.workspaces.createWorkspace('Shop')
+  const { workspaceId } = await createWorkspace(test.cores[0]!, 'Shop')
   const scopes = ['subscriptions:read', 'subscriptions:write']
   const [leads, others] = await Promise.all(test.cores.map((core) => test.client(core, scopes, workspaceId)))
   const [hooks, otherHooks] = await Promise.all(test.cores.map((core) => test.hooks(core, scopes, workspaceId)))

@@ -2,15 +2,17 @@ import { describe, expect, it } from 'vitest'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { isLong, itLong, today } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { feedReaderOf } from '../feed/feed-reader.ts'
 import { flushFeed } from '../feed/jobs.ts'
+import { eraseVisitor } from '../privacy/erasures.ts'
 import { claimDue } from '../test/claims.ts'
 import { testCores } from '../test/cores.ts'
 import { codeOf } from '../test/deliveries.ts'
 import { openStream } from '../test/delivery-stream.ts'
 import { destinationUrl, newHookScene, workerOn } from '../test/hook-scenes.ts'
 import { visitorOf } from '../test/visitor-marks.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { captureLead } from './lead-capture.ts'
 
 const cores = testCores({ count: 2 })
@@ -36,7 +38,7 @@ describe('from the answer of an erasure on, no delivery of the visitor begins', 
       ...scene,
       subscriptionId,
       capture,
-      erase: async (core = cores.other) => core.erasures.begin(await visitorOf(cores, visitor), 'desk'),
+      erase: async (core = cores.other) => eraseVisitor(core, await visitorOf(cores, visitor), 'desk'),
       destinations: [scene.hookId, subscriptionId],
     }
   }
@@ -75,10 +77,10 @@ describe('from the answer of an erasure on, no delivery of the visitor begins', 
         if (calls === at) erased = erase()
         return erased
       })
-      hooked.wakeups.start()
+      wakeupsOf(hooked).start()
       await capture(hooked).catch(() => {})
       await (erased ?? erase())
-      await hooked.wakeups.stop()
+      await wakeupsOf(hooked).stop()
       const send = { leadId, subscriptionId, idempotencyKey: secret }
       expect(await codeOf(leads.createDeliveryAttempt(send))).toBe('LeadNotFound')
       expect([at, await claimed(destinations)]).toEqual([at, []])
@@ -100,7 +102,7 @@ describe('from the answer of an erasure on, no delivery of the visitor begins', 
     const { capture, erase, workspaceId } = await erasedScene()
     const leadId = await capture()
     await flushFeed(cores.core)
-    const read = async (core: CoreContext) => {
+    const read = async (core: RunningCore) => {
       const options = { waitMs: 0, signal: new AbortController().signal }
       const { events } = await feedReaderOf(core).read({ workspaceId, cursor: '', types: [] }, options)
       return events.flatMap(({ lead }) => lead?.leadId ?? [])

@@ -8,6 +8,7 @@ import { catchUpFeed, flushFeed } from '../feed/jobs.ts'
 import { insertLead } from '../leads/leads.ts'
 import { removeSuppressions } from '../leads/suppressions.ts'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
+import { createConnection, createInstallation } from '../workspaces/workspaces.ts'
 import { fanOutLead, planFanOut } from './lead-capture.ts'
 import { proceedRecoveries } from './recovery.ts'
 import { addSuppressions } from './suppressing.ts'
@@ -91,13 +92,9 @@ describe('the event policy of a subscription', () => {
     await submit('pre-chat-form', 'pk_1')
     const offline = await submit('offline-form', 'pk_1')
     expect((await sent()).map(({ data }) => data.reference)).toEqual([offline])
-    const { workspaces } = test.cores[0]!
-    const { connectionId } = await workspaces.createConnection(workspaceId, 'Site', undefined)
-    const { installation } = await workspaces.createInstallation(
-      connectionId,
-      { origins: ['https://a.example'] },
-      undefined,
-    )
+    const core = test.cores[0]!
+    const { connectionId } = await createConnection(core, workspaceId, 'Site', undefined)
+    const { installation } = await createInstallation(core, connectionId, { origins: ['https://a.example'] }, undefined)
     const { publicSiteKey } = installation
     const installations = [publicSiteKey]
     await operator.updateSubscription({ subscriptionId, policy: { types: ['lead.captured'], installations } })

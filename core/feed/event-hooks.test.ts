@@ -10,12 +10,14 @@ import { createAuthorizedTransport } from '../../core-client/authorized-transpor
 import { itLong } from '../../test/support/is-long.ts'
 import { assignAgent, closeConversation } from '../conversations/assignments.ts'
 import { proceedRecoveries } from '../deliveries/recovery.ts'
+import { eraseVisitor } from '../privacy/erasures.ts'
 import { claimDue, recordResults } from '../test/claims.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { codeOf, issuesOf } from '../test/deliveries.ts'
 import { sendFromDyingCores } from '../test/dying-cores.ts'
 import { transportTo } from '../test/transports.ts'
 import { finishErasures, visitorOf } from '../test/visitor-marks.ts'
+import { accessOf } from '../transport/caller.ts'
 import { catchUpFeed, flushFeed } from './jobs.ts'
 
 const cores = testCores({ count: 2, started: false })
@@ -25,7 +27,7 @@ const reading = ['messages:read', 'sessions:read']
 const destinationUrl = 'https://1.1.1.1/hooks?key=secret'
 
 async function transport(scopes: string[], workspaceId?: string) {
-  const token = await cores.core.access.issue({ subject: 'ada', scopes, ...(workspaceId ? { workspaceId } : {}) })
+  const token = await accessOf(cores.core).issue({ subject: 'ada', scopes, ...(workspaceId ? { workspaceId } : {}) })
   return createAuthorizedTransport(transportTo(cores.core), token)
 }
 
@@ -207,7 +209,7 @@ itLong('the erasure of a visitor removes what waits for a hook', async () => {
   const kept = async () =>
     (await deliveries.find({ subscriptionId: hookId }).toArray()).map((each) => each.conversationId)
   expect((await kept()).toSorted()).toEqual([gone.conversationId, stays.conversationId].toSorted())
-  await cores.core.erasures.begin(await visitorOf(cores, gone), 'desk')
+  await eraseVisitor(cores.core, await visitorOf(cores, gone), 'desk')
   await finishErasures(cores)
   expect(await kept()).toEqual([stays.conversationId])
 })

@@ -6,12 +6,13 @@ import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { type Event, EventsService } from '#proto/events/v1/events_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { assignAgent, closeConversation } from '../conversations/assignments.ts'
 import { captureLead } from '../deliveries/lead-capture.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { sendFromDyingCores } from '../test/dying-cores.ts'
 import { transportTo } from '../test/transports.ts'
+import { accessOf } from '../transport/caller.ts'
 import { removeOldEntries } from './feed-log.ts'
 import { catchUpFeed, flushFeed } from './jobs.ts'
 
@@ -19,9 +20,9 @@ const cores = testCores({ count: 2, started: false })
 const everything = ['events:read', 'messages:read', 'sessions:read', 'leads:read']
 
 /** Returns a reader of a workspace's feed on a core, as an internal service calls it. */
-async function reader(workspaceId: string, core: CoreContext = cores.core, scopes = everything) {
+async function reader(workspaceId: string, core: RunningCore = cores.core, scopes = everything) {
   const client = createClient(EventsService, transportTo(core))
-  const token = await core.access.issue({ subject: 'crm', scopes, workspaceId })
+  const token = await accessOf(core).issue({ subject: 'crm', scopes, workspaceId })
   const headers = { authorization: `Bearer ${token}` }
   async function all(cursor = '', types: string[] = []): Promise<Event[]> {
     const events: Event[] = []
@@ -189,7 +190,7 @@ it('the events of an erased visitor are no longer read, and others keep their cu
   await flushFeed(cores.core)
   const { all } = await reader(site.workspaceId)
   const before = await all()
-  const token = await cores.core.access.issue({
+  const token = await accessOf(cores.core).issue({
     subject: 'desk',
     scopes: ['visitors:erase'],
     workspaceId: site.workspaceId,

@@ -4,6 +4,7 @@ import { EventsService } from '#proto/events/v1/events_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 import { transportTo } from '../test/transports.ts'
+import { accessOf } from '../transport/caller.ts'
 import { flushFeed } from './jobs.ts'
 import { markAnnounced } from './lead-feed.ts'
 
@@ -19,7 +20,7 @@ async function feedOf({ workspaceId }: Scene) {
   const [core] = deliveries.cores
   await flushFeed(core!)
   const client = createClient(EventsService, transportTo(core!))
-  const token = await core!.access.issue({ subject: 'flow', scopes: ['events:read'], workspaceId })
+  const token = await accessOf(core!).issue({ subject: 'flow', scopes: ['events:read'], workspaceId })
   const { events } = await client.listEvents({ limit: 100 }, { headers: { authorization: `Bearer ${token}` } })
   return events.map(({ type, workflowId, leadId, delivery }) => ({ type, workflowId, leadId, delivery }))
 }

@@ -20,6 +20,8 @@ import { operationId } from '../rules.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { type TestCores, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
+import { closeSession, reportPage, revokeSession } from '../visitors/sessions.ts'
+import { updateInstallation } from '../workspaces/workspaces.ts'
 
 const cores = testCores({ env: { DELIVERY_ALLOWED_CIDRS: '127.0.0.0/8' } })
 let subscriptionId: string
@@ -29,7 +31,7 @@ const operator = { subject: 'ada' }
 beforeAll(async () => {
   const { core, publicSiteKey, workspaceId } = cores
   const capabilities = { offlineForm: true, preChatForm: true, navigation: true, screenshots: true, typing: true }
-  await core.workspaces.updateInstallation(publicSiteKey, { capabilities, forms: { offline: [] } }, undefined)
+  await updateInstallation(core, publicSiteKey, { capabilities, forms: { offline: [] } }, undefined)
   const settings = { workspaceId, destinationUrl: 'http://127.0.0.1:9/', mappedFields: [], automatic: true }
   subscriptionId = (await createSubscription(core, settings, operator)).subscription.subscriptionId
   leadId = await captureLead(core, { workspaceId, source: 'test', fields: {} }, undefined)
@@ -82,10 +84,9 @@ const choosers: Record<string, Chooser> = {
     return (await giveRating(cores.core, { ...credentialsOf(session), score: 5, idempotencyKey })).replayed
   },
   page: async ({ session }, idempotencyKey) =>
-    (await cores.core.sessions.reportPage({ ...credentialsOf(session), pageContext: { url: site }, idempotencyKey }))
-      .replayed,
+    (await reportPage(cores.core, { ...credentialsOf(session), pageContext: { url: site }, idempotencyKey })).replayed,
   panel: async ({ session }, idempotencyKey) =>
-    (await cores.core.sessions.close({ ...credentialsOf(session), scope: 'panel', idempotencyKey })).replayed,
+    (await closeSession(cores.core, { ...credentialsOf(session), scope: 'panel', idempotencyKey })).replayed,
   navigation: async ({ session: { sessionId } }, clientOperationId) =>
     (await requestNavigation(cores.core, { sessionId, url: `${site}/a`, clientOperationId }, operator)).replayed,
   'delivery of a lead': async (_, idempotencyKey) =>
@@ -181,7 +182,7 @@ async function write(scene: Scene, writer: string) {
 
 /** Expects that the service can still end the session and its stream. */
 async function endSession({ session }: Scene, stream: Awaited<ReturnType<TestCores['openStream']>>) {
-  await cores.core.sessions.revoke(session.sessionId)
+  await revokeSession(cores.core, session.sessionId)
   await until('the end of the stream', () => stream.ended)
   expect(stream.types.at(-1)).toBe('session.revoked')
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { someOf } from '../../test/support/is-long.ts'
+import { findSession } from '../bans/bans.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { hasFailed, newSubject, type TestCores, testCores } from '../test/cores.ts'
 
@@ -62,7 +63,7 @@ const cases: Record<string, () => Promise<Step>> = {
         expect(await cores.history(content)).toEqual([])
         // The sessions are the first anonymous session, the verified session and one successor.
         const sessions = await cores.core.database.collections.sessions.countDocuments({
-          clientInstanceId: (await cores.core.sessions.find(old.sessionId)).clientInstanceId,
+          clientInstanceId: (await findSession(cores.core, old.sessionId)).clientInstanceId,
         })
         expect(sessions).toBe(3)
       },
@@ -122,7 +123,7 @@ describe('a first identification that is not repeated after its process died', (
       const session = await cores.newSession()
       await cores.send(session, 'mine')
       const died = await hasFailed(cores.identify(session, cores.sign({ sub }), { core }))
-      const { status } = await cores.core.sessions.find(session.sessionId)
+      const { status } = await findSession(cores.core, session.sessionId)
       const next = await cores.newVerified(sub)
       expect(await cores.history(next)).toEqual(status === 'closed' ? ['mine'] : [])
       return died

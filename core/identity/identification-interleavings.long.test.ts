@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
+import { findSession } from '../bans/bans.ts'
 import { sendAsAgent } from '../conversations/messages.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, type TestCores, testCores } from '../test/cores.ts'
@@ -110,7 +111,7 @@ describe('identifications, sends, closes and process deaths in any order', () =>
           cores.advance(16)
           for (const repeat of repeats) await repeat()
 
-          const { status } = await core.sessions.find(session.sessionId)
+          const { status } = await findSession(core, session.sessionId)
           expect(closed && identified.length > 0).toBe(false)
           expect(status).toBe(closed || identified.length > 0 ? 'closed' : 'active')
           const [winner] = identified
@@ -129,7 +130,7 @@ describe('identifications, sends, closes and process deaths in any order', () =>
             const other = await cores.newVerified(sub)
             expect(other.conversationId).not.toBe(winner.content.conversationId)
           }
-          const { clientInstanceId } = await core.sessions.find(session.sessionId)
+          const { clientInstanceId } = await findSession(core, session.sessionId)
           const alive = await core.database.collections.sessions.countDocuments({
             clientInstanceId,
             status: 'active',

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { isLong, today } from '../../test/support/is-long.ts'
+import { banSession, findSession, unbanSession } from '../bans/bans.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { codeOf, newSubject, type TestCores, testCores } from '../test/cores.ts'
 import { credentialsOf, site } from '../test/visitor-credentials.ts'
+import { reportPage, revokeSession } from '../visitors/sessions.ts'
 
 const cores = testCores()
 
@@ -24,8 +26,8 @@ const attempts: Record<string, { isVerified: boolean; attempt: Attempt }> = {
 }
 
 const endings: Record<string, { end: (session: SessionContent) => Promise<unknown>; code: string }> = {
-  banned: { end: ({ sessionId }) => cores.core.sessions.ban(sessionId, 'spam'), code: 'VISITOR_BANNED' },
-  revoked: { end: ({ sessionId }) => cores.core.sessions.revoke(sessionId), code: 'SESSION_REVOKED' },
+  banned: { end: ({ sessionId }) => banSession(cores.core, sessionId, 'spam'), code: 'VISITOR_BANNED' },
+  revoked: { end: ({ sessionId }) => revokeSession(cores.core, sessionId), code: 'SESSION_REVOKED' },
   closed: { end: (session) => cores.close(session), code: 'SESSION_CLOSED' },
 }
 
@@ -59,7 +61,7 @@ async function interrupted(
 }
 
 const activeSessions = async (old: SessionContent) => {
-  const { clientInstanceId } = await cores.core.sessions.find(old.sessionId)
+  const { clientInstanceId } = await findSession(cores.core, old.sessionId)
   return cores.core.database.collections.sessions
     .find({ clientInstanceId, status: 'active' })
     .map(({ _id }) => _id as string)
@@ -82,7 +84,7 @@ describe.each(Object.entries(attempts))('when a session ends during any step of 
         async check({ result, code, endCode }) {
           if (!result) expect(code).toBe(ending.code)
           // An answer names only an identity that was stored.
-          else expect((await cores.core.sessions.find(result.sessionId)).identity?.displayName).toBe(result.displayName)
+          else expect((await findSession(cores.core, result.sessionId)).identity?.displayName).toBe(result.displayName)
           // A close that finds the session replaced is refused.
           if (endCode !== 'ok') expect([result !== undefined, endCode]).toEqual([true, 'SESSION_CLOSED'])
           const active = await activeSessions(old)
@@ -106,7 +108,7 @@ describe.each([
       const old = await begun(isVerified, newSubject())
       return {
         attempt: (core) => identify(old, sub, core),
-        end: () => cores.core.sessions.ban(elsewhere.sessionId, 'spam'),
+        end: () => banSession(cores.core, elsewhere.sessionId, 'spam'),
         async check({ result, code }) {
           if (!result) expect(code).toBe('VISITOR_BANNED')
           const active = await activeSessions(old)
@@ -121,11 +123,11 @@ describe('an assertion', () => {
   it('stays unused if its visitor is banned', async () => {
     const sub = newSubject()
     const banned = await cores.newVerified(sub)
-    await cores.core.sessions.ban(banned.sessionId, 'spam')
+    await banSession(cores.core, banned.sessionId, 'spam')
     const session = await cores.newSession()
     const assertion = cores.sign({ sub })
     expect(await codeOf(cores.identify(session, assertion))).toBe('VISITOR_BANNED')
-    await cores.core.sessions.unban(banned.sessionId)
+    await unbanSession(cores.core, banned.sessionId)
     expect(await cores.identify(session, assertion)).toMatchObject({ identityState: 'verified' })
   })
 })
@@ -134,13 +136,13 @@ describe('the page of a session', () => {
   it('is kept by a first identification, and not by a change of the visitor or a logout', async () => {
     const pageContext = { url: `${site}/cart`, title: 'Cart' }
     const session = await cores.newSession()
-    await cores.core.sessions.reportPage({
+    await reportPage(cores.core, {
       credentials: credentialsOf(session),
       pageContext,
       idempotencyKey: randomUUID(),
     })
     const pageOf = async ({ sessionId }: SessionContent) => {
-      const { pageContext: page, pageContextAt } = await cores.core.sessions.find(sessionId)
+      const { pageContext: page, pageContextAt } = await findSession(cores.core, sessionId)
       return [page, pageContextAt !== undefined]
     }
     const ada = await cores.identify(session, cores.sign({ sub: newSubject() }))

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { findSession } from '../bans/bans.ts'
 import { acknowledgeNavigation } from '../commands/command-decisions.ts'
 import { findCommand, listCommands, requestNavigation } from '../commands/commands.ts'
 import { closeConversation } from '../conversations/assignments.ts'
@@ -12,6 +13,7 @@ import { inboxOf } from '../conversations/inbox.ts'
 import { sendAsAgent } from '../conversations/messages.ts'
 import { codeOf, hasFailed, newSubject, type TestCores, testCores } from '../test/cores.ts'
 import { credentialsOf, site } from '../test/visitor-credentials.ts'
+import { clearIdentity, identifyVisitor } from './identification.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -38,7 +40,7 @@ describe('the identification of an anonymous session', () => {
       expect(await codeOf(cores.identify(session, cores.sign({ sub }), { core }))).toBe('SESSION_CLOSED')
       expect(await cores.identify(session, assertion, { core, key })).toEqual(identified)
     }
-    expect((await cores.core.sessions.find(identified.sessionId)).identity).toMatchObject({
+    expect((await findSession(cores.core, identified.sessionId)).identity).toMatchObject({
       externalSubject: sub,
       displayName: 'Ada',
       context: [
@@ -208,7 +210,7 @@ describe('another identification of the same verified visitor', () => {
       continuityState: 'continued',
     })
     expect(again.expiresAt.getTime()).toBeGreaterThanOrEqual(session.expiresAt.getTime() + 59_000)
-    const { identity } = await cores.core.sessions.find(session.sessionId)
+    const { identity } = await findSession(cores.core, session.sessionId)
     expect(identity).toMatchObject({ displayName: 'Ada L.', context: [['plan', 'pro']] })
   })
 })
@@ -217,16 +219,14 @@ describe('the renewal token of a session that goes on', () => {
   const kept = {
     'an identification of the same visitor': async () => {
       const sub = newSubject()
-      const { identify } = cores.core.identification
       return {
         session: await cores.newVerified(sub),
         inputOf: () => ({ assertion: cores.sign({ sub }) }),
-        call: identify,
+        call: identifyVisitor,
       }
     },
     'a logout of an anonymous visitor': async () => {
-      const { clear } = cores.core.identification
-      return { session: await cores.newSession(), inputOf: () => ({ assertion: '' }), call: clear }
+      return { session: await cores.newSession(), inputOf: () => ({ assertion: '' }), call: clearIdentity }
     },
   }
 
@@ -234,7 +234,7 @@ describe('the renewal token of a session that goes on', () => {
     const { session, inputOf, call } = await start()
     const input = () => ({ ...inputOf(), credentials: credentialsOf(session), idempotencyKey: randomUUID() })
     const given = async (renewalToken?: string, request = input()) => {
-      const { content } = await call({ ...request, renewalToken })
+      const { content } = await call(cores.core, { ...request, renewalToken })
       expect(content.sessionId).toBe(session.sessionId)
       return content.renewalToken
     }

@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { banOf, banSession, findSession, unbanSession } from '../bans/bans.ts'
 import { codeOf, newSubject, testCores } from '../test/cores.ts'
+import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
+import { rotateIdentitySecret } from '../workspaces/workspaces.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -62,7 +65,7 @@ describe('an identification as another visitor', () => {
       for (const outcome of outcomes) {
         if (outcome.status === 'rejected') expect(ErrorCode[outcome.reason.code]).toBe('SESSION_CLOSED')
       }
-      const { successor } = await cores.core.sessions.find(session.sessionId)
+      const { successor } = await findSession(cores.core, session.sessionId)
       expect(successor?.sessionId).toBe(won[0]!.value.sessionId)
       expect(await codeOf(cores.send(won[0]!.value, 'hello'))).toBe('ok')
     },
@@ -79,7 +82,7 @@ describe('clearing the identity', () => {
     expect(anonymous.conversationId).not.toBe(ada.conversationId)
     expect(await cores.history(anonymous)).toEqual([])
     expect(await codeOf(cores.send(ada, 'late'))).toBe('SESSION_CLOSED')
-    expect((await cores.core.sessions.find(anonymous.sessionId)).identity).toBeUndefined()
+    expect((await findSession(cores.core, anonymous.sessionId)).identity).toBeUndefined()
   })
 
   it('returns an anonymous session unchanged', async () => {
@@ -102,7 +105,7 @@ describe('an assertion', () => {
       sessions.map((session, index) => codeOf(cores.identify(session, assertion, { core: cores.cores[index % 2]! }))),
     )
     expect(outcomes.toSorted()).toEqual([...Array(19).fill('IDENTITY_ASSERTION_REPLAYED'), 'ok'])
-    const identities = await Promise.all(sessions.map(({ sessionId }) => cores.core.sessions.find(sessionId)))
+    const identities = await Promise.all(sessions.map(({ sessionId }) => findSession(cores.core, sessionId)))
     expect(identities.filter(({ identity }) => identity)).toHaveLength(1)
   })
 
@@ -158,7 +161,7 @@ describe('an assertion', () => {
     const session = await cores.newSession()
     const key = randomUUID()
     expect(await codeOf(cores.identify(session, make(), { key }))).toBe(code)
-    const found = await cores.core.sessions.find(session.sessionId)
+    const found = await findSession(cores.core, session.sessionId)
     expect(found.identity).toBeUndefined()
     expect(await cores.clear(session)).toMatchObject({ identityState: 'anonymous' })
     expect(await cores.identify(session, cores.sign({ sub: newSubject() }), { key })).toMatchObject({
@@ -168,13 +171,13 @@ describe('an assertion', () => {
 
   it('is accepted with the previous secret until a rotation without overlap', async () => {
     const old = () => cores.sign({ sub: newSubject() })
-    const { identitySecrets } = (await cores.core.stores.workspaces.findInstallations([cores.publicSiteKey]))[0]!
-    await cores.core.workspaces.rotateIdentitySecret(cores.publicSiteKey, undefined)
+    const { identitySecrets } = (await workspaceStoreOf(cores.core).findInstallations([cores.publicSiteKey]))[0]!
+    await rotateIdentitySecret(cores.core, cores.publicSiteKey, undefined)
     expect(await codeOf(cores.identify(await cores.newSession(), old(), { core: cores.other }))).toBe('ok')
     try {
-      await cores.core.workspaces.rotateIdentitySecret(cores.publicSiteKey, undefined)
+      await rotateIdentitySecret(cores.core, cores.publicSiteKey, undefined)
       expect(await codeOf(cores.identify(await cores.newSession(), old(), { core: cores.other }))).toBe('ok')
-      await cores.core.workspaces.rotateIdentitySecret(cores.publicSiteKey, undefined, { overlapSeconds: 0 })
+      await rotateIdentitySecret(cores.core, cores.publicSiteKey, undefined, { overlapSeconds: 0 })
       expect(await codeOf(cores.identify(await cores.newSession(), old(), { core: cores.other }))).toBe(
         'IDENTITY_ASSERTION_INVALID',
       )
@@ -201,7 +204,7 @@ describe('a ban on a verified session', () => {
     const one = await cores.identify(await cores.newSession(cores.core, browser), cores.sign({ sub }))
     const two = await cores.newVerified(sub, cores.other)
     const stream = await cores.openStream(two, cores.other)
-    await cores.core.sessions.ban(one.sessionId, 'spam')
+    await banSession(cores.core, one.sessionId, 'spam')
     await until('the end of the stream', () => stream.ended)
     expect(stream.types.at(-1)).toBe('visitor.banned')
 
@@ -215,16 +218,16 @@ describe('a ban on a verified session', () => {
 
     // Operators see the ban on the visitor's other sessions until the ban is lifted.
     const seen = async (sessionId: string) =>
-      (await cores.other.sessions.banOf(await cores.other.sessions.find(sessionId))).visitorBanned
+      (await banOf(cores.other, await findSession(cores.other, sessionId))).visitorBanned
     expect(await Promise.all([one, two, fresh, other].map(({ sessionId }) => seen(sessionId)))).toEqual([
       true,
       true,
       false,
       false,
     ])
-    await cores.core.sessions.unban(one.sessionId)
+    await unbanSession(cores.core, one.sessionId)
     expect(await seen(two.sessionId)).toBe(false)
-    expect(await cores.other.sessions.find(one.sessionId)).toMatchObject({ status: 'banned' })
+    expect(await findSession(cores.other, one.sessionId)).toMatchObject({ status: 'banned' })
     expect(await codeOf(cores.identify(fresh, cores.sign({ sub })))).toBe('ok')
     expect(await codeOf(cores.newSession(cores.other, browser))).toBe('ok')
   })

@@ -34,7 +34,8 @@ export async function replaceSession(
     pageContext: pageAtStart(core, installation, old.pageContext),
   }
   const session = replacementOf(old, planned, core.now(), lifetimesOf(core))
-  if (!session.operationSessionId) await conversationRecordsOf(core).insertOnce(newConversation(session, core.now()))
+  if (!session.operationSessionId)
+    await conversationRecordsOf(core).insertConversation(core, newConversation(session, core.now()))
   await sessionStoreOf(core).insertOnce(session)
   await rejectBanned(core, session)
   const { sessionId } = session
@@ -77,7 +78,10 @@ async function complete(core: Core, old: Session, operation: string, installatio
   const session = await decideConversation(core, await latestSession(core, old.successor.sessionId), old)
   if (session.conversationId === old.conversationId) {
     const { sequence } = await appendIdentified(core, old)
-    await conversationRecordsOf(core).setLastSession(session.conversationId, { sequence, sessionId: session.sessionId })
+    await conversationRecordsOf(core).setLastSession(core, session.conversationId, {
+      sequence,
+      sessionId: session.sessionId,
+    })
   }
   // The replaced anonymous session now belongs to the verified visitor, so its consent decision
   // applies to that visitor. After a logout another person may use the browser, and that person

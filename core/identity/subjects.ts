@@ -38,7 +38,7 @@ export async function reconcileSubject(core: Core, subjectId: string): Promise<v
 }
 
 async function isOpen(core: Core, conversationId: string): Promise<boolean> {
-  const [conversation] = await conversationRecordsOf(core).find([conversationId])
+  const [conversation] = await conversationRecordsOf(core).findConversations(core, [conversationId])
   return conversation !== undefined && conversation.status !== 'closed'
 }
 

@@ -3,23 +3,36 @@ import { pino } from 'pino'
 import { afterAll, describe, expect, it } from 'vitest'
 import { signAssertion } from '../../test/support/assertion.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
+import { banSession } from '../bans/bans.ts'
 import { readCoreConfig } from '../config.ts'
-import { type CoreContext, createCoreContext } from '../context.ts'
+import { createCore, type RunningCore } from '../context.ts'
 import { createSealedSecrets, rekey } from '../database/rekey.ts'
 import { createSubscription } from '../deliveries/subscriptions.ts'
+import { identifyVisitor } from '../identity/identification.ts'
+import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { openTestDatabase } from '../test/open-test-database.ts'
+import { createSession } from '../visitors/sessions.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
+import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
+import {
+  createConnection,
+  createInstallation,
+  createWorkspace,
+  listInstallations,
+  rotateIdentitySecret,
+} from '../workspaces/workspaces.ts'
 import { createKeyring, parseSecretKeys } from './keyring.ts'
 import { createSecretBox } from './secret-box.ts'
 
 const { uri, name } = testDatabase()
-const cores: CoreContext[] = []
+const cores: RunningCore[] = []
 afterAll(() => Promise.all(cores.map((core) => core.stop())))
 
 const key = (kid: string) => `${kid}:${Buffer.alloc(32, kid).toString('base64')}`
 const origin = 'https://shop.example'
 
-async function coreWith(...kids: string[]): Promise<CoreContext> {
-  const core = createCoreContext({
+async function coreWith(...kids: string[]): Promise<RunningCore> {
+  const core = createCore({
     config: readCoreConfig({}),
     secretKeys: parseSecretKeys(kids.map(key).join(',')),
     database: await openTestDatabase({ uri, name }),
@@ -29,7 +42,7 @@ async function coreWith(...kids: string[]): Promise<CoreContext> {
   return core
 }
 
-async function rekeyWith(core: CoreContext, ...kids: string[]) {
+async function rekeyWith(core: RunningCore, ...kids: string[]) {
   const keyring = createKeyring(parseSecretKeys(kids.map(key).join(',')))
   return rekey(createSealedSecrets(core.database.collections), createSecretBox(keyring), kids[0]!)
 }
@@ -37,9 +50,10 @@ async function rekeyWith(core: CoreContext, ...kids: string[]) {
 describe('the secret keys', () => {
   it('the secret keys can be replaced one by one, and verified visitors and bans are still recognized', async () => {
     const first = await coreWith('k1')
-    const { workspaceId } = await first.workspaces.createWorkspace('Shop')
-    const { connectionId } = await first.workspaces.createConnection(workspaceId, 'Site', undefined)
-    const { installation, identitySecret } = await first.workspaces.createInstallation(
+    const { workspaceId } = await createWorkspace(first, 'Shop')
+    const { connectionId } = await createConnection(first, workspaceId, 'Site', undefined)
+    const { installation, identitySecret } = await createInstallation(
+      first,
       connectionId,
       { origins: [origin] },
       undefined,
@@ -76,21 +90,21 @@ describe('the secret keys', () => {
       sealed: first.secretBox.seal('begun sign-in'),
       expiresAt,
     })
-    const begin = async (core: CoreContext, clientInstanceId: string) => {
+    const begin = async (core: RunningCore, clientInstanceId: string) => {
       const request = { publicSiteKey: siteKey, origin, clientInstanceId, idempotencyKey: randomUUID() }
-      return (await core.sessions.create(request)).content
+      return (await createSession(core, request)).content
     }
     /** Starts a session and identifies its visitor as `sub`. Returns the id of the conversation. */
-    const conversationOf = async (core: CoreContext, sub: string) => {
+    const conversationOf = async (core: RunningCore, sub: string) => {
       const { accessGrant } = await begin(core, randomUUID())
       const assertion = signAssertion({ siteKey, ...identitySecret }, { claims: { sub } })
       const credentials = { accessGrant, origin }
-      const { content } = await core.identification.identify({ credentials, assertion, idempotencyKey: randomUUID() })
+      const { content } = await identifyVisitor(core, { credentials, assertion, idempotencyKey: randomUUID() })
       return content.conversationId
     }
     const known = await conversationOf(first, 'ada')
     const banned = await begin(first, 'rude browser')
-    await first.sessions.ban(banned.sessionId, 'rude', undefined)
+    await banSession(first, banned.sessionId, 'rude', undefined)
 
     const old = await begin(first, 'held')
     for (const kids of [['k2', 'k1'], ['k2'], ['k3', 'k2'], ['k3']]) {
@@ -105,8 +119,8 @@ describe('the secret keys', () => {
       await expect(begin(core, 'rude browser')).rejects.toThrow('VisitorBanned')
       // The grant was signed with k1, so it is valid while k1 is accepted.
       const credentials = { accessGrant: old.accessGrant, origin }
-      if (kids.includes('k1')) await core.visitorAccess.authorize(credentials)
-      else await expect(core.visitorAccess.authorize(credentials)).rejects.toThrow('GrantInvalid')
+      if (kids.includes('k1')) await visitorAccessOf(core).authorize(credentials)
+      else await expect(visitorAccessOf(core).authorize(credentials)).rejects.toThrow('GrantInvalid')
     }
     const [kept] = await first.database.collections.leadSubscriptions
       .find({ _id: subscription.subscriptionId })
@@ -123,15 +137,13 @@ describe('the secret keys', () => {
 
   it('every stored secret stays readable when one core rotates a secret while another core re-encrypts all secrets (rekey)', async () => {
     const [one, two] = await Promise.all([coreWith('k4', 'k3'), coreWith('k4', 'k3')])
-    const [installation] = await one!.workspaces.listInstallations(
-      (await one!.database.collections.workspaces.findOne({}))!._id,
-    )
+    const [installation] = await listInstallations(one!, (await one!.database.collections.workspaces.findOne({}))!._id)
     const [, secret] = await Promise.all([
       rekeyWith(one!, 'k4', 'k3'),
-      two!.workspaces.rotateIdentitySecret(installation!.publicSiteKey, undefined),
+      rotateIdentitySecret(two!, installation!.publicSiteKey, undefined),
     ])
     await rekeyWith(one!, 'k4', 'k3')
-    const [now] = await one!.stores.workspaces.findInstallations([installation!.publicSiteKey])
+    const [now] = await workspaceStoreOf(one!).findInstallations([installation!.publicSiteKey])
     expect(now!.identitySecrets[0]!.kid).toBe(secret.kid)
     const box = createSecretBox(createKeyring(parseSecretKeys(key('k4'))))
     for (const { sealed } of now!.identitySecrets) box.open(sealed)
@@ -169,7 +181,7 @@ describe('the key that signs', () => {
   it('makes grants of a new core valid on a core that does not know the new key yet', async () => {
     const database = testDatabase()
     const start = async (...kids: string[]) => {
-      const core = createCoreContext({
+      const core = createCore({
         config: readCoreConfig({}),
         secretKeys: parseSecretKeys(kids.map(key).join(',')),
         database: await openTestDatabase(database),
@@ -177,17 +189,17 @@ describe('the key that signs', () => {
       })
       cores.push(core)
       core.start()
-      await core.wakeups.caughtUp(60_000)
+      await wakeupsOf(core).caughtUp(60_000)
       return core
     }
     const old = await start('k1')
-    const { workspaceId } = await old.workspaces.createWorkspace('Shop')
-    const { connectionId } = await old.workspaces.createConnection(workspaceId, 'Site', undefined)
-    const { installation } = await old.workspaces.createInstallation(connectionId, { origins: [origin] }, undefined)
+    const { workspaceId } = await createWorkspace(old, 'Shop')
+    const { connectionId } = await createConnection(old, workspaceId, 'Site', undefined)
+    const { installation } = await createInstallation(old, connectionId, { origins: [origin] }, undefined)
     const core = await start('k2', 'k1')
     const request = { publicSiteKey: installation.publicSiteKey, origin, clientInstanceId: 'b', idempotencyKey: 'key' }
-    const { accessGrant, renewalToken } = (await core.sessions.create(request)).content
-    await old.visitorAccess.authorize({ accessGrant, origin })
+    const { accessGrant, renewalToken } = (await createSession(core, request)).content
+    await visitorAccessOf(old).authorize({ accessGrant, origin })
     expect(renewalToken).toMatch(/^k1\./)
     expect(old.secretBox.open(core.secretBox.seal('secret'))).toBe('secret')
   })

@@ -3,9 +3,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SubscriptionPurpose } from '#proto/lead/v1/subscription_pb.js'
 import { someOf } from '../../test/support/is-long.ts'
 import type { IdentityProvider } from '../operators/identity-provider.ts'
-import { createProviderSignIn } from '../operators/provider-sign-in.ts'
+import {
+  beginProviderSignIn,
+  finishProviderSignIn,
+  identityProviderOf,
+  recheckProviderSessions,
+} from '../operators/provider-sign-in.ts'
 import { idsKey } from '../sessions/ids-key.ts'
 import { testDeliveries } from '../test/deliveries.ts'
+import { createConnection, createInstallation, createWorkspace, updateInstallation } from '../workspaces/workspaces.ts'
 
 // Each stored secret was entered or created for one owner, such as a destination, a provider or an
 // installation. The functions in `places` change this owner and return all that is then sent. The
@@ -68,16 +74,20 @@ function providerAt(issuer: string, asked: string[] = []): IdentityProvider {
   return { issuer, signInUrl: async ({ state }) => `${issuer}/?state=${state}`, finish: answer, refresh: answer }
 }
 
-const signInAt = (provider: IdentityProvider) => {
-  const { consoleSessions, teams, secretBox, wakeups, logger, now, stores } = test.cores[0]!
-  const store = stores.consoleSessions
-  return createProviderSignIn({ provider, store, teams, consoleSessions, secretBox, wakeups, logger, now })
+function signInAt(provider: IdentityProvider) {
+  const core = test.cores[0]!
+  identityProviderOf.set(core, provider)
+  return {
+    begin: (origin: string) => beginProviderSignIn(core, origin, ''),
+    finish: (callback: Parameters<typeof finishProviderSignIn>[1]) => finishProviderSignIn(core, callback),
+    recheck: () => recheckProviderSessions(core),
+  }
 }
 const origin = 'https://gateway.example'
 
 async function begunSignIn(provider: IdentityProvider) {
   await test.newScene()
-  const { url, browserSecret } = await signInAt(provider).begin(origin, '')
+  const { url, browserSecret } = await signInAt(provider).begin(origin)
   return { origin, parameters: `code=CODE-SECRET&state=${new URL(url).searchParams.get('state')}`, browserSecret }
 }
 
@@ -96,12 +106,12 @@ const providerChanges = (run: (asked: string[], other: string) => Promise<unknow
 
 /** Changes an installation and returns the answers. Nothing else is sent. */
 async function changedInstallation(settings: object): Promise<Change> {
-  const { workspaces } = test.cores[0]!
-  const { workspaceId } = await workspaces.createWorkspace('Shop')
-  const { connectionId } = await workspaces.createConnection(workspaceId, 'Site', undefined)
-  const made = await workspaces.createInstallation(connectionId, { origins: ['https://a.example'] }, undefined)
+  const core = test.cores[0]!
+  const { workspaceId } = await createWorkspace(core, 'Shop')
+  const { connectionId } = await createConnection(core, workspaceId, 'Site', undefined)
+  const made = await createInstallation(core, connectionId, { origins: ['https://a.example'] }, undefined)
   const { publicSiteKey } = made.installation
-  const changed = await workspaces.updateInstallation(publicSiteKey, settings, undefined)
+  const changed = await updateInstallation(core, publicSiteKey, settings, undefined)
   return { secrets: [made.identitySecret.secret], travels: JSON.stringify(changed) }
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { closeConversation } from '../conversations/assignments.ts'
 import { findConversation } from '../conversations/conversation-access.ts'
 import { listConversationEvents } from '../conversations/conversation-events.ts'
@@ -13,6 +13,7 @@ import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
 import { flushFeed } from '../feed/jobs.ts'
 import { codeOf, type TestVisitor, testCores } from '../test/cores.ts'
 import type { FormField } from '../workspaces/model.ts'
+import { updateInstallation } from '../workspaces/workspaces.ts'
 import { listLeads } from './leads.ts'
 
 const cores = testCores({ count: 2, started: false })
@@ -32,7 +33,7 @@ beforeAll(async () => {
 })
 
 const good = { name: 'Mia', mail: 'mia@example.org' }
-const submit = (core: CoreContext, fields: Record<string, string>, idempotencyKey: string) =>
+const submit = (core: RunningCore, fields: Record<string, string>, idempotencyKey: string) =>
   submitForm(core, { credentials: visitor.credentials, form: 'preChat', fields, idempotencyKey })
 
 describe('a form', () => {
@@ -101,7 +102,7 @@ describe('a form', () => {
     const submission = { credentials, form: 'preChat' as const, fields: good, idempotencyKey: 'k' }
     const first = await submitForm(cores.core, submission)
     const forms = { preChat: [{ ...form[0]!, name: 'other', required: true }] }
-    await cores.core.workspaces.updateInstallation(site.publicSiteKey, { forms }, undefined)
+    await updateInstallation(cores.core, site.publicSiteKey, { forms }, undefined)
     await until('the new form', async () => {
       const other = submitForm(cores.core, { ...submission, idempotencyKey: randomUUID() })
       return (await codeOf(other)) === 'VALIDATION_FAILED'
@@ -136,13 +137,14 @@ describe('a form', () => {
     ],
   ])('cannot be defined with %s', async (_, preChat, issue) => {
     await expect(
-      cores.core.workspaces.updateInstallation(visitor.publicSiteKey, { forms: { preChat } }, undefined),
+      updateInstallation(cores.core, visitor.publicSiteKey, { forms: { preChat } }, undefined),
     ).rejects.toMatchObject({ issues: [issue] })
   })
 
   it('leaves the definitions of other forms unchanged when it is redefined', async () => {
     const site = await cores.newSite({ forms: { preChat: form, offline: form } })
-    const updated = await cores.other.workspaces.updateInstallation(
+    const updated = await updateInstallation(
+      cores.other,
       site.publicSiteKey,
       { forms: { preChat: [form[0]!] } },
       undefined,

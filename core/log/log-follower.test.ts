@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { ObjectId } from 'mongodb'
 import { expect, it } from 'vitest'
 import { testCores } from '../test/cores.ts'
+import { followerStoreOf } from './follower-store.ts'
 import { createLogFollower } from './log-follower.ts'
 
 const cores = testCores({ started: false })
@@ -38,7 +39,7 @@ function newFollowers(count = 1) {
   const followers = Array.from({ length: count }, (_, number) =>
     createLogFollower({
       name,
-      store: cores.core.stores.followers,
+      store: followerStoreOf(cores.core),
       async handle(events) {
         if (scene.fails) throw new Error('failed by the test')
         // The handler of a core that stops leaves events out.

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import { findSession } from '../bans/bans.ts'
 import { createBus } from '../bus.ts'
 import { findConversations } from '../conversations/conversation-store.ts'
 import { endOverdueTyping, setTypingOfAgent, setTypingOfVisitor } from '../conversations/typing.ts'
 import { operationKeys } from '../log-event.ts'
 import { createRecentEvents } from '../streams/recent-events.ts'
 import { createReplayWindow } from '../streams/replay-window.ts'
+import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
 import { send, type TestVisitor, testCores } from '../test/cores.ts'
 import { createEventLog } from './event-log.ts'
 import { createEventStore } from './event-store.ts'
@@ -157,13 +159,13 @@ describe('the sweep of transient events', () => {
     await send(cores.core, visitor, 'two')
     await type(visitor)
     const [session, conversation] = await Promise.all([
-      cores.core.sessions.find(visitor.sessionId),
+      findSession(cores.core, visitor.sessionId),
       findConversations(cores.core, [visitor.conversationId]).then(([found]) => found!),
     ])
     const replayed = async () => {
       const events: number[] = []
       let position = 0
-      const subscription = await cores.core.streamSubscriptions.open({
+      const subscription = await streamSubscriptionsOf(cores.core).open({
         id: 1,
         session,
         epoch: conversation.epoch,
@@ -181,7 +183,7 @@ describe('the sweep of transient events', () => {
         },
       })
       await expect.poll(() => !subscription.isHeld && subscription.mode).toBe('live')
-      cores.core.streamSubscriptions.close(subscription)
+      streamSubscriptionsOf(cores.core).close(subscription)
       return { events, position }
     }
     expect(await replayed()).toEqual({ events: [1, 8], position: 10 })

@@ -49,7 +49,7 @@ export interface Leases<D extends Document> {
   remove(lease: Lease): Promise<void>
 }
 
-interface Leased<D> {
+export interface Leased<D> {
   lease: Lease
   document: WithId<D>
 }

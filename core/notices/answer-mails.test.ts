@@ -12,6 +12,7 @@ import { addSuppressions } from '../deliveries/suppressing.ts'
 import { startTestCores, type TestCores, type TestVisitor } from '../test/cores.ts'
 import { refusal, startMailServer } from '../test/mail-server.ts'
 import type { InstallationSettings } from '../workspaces/model.ts'
+import { updateInstallation } from '../workspaces/workspaces.ts'
 import { sendAnswerMails, stopMails } from './answer-mails.ts'
 
 const database = testDatabase()
@@ -163,12 +164,13 @@ describe('the mail of an unseen answer', () => {
     ],
     [
       'the website mails nothing',
-      () => cores.core.workspaces.updateInstallation(visitor.publicSiteKey, { mailUnseenAnswers: false }, undefined),
+      () => updateInstallation(cores.core, visitor.publicSiteKey, { mailUnseenAnswers: false }, undefined),
     ],
     [
       'the website requires a consent that was not given',
       () =>
-        cores.core.workspaces.updateInstallation(
+        updateInstallation(
+          cores.core,
           visitor.publicSiteKey,
           { consent: { required: true, policyUrl: 'https://shop.example/p', policyVersion: '2' } },
           undefined,

@@ -1,8 +1,8 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { type Core, contextOf } from '../core.ts'
+import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { type Notifications, notificationDetails } from '../operators/model.ts'
-import { isActive } from '../operators/teams.ts'
+import { changeTeam, isActive } from '../operators/teams.ts'
 import { field, integer, oneOf, validate } from '../rules.ts'
 import { endpointUrl, type PushSubscription } from './push.ts'
 
@@ -29,7 +29,7 @@ export async function setNotifications(
   )
   const isOn = newConversation || answerInMine || waitingMinutes > 0
   const notifications = { ...chosen, isOn } as Notifications
-  await contextOf(core).teams.change(workspaceId, (members) => {
+  await changeTeam(core, workspaceId, (members) => {
     const found = members.find((member) => member.id === id && isActive(member))
     if (!found) throw new ServiceError(ErrorCode.NOT_FOUND)
     return members.map((member) => (member === found ? { ...member, notifications } : member))

@@ -4,14 +4,19 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { OperatorService } from '#proto/operator/v1/operator_pb.js'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { assignAgent } from '../conversations/assignments.ts'
 import { inboxOf } from '../conversations/inbox.ts'
 import { sendAsAgent, sendAsVisitor } from '../conversations/messages.ts'
+import { removeOperator } from '../operators/accounts.ts'
+import { beginAccountSession, endConsoleSessions, signIn } from '../operators/console-sessions.ts'
+import { secretId } from '../operators/model.ts'
+import { addMember } from '../operators/teams.ts'
 import { startTestCores, type TestCores, type TestVisitor } from '../test/cores.ts'
 import { startMailServer } from '../test/mail-server.ts'
 import { startPushServer } from '../test/push-server.ts'
 import { transportTo } from '../test/transports.ts'
+import { updateInstallation } from '../workspaces/workspaces.ts'
 import { tellOperators } from './operator-notices.ts'
 import { pushAuthoritiesOf } from './push.ts'
 
@@ -50,12 +55,12 @@ const all = { newConversation: true, answerInMine: true, waitingMinutes: 5, deta
 async function newOperator(name: string, address?: string) {
   const { workspaceId } = visitor
   const id = `op_${randomUUID()}`
-  await cores.core.teams.add(workspaceId, { id, name, role: 'operator', ...(address && { mail: address }) })
-  const { secret } = await cores.core.consoleSessions.beginOf({ workspaceId, operator: id, method: 'link' }, '')
+  await addMember(cores.core, workspaceId, { id, name, role: 'operator', ...(address && { mail: address }) })
+  const { secret } = await beginAccountSession(cores.core, { workspaceId, operator: id, method: 'link' }, '')
   return { id, secret, calls: callsOf(cores.core, secret) }
 }
 
-function callsOf(core: CoreContext, secret: string) {
+function callsOf(core: RunningCore, secret: string) {
   const inMemory = transportTo(core)
   const transport: Transport = {
     unary: (method, signal, timeoutMs, _header, input) =>
@@ -144,14 +149,14 @@ describe('an operator who does not look', () => {
   it.each<[string, () => Promise<unknown>]>([
     ['looks at the console', () => ada.calls.reportAttention({ looking: true })],
     ['has chosen nothing', () => ada.calls.updateOwnNotifications({ notifications: { detail: 'nothing' } })],
-    ['has signed out', () => cores.other.consoleSessions.signOut(ada.secret)],
+    ['has signed out', () => endConsoleSessions(cores.other, { id: secretId(ada.secret) })],
     [
       'was removed',
       async () => {
         const caller = { tokenId: '', subject: 'x', scopes: new Set(['*']), expiresAt: 0 }
         const scopes = { has: () => true } as unknown as Set<string>
         await newOperator('Olga')
-        await cores.other.accounts.remove({ ...caller, scopes }, visitor.workspaceId, ada.id)
+        await removeOperator(cores.other, { ...caller, scopes }, visitor.workspaceId, ada.id)
       },
     ],
     ['has stopped pushes in this browser', () => ada.calls.setPushSubscription({})],
@@ -167,7 +172,7 @@ describe('an operator who does not look', () => {
   })
 
   const setMode = (mode: 'away' | 'auto') =>
-    cores.core.workspaces.updateInstallation(visitor.publicSiteKey, { availability: { mode } }, undefined)
+    updateInstallation(cores.core, visitor.publicSiteKey, { availability: { mode } }, undefined)
 
   it('is told at the opening what came shortly before it', async () => {
     await subscribe(ada)
@@ -290,7 +295,7 @@ describe('a new mail address', () => {
     const ben = await newOperator('Ben')
     await expect(ben.calls.confirmOwnMail({ secret })).rejects.toThrow('ValidationFailed')
     const linkSecret = { linkSecret: secret }
-    await expect(cores.core.consoleSessions.signIn(linkSecret, 'Eve', '')).rejects.toThrow('Unauthenticated')
+    await expect(signIn(cores.core, linkSecret, 'Eve', '')).rejects.toThrow('Unauthenticated')
     expect(await ownMail()).toBe('')
     await ada.calls.confirmOwnMail({ secret })
     expect(await ownMail()).toBe('new@example.org')

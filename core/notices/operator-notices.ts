@@ -3,10 +3,11 @@ import { createJob } from '../concurrency/job.ts'
 import { summarizeConversations } from '../conversations/conversation-access.ts'
 import { findConversations } from '../conversations/conversation-store.ts'
 import type { Conversation } from '../conversations/model.ts'
-import { type Core, contextOf } from '../core.ts'
+import type { Core } from '../core.ts'
 import { isEntry } from '../log-event.ts'
 import { mailerOf } from '../mail/mailer.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
+import { consoleSessionsIn } from '../operators/console-session-store.ts'
 import type { ConsoleSession, Member, Notifications } from '../operators/model.ts'
 import { scopesOfRole } from '../operators/roles.ts'
 import { isActive } from '../operators/teams.ts'
@@ -59,7 +60,7 @@ interface Watcher {
 /** Returns the operators who want to be told, are signed in and do not look at the console. */
 async function absentOf(core: Core, workspaceId: string, members: Member[]): Promise<Watcher[]> {
   const now = new Date(core.now())
-  const all = await contextOf(core).stores.consoleSessions.sessionsIn(workspaceId, now)
+  const all = await consoleSessionsIn(core, workspaceId)
   return members.flatMap((member) => {
     const { notifications, role } = member
     if (!isActive(member) || !notifications?.isOn) return []

@@ -4,14 +4,16 @@ import { ConsoleService } from '#proto/console/v1/console_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { OperatorRole, OperatorService, OperatorState } from '#proto/operator/v1/operator_pb.js'
 import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
+import { accessOf } from '../transport/caller.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
+import { createWorkspace, findWorkspace } from '../workspaces/workspaces.ts'
 
 const cores = testCores({ count: 2 })
 
-function clientsOf(core: CoreContext, authorization: string) {
+function clientsOf(core: RunningCore, authorization: string) {
   const inMemory = transportTo(core)
   const transport: Transport = {
     unary: (method, signal, timeoutMs, _header, input) =>
@@ -27,7 +29,7 @@ function clientsOf(core: CoreContext, authorization: string) {
 }
 
 const service = async (scopes: string[], core = cores.core, workspaceId?: string) =>
-  clientsOf(core, `Bearer ${await core.access.issue({ subject: 'shell', scopes, workspaceId })}`)
+  clientsOf(core, `Bearer ${await accessOf(core).issue({ subject: 'shell', scopes, workspaceId })}`)
 const gateway = async (core = cores.core) => (await service(['visitors:act'], core)).console
 const shell = () => service([...operatorScopes])
 
@@ -40,7 +42,7 @@ async function signIn(value: string, { displayName = 'Ada', replacedSecret = '',
 type Signed = Awaited<ReturnType<typeof signIn>>
 
 async function newOwner(displayName = 'Olga') {
-  const { workspaceId } = await cores.core.workspaces.createWorkspace('Shop')
+  const { workspaceId } = await createWorkspace(cores.core, 'Shop')
   const { secret } = await (await shell()).console.createSignInLink({ workspaceId, owner: true })
   return { workspaceId, ...(await signIn(secret, { displayName })) }
 }
@@ -50,7 +52,7 @@ async function newMember(owner: Signed, role: OperatorRole, displayName: string,
   return signIn(secret, { displayName, core })
 }
 
-const at = (core: CoreContext, { sessionSecret }: Signed) => clientsOf(core, `Console ${sessionSecret}`)
+const at = (core: RunningCore, { sessionSecret }: Signed) => clientsOf(core, `Console ${sessionSecret}`)
 const fails = (call: Promise<unknown>) =>
   call.then(
     () => 'answered',
@@ -60,7 +62,7 @@ const { OWNER, OPERATOR, VIEWER } = OperatorRole
 
 describe('the first owner', () => {
   it('comes from a link of the shell, names the workspace, and gets the same account from the next such link', async () => {
-    const { workspaceId } = await cores.core.workspaces.createWorkspace('Shop')
+    const { workspaceId } = await createWorkspace(cores.core, 'Shop')
     const link = async () => (await (await shell()).console.createSignInLink({ workspaceId, owner: true })).secret
     const first = await link()
     expect(await (await gateway()).getSignInLink({ linkSecret: first })).toMatchObject({
@@ -73,7 +75,7 @@ describe('the first owner', () => {
     await expect((await gateway()).signIn({ ...named, workspaceName: 'a\nb' })).rejects.toThrow('ValidationFailed')
     const { session } = await (await gateway()).signIn(named)
     expect(session).toMatchObject({ displayName: 'Olga', account: true, scopes: [...operatorScopes] })
-    expect((await cores.core.workspaces.findWorkspace(workspaceId)).name).toBe('Olga’s Shop')
+    expect((await findWorkspace(cores.core, workspaceId)).name).toBe('Olga’s Shop')
 
     const second = await link()
     const known = await (await gateway()).getSignInLink({ linkSecret: second })
@@ -234,7 +236,7 @@ describe('an account', () => {
         fails(at(cores.other, other).team.removeOperator({ operatorId: other.id })),
       ])
       expect(answers.filter((answer) => answer === 'answered').length).toBeLessThan(4)
-      const [team] = await cores.core.stores.teams.find([one.workspaceId])
+      const team = await cores.core.db.teams.findOne({ _id: one.workspaceId })
       const owners = team!.members.filter(({ role, state }) => role === 'owner' && state === 'active')
       expect(owners.length).toBeGreaterThan(0)
     }

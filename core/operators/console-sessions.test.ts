@@ -6,15 +6,19 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
+import { deleteObject } from '../privacy/deletions.ts'
+import { runDueRemovals } from '../privacy/removals.ts'
 import { testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
+import { accessOf } from '../transport/caller.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
+import { createWorkspace } from '../workspaces/workspaces.ts'
 
 const cores = testCores({ count: 2 })
 
 /** Creates clients of a core whose calls have this `Authorization` header. */
-function clientsOf(core: CoreContext, authorization: string) {
+function clientsOf(core: RunningCore, authorization: string) {
   const inMemory = transportTo(core)
   const transport: Transport = {
     unary: (method, signal, timeoutMs, _header, input) =>
@@ -26,7 +30,7 @@ function clientsOf(core: CoreContext, authorization: string) {
 }
 
 const issue = async (grant: { scopes?: string[]; workspaceId?: string; lifetime?: number } = {}) =>
-  `Bearer ${await cores.core.access.issue({ subject: 'admin', scopes: [...operatorScopes], ...grant })}`
+  `Bearer ${await accessOf(cores.core).issue({ subject: 'admin', scopes: [...operatorScopes], ...grant })}`
 const gateway = async (core = cores.core) => clientsOf(core, await issue({ scopes: ['visitors:act'] })).console
 const admin = async (grant?: Parameters<typeof issue>[0]) => clientsOf(cores.core, await issue(grant)).console
 
@@ -45,7 +49,7 @@ async function newSession(core = cores.core) {
   return (await gateway(core)).signIn(byLink(await newLink()))
 }
 
-const list = (core: CoreContext, secret: string) =>
+const list = (core: RunningCore, secret: string) =>
   clientsOf(core, `Console ${secret}`).messaging.listConversations({ workspaceId: cores.workspaceId })
 
 describe('the agents of a workspace', () => {
@@ -193,14 +197,14 @@ describe('a console session', () => {
   })
 
   itLong('is removed with its workspace', async () => {
-    const { workspaceId } = await cores.core.workspaces.createWorkspace('Short')
+    const { workspaceId } = await createWorkspace(cores.core, 'Short')
     const { secret } = await (await admin()).createSignInLink({ workspaceId })
     const { sessionSecret } = await (await gateway()).signIn(byLink(secret))
     await (await admin()).createSignInLink({ workspaceId })
-    await cores.core.deletions.begin('workspace', workspaceId, undefined)
+    await deleteObject(cores.core, 'workspace', workspaceId, undefined)
     const left = async () => {
       cores.advance(70)
-      await cores.core.removals.work()
+      await runDueRemovals(cores.core)
       const { consoleSessions, signInLinks } = cores.core.database.collections
       return (
         (await consoleSessions.countDocuments({ workspaceId })) + (await signInLinks.countDocuments({ workspaceId }))

@@ -8,7 +8,11 @@ import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { startTestCores, type TestCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
+import { accessOf } from '../transport/caller.ts'
+import { createWorkspace } from '../workspaces/workspaces.ts'
+import { inviteOperator, removeOperator } from './accounts.ts'
 import { scopesOfRole } from './roles.ts'
+import { addMember, keepProvidedMember } from './teams.ts'
 
 const database = testDatabase()
 /** Accepted mails, as the SMTP server received them. */
@@ -46,7 +50,7 @@ afterAll(async () => {
 })
 
 async function gateway() {
-  const authorization = `Bearer ${await cores.core.access.issue({ subject: 'gateway', scopes: ['visitors:act'] })}`
+  const authorization = `Bearer ${await accessOf(cores.core).issue({ subject: 'gateway', scopes: ['visitors:act'] })}`
   const transport = transportTo(cores.core)
   return createClient(ConsoleService, {
     unary: (method, signal, timeoutMs, _header, input) =>
@@ -56,8 +60,8 @@ async function gateway() {
 }
 
 async function newAccount(mail: string) {
-  const { workspaceId } = await cores.core.workspaces.createWorkspace('Shop')
-  const member = await cores.core.teams.add(workspaceId, { id: `op_${mail}`, name: 'Ada', mail, role: 'owner' })
+  const { workspaceId } = await createWorkspace(cores.core, 'Shop')
+  const member = await addMember(cores.core, workspaceId, { id: `op_${mail}`, name: 'Ada', mail, role: 'owner' })
   return { workspaceId, member }
 }
 
@@ -99,9 +103,9 @@ describe('a mailed sign-in link', () => {
   it('is not sent to removed accounts, nor to those of the identity provider', async () => {
     const { workspaceId } = await newAccount('carl@example.org')
     const leaver = { id: 'op_lea', name: 'Lea', mail: 'lea@example.org', role: 'viewer' } as const
-    await cores.core.teams.add(workspaceId, leaver)
-    await cores.core.accounts.remove({ ...caller, scopes: new Set(scopesOfRole.owner) }, workspaceId, 'op_lea')
-    await cores.core.teams.keepProvided(workspaceId, { id: 'sub', name: 'Pia', mail: 'pia@example.org' })
+    await addMember(cores.core, workspaceId, leaver)
+    await removeOperator(cores.core, { ...caller, scopes: new Set(scopesOfRole.owner) }, workspaceId, 'op_lea')
+    await keepProvidedMember(cores.core, workspaceId, { id: 'sub', name: 'Pia', mail: 'pia@example.org' })
     for (const mail of ['lea@example.org', 'pia@example.org', 'carl@example.org'])
       await (await gateway()).mailSignInLink({ mail })
     await until('the mail', () => mails.some(({ to }) => to[0] === 'carl@example.org'))
@@ -113,7 +117,7 @@ describe('an invitation', () => {
   it('is mailed to its address, and begins with the public address of the console', async () => {
     const { workspaceId } = await newAccount('dora@example.org')
     const owner = { ...caller, scopes: new Set(scopesOfRole.owner) }
-    const invited = await cores.core.accounts.invite(owner, { workspaceId, role: 'viewer', mail: 'vera@example.org' })
+    const invited = await inviteOperator(cores.core, owner, { workspaceId, role: 'viewer', mail: 'vera@example.org' })
     expect(invited.mailed).toBe(true)
     await until('the mail', () => mails.length === 1)
     expect(mails[0]!.to).toEqual(['vera@example.org'])

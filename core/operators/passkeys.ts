@@ -1,11 +1,15 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
+import { withId } from '../mongodb/with-id.ts'
 import { field, line, url, validate } from '../rules.ts'
-import type { ConsoleSessionStore } from './console-session-store.ts'
-import type { ConsoleSessions, SignedIn } from './console-sessions.ts'
+import { insertAttempt, takeAttempt } from './console-session-store.ts'
+import { beginAccountSession, type SignedIn } from './console-sessions.ts'
 import { linkLifetimeMs, type Member, newSecret, type Passkey, secretId } from './model.ts'
-import type { TeamStore } from './team-store.ts'
+
+export type PasskeyDocument = { _id: string } & Omit<Passkey, 'id'>
 
 /** Loads the library at its first use, because it takes memory. */
 const webAuthn = () => import('@simplewebauthn/server')
@@ -14,135 +18,143 @@ const maxPasskeys = 10
 /** Time that a person has for the dialog of the browser, in milliseconds. */
 const timeoutMs = 120_000
 
-/** Passkeys of accounts (WebAuthn). A challenge works once, and only for who began. */
-export function createPasskeys({
-  store,
-  attempts,
-  consoleSessions,
-  publicUrl,
-  now,
-}: {
-  store: TeamStore
-  attempts: Pick<ConsoleSessionStore, 'insertAttempt' | 'takeAttempt'>
-  consoleSessions: Pick<ConsoleSessions, 'beginOf'>
-  /** Origin of the console; empty if the browser's page names it. */
-  publicUrl: string
-  now: () => number
-}) {
-  const begin = (challenge: string, browserId: string, origin?: string) =>
-    attempts.insertAttempt({
-      id: attemptId(challenge),
-      browserId,
-      ...(origin !== undefined && { origin }),
-      expiresAt: new Date(now() + linkLifetimeMs),
+// Passkeys of accounts (WebAuthn). A challenge works once, and only for who began.
+
+const beginChallenge = (core: Core, challenge: string, browserId: string, origin?: string): Promise<void> =>
+  insertAttempt(core, {
+    id: attemptId(challenge),
+    browserId,
+    ...(origin !== undefined && { origin }),
+    expiresAt: new Date(core.now() + linkLifetimeMs),
+  })
+
+/** Uses up the challenge of a response. Returns undefined if this browser did not begin with it. */
+async function takeChallenge(core: Core, response: { response?: { clientDataJSON?: string } }, browserId: string) {
+  const data = Buffer.from(String(response.response?.clientDataJSON ?? ''), 'base64url').toString()
+  const challenge = String(parsed<{ challenge?: string }>(data).challenge)
+  const attempt = await takeAttempt(core, attemptId(challenge), browserId)
+  return attempt && { challenge, origin: attempt.origin ?? '' }
+}
+
+/** Returns the passkeys of a workspace; of one operator if it is given. */
+export async function listPasskeys({ db }: Core, workspaceId: string, operator?: string): Promise<Passkey[]> {
+  const found = db.passkeys.find({ workspaceId, ...(operator !== undefined && { operator }) }).sort({ createdAt: 1 })
+  return (await found.toArray()).map(withId)
+}
+
+/** Removes the passkeys of an operator; only one if its id is given. */
+export async function removePasskeys({ db }: Core, workspaceId: string, operator: string, id?: string): Promise<void> {
+  await db.passkeys.deleteMany({ workspaceId, operator, ...(id !== undefined && { _id: id }) })
+}
+
+/** Begins a new passkey. Errors: `ValidationFailed`. */
+export async function beginPasskey(
+  core: Core,
+  workspaceId: string,
+  member: Member,
+  sessionId: string,
+  origin: string,
+): Promise<string> {
+  const present = await listPasskeys(core, workspaceId, member.id)
+  const publicUrl = core.config.PUBLIC_URL
+  validate(
+    field('/origin', origin, (value) => (publicUrl !== '' && publicUrl !== value ? 'const' : httpUrl(value))),
+    present.length >= maxPasskeys ? { path: '/passkeys', rule: 'maxItems' } : undefined,
+  )
+  const { hostname, origin: expected } = new URL(origin)
+  const options = await (await webAuthn()).generateRegistrationOptions({
+    rpName: 'Service console',
+    rpID: hostname,
+    userName: member.mail ?? member.name,
+    userDisplayName: member.name,
+    userID: Buffer.from(secretId(`${workspaceId} ${member.id}`)) as never,
+    timeout: timeoutMs,
+    excludeCredentials: present.map(({ id }) => ({ id })),
+    authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+  })
+  await beginChallenge(core, options.challenge, sessionId, expected)
+  return JSON.stringify(options)
+}
+
+/** Adds the new passkey. Errors: `ValidationFailed`. */
+export async function addPasskey(
+  core: Core,
+  { workspaceId, operator, sessionId }: { workspaceId: string; operator: string; sessionId: string },
+  { name, responseJson }: { name: string; responseJson: string },
+): Promise<Passkey> {
+  validate(field('/name', name.trim(), line(1, 64)))
+  const response = parsed<RegistrationResponseJSON>(responseJson)
+  const begun = await takeChallenge(core, response, sessionId)
+  if (!begun) throw invalid('/responseJson', 'signature')
+  const found = await (await webAuthn())
+    .verifyRegistrationResponse({
+      response,
+      expectedChallenge: begun.challenge,
+      expectedOrigin: begun.origin,
+      expectedRPID: new URL(begun.origin).hostname,
     })
-
-  /** Uses up the challenge of a response. Returns undefined if this browser did not begin with it. */
-  async function challengeOf(response: { response?: { clientDataJSON?: string } }, browserId: string) {
-    const data = Buffer.from(String(response.response?.clientDataJSON ?? ''), 'base64url').toString()
-    const challenge = String(parsed<{ challenge?: string }>(data).challenge)
-    const attempt = await attempts.takeAttempt(attemptId(challenge), browserId, new Date(now()))
-    return attempt && { challenge, origin: attempt.origin ?? '' }
+    .catch(() => undefined)
+  if (!found?.verified) throw invalid('/responseJson', 'signature')
+  const { id, publicKey, counter } = found.registrationInfo.credential
+  const passkey: Omit<Passkey, 'id'> = {
+    workspaceId,
+    operator,
+    name: name.trim(),
+    publicKey: Buffer.from(publicKey).toString('base64url'),
+    counter,
+    origin: begun.origin,
+    createdAt: new Date(core.now()),
   }
+  // A known passkey is not added again.
+  if (!(await insertOnce(core.db.passkeys, { _id: id, ...passkey }))) throw invalid('/responseJson', 'unique')
+  return { id, ...passkey }
+}
 
-  return {
-    of: store.passkeysOf,
+/** Begins a sign-in. Errors: `ValidationFailed`. */
+export async function beginPasskeySignIn(
+  core: Core,
+  origin: string,
+): Promise<{ optionsJson: string; browserSecret: string }> {
+  validate(field('/origin', origin, httpUrl))
+  const rpID = new URL(core.config.PUBLIC_URL || origin).hostname
+  const options = await (await webAuthn()).generateAuthenticationOptions({
+    rpID,
+    timeout: timeoutMs,
+    userVerification: 'required',
+  })
+  const browserSecret = newSecret()
+  await beginChallenge(core, options.challenge, secretId(browserSecret))
+  return { optionsJson: JSON.stringify(options), browserSecret }
+}
 
-    /** Begins a new passkey. Errors: `ValidationFailed`. */
-    async begin(workspaceId: string, member: Member, sessionId: string, origin: string): Promise<string> {
-      const present = await store.passkeysOf(workspaceId, member.id)
-      validate(
-        field('/origin', origin, (value) => (publicUrl !== '' && publicUrl !== value ? 'const' : httpUrl(value))),
-        present.length >= maxPasskeys ? { path: '/passkeys', rule: 'maxItems' } : undefined,
-      )
-      const { hostname, origin: expected } = new URL(origin)
-      const options = await (await webAuthn()).generateRegistrationOptions({
-        rpName: 'Service console',
-        rpID: hostname,
-        userName: member.mail ?? member.name,
-        userDisplayName: member.name,
-        userID: Buffer.from(secretId(`${workspaceId} ${member.id}`)) as never,
-        timeout: timeoutMs,
-        excludeCredentials: present.map(({ id }) => ({ id })),
-        authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
-      })
-      await begin(options.challenge, sessionId, expected)
-      return JSON.stringify(options)
-    },
-
-    /** Adds the new passkey. Errors: `ValidationFailed`. */
-    async add(
-      { workspaceId, operator, sessionId }: { workspaceId: string; operator: string; sessionId: string },
-      { name, responseJson }: { name: string; responseJson: string },
-    ): Promise<Passkey> {
-      validate(field('/name', name.trim(), line(1, 64)))
-      const response = parsed<RegistrationResponseJSON>(responseJson)
-      const begun = await challengeOf(response, sessionId)
-      if (!begun) throw invalid('/responseJson', 'signature')
-      const found = await (await webAuthn())
-        .verifyRegistrationResponse({
-          response,
-          expectedChallenge: begun.challenge,
-          expectedOrigin: begun.origin,
-          expectedRPID: new URL(begun.origin).hostname,
-        })
-        .catch(() => undefined)
-      if (!found?.verified) throw invalid('/responseJson', 'signature')
-      const { id, publicKey, counter } = found.registrationInfo.credential
-      const passkey: Passkey = {
-        id,
-        workspaceId,
-        operator,
-        name: name.trim(),
-        publicKey: Buffer.from(publicKey).toString('base64url'),
-        counter,
-        origin: begun.origin,
-        createdAt: new Date(now()),
-      }
-      if (!(await store.addPasskey(passkey))) throw invalid('/responseJson', 'unique')
-      return passkey
-    },
-
-    remove: store.removePasskeys,
-
-    /** Begins a sign-in. Errors: `ValidationFailed`. */
-    async beginSignIn(origin: string): Promise<{ optionsJson: string; browserSecret: string }> {
-      validate(field('/origin', origin, httpUrl))
-      const rpID = new URL(publicUrl || origin).hostname
-      const options = await (await webAuthn()).generateAuthenticationOptions({
-        rpID,
-        timeout: timeoutMs,
-        userVerification: 'required',
-      })
-      const browserSecret = newSecret()
-      await begin(options.challenge, secretId(browserSecret))
-      return { optionsJson: JSON.stringify(options), browserSecret }
-    },
-
-    /** Finishes it. Errors: `Unauthenticated`. */
-    async finishSignIn(responseJson: string, browserSecret: string, replacedSecret: string): Promise<SignedIn> {
-      const response = parsed<AuthenticationResponseJSON>(responseJson)
-      const begun = await challengeOf(response, secretId(browserSecret))
-      const passkey = await store.findPasskey(String(response.id))
-      if (!begun || !passkey) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-      const { workspaceId, operator, origin, id, counter } = passkey
-      const found = await (await webAuthn())
-        .verifyAuthenticationResponse({
-          response,
-          expectedChallenge: begun.challenge,
-          // Not the origin of this request: a page below the console's host could forge it.
-          expectedOrigin: origin,
-          expectedRPID: new URL(origin).hostname,
-          credential: { id, counter, publicKey: new Uint8Array(Buffer.from(passkey.publicKey, 'base64url')) },
-        })
-        .catch(() => undefined)
-      const isUsed =
-        found?.verified === true &&
-        (await store.usePasskey(passkey, found.authenticationInfo.newCounter, new Date(now())))
-      if (!isUsed) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-      return consoleSessions.beginOf({ workspaceId, operator, method: 'passkey' }, replacedSecret)
-    },
-  }
+/** Finishes it. Errors: `Unauthenticated`. */
+export async function finishPasskeySignIn(
+  core: Core,
+  responseJson: string,
+  browserSecret: string,
+  replacedSecret: string,
+): Promise<SignedIn> {
+  const response = parsed<AuthenticationResponseJSON>(responseJson)
+  const begun = await takeChallenge(core, response, secretId(browserSecret))
+  const passkey = await core.db.passkeys.findOne({ _id: String(response.id) })
+  if (!begun || !passkey) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+  const { workspaceId, operator, origin, _id: id, counter } = passkey
+  const found = await (await webAuthn())
+    .verifyAuthenticationResponse({
+      response,
+      expectedChallenge: begun.challenge,
+      // Not the origin of this request: a page below the console's host could forge it.
+      expectedOrigin: origin,
+      expectedRPID: new URL(origin).hostname,
+      credential: { id, counter, publicKey: new Uint8Array(Buffer.from(passkey.publicKey, 'base64url')) },
+    })
+    .catch(() => undefined)
+  if (!found?.verified) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+  // Matches nothing if the passkey was removed, or another sign-in has used this counter.
+  const used = { counter: found.authenticationInfo.newCounter, usedAt: new Date(core.now()) }
+  const { matchedCount } = await core.db.passkeys.updateOne({ _id: id, counter }, { $set: used })
+  if (matchedCount === 0) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+  return beginAccountSession(core, { workspaceId, operator, method: 'passkey' }, replacedSecret)
 }
 
 const httpUrl = url('http', 'https')

@@ -1,4 +1,6 @@
 import { SettingError } from '../../platform/settings/settings.ts'
+import type { CoreConfig } from '../config.ts'
+import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 
 /** Settings of the OpenID Connect provider at which operators sign in. */
 export interface ProviderSettings {
@@ -33,3 +35,14 @@ export function parseRoles(text: string, known: ReadonlySet<string>): Map<string
     }),
   )
 }
+
+export const providerSettings = (config: CoreConfig): ProviderSettings => ({
+  issuer: config.OIDC_ISSUER,
+  clientId: config.OIDC_CLIENT_ID,
+  clientSecret: config.OIDC_CLIENT_SECRET,
+  scope: config.OIDC_SCOPE,
+  workspaceId: config.OIDC_WORKSPACE,
+  workspaceClaim: config.OIDC_WORKSPACE_CLAIM,
+  rolesClaim: config.OIDC_ROLES_CLAIM,
+  roles: parseRoles(config.OIDC_ROLES, operatorScopes),
+})

@@ -4,7 +4,7 @@ import { until } from '../../test/support/until.ts'
 import { ServiceError } from '../errors.ts'
 import { testCores } from '../test/cores.ts'
 import type { IdentityProvider } from './identity-provider.ts'
-import { createProviderSignIn } from './provider-sign-in.ts'
+import { identityProviderOf, recheckProviderSessions } from './provider-sign-in.ts'
 
 const cores = testCores()
 const issuer = 'https://login.example'
@@ -14,7 +14,8 @@ function signInWith(refresh: IdentityProvider['refresh']) {
   const { core } = cores
   const never = () => Promise.reject(new Error('not used'))
   const provider = { issuer, signInUrl: never, finish: never, refresh }
-  return createProviderSignIn({ ...core, provider, store: core.stores.consoleSessions })
+  identityProviderOf.set(core, provider)
+  return { recheck: () => recheckProviderSessions(core) }
 }
 
 /** Stores sessions of these operators, whose claims are due in this order. */

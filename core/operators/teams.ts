@@ -1,13 +1,13 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { byKey } from '../../platform/concurrency/batcher.ts'
-import type { Bus } from '../bus.ts'
+import { type Core, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
+import { insertOnce } from '../mongodb/insert-each.ts'
 import { createLiveCache } from '../wakeups/live-cache.ts'
-import type { Wakeups } from '../wakeups/wakeups.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
 import type { Member, SignInLink, Team } from './model.ts'
-import type { TeamStore } from './team-store.ts'
 
-export type Teams = ReturnType<typeof createTeams>
+export type TeamDocument = { _id: string } & Team
 
 const maxCached = 1_000
 const maxActive = 200
@@ -17,94 +17,100 @@ const maxRemoved = 500
 const prefix = 'team '
 
 /** The accounts of each workspace. A change takes effect on all cores within a second. */
-export function createTeams({
-  store,
-  wakeups,
-  bus,
-  now,
-}: {
-  store: Pick<TeamStore, 'find' | 'replace'>
-  wakeups: Pick<Wakeups, 'changing' | 'isCurrent'>
-  bus: Bus
-  now: () => number
-}) {
-  const teams = createLiveCache<Team>({
-    bus,
-    isCurrent: wakeups.isCurrent,
+export const teamsOf = perCore((core) =>
+  createLiveCache<Team>({
+    bus: core.bus,
+    isCurrent: wakeupsOf(core).isCurrent,
     maxEntries: maxCached,
     loadMany: async (keys) =>
-      byKey(await store.find(keys.map((key) => key.slice(prefix.length))), (team) => prefix + team.workspaceId),
+      byKey(
+        await core.db.teams.find({ _id: { $in: keys.map((key) => key.slice(prefix.length)) } }).toArray(),
+        (team) => prefix + team.workspaceId,
+      ),
+  }),
+)
+
+export const listMembers = async (core: Core, workspaceId: string, isRoutine = false): Promise<Member[]> =>
+  (await teamsOf(core).get(prefix + workspaceId, isRoutine))?.members ?? []
+
+/** Returns an active account. */
+export const findMember = async (core: Core, workspaceId: string, id: string, isRoutine = false) =>
+  (await listMembers(core, workspaceId, isRoutine)).find((member) => member.id === id && isActive(member))
+
+/** Changes the list of accounts. `next` may run several times. Errors: those of `next`. */
+export const changeTeam = (core: Core, workspaceId: string, next: (members: Member[]) => Member[]): Promise<Member[]> =>
+  wakeupsOf(core).changing([prefix + workspaceId], async () => {
+    for (;;) {
+      const { version, members: before } = (await core.db.teams.findOne({ _id: workspaceId })) ?? {
+        version: 0,
+        members: [],
+      }
+      const members = bounded(next(before))
+      if (members === before) return before
+      if (await replaceTeam(core, { workspaceId, version: version + 1, members })) return members
+    }
   })
 
-  const list = async (workspaceId: string, isRoutine = false): Promise<Member[]> =>
-    (await teams.get(prefix + workspaceId, isRoutine))?.members ?? []
+/** Stores a team. Returns false if the stored team has another version than the one before it. */
+async function replaceTeam({ db }: Core, team: Team): Promise<boolean> {
+  const { workspaceId: _id, version } = team
+  if (version === 1) return insertOnce(db.teams, { _id, ...team })
+  return (await db.teams.replaceOne({ _id, version: version - 1 }, team)).modifiedCount === 1
+}
 
-  /** Changes the list of accounts. `next` may run several times. Errors: those of `next`. */
-  const change = (workspaceId: string, next: (members: Member[]) => Member[]): Promise<Member[]> =>
-    wakeups.changing([prefix + workspaceId], async () => {
-      for (;;) {
-        const [{ version, members: before } = { version: 0, members: [] }] = await store.find([workspaceId])
-        const members = bounded(next(before))
-        if (members === before) return before
-        if (await store.replace({ workspaceId, version: version + 1, members })) return members
-      }
-    })
+/** Adds an account, unless there is one with this id. Errors: ValidationFailed. */
+export async function addMember(
+  core: Core,
+  workspaceId: string,
+  account: Omit<Member, 'state' | 'joinedAt'>,
+): Promise<Member> {
+  const joined: Member = { ...account, state: 'active', joinedAt: new Date(core.now()) }
+  const members = await changeTeam(core, workspaceId, (present) => {
+    if (present.some(({ id }) => id === account.id)) return present
+    requireFreeMail(present, account)
+    if (present.filter(isActive).length >= maxActive) throw invalid('/operators', 'maxItems')
+    return [...present, joined]
+  })
+  return members.find(({ id }) => id === account.id)!
+}
 
-  /** Adds an account, unless there is one with this id. Errors: ValidationFailed. */
-  async function add(workspaceId: string, account: Omit<Member, 'state' | 'joinedAt'>): Promise<Member> {
-    const joined: Member = { ...account, state: 'active', joinedAt: new Date(now()) }
-    const members = await change(workspaceId, (present) => {
-      if (present.some(({ id }) => id === account.id)) return present
-      requireFreeMail(present, account)
-      if (present.filter(isActive).length >= maxActive) throw invalid('/operators', 'maxItems')
-      return [...present, joined]
-    })
-    return members.find(({ id }) => id === account.id)!
-  }
+/**
+ * Keeps the name and address of an operator who signed in at the provider. A team without room is
+ * not changed: such an operator signs in, and is not listed. Errors: PermissionDenied if the id is
+ * of an account with a role.
+ */
+export async function keepProvidedMember(
+  core: Core,
+  workspaceId: string,
+  { id, name, mail }: { id: string; name: string; mail: string | undefined },
+): Promise<void> {
+  const same = (await listMembers(core, workspaceId)).find((each) => each.id === id)
+  if (same?.role) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+  if (same && same.name === name && same.mail === mail) return
+  await changeTeam(core, workspaceId, (present) => {
+    const others = present.filter((each) => each.id !== id)
+    if (others.filter(isActive).length >= maxActive) return present
+    const known = present.find((each) => each.id === id)
+    const free = mail !== undefined && others.every((each) => !isActive(each) || each.mail !== mail)
+    const { joinedAt = new Date(core.now()), notifications } = known ?? {}
+    const kept = notifications && isActive(known!) ? { notifications } : {}
+    return [...others, { id, name, ...(free && { mail }), state: 'active', joinedAt, ...kept }]
+  })
+}
 
-  return {
-    list,
-    change,
-
-    /**
-     * Keeps the name and address of an operator who signed in at the provider. A team without room is
-     * not changed: such an operator signs in, and is not listed. Errors: PermissionDenied if the id is
-     * of an account with a role.
-     */
-    async keepProvided(
-      workspaceId: string,
-      { id, name, mail }: { id: string; name: string; mail: string | undefined },
-    ) {
-      const same = (await list(workspaceId)).find((each) => each.id === id)
-      if (same?.role) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
-      if (same && same.name === name && same.mail === mail) return
-      await change(workspaceId, (present) => {
-        const others = present.filter((each) => each.id !== id)
-        if (others.filter(isActive).length >= maxActive) return present
-        const known = present.find((each) => each.id === id)
-        const free = mail !== undefined && others.every((each) => !isActive(each) || each.mail !== mail)
-        const { joinedAt = new Date(now()), notifications } = known ?? {}
-        const kept = notifications && isActive(known!) ? { notifications } : {}
-        return [...others, { id, name, ...(free && { mail }), state: 'active', joinedAt, ...kept }]
-      })
-    },
-    add,
-
-    async find(workspaceId: string, id: string, isRoutine = false): Promise<Member | undefined> {
-      return (await list(workspaceId, isRoutine)).find((member) => member.id === id && isActive(member))
-    },
-
-    /**
-     * Returns the account of a link, and creates it if the link is an invitation. Errors:
-     * Unauthenticated if the account is removed, ValidationFailed.
-     */
-    async enter({ workspaceId, operator: id, account: { role, mail } = {} as never }: SignInLink, name: string) {
-      const known = (await list(workspaceId)).find((each) => each.id === id)
-      const member = known ?? (role && (await add(workspaceId, { id, name, role, ...(mail && { mail }) })))
-      if (!member || !isActive(member)) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-      return member
-    },
-  }
+/**
+ * Returns the account of a link, and creates it if the link is an invitation. Errors:
+ * Unauthenticated if the account is removed, ValidationFailed.
+ */
+export async function memberOfLink(
+  core: Core,
+  { workspaceId, operator: id, account: { role, mail } = {} as never }: SignInLink,
+  name: string,
+): Promise<Member> {
+  const known = (await listMembers(core, workspaceId)).find((each) => each.id === id)
+  const member = known ?? (role && (await addMember(core, workspaceId, { id, name, role, ...(mail && { mail }) })))
+  if (!member || !isActive(member)) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
+  return member
 }
 
 export const isActive = ({ state }: Pick<Member, 'state'>): boolean => state === 'active'

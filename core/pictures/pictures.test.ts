@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { pngOf } from '../../test/support/images.ts'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { deleteObject } from '../privacy/deletions.ts'
+import { runDueRemovals } from '../privacy/removals.ts'
 import { testCores } from '../test/cores.ts'
 import { facesOf, keepFace, setFace, setLogo } from './pictures.ts'
 
@@ -70,20 +72,19 @@ describe('pictures of a workspace', () => {
     const { workspaceId, publicSiteKey } = await cores.newSite()
     const { publicSiteKey: kept } = await cores.newSite({}, workspaceId)
     const { core } = cores
-    const { deletions, removals } = core
     const logo = { workspaceId, image: pngOf(), gatewayOrigin: '' }
     await setFace(core, 'ada', logo)
     for (const siteKey of [publicSiteKey, kept]) await setLogo(core, siteKey, logo, async (url) => url)
     const untilLeft = (count: number) =>
       until(`${count} pictures to be left`, async () => {
         cores.advance(70)
-        await removals.work()
+        await runDueRemovals(core)
         return (await stored().countDocuments({ workspaceId })) === count
       })
-    await deletions.begin('installation', publicSiteKey, undefined)
+    await deleteObject(core, 'installation', publicSiteKey, undefined)
     await untilLeft(2)
     expect(await stored().countDocuments({ owner: `installation ${kept}` })).toBe(1)
-    await deletions.begin('workspace', workspaceId, undefined)
+    await deleteObject(core, 'workspace', workspaceId, undefined)
     await untilLeft(0)
   })
 })

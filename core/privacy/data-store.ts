@@ -1,228 +1,309 @@
 import type { Collection, Filter } from 'mongodb'
-import type { ScreenshotStore } from '../commands/screenshot-store.ts'
+import { screenshotStoreOf } from '../commands/screenshot-store.ts'
+import { keepLatestConsent } from '../consents/consents.ts'
+import type { Core } from '../core.ts'
 import type { DeliveryDocument } from '../deliveries/model.ts'
 import type { FeedEntryDocument } from '../feed/model.ts'
 import type { LeadDocument } from '../leads/model.ts'
+import { newToken } from '../mongodb/leases.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
 import { entriesOf } from '../search/search-entry-store.ts'
 import type { Session } from '../sessions/model.ts'
 import { type SessionDocument, toSession } from '../sessions/session-store.ts'
-import { createKeptDataStore } from './kept-data-store.ts'
 import type { DataKind, VisitorTraces } from './model.ts'
 import { atOnce, documents, idOnly, ids, type Part } from './parts-store.ts'
-import type { RetentionStore } from './retention-store.ts'
-import type { PrivacyCollections } from './visitor-data-store.ts'
-import { filesOf } from './visitor-trace-store.ts'
+import type { Removal } from './removal-store.ts'
+import { filesOf } from './visitor-traces.ts'
 
-export type DataStore = ReturnType<typeof createDataStore>
+// Hides data, and lists what belongs to conversations, leads, sessions and visitors. A removal removes
+// the parts of a list in their order.
 
-/**
- * Hides data, and lists what belongs to conversations, leads, sessions and visitors. A removal removes
- * the parts of a list in their order.
- */
-export function createDataStore(
-  collections: PrivacyCollections & {
-    consents: { keepLatest(session: Session, removedIds: string[]): Promise<void> }
-    files: Pick<ScreenshotStore, 'delete'>
-    retention: Pick<RetentionStore, 'reviewAll'>
-  },
-) {
-  const { sessions, visitors, subjects, conversations, events, typing, idempotency, searchEntries, feedEntries } =
-    collections
-  const { commands, leads, deliveries, policyChanges, files, retention } = collections
-  const kept = createKeptDataStore(collections)
-  const hideable = { conversations, leads } as unknown as Record<
+const hideable = ({ db: { conversations, leads } }: Core) =>
+  ({ conversations, leads }) as unknown as Record<
     DataKind,
     Collection<{ _id: string; workspaceId: string; erasing?: true | string }>
   >
 
-  /** The places of the entries stay, because the numbers of a feed have no gaps. */
-  const feedPart = (filter: Filter<FeedEntryDocument>) =>
-    atOnce(() =>
-      feedEntries.updateMany(filter, {
-        $unset: { source: '', conversationId: '', sequence: '', leadId: '', delivery: '', workflowId: '' },
-      }),
-    )
+/** Hides the conversations or leads, except those that another removal has hidden. */
+export async function hideData(core: Core, kind: DataKind, wanted: string[], removalId: string): Promise<void> {
+  await hideable(core)[kind].updateMany({ _id: { $in: wanted }, ...notErasing }, { $set: { erasing: removalId } })
+}
 
-  const logParts = (conversationIds: string[]): Part[] => [
-    // Deliveries of the conversation's events, which have texts.
-    deliveryPart({ conversationId: { $in: conversationIds } }),
-    documents(
-      events,
-      { conversationId: { $in: conversationIds } },
-      {
-        kind: 'events',
-        fields: { conversationId: 1 },
-        act: (found) => events.deleteMany({ _id: { $in: found.map(({ _id }) => _id) } }),
-      },
-    ),
-    documents(searchEntries, { $or: entriesOf(conversationIds) }, { kind: 'search_entries' }),
-    feedPart({ conversationId: { $in: conversationIds } }),
-  ]
+/** Returns those ids of a removal that it has hidden. */
+export const hiddenBy = async (core: Core, kind: DataKind, { ids: wanted, lease }: Removal): Promise<string[]> =>
+  ids(
+    await hideable(core)
+      [kind].find({ _id: { $in: wanted }, erasing: lease.id }, idOnly)
+      .toArray(),
+  )
 
-  const conversationPart = (conversationIds: string[]) =>
-    documents(
-      conversations,
-      { _id: { $in: conversationIds } },
-      {
-        kind: 'conversations',
-        async act(found) {
-          await subjects.deleteMany({ conversationId: { $in: ids(found) } })
-          await conversations.deleteMany({ _id: { $in: ids(found) } })
-        },
-      },
-    )
+/** Hides conversations and leads of a visitor, also those that a removal of old data has hidden. */
+export async function hideFromAll(
+  { db }: Core,
+  { conversationIds, leadIds }: Pick<VisitorTraces, 'conversationIds' | 'leadIds'>,
+): Promise<void> {
+  await db.conversations.updateMany({ _id: { $in: conversationIds } }, { $set: { erasing: true } })
+  await db.leads.updateMany({ _id: { $in: leadIds } }, { $set: { erasing: true } })
+}
 
-  /** Removes what belongs to sessions, and the references to them. */
-  async function removeTracesOf(sessionIds: string[], visitorIds: string[]) {
-    for (const fileId of await filesOf(commands, sessionIds)) await files.delete(fileId)
-    await commands.deleteMany({ sessionId: { $in: sessionIds } })
-    await idempotency.deleteMany({ sessionIds: { $in: sessionIds } })
-    // The previous session in the same browser stays if it belongs to another person.
-    await sessions.updateMany(
-      { visitorId: { $in: visitorIds }, 'successor.sessionId': { $in: sessionIds } },
-      { $unset: { successor: '' } },
-    )
-    await policyChanges.updateMany({ target: { $in: sessionIds } }, { $unset: { target: '' } })
-    await searchEntries.deleteMany({ _id: { $in: sessionIds } })
-  }
+export async function showData(core: Core, kind: DataKind, wanted: string[], removalId: string): Promise<void> {
+  await hideable(core)[kind].updateMany({ _id: { $in: wanted }, erasing: removalId }, { $unset: { erasing: '' } })
+}
 
-  const sessionPart = (filter: Filter<SessionDocument>) =>
-    documents(sessions, filter, {
-      kind: 'sessions',
-      fields: { visitorId: 1 },
+/** Returns those of these conversations and leads that are hidden, with their workspace. */
+export async function hiddenOf(core: Core, wanted: string[]): Promise<{ workspaceId: string; id: string }[]> {
+  const filter = { _id: { $in: wanted }, erasing: { $exists: true } }
+  const fields = { projection: { workspaceId: 1 } }
+  const found = await Promise.all(
+    Object.values(hideable(core)).map((collection) => collection.find(filter, fields).toArray()),
+  )
+  return found.flat().map(({ _id, workspaceId }) => ({ workspaceId, id: _id }))
+}
+
+/** The places of the entries stay, because the numbers of a feed have no gaps. */
+const feedPart = ({ db }: Core, filter: Filter<FeedEntryDocument>) =>
+  atOnce(() =>
+    db.feedEntries.updateMany(filter, {
+      $unset: { source: '', conversationId: '', sequence: '', leadId: '', delivery: '', workflowId: '' },
+    }),
+  )
+
+const logParts = (core: Core, conversationIds: string[]): Part[] => [
+  // Deliveries of the conversation's events, which have texts.
+  deliveryPart(core, { conversationId: { $in: conversationIds } }),
+  documents(
+    core.db.events,
+    { conversationId: { $in: conversationIds } },
+    {
+      kind: 'events',
+      fields: { conversationId: 1 },
+      act: (found) => core.db.events.deleteMany({ _id: { $in: found.map(({ _id }) => _id) } }),
+    },
+  ),
+  documents(core.db.searchEntries, { $or: entriesOf(conversationIds) }, { kind: 'search_entries' }),
+  feedPart(core, { conversationId: { $in: conversationIds } }),
+]
+
+const conversationPart = ({ db: { conversations, subjects } }: Core, conversationIds: string[]) =>
+  documents(
+    conversations,
+    { _id: { $in: conversationIds } },
+    {
+      kind: 'conversations',
       async act(found) {
-        await removeTracesOf(ids(found), [...new Set(found.map(({ visitorId }) => visitorId))])
-        await sessions.deleteMany({ _id: { $in: ids(found) } })
-        // The search index may have written an entry again while the session was stored.
-        await searchEntries.deleteMany({ _id: { $in: ids(found) } })
+        await subjects.deleteMany({ conversationId: { $in: ids(found) } })
+        await conversations.deleteMany({ _id: { $in: ids(found) } })
       },
-    })
+    },
+  )
 
-  const deliveryPart = (filter: Filter<DeliveryDocument>, kind = 'deliveries') =>
-    documents(deliveries, filter, {
-      kind,
-      fields: { subscriptionId: 1, 'attempts.attemptId': 1 },
-      async act(found) {
-        await kept.removeAttemptReferences(found)
-        // Check the filter again, because a held delivery may have been released after it was found.
-        await deliveries.deleteMany({ $and: [{ _id: { $in: ids(found) } }, filter] })
-      },
-    })
+/** Removes what belongs to sessions, and the references to them. */
+async function removeTracesOf(core: Core, sessionIds: string[], visitorIds: string[]) {
+  const { commands, idempotency, sessions, policyChanges, searchEntries } = core.db
+  for (const fileId of await filesOf(core, sessionIds)) await screenshotStoreOf(core).delete(fileId)
+  await commands.deleteMany({ sessionId: { $in: sessionIds } })
+  await idempotency.deleteMany({ sessionIds: { $in: sessionIds } })
+  // The previous session in the same browser stays if it belongs to another person.
+  await sessions.updateMany(
+    { visitorId: { $in: visitorIds }, 'successor.sessionId': { $in: sessionIds } },
+    { $unset: { successor: '' } },
+  )
+  await policyChanges.updateMany({ target: { $in: sessionIds } }, { $unset: { target: '' } })
+  await searchEntries.deleteMany({ _id: { $in: sessionIds } })
+}
 
-  const leadPart = (filter: Filter<LeadDocument>) =>
-    documents(leads, filter, {
-      kind: 'leads',
-      fields: { workspaceId: 1, conversationId: 1 },
-      async act(found) {
-        // A conversation with a form may have been kept only for its lead. Make its review due before
-        // the removal, because the process may die. Make it due again afterwards, because a sweep may
-        // have run during the removal.
-        const freed = [...new Set(found.flatMap(({ conversationId }) => conversationId ?? []))]
-        await retention.reviewAll(found[0]!.workspaceId, freed)
-        await leads.deleteMany({ _id: { $in: ids(found) } })
-        await searchEntries.deleteMany({ _id: { $in: ids(found) } })
-        await retention.reviewAll(found[0]!.workspaceId, freed)
-      },
-    })
+export const sessionPart = (core: Core, filter: Filter<SessionDocument>): Part =>
+  documents(core.db.sessions, filter, {
+    kind: 'sessions',
+    fields: { visitorId: 1 },
+    async act(found) {
+      await removeTracesOf(core, ids(found), [...new Set(found.map(({ visitorId }) => visitorId))])
+      await core.db.sessions.deleteMany({ _id: { $in: ids(found) } })
+      // The search index may have written an entry again while the session was stored.
+      await core.db.searchEntries.deleteMany({ _id: { $in: ids(found) } })
+    },
+  })
 
-  const leadParts = (leadIds: string[]): Part[] => [
-    deliveryPart({ leadId: { $in: leadIds } }),
-    leadPart({ _id: { $in: leadIds } }),
-    // An entry may have been written after its lead was removed.
-    atOnce(() => searchEntries.deleteMany({ _id: { $in: leadIds } })),
-    feedPart({ leadId: { $in: leadIds } }),
-  ]
+export const deliveryPart = (core: Core, filter: Filter<DeliveryDocument>, kind = 'deliveries'): Part =>
+  documents(core.db.deliveries, filter, {
+    kind,
+    fields: { subscriptionId: 1, 'attempts.attemptId': 1 },
+    async act(found) {
+      await removeAttemptReferences(core, found)
+      // Check the filter again, because a held delivery may have been released after it was found.
+      await core.db.deliveries.deleteMany({ $and: [{ _id: { $in: ids(found) } }, filter] })
+    },
+  })
 
-  /** Removes everything that belongs to conversations. Their leads stay. */
-  function conversationParts(conversationIds: string[]): Part[] {
+export const leadPart = (core: Core, filter: Filter<LeadDocument>): Part =>
+  documents(core.db.leads, filter, {
+    kind: 'leads',
+    fields: { workspaceId: 1, conversationId: 1 },
+    async act(found) {
+      // A conversation with a form may have been kept only for its lead. Make its review due before
+      // the removal, because the process may die. Make it due again afterwards, because a sweep may
+      // have run during the removal.
+      const freed = [...new Set(found.flatMap(({ conversationId }) => conversationId ?? []))]
+      await reviewAll(core, found[0]!.workspaceId, freed)
+      await core.db.leads.deleteMany({ _id: { $in: ids(found) } })
+      await core.db.searchEntries.deleteMany({ _id: { $in: ids(found) } })
+      await reviewAll(core, found[0]!.workspaceId, freed)
+    },
+  })
+
+/** Makes conversations, their sessions and their workspace due for a review. */
+async function reviewAll({ db }: Core, workspaceId: string, conversationIds: string[]): Promise<void> {
+  if (conversationIds.length === 0) return
+  const due = { $set: { reviewAt: new Date(0) }, $unset: { postponedUntil: '' as const } }
+  await db.conversations.updateMany({ _id: { $in: conversationIds } }, due)
+  await db.sessions.updateMany({ conversationId: { $in: conversationIds } }, due)
+  // A sweep in progress loses its lease, so that it does not overwrite `sweepAt`.
+  await db.workspaces.updateOne({ _id: workspaceId }, { $set: { sweepAt: new Date(0), sweepToken: newToken() } })
+}
+
+/** What belongs to conversations or leads. The leads of conversations stay. */
+export const dataOf = {
+  conversations(core, conversationIds) {
     const theirs = { conversationId: { $in: conversationIds } }
     const keep = atOnce(async () => {
-      const found = (await sessions.find(theirs).toArray()).map(toSession)
-      await kept.detachLeads(found)
-      await kept.keepLinks(found)
+      const found = (await core.db.sessions.find(theirs).toArray()).map(toSession)
+      await detachLeads(core, found)
+      await keepLinks(core, found)
     })
-    return [...logParts(conversationIds), keep, sessionPart(theirs), conversationPart(conversationIds)]
+    return [
+      ...logParts(core, conversationIds),
+      keep,
+      sessionPart(core, theirs),
+      conversationPart(core, conversationIds),
+    ]
+  },
+  leads: (core, leadIds) => [
+    deliveryPart(core, { leadId: { $in: leadIds } }),
+    leadPart(core, { _id: { $in: leadIds } }),
+    // An entry may have been written after its lead was removed.
+    atOnce(() => core.db.searchEntries.deleteMany({ _id: { $in: leadIds } })),
+    feedPart(core, { leadId: { $in: leadIds } }),
+  ],
+} satisfies Record<DataKind, (core: Core, ids: string[]) => Part[]>
+
+/**
+ * Parts of a session whose conversation stays. `lastSessionId` is another session of the
+ * conversation; undefined if the conversation is not stored.
+ */
+export const partsOfSession = (core: Core, session: Session, lastSessionId: string | undefined): Part[] => [
+  atOnce(async () => {
+    await keepLinks(core, [session])
+    if (lastSessionId !== undefined) await detachSession(core, session, lastSessionId)
+  }),
+  sessionPart(core, { _id: session.sessionId }),
+]
+
+/** Parts of a visitor whose sessions have ended. Also finds data of sessions that are removed. */
+export function partsOfVisitor(
+  core: Core,
+  { sessionIds, conversationIds, leadIds, visitorIds, fileIds }: VisitorTraces,
+): Part[] {
+  const { typing, visitors } = core.db
+  const theirs = { _id: { $in: visitorIds } }
+  return [
+    ...dataOf.leads(core, leadIds),
+    atOnce(() => typing.deleteMany({ conversationId: { $in: conversationIds } })),
+    ...logParts(core, conversationIds),
+    conversationPart(core, conversationIds),
+    atOnce(async () => {
+      // Keeps the bans, because a banned visitor who returns must still be banned. Without its
+      // reason, a ban has keyed hashes only.
+      await visitors.updateMany({ ...theirs, banReason: { $exists: true } }, { $unset: { banReason: '' } })
+      await visitors.deleteMany({ ...theirs, bannedAt: { $exists: false } })
+      for (const fileId of fileIds) await screenshotStoreOf(core).delete(fileId)
+      await removeTracesOf(core, sessionIds, visitorIds)
+    }),
+    sessionPart(core, { _id: { $in: sessionIds } }),
+  ]
+}
+
+// What stays when sessions, conversations, deliveries or visitors are removed:
+
+/**
+ * Moves the latest decision on consent to another session. Stores the id of a verified visitor in
+ * the anonymous sessions of the same browser, so that an erasure of the visitor finds them.
+ */
+async function keepLinks(core: Core, removed: Session[]): Promise<void> {
+  const sessionIds = removed.map(({ sessionId }) => sessionId)
+  for (const session of removed) {
+    await keepLatestConsent(core, session, sessionIds)
+    const { sessionId, visitorId, identity } = session
+    if (!identity) continue
+    await core.db.sessions.updateMany(
+      { visitorId, identity: { $exists: false }, _id: { $ne: sessionId } },
+      { $addToSet: { linkedSubjectIds: identity.subjectId } },
+    )
   }
+}
 
-  return {
-    /** Hides the conversations or leads, except those that another removal has hidden. */
-    async hide(kind: DataKind, wanted: string[], removalId: string): Promise<void> {
-      const visible = { _id: { $in: wanted }, ...notErasing }
-      await hideable[kind].updateMany(visible, { $set: { erasing: removalId } })
-    },
-
-    /** Returns the ids of the conversations or leads that this removal has hidden. */
-    hiddenBy: async (kind: DataKind, wanted: string[], removalId: string): Promise<string[]> =>
-      ids(await hideable[kind].find({ _id: { $in: wanted }, erasing: removalId }, idOnly).toArray()),
-
-    /** Hides conversations and leads of a visitor, also those that a removal of old data has hidden. */
-    async hideFromAll({ conversationIds, leadIds }: Pick<VisitorTraces, 'conversationIds' | 'leadIds'>): Promise<void> {
-      await conversations.updateMany({ _id: { $in: conversationIds } }, { $set: { erasing: true } })
-      await leads.updateMany({ _id: { $in: leadIds } }, { $set: { erasing: true } })
-    },
-
-    async show(kind: DataKind, wanted: string[], removalId: string): Promise<void> {
-      const hidden = { _id: { $in: wanted }, erasing: removalId }
-      await hideable[kind].updateMany(hidden, { $unset: { erasing: '' } })
-    },
-
-    /** Returns those of these conversations and leads that are hidden, with their workspace. */
-    async hiddenOf(wanted: string[]): Promise<{ workspaceId: string; id: string }[]> {
-      const filter = { _id: { $in: wanted }, erasing: { $exists: true } }
-      const fields = { projection: { workspaceId: 1 } }
-      const found = await Promise.all(
-        Object.values(hideable).map((collection) => collection.find(filter, fields).toArray()),
-      )
-      return found.flat().map(({ _id, workspaceId }) => ({ workspaceId, id: _id }))
-    },
-
-    epochsOf: (conversationIds: string[]): Promise<string[]> =>
-      conversations.distinct('epoch', { _id: { $in: conversationIds } }),
-
-    /** Prevents further uploads, so that all files are found. */
-    async stopUploads(sessionIds: string[]): Promise<void> {
-      await commands.updateMany({ sessionId: { $in: sessionIds } }, { $set: { state: 'cancelled' } })
-    },
-
-    /** Parts of conversations or leads. */
-    partsOf: { conversations: conversationParts, leads: leadParts } satisfies Record<DataKind, unknown>,
-    sessionPart,
-    deliveryPart,
-    leadPart,
-
-    /**
-     * Parts of a session whose conversation stays. `lastSessionId` is another session of the
-     * conversation; undefined if the conversation is not stored.
-     */
-    partsOfSession: (session: Session, lastSessionId: string | undefined): Part[] => [
-      atOnce(async () => {
-        await kept.keepLinks([session])
-        if (lastSessionId !== undefined) await kept.detachSession(session, lastSessionId)
-      }),
-      sessionPart({ _id: session.sessionId }),
-    ],
-
-    /** Parts of a visitor whose sessions have ended. Also finds data of sessions that are removed. */
-    partsOfVisitor({ sessionIds, conversationIds, leadIds, visitorIds, fileIds }: VisitorTraces): Part[] {
-      const theirs = { _id: { $in: visitorIds } }
-      return [
-        ...leadParts(leadIds),
-        atOnce(() => typing.deleteMany({ conversationId: { $in: conversationIds } })),
-        ...logParts(conversationIds),
-        conversationPart(conversationIds),
-        atOnce(async () => {
-          // Keeps the bans, because a banned visitor who returns must still be banned. Without its
-          // reason, a ban has keyed hashes only.
-          await visitors.updateMany({ ...theirs, banReason: { $exists: true } }, { $unset: { banReason: '' } })
-          await visitors.deleteMany({ ...theirs, bannedAt: { $exists: false } })
-          for (const fileId of fileIds) await files.delete(fileId)
-          await removeTracesOf(sessionIds, visitorIds)
-        }),
-        sessionPart({ _id: { $in: sessionIds } }),
-      ]
-    },
-
-    forgetErasure: kept.forgetErasure,
+/** Stores the ids of the visitors in the leads of removed conversations, so that their erasure finds them. */
+async function detachLeads({ db: { leads } }: Core, removed: Session[]): Promise<void> {
+  const conversationIds = removed.map(({ conversationId }) => conversationId)
+  const kept = await leads.distinct('conversationId', { conversationId: { $in: conversationIds } })
+  for (const conversationId of kept as string[]) {
+    const theirs = removed.filter((session) => session.conversationId === conversationId)
+    const visitorIds = [...new Set(theirs.map(({ identity, visitorId }) => identity?.subjectId ?? visitorId))]
+    // The operation key of a form contains the id of its session. The key is no longer needed:
+    // no form can be repeated after its conversation was removed.
+    const references = { conversationId: '', operationKey: '', inputHash: '' } as const
+    await leads.updateMany({ conversationId }, { $set: { visitorIds }, $unset: references })
   }
+}
+
+/** Removes the references of lead subscriptions to the attempts of these deliveries. */
+async function removeAttemptReferences(
+  { db: { leadSubscriptions } }: Core,
+  found: Pick<DeliveryDocument, 'subscriptionId' | 'attempts'>[],
+): Promise<void> {
+  const attemptIds = found.flatMap(({ attempts }) => attempts.map(({ attemptId }) => attemptId))
+  await leadSubscriptions.updateMany(
+    { _id: { $in: [...new Set(found.map(({ subscriptionId }) => subscriptionId))] } },
+    { $pull: { notFound: { $in: attemptIds } }, $unset: { 'audit.$[entry].attemptId': '' } },
+    { arrayFilters: [{ 'entry.attemptId': { $in: attemptIds } }] },
+  )
+}
+
+/**
+ * Removes the references to a session from its conversation. If it is the conversation's last
+ * session, `lastSessionId` takes its place. Its events, except messages, become transient: their
+ * sweep removes them, but never the end of the log.
+ */
+async function detachSession(
+  { db: { conversations, events } }: Core,
+  { sessionId, conversationId }: Session,
+  lastSessionId: string,
+): Promise<void> {
+  await conversations.updateOne(
+    { _id: conversationId, 'lastSession.sessionId': sessionId },
+    { $set: { 'lastSession.sessionId': lastSessionId } },
+  )
+  await events.updateMany(
+    { conversationId, sessionId, message: { $exists: false } },
+    {
+      $set: { transient: true, removableAt: new Date(0) },
+      // The sweep keeps the last event of the log, so this event must not contain the session id.
+      $unset: { sessionId: '', operationKey: '', inputHash: '', data: '' },
+    },
+  )
+}
+
+/**
+ * Removes the id of an erasure that is about to finish from sessions and verified visitors. Those
+ * that began during the erasure have its id, so that the erasure skips them.
+ */
+export async function forgetErasure(
+  { db: { sessions, subjects } }: Core,
+  erasureId: string,
+  visitorIds: string[],
+): Promise<void> {
+  const theirs = { $in: visitorIds }
+  for (const field of ['afterErasures', 'joinedAfterErasures'])
+    for (const visitor of ['visitorId', 'identity.subjectId'])
+      await sessions.updateMany({ [visitor]: theirs, [field]: erasureId }, { $pull: { [field]: erasureId } })
+  await subjects.updateMany({ _id: theirs }, { $pull: { afterErasures: erasureId } })
 }

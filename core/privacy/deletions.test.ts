@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { signAssertion } from '../../test/support/assertion.ts'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
+import { banSession, findSession } from '../bans/bans.ts'
+import type { RunningCore } from '../context.ts'
 import { listMessages, sendAsAgent } from '../conversations/messages.ts'
 import { endOverdueTyping } from '../conversations/typing.ts'
 import { createAttempt } from '../deliveries/deliveries.ts'
@@ -17,7 +18,11 @@ import { codeOf, hasFailed, type TestCores, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { acceptForms, flushAll, idsOf, placesOfTexts, plantMarks } from '../test/visitor-marks.ts'
+import { createSession } from '../visitors/sessions.ts'
+import { createConnection, createInstallation, findInstallation, findWorkspace } from '../workspaces/workspaces.ts'
+import { deleteObject, undoDeletion } from './deletions.ts'
 import type { DeletionKind } from './model.ts'
+import { beginRemoval, runDueRemovals } from './removals.ts'
 
 const cores = testCores({ count: 2 })
 const desk = { subject: 'desk' }
@@ -37,7 +42,7 @@ async function newShop() {
   const planted = await plantMarks(shop, { verified: true })
   const { page } = await listSubscriptions(cores.core, { workspaceId: at.workspaceId, listed: 'subscriptions' })
   const { subscriptionId } = page[0]!.subscription
-  await cores.core.sessions.ban((await shop.newSession()).sessionId, 'rude', undefined)
+  await banSession(cores.core, (await shop.newSession()).sessionId, 'rude', undefined)
   await addSuppressions(cores.core, {
     workspaceId: at.workspaceId,
     entries: [{ kind: 'email', value: 'nobody@example.org' }],
@@ -59,13 +64,13 @@ const idIn =
     })[kind]
 
 /** Runs every step of every deletion, and advances the clock between steps. */
-async function finishDeletions(core: CoreContext = cores.core) {
+async function finishDeletions(core: RunningCore = cores.core) {
   for (let round = 0; round < 60; round += 1) {
     await flushAll(cores)
     cores.advance(round % 2 === 0 ? 121 : 31)
     // In production, typing ends within seconds, long before the first step that removes data.
     await endOverdueTyping(core)
-    await core.removals.work()
+    await runDueRemovals(core)
     if ((await core.database.collections.removals.countDocuments()) === 0) return
   }
   throw new Error('the deletions did not finish')
@@ -83,7 +88,7 @@ describe.each(kinds)('the deletion of a %s', (kind) => {
     const streams = [await cores.openStream(session, cores.core), await cores.openStream(session, cores.other)]
     const foreign = await cores.openStream(other.planted.session, cores.other)
     const before = await placesOf(other.traces)
-    await cores.core.deletions.begin(kind, shop.idOf(kind), undefined)
+    await deleteObject(cores.core, kind, shop.idOf(kind), undefined)
     for (const stream of streams) await until('the end of the stream', () => stream.ended)
     for (const core of cores.cores) {
       const request = {
@@ -92,10 +97,10 @@ describe.each(kinds)('the deletion of a %s', (kind) => {
         clientInstanceId: 'x',
         idempotencyKey: randomUUID(),
       }
-      expect(await codeOf(core.sessions.create(request))).toBe('INSTALLATION_NOT_FOUND')
+      expect(await codeOf(createSession(core, request))).toBe('INSTALLATION_NOT_FOUND')
       expect(await codeOf(cores.send(session, 'late', { core }))).toBe('ORIGIN_NOT_ALLOWED')
     }
-    expect(await codeOf(cores.core.workspaces.findInstallation(shop.publicSiteKey, undefined))).toBe('NOT_FOUND')
+    expect(await codeOf(findInstallation(cores.core, shop.publicSiteKey, undefined))).toBe('NOT_FOUND')
     await finishDeletions()
     const left = await placesOf([...shop.traces, shop.idOf(kind)])
     expect(kind === 'workspace' ? left : left.filter((place) => !isOfLead(place))).toEqual([])
@@ -112,10 +117,10 @@ describe.each(kinds)('the deletion of a %s', (kind) => {
       async (mortal, writes) => {
         const shop = await newShop()
         const died = await hasFailed(
-          mortal.deletions.begin(kind, shop.idOf(kind), undefined).then(() => finishDeletions(mortal)),
+          deleteObject(mortal, kind, shop.idOf(kind), undefined).then(() => finishDeletions(mortal)),
         )
         // The operator repeats the call. The object may be gone already.
-        await cores.core.deletions.begin(kind, shop.idOf(kind), undefined).catch(() => {})
+        await deleteObject(cores.core, kind, shop.idOf(kind), undefined).catch(() => {})
         expect(await codeOf(cores.send(shop.planted.session, 'late'))).not.toBe('ok')
         await finishDeletions()
         const places = (await placesOf(shop.traces)).filter((place) => kind === 'workspace' || !isOfLead(place))
@@ -132,7 +137,7 @@ describe('a deletion', () => {
   it('refuses agents on every core as soon as a conversation is hidden', async () => {
     const { planted, workspaceId } = await newShop()
     const { conversationId } = planted.session
-    const write = (core: CoreContext) =>
+    const write = (core: RunningCore) =>
       codeOf(
         sendAsAgent(core, {
           conversationId,
@@ -142,7 +147,7 @@ describe('a deletion', () => {
         }),
       )
     expect([await write(cores.core), await write(cores.other)]).toEqual(['ok', 'ok'])
-    await cores.core.removals.begin({ workspaceId, kind: 'conversations', ids: [conversationId], isDeletion: true })
+    await beginRemoval(cores.core, { workspaceId, kind: 'conversations', ids: [conversationId], isDeletion: true })
     // The timeout is shorter than the maximum age of cached facts, so a lost wake-up fails the
     // test.
     for (const core of cores.cores) await expect.poll(() => write(core), { timeout: 20_000 }).toBe('NOT_FOUND')
@@ -194,7 +199,7 @@ describe('a deletion', () => {
     await core.database.collections.deliveries.deleteMany({ workspaceId: { $ne: shop.workspaceId } })
     const [under] = await claim()
     expect(under).toBeDefined()
-    await core.deletions.begin('subscription', shop.subscriptionId, undefined)
+    await deleteObject(core, 'subscription', shop.subscriptionId, undefined)
     expect(await claim()).toEqual([])
     const lead = { workspaceId: shop.workspaceId, source: 'crm', fields: { email: 'x' } }
     const leadId = await captureLead(core, lead, undefined)
@@ -215,12 +220,8 @@ describe('a deletion', () => {
     const { core, other } = cores
     const mark = randomUUID()
     const adding = Promise.allSettled([
-      other.workspaces.createConnection(shop.workspaceId, mark, undefined),
-      other.workspaces.createInstallation(
-        shop.connectionId,
-        { origins: [site], appearance: { title: mark } },
-        undefined,
-      ),
+      createConnection(other, shop.workspaceId, mark, undefined),
+      createInstallation(other, shop.connectionId, { origins: [site], appearance: { title: mark } }, undefined),
       captureLead(other, { workspaceId: shop.workspaceId, source: 'crm', fields: { note: mark } }, undefined),
       cores.newSession(other, mark, shop),
       cores.send(shop.planted.session, mark, { core: other }),
@@ -240,7 +241,7 @@ describe('a deletion', () => {
         desk,
       ),
     ])
-    await core.deletions.begin('workspace', shop.workspaceId, undefined)
+    await deleteObject(core, 'workspace', shop.workspaceId, undefined)
     await adding
     await finishDeletions()
     expect(await placesOf([mark, shop.workspaceId])).toEqual([])
@@ -249,7 +250,7 @@ describe('a deletion', () => {
   itLong('of an installation keeps conversations that continued on another installation', async () => {
     const shop = await newShop()
     const { core } = cores
-    const second = await core.workspaces.createInstallation(shop.connectionId, { origins: [site] }, undefined)
+    const second = await createInstallation(core, shop.connectionId, { origins: [site] }, undefined)
     const { publicSiteKey } = second.installation
     const sub = randomUUID()
     const first = await cores.identify(await cores.newSession(core, randomUUID(), shop), shop.sign({ sub }))
@@ -262,13 +263,13 @@ describe('a deletion', () => {
     )
     const continued = await cores.identify(elsewhere, assertion)
     expect(continued.conversationId).toBe(first.conversationId)
-    await core.deletions.begin('installation', shop.publicSiteKey, undefined)
+    await deleteObject(core, 'installation', shop.publicSiteKey, undefined)
     await finishDeletions()
-    expect(await cores.core.sessions.find(continued.sessionId)).toBeDefined()
+    expect(await findSession(cores.core, continued.sessionId)).toBeDefined()
     expect((await listMessages(core, first.conversationId, {})).messages.map(({ message }) => message?.body)).toEqual([
       'on the first site',
     ])
-    await expect(core.sessions.find(first.sessionId)).rejects.toThrow('NotFound')
+    await expect(findSession(core, first.sessionId)).rejects.toThrow('NotFound')
   })
 })
 
@@ -308,12 +309,12 @@ describe('the undo of the deletion of a workspace', () => {
       },
       desk,
     )
-    await cores.core.deletions.begin('subscription', shop.subscriptionId, undefined)
+    await deleteObject(cores.core, 'subscription', shop.subscriptionId, undefined)
     const before = await objectsOf(workspaceId)
     const places = await placesOf(shop.traces)
-    await cores.core.deletions.begin('workspace', workspaceId, undefined)
+    await deleteObject(cores.core, 'workspace', workspaceId, undefined)
     expect(await codeOfRestore(workspaceId, cores.core, 'ws_other')).toBe('NotFound')
-    expect(await codeOf(cores.core.workspaces.findWorkspace(workspaceId))).toBe('NOT_FOUND')
+    expect(await codeOf(findWorkspace(cores.core, workspaceId))).toBe('NOT_FOUND')
     cores.advance(60)
     expect(await codeOfRestore(workspaceId, cores.other)).toBe('ok')
     expect(await codeOfRestore(workspaceId)).toBe('ok')
@@ -324,27 +325,27 @@ describe('the undo of the deletion of a workspace', () => {
       expect(await codeOf(shop.newSession(core))).toBe('ok')
     }
     await finishDeletions()
-    expect(await codeOf(cores.core.workspaces.findWorkspace(workspaceId))).toBe('ok')
+    expect(await codeOf(findWorkspace(cores.core, workspaceId))).toBe('ok')
     const isLasting = (place: string) => !/^(typing|wakeups|deliveries|leadSubscriptions)/.test(place)
     expect(await placesOf(shop.traces)).toEqual(expect.arrayContaining(places.filter(isLasting)))
-    await cores.core.deletions.begin('workspace', workspaceId, undefined)
+    await deleteObject(cores.core, 'workspace', workspaceId, undefined)
     await finishDeletions()
     expect(await placesOf([...shop.traces, workspaceId])).toEqual([])
   })
 
   itLong('is refused when the removal has begun, and leaves a deletion that follows it alone', async () => {
     const { workspaceId } = await newShop()
-    await cores.core.deletions.begin('workspace', workspaceId, undefined)
+    await deleteObject(cores.core, 'workspace', workspaceId, undefined)
     expect(await codeOfRestore(workspaceId)).toBe('ok')
-    await cores.core.deletions.begin('workspace', workspaceId, undefined)
+    await deleteObject(cores.core, 'workspace', workspaceId, undefined)
     // The undo of the first deletion may take the first rounds.
     const { removals } = cores.core.database.collections
     await until('the removal to begin', async () => {
       cores.advance(121)
-      await cores.core.removals.work()
+      await runDueRemovals(cores.core)
       return removals.findOne({ workspaceId, stage: { $in: ['removing', 'removed'] } })
     })
-    expect(await codeOf(cores.core.workspaces.findWorkspace(workspaceId))).toBe('NOT_FOUND')
+    expect(await codeOf(findWorkspace(cores.core, workspaceId))).toBe('NOT_FOUND')
     expect(await codeOfRestore(workspaceId)).toBe('NotFound')
     await finishDeletions()
     expect(await objectsOf(workspaceId)).toEqual([])
@@ -354,13 +355,13 @@ describe('the undo of the deletion of a workspace', () => {
     await cores.untilOneSurvives(async (mortal) => {
       const { workspaceId, publicSiteKey } = await newShop()
       const before = await objectsOf(workspaceId)
-      await cores.core.deletions.begin('workspace', workspaceId, undefined)
-      const died = await hasFailed(mortal.deletions.undo(workspaceId, undefined))
+      await deleteObject(cores.core, 'workspace', workspaceId, undefined)
+      const died = await hasFailed(undoDeletion(mortal, workspaceId, undefined))
       const { removals } = cores.core.database.collections
       if (died && (await removals.findOne({ workspaceId }))?.stage !== 'restoring') return died
       await finishDeletions()
       expect(await objectsOf(workspaceId)).toEqual(before)
-      expect(await codeOf(cores.core.workspaces.findInstallation(publicSiteKey, undefined))).toBe('ok')
+      expect(await codeOf(findInstallation(cores.core, publicSiteKey, undefined))).toBe('ok')
       return died
     })
   })

@@ -1,14 +1,18 @@
+import type { Collection, Document } from 'mongodb'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { Core } from '../core.ts'
 import { inWorkspace } from '../errors.ts'
-import type { PlannedIds } from '../keys/keyring.ts'
 import { whileHeld } from '../mongodb/leases.ts'
-import type { Wakeups } from '../wakeups/wakeups.ts'
-import type { ConversationFactsStore } from './conversation-facts-store.ts'
-import type { DataStore } from './data-store.ts'
-import type { Deleted, DeletionStore } from './deletion-store.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
+import { logoOf } from '../pictures/model.ts'
+import { toSession } from '../sessions/session-store.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
+import { sessionsIn } from './conversation-facts.ts'
+import { deliveryPart, leadPart, partsOfSession, sessionPart } from './data-store.ts'
 import { type DeletionKind, hiddenMs, type RemovalStage } from './model.ts'
-import type { Removal, RemovalStore } from './removal-store.ts'
-import type { PacedRemoval, RemovalList, Removals } from './removals.ts'
+import { atOnce, documents, idOnly, ids as idsOf, type Part } from './parts-store.ts'
+import { advanceRemoval, countOpenRemovals, insertRemoval, type Removal, turnRemoval } from './removal-store.ts'
+import { beginRemoval, type RemovalList, removeParts, runRemovalStep } from './removals.ts'
 
 /**
  * Time in milliseconds after which another core continues the deletion if its first step has not
@@ -26,158 +30,266 @@ const batch = 1_000
 /** Kinds of objects of which cores keep the state. */
 const announced: DeletionKind[] = ['installation', 'connection', 'subscription']
 
+interface Deleted {
+  kind: DeletionKind
+  id: string
+  workspaceId: string
+}
+
 const deletedBy = ({ kind, ids: [id = ''], workspaceId }: Removal): Deleted => ({
   kind: kind as DeletionKind,
   id,
   workspaceId,
 })
 
+interface ObjectDocument extends Document {
+  _id: string
+}
+
+/**
+ * Returns the objects that the deletion marks and removes, by collection, and the fields that the mark
+ * sets. The deleted one is in the last.
+ */
+function objectsIn({ db }: Core, { kind, id, workspaceId }: Deleted) {
+  const inWorkspace = kind === 'workspace' ? { workspaceId } : undefined
+  const itself = (of: DeletionKind) => (kind === of ? { _id: id } : undefined)
+  const inConnection = kind === 'connection' ? { workspaceId, connectionId: id } : undefined
+  const objects = [
+    {
+      kind: 'installation',
+      collection: db.installations,
+      filter: inWorkspace ?? inConnection ?? itself('installation'),
+      off: { enabled: false },
+    },
+    {
+      kind: 'connection',
+      collection: db.connections,
+      filter: inWorkspace ?? itself('connection'),
+      off: { status: 'disabled' },
+      more: [{ $set: { statusVersion: { $add: ['$statusVersion', 1] } } }],
+    },
+    {
+      kind: 'subscription',
+      collection: db.leadSubscriptions,
+      filter: inWorkspace ?? itself('subscription'),
+      off: { status: 'disabled', disabledReason: 'operator', automatic: false },
+      more: kind === 'subscription' ? [{ $unset: 'place' }] : [],
+    },
+    {
+      kind: 'workspace',
+      collection: db.workspaces,
+      filter: itself('workspace'),
+      off: {},
+    },
+  ]
+  return objects.flatMap(({ collection, filter, ...rest }) =>
+    filter ? [{ ...rest, filter, collection: collection as unknown as Collection<ObjectDocument> }] : [],
+  )
+}
+
+/** Returns the ids of the objects of these kinds. */
+async function idsIn(core: Core, deleted: Deleted, kinds: DeletionKind[]): Promise<string[]> {
+  const found = objectsIn(core, deleted)
+    .filter(({ kind }) => (kinds as string[]).includes(kind))
+    .map(({ collection, filter }) => collection.find(filter, idOnly).toArray())
+  return idsOf((await Promise.all(found)).flat())
+}
+
+/** Returns the parts of a workspace other than its conversations and objects. */
+function partsOfWorkspace(core: Core, workspaceId: string): Part[] {
+  const { suppressions, policyChanges, erasures, visitors, feedEntries, pictures, tokens } = core.db
+  const { consoleSessions, signInLinks, teams, passkeys } = core.db
+  const signIns = [consoleSessions, signInLinks, teams, passkeys]
+  const rest = [suppressions, policyChanges, erasures, visitors, ...signIns, feedEntries, pictures, tokens]
+  return [
+    deliveryPart(core, { workspaceId }),
+    leadPart(core, { workspaceId }),
+    ...rest.map((collection) => documents(collection as never, { workspaceId } as never)),
+  ]
+}
+
+/** Parts of an object whose conversations have been removed. The object itself is the last. */
+export async function partsOfObject(core: Core, deleted: Deleted): Promise<Part[]> {
+  const { kind, id } = deleted
+  const connectionIds = await idsIn(core, deleted, ['connection'])
+  const siteKeys = await idsIn(core, deleted, ['installation'])
+  const { pictures, visitors } = core.db
+  return [
+    ...(kind === 'subscription' ? [deliveryPart(core, { subscriptionId: id })] : []),
+    // Sessions whose conversation was never stored.
+    sessionPart(core, { publicSiteKey: { $in: siteKeys } }),
+    ...(kind === 'workspace' ? partsOfWorkspace(core, id) : []),
+    documents(pictures, { workspaceId: deleted.workspaceId, owner: { $in: siteKeys.map(logoOf) } }),
+    documents(visitors, { connectionId: { $in: connectionIds } }),
+    atOnce(async () => {
+      for (const { collection, filter } of objectsIn(core, deleted)) await collection.deleteMany(filter)
+    }),
+  ]
+}
+
+/**
+ * Marks the object and the objects in it as deleted. Queries then skip them. Returns whether this
+ * call marked at least one object.
+ */
+async function markStored(core: Core, deleted: Deleted): Promise<boolean> {
+  let marked = 0
+  for (const { collection, filter, off, more = [] } of objectsIn(core, deleted)) {
+    const before = Object.fromEntries(Object.keys(off).map((field) => [field, `$${field}`]))
+    const set = { $set: { ...off, deleted: true, ...(deleted.kind === 'workspace' && { before }) } }
+    const update = [set, ...more]
+    marked += (await collection.updateMany({ ...filter, deleted: { $exists: false } }, update)).modifiedCount
+  }
+  return marked > 0
+}
+
+async function mark(core: Core, deleted: Deleted): Promise<boolean> {
+  const wakeups = wakeupsOf(core)
+  const known = await idsIn(core, deleted, announced)
+  const isNew = await wakeups.changing(known, () => markStored(core, deleted))
+  const late = (await idsIn(core, deleted, announced)).filter((id) => !known.includes(id))
+  await wakeups.stateChanged(...late)
+  return isNew
+}
+
+/** Undoes the marks of a workspace. Objects in it that were deleted before the workspace stay deleted. */
+async function restore(core: Core, deleted: Deleted): Promise<void> {
+  await wakeupsOf(core).changing(await idsIn(core, deleted, announced), async () => {
+    for (const { collection, filter, off } of objectsIn(core, deleted))
+      await collection.updateMany({ ...filter, before: { $exists: true } }, [
+        { $unset: Object.keys(off).concat('deleted') },
+        { $replaceWith: { $mergeObjects: ['$$ROOT', '$before'] } },
+        { $unset: 'before' },
+      ])
+  })
+}
+
+const removeConversations = (core: Core, workspaceId: string, ids: string[]) =>
+  beginRemoval(core, { workspaceId, kind: 'conversations', ids, isDeletion: true })
+
+/**
+ * Begins to remove the next conversations of the connections. Returns the pause in milliseconds
+ * before the next call; undefined when no conversation is left.
+ */
+async function removeByConnection(core: Core, { workspaceId, lease }: Removal, connectionIds: string[]) {
+  if ((await countOpenRemovals(core, workspaceId, lease.id)) >= maxOpen) return waitMs
+  const { conversations } = core.db
+  const theirs = { connectionId: { $in: connectionIds } }
+  const visible = idsOf(
+    await conversations
+      .find({ ...theirs, ...notErasing }, idOnly)
+      .limit(batch)
+      .toArray(),
+  )
+  if (visible.length === 0) return (await conversations.findOne(theirs, idOnly)) ? waitMs : undefined
+  await removeConversations(core, workspaceId, visible)
+  return moreAfterMs
+}
+
+/**
+ * Begins to remove the conversations of an installation. A conversation with sessions of another
+ * installation stays. Only its sessions of this installation are removed. Returns the pause in
+ * milliseconds before the next call; undefined when no session is left.
+ */
+async function removeBySession(core: Core, workspaceId: string, siteKey: string) {
+  const sessions = (await core.db.sessions.find({ publicSiteKey: siteKey }).limit(batch).toArray()).map(toSession)
+  if (sessions.length === 0) return undefined
+  const conversationIds = [...new Set(sessions.map(({ conversationId }) => conversationId))]
+  const others = Map.groupBy(
+    (await sessionsIn(core, conversationIds)).filter(({ publicSiteKey }) => publicSiteKey !== siteKey),
+    ({ conversationId }) => conversationId,
+  )
+  const stored = await core.db.conversations
+    .find({ _id: { $in: conversationIds } }, { projection: { erasing: 1 } })
+    .toArray()
+  const gone = new Set(conversationIds).difference(new Set(idsOf(stored)))
+  await removeParts(core, {
+    items: sessions.filter(({ conversationId }) => gone.has(conversationId) || others.has(conversationId)),
+    partsOf: (group) =>
+      group.flatMap((session) => partsOfSession(core, session, others.get(session.conversationId)?.[0]?.sessionId)),
+  })
+  const own = idsOf(stored.filter(({ _id, erasing }) => erasing === undefined && !others.has(_id)))
+  if (own.length > 0) await removeConversations(core, workspaceId, own)
+  return waitMs
+}
+
+async function pauseOf(core: Core, removal: Removal, deleted: Deleted): Promise<number | undefined> {
+  if (deleted.kind === 'subscription') return undefined
+  if (deleted.kind === 'installation') return removeBySession(core, removal.workspaceId, deleted.id)
+  return removeByConnection(core, removal, await idsIn(core, deleted, ['connection']))
+}
+
 /**
  * The removal of a workspace, connection, installation or lead subscription. Hiding marks the
  * object, and the check marks what earlier calls have added. Separate removals remove the
  * conversations.
  */
-export function createObjectList(dependencies: {
-  store: DeletionStore
-  removals: Pick<RemovalStore, 'countOpen'>
-  begin: Removals['begin']
-  data: Pick<DataStore, 'partsOfSession'>
-  factStore: Pick<ConversationFactsStore, 'sessionsOf'>
-  paced: PacedRemoval
-  wakeups: Pick<Wakeups, 'changing' | 'stateChanged'>
-}): RemovalList & Required<Pick<RemovalList, 'restore'>> & { mark(deleted: Deleted): Promise<boolean> } {
-  const { store, removals, begin, data, factStore, paced, wakeups } = dependencies
+export const objectList: RemovalList = {
+  hiddenMs,
+  removesLate: false,
+  restore: (core, removal) => restore(core, deletedBy(removal)),
+  hide: async (core, removal) => void (await mark(core, deletedBy(removal))),
+  check: async (core, removal) => ((await mark(core, deletedBy(removal))) ? undefined : removal.ids),
 
-  async function mark(deleted: Deleted): Promise<boolean> {
-    const known = await store.idsIn(deleted, announced)
-    const isNew = await wakeups.changing(known, () => store.mark(deleted))
-    const late = (await store.idsIn(deleted, announced)).filter((id) => !known.includes(id))
-    await wakeups.stateChanged(...late)
-    return isNew
-  }
-
-  /** Undoes the mark of a workspace. */
-  const restore = async (deleted: Deleted) =>
-    wakeups.changing(await store.idsIn(deleted, announced), () => store.restore(deleted))
-
-  const removeConversations = (workspaceId: string, ids: string[]) =>
-    begin({ workspaceId, kind: 'conversations', ids, isDeletion: true })
-
-  /**
-   * Begins to remove the next conversations of the connections. Returns the pause in milliseconds
-   * before the next call; undefined when no conversation is left.
-   */
-  async function removeByConnection({ workspaceId, lease }: Removal, connectionIds: string[]) {
-    if ((await removals.countOpen(workspaceId, lease.id)) >= maxOpen) return waitMs
-    const visible = await store.visibleConversations(connectionIds, batch)
-    if (visible.length === 0) return (await store.hasConversations(connectionIds)) ? waitMs : undefined
-    await removeConversations(workspaceId, visible)
-    return moreAfterMs
-  }
-
-  /**
-   * Begins to remove the conversations of an installation. A conversation with sessions of another
-   * installation stays. Only its sessions of this installation are removed. Returns the pause in
-   * milliseconds before the next call; undefined when no session is left.
-   */
-  async function removeBySession(workspaceId: string, siteKey: string) {
-    const sessions = await store.sessionsOn(siteKey, batch)
-    if (sessions.length === 0) return undefined
-    const conversationIds = [...new Set(sessions.map(({ conversationId }) => conversationId))]
-    const others = Map.groupBy(
-      (await factStore.sessionsOf(conversationIds)).filter(({ publicSiteKey }) => publicSiteKey !== siteKey),
-      ({ conversationId }) => conversationId,
-    )
-    const { visible, missing } = await store.stateOf(conversationIds)
-    const gone = new Set(missing)
-    await paced.remove({
-      items: sessions.filter(({ conversationId }) => gone.has(conversationId) || others.has(conversationId)),
-      partsOf: (group) =>
-        group.flatMap((session) => data.partsOfSession(session, others.get(session.conversationId)?.[0]?.sessionId)),
-    })
-    const own = visible.filter((conversationId) => !others.has(conversationId))
-    if (own.length > 0) await removeConversations(workspaceId, own)
-    return waitMs
-  }
-
-  async function pauseOf(removal: Removal, deleted: Deleted): Promise<number | undefined> {
-    if (deleted.kind === 'subscription') return undefined
-    if (deleted.kind === 'installation') return removeBySession(removal.workspaceId, deleted.id)
-    return removeByConnection(removal, await store.idsIn(deleted, ['connection']))
-  }
-
-  return {
-    mark,
-    hiddenMs,
-    removesLate: false,
-    restore: (removal) => restore(deletedBy(removal)),
-    hide: async (removal) => void (await mark(deletedBy(removal))),
-    check: async (removal) => ((await mark(deletedBy(removal))) ? undefined : removal.ids),
-
-    async next(removal) {
-      const deleted = deletedBy(removal)
-      const pauseMs = await pauseOf(removal, deleted)
-      if (pauseMs !== undefined) return { waitMs: pauseMs }
-      const parts = await store.partsOf(deleted)
-      return { items: removal.ids, partsOf: () => parts }
-    },
-  }
+  async next(core, removal) {
+    const deleted = deletedBy(removal)
+    const pauseMs = await pauseOf(core, removal, deleted)
+    if (pauseMs !== undefined) return { waitMs: pauseMs }
+    const parts = await partsOfObject(core, deleted)
+    return { items: removal.ids, partsOf: () => parts }
+  },
 }
 
-export function createDeletions(dependencies: {
-  store: Pick<DeletionStore, 'workspaceOf'>
-  removalStore: Pick<RemovalStore, 'insert' | 'turn' | 'advance'>
-  removals: Pick<Removals, 'runStep'>
-  list: ReturnType<typeof createObjectList>
-  plannedIds: PlannedIds
-  now: () => number
-}) {
-  const { store, removalStore, removals, list, plannedIds, now } = dependencies
-
-  /** Returns the workspace of an object. Errors: those of `begin`. */
-  async function workspaceOf(kind: DeletionKind, id: string, scope: string | undefined): Promise<string> {
-    const code = kind === 'subscription' ? ErrorCode.SUBSCRIPTION_NOT_FOUND : ErrorCode.NOT_FOUND
-    const found = await store.workspaceOf(kind, id)
-    return inWorkspace(found === undefined ? undefined : { workspaceId: found }, scope, code).workspaceId
-  }
-
-  return {
-    workspaceOf,
-    /**
-     * Deletes an object with everything that belongs to it. When the call resolves, no call finds
-     * the object any more, and its visitors are refused. A repeated call changes nothing. Errors:
-     * `NotFound`, or `SubscriptionNotFound` for a subscription, if the object is unknown or in
-     * another workspace.
-     */
-    async begin(kind: DeletionKind, id: string, scope: string | undefined): Promise<void> {
-      const removalId = plannedIds('rmv', kind, id)
-      const workspaceId = await workspaceOf(kind, id, scope)
-      const removal = { removalId, workspaceId, kind, ids: [id], stage: 'marking' as const }
-      const until = new Date(now() + firstLeaseMs)
-      const begun =
-        (await removalStore.insert(removal, until)) ??
-        (await removalStore.turn(removalId, ['restoring'], 'marking', until))
-      // A repeated call announces the deletion again, because the process of the first call may
-      // have died before its announcement.
-      await (begun ? removals.runStep(begun) : list.mark({ kind, id, workspaceId }))
-    },
-
-    /**
-     * Undoes the deletion of a workspace of which nothing was removed. Its objects are as before, but
-     * sessions that the deletion ended stay ended. Changes nothing if the workspace is not deleted. Errors:
-     * `NotFound`, also if the removal has begun.
-     */
-    async undo(id: string, scope: string | undefined): Promise<void> {
-      await workspaceOf('workspace', id, scope)
-      const removalId = plannedIds('rmv', 'workspace', id)
-      const from: RemovalStage[] = ['marking', 'checking', 'restoring']
-      const undone = await removalStore.turn(removalId, from, 'restoring', new Date(now() + firstLeaseMs))
-      if (!undone) return
-      await list.restore(undone)
-      // A step of the deletion that another core still runs may mark objects. So they are restored again.
-      await whileHeld(removalStore.advance(undone, 'restoring', new Date(now() + hiddenMs)))
-    },
-  }
+/** Returns the workspace of an object, even if its deletion has begun. Errors: those of `deleteObject`. */
+export async function workspaceOfObject(
+  core: Core,
+  kind: DeletionKind,
+  id: string,
+  scope: string | undefined,
+): Promise<string> {
+  const code = kind === 'subscription' ? ErrorCode.SUBSCRIPTION_NOT_FOUND : ErrorCode.NOT_FOUND
+  const [object] = objectsIn(core, { kind, id, workspaceId: id }).filter((each) => each.kind === kind)
+  const found = await object!.collection.findOne({ _id: id }, { projection: { workspaceId: 1 } })
+  const workspaceId = kind === 'workspace' ? found?._id : found?.workspaceId
+  return inWorkspace(workspaceId === undefined ? undefined : { workspaceId }, scope, code).workspaceId
 }
 
-export type Deletions = ReturnType<typeof createDeletions>
+const removalIdOf = ({ plannedIds }: Core, kind: DeletionKind, id: string) => plannedIds('rmv', kind, id)
+
+/**
+ * Deletes an object with everything that belongs to it. When the call resolves, no call finds
+ * the object any more, and its visitors are refused. A repeated call changes nothing. Errors:
+ * `NotFound`, or `SubscriptionNotFound` for a subscription, if the object is unknown or in
+ * another workspace.
+ */
+export async function deleteObject(
+  core: Core,
+  kind: DeletionKind,
+  id: string,
+  scope: string | undefined,
+): Promise<void> {
+  const removalId = removalIdOf(core, kind, id)
+  const workspaceId = await workspaceOfObject(core, kind, id, scope)
+  const removal = { removalId, workspaceId, kind, ids: [id], stage: 'marking' as const }
+  const until = new Date(core.now() + firstLeaseMs)
+  const begun =
+    (await insertRemoval(core, removal, until)) ?? (await turnRemoval(core, removalId, ['restoring'], 'marking', until))
+  // A repeated call announces the deletion again, because the process of the first call may
+  // have died before its announcement.
+  await (begun ? runRemovalStep(core, begun) : mark(core, { kind, id, workspaceId }))
+}
+
+/**
+ * Undoes the deletion of a workspace of which nothing was removed. Its objects are as before, but
+ * sessions that the deletion ended stay ended. Changes nothing if the workspace is not deleted. Errors:
+ * `NotFound`, also if the removal has begun.
+ */
+export async function undoDeletion(core: Core, workspaceId: string, scope: string | undefined): Promise<void> {
+  await workspaceOfObject(core, 'workspace', workspaceId, scope)
+  const removalId = removalIdOf(core, 'workspace', workspaceId)
+  const from: RemovalStage[] = ['marking', 'checking', 'restoring']
+  const undone = await turnRemoval(core, removalId, from, 'restoring', new Date(core.now() + firstLeaseMs))
+  if (!undone) return
+  await restore(core, deletedBy(undone))
+  // A step of the deletion that another core still runs may mark objects. So they are restored again.
+  await whileHeld(advanceRemoval(core, undone, 'restoring', new Date(core.now() + hiddenMs)))
+}

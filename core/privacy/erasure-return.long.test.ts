@@ -3,12 +3,16 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
+import { banSession, findSession } from '../bans/bans.ts'
+import type { RunningCore } from '../context.ts'
 import { listMessages, sendAsAgent } from '../conversations/messages.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { finishErasures, flushAll, placesOfTexts } from '../test/visitor-marks.ts'
 import { sweepWakeups } from '../wakeups/wakeups.ts'
+import { eraseVisitor } from './erasures.ts'
+import { runDueRemovals } from './removals.ts'
+import { visitorOfSubject } from './visitor-data.ts'
 
 const cores = testCores()
 
@@ -37,9 +41,9 @@ async function newPerson() {
   await cores.send(anonymous, `${mark} before the login`)
   const session = await cores.identify(await cores.newSession(cores.core, browser), cores.sign({ sub }))
   await cores.send(session, `${mark} after it`)
-  const { visitorId } = await cores.core.sessions.find(session.sessionId)
+  const { visitorId } = await findSession(cores.core, session.sessionId)
   const old = [mark, anonymous.sessionId, anonymous.conversationId, session.sessionId, session.conversationId]
-  return { sub, browser, visitorId, old, visitor: await cores.core.visitorNames.ofSubject(cores.workspaceId, sub) }
+  return { sub, browser, visitorId, old, visitor: await visitorOfSubject(cores.core, cores.workspaceId, sub) }
 }
 
 type Person = Awaited<ReturnType<typeof newPerson>>
@@ -72,7 +76,7 @@ describe('a person who returns during an erasure', () => {
     'gets a new conversation and keeps the new message if they return two seconds after the erasure began (%s)',
     async (way) => {
       const person = await newPerson()
-      await cores.core.erasures.begin(person.visitor, 'desk')
+      await eraseVisitor(cores.core, person.visitor, 'desk')
       cores.advance(2)
       const acknowledged = await returnAs(person, way)
       await workThrough()
@@ -85,7 +89,7 @@ describe('a person who returns during an erasure', () => {
     'gets a new conversation and keeps the new message if they return right after the erasure began (%s)',
     async (way) => {
       const person = await newPerson()
-      await cores.core.erasures.begin(person.visitor, 'desk')
+      await eraseVisitor(cores.core, person.visitor, 'desk')
       const acknowledged = await returnAs(person, way)
       await workThrough()
       await expectKept(acknowledged)
@@ -96,7 +100,7 @@ describe('a person who returns during an erasure', () => {
   it('is not erased by a second erasure of the same person that began before the return', async () => {
     const person = await newPerson()
     const others = [await newPerson(), await newPerson()]
-    for (const each of [person, ...others, person]) await cores.core.erasures.begin(each.visitor, 'desk')
+    for (const each of [person, ...others, person]) await eraseVisitor(cores.core, each.visitor, 'desk')
     const acknowledged = await returnAs(person, 'signed in, in the same browser')
     await workThrough()
     await expectKept(acknowledged)
@@ -105,16 +109,16 @@ describe('a person who returns during an erasure', () => {
 
   it('is erased by another erasure that begins after the return', async () => {
     const person = await newPerson()
-    await cores.core.erasures.begin(person.visitor, 'desk')
+    await eraseVisitor(cores.core, person.visitor, 'desk')
     const { session, body } = await returnAs(person, 'signed in, in the same browser')
-    await cores.core.erasures.begin(person.visitor, 'desk')
+    await eraseVisitor(cores.core, person.visitor, 'desk')
     await workThrough()
     expect(await placesOf([...person.old, session.sessionId, session.conversationId, body])).toEqual([])
   })
 
   it('has no stored reference to the erasure after the erasure has finished', async () => {
     const person = await newPerson()
-    const { erasureId } = await cores.core.erasures.begin(person.visitor, 'desk')
+    const { erasureId } = await eraseVisitor(cores.core, person.visitor, 'desk')
     for (const way of ways) await returnAs(person, way)
     expect((await placesOf([erasureId])).length).toBeGreaterThan(1)
     await workThrough()
@@ -126,7 +130,7 @@ describe('a person who returns during an erasure', () => {
     await cores.untilOneSurvives(
       async (mortal, writes) => {
         const person = await newPerson()
-        const { erasureId } = await cores.core.erasures.begin(person.visitor, 'desk')
+        const { erasureId } = await eraseVisitor(cores.core, person.visitor, 'desk')
         for (const way of ways) await returnAs(person, way)
         const died = await hasFailed(workWith(mortal))
         await workThrough()
@@ -162,17 +166,17 @@ describe('a person who returns during an erasure', () => {
 })
 
 /** Erases a visitor. Returns whether the core died. The operator repeats a call that failed. */
-async function diesInErasure(core: CoreContext, visitor: Person['visitor']) {
-  if (!(await hasFailed(core.erasures.begin(visitor, 'desk')))) return hasFailed(workWith(core))
-  await cores.core.erasures.begin(visitor, 'desk')
+async function diesInErasure(core: RunningCore, visitor: Person['visitor']) {
+  if (!(await hasFailed(eraseVisitor(core, visitor, 'desk')))) return hasFailed(workWith(core))
+  await eraseVisitor(cores.core, visitor, 'desk')
   return true
 }
 
-async function workWith(core: CoreContext) {
+async function workWith(core: RunningCore) {
   for (const seconds of [3, 61, 61, 3]) {
     await flushAll(cores)
     cores.advance(seconds)
-    await core.removals.work()
+    await runDueRemovals(core)
   }
 }
 
@@ -186,7 +190,7 @@ describe('an agent', () => {
   it('cannot find a conversation after its erasure has begun', async () => {
     const person = await newPerson()
     const [conversationId = ''] = person.old.slice(-1)
-    await cores.core.erasures.begin(person.visitor, 'desk')
+    await eraseVisitor(cores.core, person.visitor, 'desk')
     const agent = { displayName: 'Ada' }
     const late = { conversationId, clientOperationId: randomUUID(), body: 'too late' }
     await expect(sendAsAgent(cores.core, { ...late, agent })).rejects.toThrow('NotFound')
@@ -201,13 +205,10 @@ describe('an erasure process that lost its lease', () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), fc.integer({ min: 1, max: 24 }), async (scheduler, calls) => {
         const person = await newPerson()
-        const { erasureId } = await cores.core.erasures.begin(person.visitor, 'desk')
+        const { erasureId } = await eraseVisitor(cores.core, person.visitor, 'desk')
         cores.advance(3)
         let isOver = false
-        const working = cores
-          .scheduledCore(scheduler)
-          .removals.work()
-          .finally(() => (isOver = true))
+        const working = runDueRemovals(cores.scheduledCore(scheduler)).finally(() => (isOver = true))
         // Lets the owner of the lease make this number of database calls, then pauses it.
         for (let call = 0; call < calls && !isOver; call += 1) {
           await until('its next call', () => scheduler.count() > 0 || isOver)
@@ -240,26 +241,24 @@ describe('erasures, returns, bans and ends of sessions in any order', () => {
         fc.constantFrom('nothing', 'a ban', 'a second erasure', 'a second owner'),
         async (scheduler, returns, besides) => {
           const person = await newPerson()
-          const at = (label: string): CoreContext => cores.scheduledCore(scheduler, { name: label })
+          const at = (label: string): RunningCore => cores.scheduledCore(scheduler, { name: label })
           const erase = async (label: string) => {
             const core = at(label)
-            await core.erasures.begin(person.visitor, 'desk')
+            await eraseVisitor(core, person.visitor, 'desk')
             cores.advance(3)
-            await core.removals.work()
+            await runDueRemovals(core)
           }
           const other = async () => {
             if (besides === 'a second erasure') await erase('second erasure')
             if (besides === 'a second owner') {
               cores.advance(31)
-              await at('second owner').removals.work()
+              await runDueRemovals(at('second owner'))
             }
             if (besides === 'a ban') {
               const sessions = await cores.core.database.collections.sessions
                 .find({ visitorId: person.visitorId })
                 .toArray()
-              await at('ban')
-                .sessions.ban(sessions[0]!._id, 'rude')
-                .catch(() => {})
+              await banSession(at('ban'), sessions[0]!._id, 'rude').catch(() => {})
             }
           }
           const acknowledged: Acknowledged[] = []

@@ -13,6 +13,10 @@ import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { acceptForms, finishErasures, idsOf, placesOfTexts, plantMarks, visitorOf } from '../test/visitor-marks.ts'
+import { reportPage } from '../visitors/sessions.ts'
+import { eraseVisitor, findErasure } from './erasures.ts'
+import { runDueRemovals } from './removals.ts'
+import { exportVisitor, visitorOfSubject } from './visitor-data.ts'
 
 const cores = testCores({ count: 2 })
 beforeAll(() => acceptForms(cores))
@@ -44,10 +48,10 @@ describe.each(someOf([{ verified: false }, { verified: true }], 1))('the erasure
       (place) => !place.startsWith('typing') && !place.startsWith('wakeups'),
     )
 
-    const { erasureId } = await cores.core.erasures.begin(await visitorOf(cores, planted.session), 'desk')
+    const { erasureId } = await eraseVisitor(cores.core, await visitorOf(cores, planted.session), 'desk')
     await workThrough()
     expect(await placesOf(traces)).toEqual([])
-    expect(await cores.core.erasures.find(erasureId, cores.workspaceId)).toMatchObject({
+    expect(await findErasure(cores.core, erasureId, cores.workspaceId)).toMatchObject({
       stage: 'finished',
       requestedBy: 'desk',
     })
@@ -61,8 +65,8 @@ describe.each(someOf([{ verified: false }, { verified: true }], 1))('the erasure
         const traces = [...planted.marks, ...(await idsOf(cores, planted))]
         const visitor = await visitorOf(cores, planted.session)
         // The operator repeats a call that failed.
-        const isRefused = await hasFailed(mortal.erasures.begin(visitor, 'desk'))
-        if (isRefused) await cores.core.erasures.begin(visitor, 'desk')
+        const isRefused = await hasFailed(eraseVisitor(mortal, visitor, 'desk'))
+        if (isRefused) await eraseVisitor(cores.core, visitor, 'desk')
         const died = isRefused || (await hasFailed(workThrough(mortal)))
         await workThrough()
         expect([writes, await placesOf(traces)]).toEqual([writes, []])
@@ -101,7 +105,7 @@ describe('an erasure while the visitor is active', () => {
         const attempts = await Promise.allSettled([
           cores.send(session, `${mark} ${number}`, { core: at }),
           setTypingOfVisitor(at, credentials, number % 2 === 0 ? 'started' : 'stopped'),
-          at.sessions.reportPage({ credentials, pageContext: { url: `${site}/${mark}` } }),
+          reportPage(at, { credentials, pageContext: { url: `${site}/${mark}` } }),
           submitForm(at, { credentials, form: 'offline', fields: { email: mark }, idempotencyKey: randomUUID() }),
           captureLead(
             at,
@@ -121,9 +125,9 @@ describe('an erasure while the visitor is active', () => {
       rejected += 1
     })
     await until('it is under way', async () => (await placesOf([mark])).length > 4)
-    await core.erasures.begin(await visitorOf(cores, session), 'desk')
+    await eraseVisitor(core, await visitorOf(cores, session), 'desk')
     cores.advance(3)
-    await core.removals.work()
+    await runDueRemovals(core)
     await Promise.all(writers)
     expect(rejected).toBe(writers.length)
     removed.resolve()
@@ -140,7 +144,7 @@ describe('an erased visitor', () => {
     const session = await cores.newSession()
     await cores.send(session, 'hello')
     const streams = [await cores.openStream(session, one), await cores.openStream(session, two)]
-    await one!.erasures.begin(await visitorOf(cores, session), 'desk')
+    await eraseVisitor(one!, await visitorOf(cores, session), 'desk')
     for (const stream of streams) await until('the end', () => stream.ended)
     for (const { types } of streams) expect(types.at(-1)).toBe('session.revoked')
     await expect(cores.send(session, 'late', { core: one! })).rejects.toThrow('SessionRevoked')
@@ -166,13 +170,13 @@ describe('an erased visitor', () => {
     const browser = randomUUID()
     const session = await cores.newSession(cores.core, browser)
     await cores.send(session, 'before')
-    await cores.core.erasures.begin(await visitorOf(cores, session), 'desk')
+    await eraseVisitor(cores.core, await visitorOf(cores, session), 'desk')
     cores.advance(3)
-    await cores.core.removals.work()
+    await runDueRemovals(cores.core)
     const again = await cores.newSession(cores.core, browser)
     await cores.send(again, 'after')
     cores.advance(61)
-    await cores.core.removals.work()
+    await runDueRemovals(cores.core)
     expect(await cores.history(again)).toEqual(['after'])
   })
 
@@ -185,7 +189,7 @@ describe('an erased visitor', () => {
     await cores.send(two, 'theirs')
     const stranger = await cores.newSession()
     await cores.send(stranger, 'elsewhere')
-    await cores.core.erasures.begin(await visitorOf(cores, one), 'desk')
+    await eraseVisitor(cores.core, await visitorOf(cores, one), 'desk')
     await workThrough()
     expect(await cores.history(two)).toEqual(['theirs'])
     expect(await cores.history(stranger)).toEqual(['elsewhere'])
@@ -198,8 +202,8 @@ describe('an erased visitor', () => {
     const planted = await plant({ verified: true })
     const ids = await idsOf(cores, planted)
     for (let times = 0; times < 2; times += 1) {
-      const visitor = await cores.core.visitorNames.ofSubject(cores.workspaceId, planted.externalSubject)
-      await cores.core.erasures.begin(visitor, 'desk')
+      const visitor = await visitorOfSubject(cores.core, cores.workspaceId, planted.externalSubject)
+      await eraseVisitor(cores.core, visitor, 'desk')
       await workThrough()
       expect(await placesOf([...planted.marks, ...ids])).toEqual([])
     }
@@ -212,7 +216,7 @@ describe('the export of a visitor', () => {
     const planted = await plant({ verified: true })
     const other = await plant({ verified: true })
     const lines: string[] = []
-    for await (const line of cores.core.visitorExport.lines(await visitorOf(cores, planted.session))) lines.push(line)
+    for await (const line of exportVisitor(cores.core, await visitorOf(cores, planted.session))) lines.push(line)
     const records = lines.map((line) => JSON.parse(line))
     expect(new Set(records.map(({ kind }) => kind))).toEqual(
       new Set(['session', 'conversation', 'event', 'command', 'screenshot', 'lead', 'delivery']),

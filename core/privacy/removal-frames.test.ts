@@ -7,7 +7,10 @@ import { watchConversations } from '../rpc/watch-conversations.ts'
 import { testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
 import { visitorOf } from '../test/visitor-marks.ts'
+import { accessOf } from '../transport/caller.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
+import { eraseVisitor } from './erasures.ts'
+import { beginRemoval } from './removals.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -18,7 +21,7 @@ async function openStreams(ofWorkspace = cores.workspaceId) {
   onTestFinished(() => stop.abort())
   const inbox = watchConversations(cores.other, { workspaceId: ofWorkspace, scopes: operatorScopes }, stop.signal)
   const client = createClient(EventsService, transportTo(cores.other))
-  const token = await cores.core.access.issue({ subject: 'crm', scopes: ['events:read'], workspaceId: ofWorkspace })
+  const token = await accessOf(cores.core).issue({ subject: 'crm', scopes: ['events:read'], workspaceId: ofWorkspace })
   const options = { headers: { authorization: `Bearer ${token}` }, signal: stop.signal }
   let isOpen = false
   void (async () => {
@@ -46,7 +49,7 @@ it('an erasure is said to the inboxes and feed readers of its workspace, on ever
   const leadId = await captureLead(cores.core, lead, undefined)
   const said = await openStreams()
   const elsewhere = await openStreams((await cores.newSite()).workspaceId)
-  await cores.core.erasures.begin(await visitorOf(cores, session), 'desk')
+  await eraseVisitor(cores.core, await visitorOf(cores, session), 'desk')
   await until('the inbox frame', () => said.inbox.includes(conversationId))
   await until('the feed frame', () => said.feed.includes(conversationId))
   await until('the lead', () => said.leads.includes(leadId))
@@ -59,7 +62,7 @@ it('an old conversation that is removed is said, and listed again if it was used
   const { conversationId } = session
   const said = await openStreams()
   const removal = { workspaceId: cores.workspaceId, kind: 'conversations' as const, ids: [conversationId] }
-  await cores.core.removals.begin(removal)
+  await beginRemoval(cores.core, removal)
   await until('the inbox frame', () => said.inbox.includes(conversationId))
   cores.advance(120)
   await until('the note frame', () => said.noted.includes(conversationId))

@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createBus } from '../bus.ts'
 import { endOverdueTyping } from '../conversations/typing.ts'
+import type { Core } from '../core.ts'
 import { captureLead } from '../deliveries/lead-capture.ts'
+import { bareCore } from '../test/core-with.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { mortalDatabase } from '../test/scheduled-database.ts'
 import {
@@ -14,10 +16,18 @@ import {
   plantMarks,
   visitorOf,
 } from '../test/visitor-marks.ts'
+import { wakeupStoreOf } from '../wakeups/wakeups.ts'
 import { noTraces, type RemovalKind } from './model.ts'
 import { documents } from './parts-store.ts'
-import { createRemovalStore, type Removal } from './removal-store.ts'
-import { createPacedRemoval, createRemovals, type RemovalList } from './removals.ts'
+import {
+  advanceRemoval,
+  claimRemoval,
+  confirmRemoval,
+  finishRemoval,
+  insertRemoval,
+  type Removal,
+} from './removal-store.ts'
+import { beginRemoval, type RemovalList, removalListsOf, runDueRemovals } from './removals.ts'
 
 const cores = testCores({ started: false })
 beforeAll(() => acceptForms(cores))
@@ -32,7 +42,7 @@ describe('a removal of the previous version', () => {
       await flushAll(cores)
       cores.advance(seconds)
       await endOverdueTyping(cores.core)
-      await cores.core.removals.work()
+      await runDueRemovals(cores.core)
     }
   }
 
@@ -114,13 +124,13 @@ describe('the steps of a removal', () => {
       removesLate: shape !== 'checked again',
       hide: async () => note('hide'),
       ...(shape !== 'waits' && {
-        async check({ ids }: Removal) {
+        async check(_: Core, { ids }: Removal) {
           note('check')
           checks += 1
           return shape === 'checked again' && checks === 1 ? undefined : ids
         },
       }),
-      async next({ ids, stage }) {
+      async next(_, { ids, stage }) {
         note(stage)
         if (shape === 'waits' && waited++ % 2 === 0) return { waitMs: 5 }
         return { items: ids, partsOf: () => parts }
@@ -128,14 +138,11 @@ describe('the steps of a removal', () => {
       forget: async () => note('forget'),
     }
     const lists = Object.fromEntries([[kind, list]]) as Record<RemovalKind, RemovalList>
-    return createRemovals({
-      store: createRemovalStore(database.collections),
-      lists,
-      paced: createPacedRemoval(cores.core.metrics),
-      sweepWakeups: async () => true,
-      bus: createBus(),
-      now: () => clock.ms,
-    })
+    const { metrics } = cores.core
+    const core = bareCore({ database, db: database.collections, metrics, bus: createBus(), now: () => clock.ms })
+    removalListsOf.set(core, lists)
+    wakeupStoreOf.set(core, { removeBefore: async () => true } as never)
+    return core
   }
 
   it.each(shapes)(
@@ -148,11 +155,11 @@ describe('the steps of a removal', () => {
         const removal = { workspaceId: cores.workspaceId, kind, ids: ['ld_1'] }
         const work = async (core: typeof mortal) => {
           for (let round = 0; round < 12; round += 1) {
-            await core.work()
+            await runDueRemovals(core)
             clock.ms += 61_000
           }
         }
-        died = await hasFailed(mortal.begin(removal).then(() => work(mortal)))
+        died = await hasFailed(beginRemoval(mortal, removal).then(() => work(mortal)))
         await work(engine(shape, Number.POSITIVE_INFINITY, seen, clock))
         const { removals } = cores.core.database.collections
         expect([writes, await removals.countDocuments()]).toEqual([writes, 0])
@@ -176,15 +183,16 @@ describe('the steps of a removal', () => {
 
   it('change nothing on a core whose lease another core has taken over', async () => {
     const clock = { ms: Date.UTC(2126, 0, 1) }
-    const store = createRemovalStore(cores.core.database.collections)
-    const lost = (await store.insert(
+    const core = bareCore({ db: cores.core.db, now: () => clock.ms })
+    const lost = (await insertRemoval(
+      core,
       { removalId: 'rmv_1', workspaceId: cores.workspaceId, kind, ids: ['a', 'b'], stage: 'removing' },
       new Date(clock.ms),
     ))!
-    const held = (await store.claim(new Date(clock.ms), new Date(clock.ms + 30_000)))!
-    await expect(store.advance(lost, 'removed', new Date(0), [])).rejects.toThrow('taken over')
-    await store.finish(lost, new Date(0))
-    await expect(store.confirm(lost)).rejects.toThrow('taken over')
+    const held = (await claimRemoval(core, new Date(clock.ms + 30_000)))!
+    await expect(advanceRemoval(core, lost, 'removed', new Date(0), [])).rejects.toThrow('taken over')
+    await finishRemoval(core, lost)
+    await expect(confirmRemoval(core, lost)).rejects.toThrow('taken over')
     expect(await cores.core.database.collections.removals.findOne({ _id: 'rmv_1' })).toMatchObject({
       stage: 'removing',
       ids: ['a', 'b'],

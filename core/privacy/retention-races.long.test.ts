@@ -3,7 +3,8 @@ import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { isLong, runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
+import { findSession } from '../bans/bans.ts'
+import type { RunningCore } from '../context.ts'
 import { inboxOf } from '../conversations/inbox.ts'
 import { listMessages, sendAsAgent } from '../conversations/messages.ts'
 import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
@@ -15,6 +16,10 @@ import { findOverdue, observeQueries, sweepAll, withDatabase } from '../test/ret
 import { credentialsOf } from '../test/visitor-credentials.ts'
 import { acceptForms, idsOf, placesOfTexts, plantMarks } from '../test/visitor-marks.ts'
 import type { WorkspaceSettings } from '../workspaces/model.ts'
+import { updateWorkspace } from '../workspaces/workspaces.ts'
+import { deleteObject } from './deletions.ts'
+import { runDueRemovals } from './removals.ts'
+import { sweepOldData } from './retention.ts'
 
 const cores = testCores({ started: false, count: 2 })
 beforeAll(() => acceptForms(cores))
@@ -22,8 +27,8 @@ beforeEach(() => keep({ conversations: 30, leads: null, emptySessions: null }))
 
 const days = (count: number) => cores.advance(count * 86_400)
 const keep = (retention: WorkspaceSettings['retention']) =>
-  cores.core.workspaces.updateWorkspace(cores.workspaceId, { retention })
-const agentSend = (core: CoreContext, conversationId: string, body: string) =>
+  updateWorkspace(cores.core, cores.workspaceId, { retention })
+const agentSend = (core: RunningCore, conversationId: string, body: string) =>
   sendAsAgent(core, { conversationId, clientOperationId: randomUUID(), body })
 
 /** Creates a verified visitor with a message that is older than allowed. */
@@ -48,10 +53,10 @@ describe('a message that is acknowledged during a sweep', () => {
           const { sub, session } = await newOldConversation()
           const { conversationId } = session
           days(31)
-          await cores.core.workspaces.updateWorkspace(cores.workspaceId, { name: 'due now' })
+          await updateWorkspace(cores.core, cores.workspaceId, { name: 'due now' })
           const acknowledged: { conversationId: string; body: string }[] = []
           const leads: string[] = []
-          const calls: Record<(typeof actors)[number], (core: CoreContext) => Promise<unknown>> = {
+          const calls: Record<(typeof actors)[number], (core: RunningCore) => Promise<unknown>> = {
             async agent(core) {
               const body = `agent ${randomUUID()}`
               await agentSend(core, conversationId, body)
@@ -67,13 +72,13 @@ describe('a message that is acknowledged during a sweep', () => {
               const lead = { workspaceId: cores.workspaceId, source: 'crm', fields: { note: 'x' }, conversationId }
               leads.push(await captureLead(core, lead, undefined))
             },
-            'second sweep': (core) => core.retention.sweep(),
-            policy: (core) => core.workspaces.updateWorkspace(cores.workspaceId, { retention: { conversations: 40 } }),
+            'second sweep': (core) => sweepOldData(core),
+            policy: (core) => updateWorkspace(core, cores.workspaceId, { retention: { conversations: 40 } }),
           }
           const running = actors.map((actor, index) =>
             calls[actor](cores.scheduledCore(scheduler, { name: `${actor} ${index}` })).catch(() => {}),
           )
-          const sweeping = cores.scheduledCore(scheduler, { name: 'sweep' }).retention.sweep()
+          const sweeping = sweepOldData(cores.scheduledCore(scheduler, { name: 'sweep' }))
           await scheduler.waitFor(Promise.all([sweeping, ...running]))
           await sweepAll(cores)
           for (const { conversationId: id, body } of acknowledged) expect(await bodiesOf(id)).toContain(body)
@@ -102,7 +107,7 @@ describe('a message that is acknowledged during a sweep', () => {
           await until('its next call', () => scheduler.count() > 0 || isOver)
           if (!isOver) await scheduler.waitOne()
         }
-        await cores.core.retention.sweep()
+        await sweepOldData(cores.core)
         await scheduler.waitFor(sending)
         await sweepAll(cores)
         expect(await bodiesOf(conversationId)).toContain(body)
@@ -148,8 +153,8 @@ describe('a sweep', () => {
       cores.advance(seconds)
       await Promise.all(
         cores.cores.map(async (core) => {
-          await core.retention.sweep()
-          await core.removals.work()
+          await sweepOldData(core)
+          await runDueRemovals(core)
         }),
       )
     }
@@ -241,7 +246,7 @@ describe('the database commands of the retention and of deletions', () => {
     await plantMarks(cores, { verified: true })
     await cores.send(await cores.newSession(), 'young')
     const silent = await cores.newVerified()
-    await cores.newVerified((await core.sessions.find(silent.sessionId)).identity!.externalSubject)
+    await cores.newVerified((await findSession(core, silent.sessionId)).identity!.externalSubject)
     const { collections, scans } = await observeQueries(cores, async () => {
       days(3)
       await sweepAll(cores)
@@ -252,7 +257,7 @@ describe('the database commands of the retention and of deletions', () => {
         ['connection', cores.connectionId],
         ['workspace', cores.workspaceId],
       ] as const) {
-        await core.deletions.begin(kind, id, undefined)
+        await deleteObject(core, kind, id, undefined)
         await sweepAll(cores)
         await sweepAll(cores)
       }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { itLong, someOf } from '../../test/support/is-long.ts'
+import { findSession } from '../bans/bans.ts'
 import { requestNavigation } from '../commands/commands.ts'
 import { findConversations } from '../conversations/conversation-store.ts'
 import { listMessages, sendAsAgent } from '../conversations/messages.ts'
@@ -15,7 +16,13 @@ import { newSubject, testCores } from '../test/cores.ts'
 import { collectionsWithRule, findOverdue, sweepAll, withDatabase } from '../test/retention-rules.ts'
 import { credentialsOf, site } from '../test/visitor-credentials.ts'
 import { acceptForms, finishErasures, idsOf, placesOfTexts, plantMarks, visitorOf } from '../test/visitor-marks.ts'
+import { reportPage } from '../visitors/sessions.ts'
 import type { WorkspaceSettings } from '../workspaces/model.ts'
+import { listPolicyChanges, recordPolicyChange } from '../workspaces/policy-changes.ts'
+import { updateWorkspace } from '../workspaces/workspaces.ts'
+import { eraseVisitor } from './erasures.ts'
+import { sweepOldData } from './retention.ts'
+import { visitorOfSubject } from './visitor-data.ts'
 
 const cores = testCores({ started: false })
 beforeAll(() => acceptForms(cores))
@@ -23,12 +30,12 @@ beforeAll(() => acceptForms(cores))
 const daySeconds = 86_400
 const days = (count: number) => cores.advance(count * daySeconds)
 const keep = (retention: WorkspaceSettings['retention']) =>
-  cores.core.workspaces.updateWorkspace(cores.workspaceId, { retention })
+  updateWorkspace(cores.core, cores.workspaceId, { retention })
 const placesOf = (texts: string[]) => placesOfTexts(cores, texts)
 
 /** Returns the ids that must not be stored anywhere after the session has been removed. */
 const idsOfSession = async (session: SessionContent) => {
-  const { sessionId, conversationId, visitorId, identity } = await cores.core.sessions.find(session.sessionId)
+  const { sessionId, conversationId, visitorId, identity } = await findSession(cores.core, session.sessionId)
   return [sessionId, conversationId, visitorId, ...(identity ? [identity.subjectId] : [])]
 }
 
@@ -36,7 +43,7 @@ const idsOfSession = async (session: SessionContent) => {
 async function useSilently(session: SessionContent) {
   const { core } = cores
   const credentials = credentialsOf(session)
-  await core.sessions.reportPage({ credentials, pageContext: { url: `${site}/p` }, idempotencyKey: randomUUID() })
+  await reportPage(core, { credentials, pageContext: { url: `${site}/p` }, idempotencyKey: randomUUID() })
   await setTypingOfVisitor(core, credentials, 'started')
   await setTypingOfVisitor(core, credentials, 'stopped')
   await requestNavigation(core, { sessionId: session.sessionId, url: `${site}/x` }, { subject: 'desk' })
@@ -70,10 +77,10 @@ describe('a session without a message', () => {
     await useSilently(session)
     const traces = [browser, ...(await idsOfSession(created)), ...(await idsOfSession(session))]
     expect((await placesOf(traces)).length).toBeGreaterThan(4)
-    await cores.core.sessions.find(session.sessionId)
+    await findSession(cores.core, session.sessionId)
     cores.advance(20 * 3_600)
     await sweepAll(cores)
-    expect(await cores.core.sessions.find(session.sessionId)).toBeDefined()
+    expect(await findSession(cores.core, session.sessionId)).toBeDefined()
     days(1)
     await sweepAll(cores)
     expect(await placesOf(traces)).toEqual([])
@@ -88,7 +95,7 @@ describe('a session without a message', () => {
     expect(silent.conversationId).toBe(writing.conversationId)
     await useSilently(silent)
     await cores.close(silent)
-    const browserOf = await cores.core.sessions.find(silent.sessionId)
+    const browserOf = await findSession(cores.core, silent.sessionId)
     days(2)
     await sweepAll(cores)
     expect(await placesOf([silent.sessionId, browserOf.visitorId])).toEqual([])
@@ -104,7 +111,7 @@ describe('a session without a message', () => {
     await sendAsAgent(cores.core, { conversationId, clientOperationId: randomUUID(), body: 'Can I help?' })
     days(5)
     await sweepAll(cores)
-    expect(await cores.core.sessions.find(sessionId)).toMatchObject({ conversationId })
+    expect(await findSession(cores.core, sessionId)).toMatchObject({ conversationId })
   })
 
   itLong(
@@ -119,10 +126,10 @@ describe('a session without a message', () => {
       })
       days(5)
       await sweepAll(cores)
-      expect(await cores.core.sessions.find(session.sessionId)).toBeDefined()
+      expect(await findSession(cores.core, session.sessionId)).toBeDefined()
       await keep({ leads: 1 })
       await sweepAll(cores)
-      await expect(cores.core.sessions.find(session.sessionId)).rejects.toThrow('NotFound')
+      await expect(findSession(cores.core, session.sessionId)).rejects.toThrow('NotFound')
       await keep({ leads: null })
     },
   )
@@ -134,8 +141,8 @@ describe('a session without a message', () => {
     const again = await cores.newVerified(sub)
     expect(again.conversationId).toBe(first.conversationId)
     await sweepAll(cores)
-    await expect(cores.core.sessions.find(first.sessionId)).rejects.toThrow('NotFound')
-    expect(await cores.core.sessions.find(again.sessionId)).toBeDefined()
+    await expect(findSession(cores.core, first.sessionId)).rejects.toThrow('NotFound')
+    expect(await findSession(cores.core, again.sessionId)).toBeDefined()
     await cores.send(await cores.renew(again), 'still here')
     days(2)
     await sweepAll(cores)
@@ -148,11 +155,11 @@ describe('a session without a message', () => {
     for (const hours of [30, 24, 14]) {
       cores.advance(hours * 3_600)
       await sweepAll(cores)
-      expect(await cores.core.sessions.find(session.sessionId)).toBeDefined()
+      expect(await findSession(cores.core, session.sessionId)).toBeDefined()
     }
     cores.advance(5 * 3_600)
     await sweepAll(cores)
-    await expect(cores.core.sessions.find(session.sessionId)).rejects.toThrow('NotFound')
+    await expect(findSession(cores.core, session.sessionId)).rejects.toThrow('NotFound')
     await keep({ emptySessions: null, conversations: null })
   })
 
@@ -161,10 +168,10 @@ describe('a session without a message', () => {
     const session = await cores.newSession()
     days(400)
     await sweepAll(cores)
-    expect(await cores.core.sessions.find(session.sessionId)).toBeDefined()
+    expect(await findSession(cores.core, session.sessionId)).toBeDefined()
     await keep({ emptySessions: null })
     await sweepAll(cores)
-    await expect(cores.core.sessions.find(session.sessionId)).rejects.toThrow('NotFound')
+    await expect(findSession(cores.core, session.sessionId)).rejects.toThrow('NotFound')
   })
 })
 
@@ -192,8 +199,8 @@ describe('a conversation', () => {
     const leads = planted.marks.filter((mark) => kept.test(mark))
     expect((await placesOf(leads)).length).toBeGreaterThanOrEqual(leads.length)
     // An erasure still finds the leads of the verified visitor.
-    const visitor = await cores.core.visitorNames.ofSubject(cores.workspaceId, planted.externalSubject)
-    await cores.core.erasures.begin(visitor, 'desk')
+    const visitor = await visitorOfSubject(cores.core, cores.workspaceId, planted.externalSubject)
+    await eraseVisitor(cores.core, visitor, 'desk')
     await finishErasures(cores)
     expect(await placesOf(planted.marks)).toEqual([])
     await keep({ conversations: null })
@@ -219,7 +226,7 @@ describe('a conversation', () => {
     await cores.send(session, 'hello')
     await keep({ conversations: 5 })
     days(6)
-    await cores.core.retention.sweep()
+    await sweepOldData(cores.core)
     await expect(listMessages(cores.core, session.conversationId, {})).rejects.toThrow('NotFound')
     const sparedBefore = await spared()
     await keep({ conversations: 0 })
@@ -234,8 +241,8 @@ describe('a conversation', () => {
     const planted = await plantMarks(cores, { verified: false })
     await keep({ conversations: 5 })
     days(7)
-    await cores.core.retention.sweep()
-    await cores.core.erasures.begin(await visitorOf(cores, planted.session), 'desk')
+    await sweepOldData(cores.core)
+    await eraseVisitor(cores.core, await visitorOf(cores, planted.session), 'desk')
     await finishErasures(cores)
     await sweepAll(cores)
     expect(await placesOf(planted.marks)).toEqual([])
@@ -257,12 +264,13 @@ describe('leads, held deliveries and audit', () => {
     await updateSubscription(cores.core, subscriptionId, { status: 'disabled' }, by)
     const { workspaceId } = cores
     const recordChange = () =>
-      cores.core.policyChanges.record(
+      recordPolicyChange(
+        cores.core,
         randomUUID(),
         { workspaceId, actor: 'desk', action: 'UpdateWorkspace', target: workspaceId, settings: [] },
         async () => {},
       )
-    const changes = async () => (await cores.core.policyChanges.list({ workspaceId })).changes.length
+    const changes = async () => (await listPolicyChanges(cores.core, { workspaceId })).changes.length
     await recordChange()
     days(10)
     await recordChange()

@@ -1,12 +1,21 @@
-import { msUntil, whileHeld } from '../mongodb/leases.ts'
+import type { Collection, Filter, Sort, WithId } from 'mongodb'
+import type { Core } from '../core.ts'
+import { createLeases, type Lease, msUntil, whileHeld } from '../mongodb/leases.ts'
+import { notErasing } from '../mongodb/not-erasing.ts'
 import type { Session } from '../sessions/model.ts'
-import type { RetentionOf } from '../workspaces/retention.ts'
-import type { ConversationFactsStore } from './conversation-facts-store.ts'
-import type { DataStore } from './data-store.ts'
+import { toSession } from '../sessions/session-store.ts'
+import type { Retention } from '../workspaces/model.ts'
+import { retentionOf } from '../workspaces/retention.ts'
+import { factsOf, repairInbox, sessionsIn, writersIn } from './conversation-facts.ts'
+import { deliveryPart, partsOfSession } from './data-store.ts'
 import { type ConversationFacts, cutOffOf, isConversationDue, leaseMs, postponedMs } from './model.ts'
-import type { RemovalStore } from './removal-store.ts'
-import type { PacedRemoval, Removals } from './removals.ts'
-import type { InboxPlace, RetentionStore, Sweep } from './retention-store.ts'
+import { documents, idOnly, ids as idsOf, type Part } from './parts-store.ts'
+import { countOpenRemovals } from './removal-store.ts'
+import { beginRemoval, removeParts } from './removals.ts'
+
+// Finds what is older than a workspace allows. Held deliveries, audit entries and ended sessions are
+// removed at once, because no call can use them at the same time. Conversations and leads are
+// removed by `removals.ts`. Every query is answered by an index.
 
 const sweepEveryMs = 3_600_000
 /** Pause in milliseconds before the next sweep of a workspace that has more old data. */
@@ -18,156 +27,294 @@ const maxOpen = 8
 const batch = 1_000
 const reviewBatch = 100
 
-type Days = ReturnType<RetentionOf>
+type Days = ReturnType<typeof retentionOf>
+
+/** A workspace whose data is being swept. */
+interface Sweep {
+  workspaceId: string
+  retention?: Retention
+  lease: Lease
+  /**
+   * Position at which the search for old conversations continues. Absent if the search starts from
+   * the beginning.
+   */
+  after?: InboxPlace
+}
+
+/** Position of a conversation in the list that is sorted by last message. */
+interface InboxPlace {
+  lastMessageAt: Date
+  conversationId: string
+}
+
+interface ReviewTimes {
+  before: Date
+  now: Date
+}
+
+type NextReview = { periodBeginsAt: Date } | { postponedUntil: Date } | 'never'
+
+/** Value of `reviewAt` if no further review is needed. */
+const never = new Date(8.64e15)
+
+const leasesOf = ({ db }: Core) =>
+  createLeases(db.workspaces, { until: 'sweepAt', token: 'sweepToken', isFreeWithoutUntil: true })
 
 /**
- * Finds what is older than a workspace allows. Held deliveries, audit entries and ended sessions are
- * removed at once, because no call can use them at the same time. Conversations and leads are
- * removed by `removals.ts`.
+ * Sweeps every workspace that is due: begins the removal of data that is older than allowed. A
+ * workspace is due every hour, and at once when its policy has changed. Returns the time in
+ * milliseconds until the next workspace is due.
  */
-export function createRetention(dependencies: {
-  store: RetentionStore
-  factStore: ConversationFactsStore
-  data: Pick<DataStore, 'deliveryPart' | 'partsOfSession'>
-  removals: Pick<Removals, 'begin'>
-  removalStore: Pick<RemovalStore, 'countOpen'>
-  retentionOf: RetentionOf
-  paced: PacedRemoval
-  now: () => number
-}) {
-  const { store, factStore, data, removals, removalStore, retentionOf, paced, now } = dependencies
-
-  const dueOf = (facts: ConversationFacts[], days: Days) => facts.filter((each) => isConversationDue(each, days, now()))
-
-  const postponed = () => ({ postponedUntil: new Date(now() + postponedMs) })
-
-  /** Begins a removal. Returns whether there may be more to remove. */
-  async function begin(workspaceId: string, kind: 'conversations' | 'leads', ids: string[]) {
-    if (ids.length > 0) await removals.begin({ workspaceId, kind, ids })
-    return ids.length === batch
-  }
-
-  async function sweepDeliveries(workspaceId: string, days: Days): Promise<boolean> {
-    const [heldBefore, auditBefore] = [cutOffOf(days.heldDeliveries, now()), cutOffOf(days.audit, now())]
-    const subscriptionIds = await store.subscriptionIds(workspaceId)
-    const held = { destination: { $in: subscriptionIds }, status: 'held' as const }
-    const parts = [
-      ...(heldBefore ? [data.deliveryPart({ ...held, updatedAt: { $lte: heldBefore } }, 'held_deliveries')] : []),
-      ...(auditBefore ? store.auditParts(workspaceId, subscriptionIds, auditBefore) : []),
-    ]
-    return (await paced.remove({ items: [workspaceId], partsOf: () => parts })).length > 0
-  }
-
-  async function sweepLeads(workspaceId: string, days: Days): Promise<boolean> {
-    const before = cutOffOf(days.leads, now())
-    return before !== undefined && begin(workspaceId, 'leads', await store.oldLeads(workspaceId, before, batch))
-  }
-
-  /**
-   * Sweeps the next conversations whose last message is old. Keeps those with a younger session.
-   * Returns the position at which the next call continues; undefined at the end of the list.
-   */
-  async function sweepConversations({ workspaceId, after }: Sweep, days: Days): Promise<InboxPlace | undefined> {
-    const before = cutOffOf(days.conversations, now())
-    const found = before ? await store.oldConversations(workspaceId, before, batch, after) : []
-    await begin(workspaceId, 'conversations', idsOf(dueOf(await factStore.factsOf(idsOf(found)), days)))
-    return found.length === batch ? found.at(-1) : undefined
-  }
-
-  /**
-   * Reviews conversations that may have no message. A conversation with a message needs no further
-   * review: `sweepConversations` finds it by the time of its last message.
-   */
-  async function reviewConversations(workspaceId: string, days: Days, before: Date): Promise<boolean> {
-    let more = false
-    for (const connectionId of await store.connectionIds(workspaceId)) {
-      const ids = await store.conversationsToReview(connectionId, { before, now: new Date(now()) }, batch)
-      const facts = await factStore.factsOf(ids)
-      const due = dueOf(facts, days)
-      for (const { conversationId, hasMessage, lastActivityAt } of facts.filter((each) => !due.includes(each))) {
-        if (hasMessage) await factStore.repairInbox(conversationId)
-        const next = lastActivityAt > before ? { periodBeginsAt: lastActivityAt } : postponed()
-        await store.reviewConversation(conversationId, hasMessage ? 'never' : next)
-      }
-      await begin(workspaceId, 'conversations', idsOf(due))
-      more ||= ids.length === batch
-    }
-    return more
-  }
-
-  /** Removes ended sessions without a message from conversations that stay. */
-  async function reviewSessions(workspaceId: string, cutOff: Date): Promise<boolean> {
-    let more = false
-    for (const publicSiteKey of await store.siteKeys(workspaceId)) {
-      const sessions = await store.sessionsToReview(
-        publicSiteKey,
-        { before: cutOff, now: new Date(now()) },
-        reviewBatch,
-      )
-      for (const [conversationId, toReview] of Map.groupBy(sessions, (session) => session.conversationId))
-        await reviewSessionsOf(conversationId, toReview, cutOff)
-      more ||= sessions.length === reviewBatch
-    }
-    return more
-  }
-
-  async function reviewSessionsOf(conversationId: string, toReview: Session[], cutOff: Date) {
-    const [facts] = await factStore.factsOf([conversationId])
-    const all = await factStore.sessionsOf([conversationId])
-    const writers = await factStore.writersIn(conversationId, all)
-    for (const session of toReview) {
-      const { sessionId, renewableUntil: expiry } = session
-      // Another session that has a message or is newer. It is kept and links the visitor to the
-      // conversation. Without such a session, the reviewed session is not removed.
-      const heir = all.find(
-        (other) => other.sessionId !== sessionId && (writers.has(other.sessionId) || isNewer(other, session)),
-      )
-      const remove = (lastSessionId?: string) =>
-        paced.remove({ items: [session], partsOf: () => data.partsOfSession(session, lastSessionId) })
-      if (expiry > cutOff) await store.reviewSession(sessionId, { periodBeginsAt: expiry })
-      else if (!facts) await remove()
-      else if (writers.get(sessionId) === 'message') await store.reviewSession(sessionId, 'never')
-      // The newest session of a conversation without messages is removed with the conversation.
-      else if (writers.has(sessionId) || !heir) await store.reviewSession(sessionId, postponed())
-      else await remove(heir.sessionId)
-    }
-  }
-
-  async function sweepWorkspace(sweep: Sweep): Promise<void> {
-    const { workspaceId } = sweep
-    const end = (pauseMs: number, after?: InboxPlace) => store.endSweep(sweep, new Date(now() + pauseMs), after)
-    const days = retentionOf(sweep)
-    if ((await removalStore.countOpen(workspaceId)) >= maxOpen) return end(fullAfterMs, sweep.after)
-    const after = await sweepConversations(sweep, days)
-    const more = [after !== undefined, await sweepDeliveries(workspaceId, days), await sweepLeads(workspaceId, days)]
-    const emptyBefore = cutOffOf(days.emptySessions, now())
-    const reviewBefore = emptyBefore ?? cutOffOf(days.conversations, now())
-    if (reviewBefore) more.push(await reviewConversations(workspaceId, days, reviewBefore))
-    if (emptyBefore) more.push(await reviewSessions(workspaceId, emptyBefore))
-    await end(more.includes(true) ? moreAfterMs : sweepEveryMs, after)
-  }
-
-  return {
-    /**
-     * Sweeps every workspace that is due: begins the removal of data that is older than allowed. A
-     * workspace is due every hour, and at once when its policy has changed. Returns the time in
-     * milliseconds until the next workspace is due.
-     */
-    async sweep(): Promise<number | undefined> {
-      for (;;) {
-        const sweep = await store.claimSweep(new Date(now()), new Date(now() + leaseMs))
-        if (!sweep) return msUntil(await store.nextSweepAt(), now)
-        await whileHeld(sweepWorkspace(sweep))
-      }
-    },
+export async function sweepOldData(core: Core): Promise<number | undefined> {
+  for (;;) {
+    const times = { now: new Date(core.now()), until: new Date(core.now() + leaseMs) }
+    const found = await leasesOf(core).take(times)
+    if (!found) return msUntil(await leasesOf(core).nextAt(), core.now)
+    const { _id, retention, sweepAfter: after } = found.document
+    await whileHeld(sweepWorkspace(core, { lease: found.lease, workspaceId: _id, retention, after }))
   }
 }
 
-export type Retention = ReturnType<typeof createRetention>
+async function sweepWorkspace(core: Core, sweep: Sweep): Promise<void> {
+  const { workspaceId } = sweep
+  const end = (pauseMs: number, after?: InboxPlace) => endSweep(core, sweep, new Date(core.now() + pauseMs), after)
+  const days = retentionOf(core, sweep)
+  if ((await countOpenRemovals(core, workspaceId)) >= maxOpen) return end(fullAfterMs, sweep.after)
+  const after = await sweepConversations(core, sweep, days)
+  const more = [
+    after !== undefined,
+    await sweepDeliveries(core, workspaceId, days),
+    await sweepLeads(core, workspaceId, days),
+  ]
+  const emptyBefore = cutOffOf(days.emptySessions, core.now())
+  const reviewBefore = emptyBefore ?? cutOffOf(days.conversations, core.now())
+  if (reviewBefore) more.push(await reviewConversations(core, workspaceId, days, reviewBefore))
+  if (emptyBefore) more.push(await reviewSessions(core, workspaceId, emptyBefore))
+  await end(more.includes(true) ? moreAfterMs : sweepEveryMs, after)
+}
 
-const idsOf = (conversations: { conversationId: string }[]) => conversations.map(({ conversationId }) => conversationId)
+/**
+ * Ends the sweep, and makes the next one due at `nextAt`. Throws `LeaseLost` if the workspace was
+ * changed or claimed again during the sweep.
+ */
+async function endSweep(core: Core, { lease }: Sweep, nextAt: Date, after: InboxPlace | undefined): Promise<void> {
+  await leasesOf(core).write(lease, {
+    $set: { sweepAt: nextAt, ...(after && { sweepAfter: after }) },
+    ...(!after && { $unset: { sweepAfter: '' } }),
+  })
+}
+
+const dueOf = (core: Core, facts: ConversationFacts[], days: Days) =>
+  facts.filter((each) => isConversationDue(each, days, core.now()))
+
+const postponed = (core: Core) => ({ postponedUntil: new Date(core.now() + postponedMs) })
+
+/** Begins a removal. Returns whether there may be more to remove. */
+async function begin(core: Core, workspaceId: string, kind: 'conversations' | 'leads', ids: string[]) {
+  if (ids.length > 0) await beginRemoval(core, { workspaceId, kind, ids })
+  return ids.length === batch
+}
+
+async function sweepDeliveries(core: Core, workspaceId: string, days: Days): Promise<boolean> {
+  const [heldBefore, auditBefore] = [cutOffOf(days.heldDeliveries, core.now()), cutOffOf(days.audit, core.now())]
+  const subscriptionIds = idsOf(await core.db.leadSubscriptions.find({ workspaceId }, idOnly).toArray())
+  const held = { destination: { $in: subscriptionIds }, status: 'held' as const }
+  const parts = [
+    ...(heldBefore ? [deliveryPart(core, { ...held, updatedAt: { $lte: heldBefore } }, 'held_deliveries')] : []),
+    ...(auditBefore ? auditParts(core, workspaceId, subscriptionIds, auditBefore) : []),
+  ]
+  return (await removeParts(core, { items: [workspaceId], partsOf: () => parts })).length > 0
+}
+
+async function sweepLeads(core: Core, workspaceId: string, days: Days): Promise<boolean> {
+  const before = cutOffOf(days.leads, core.now())
+  if (!before) return false
+  const old = core.db.leads.find({ workspaceId, createdAt: { $lte: before }, ...notErasing }, idOnly)
+  const found = await old.sort({ createdAt: 1, _id: 1 }).limit(batch).toArray()
+  return begin(core, workspaceId, 'leads', idsOf(found))
+}
+
+/**
+ * Sweeps the next conversations whose last message is old. Keeps those with a younger session.
+ * Returns the position at which the next call continues; undefined at the end of the list.
+ */
+async function sweepConversations(
+  core: Core,
+  { workspaceId, after }: Sweep,
+  days: Days,
+): Promise<InboxPlace | undefined> {
+  const before = cutOffOf(days.conversations, core.now())
+  const found = before ? await oldConversations(core, workspaceId, before, batch, after) : []
+  await begin(
+    core,
+    workspaceId,
+    'conversations',
+    conversationIdsOf(dueOf(core, await factsOf(core, conversationIdsOf(found)), days)),
+  )
+  return found.length === batch ? found.at(-1) : undefined
+}
+
+/**
+ * Reviews conversations that may have no message. A conversation with a message needs no further
+ * review: `sweepConversations` finds it by the time of its last message.
+ */
+async function reviewConversations(core: Core, workspaceId: string, days: Days, before: Date): Promise<boolean> {
+  let more = false
+  for (const connectionId of idsOf(await core.db.connections.find({ workspaceId }, idOnly).toArray())) {
+    const ids = await conversationsToReview(core, connectionId, { before, now: new Date(core.now()) }, batch)
+    const facts = await factsOf(core, ids)
+    const due = dueOf(core, facts, days)
+    for (const { conversationId, hasMessage, lastActivityAt } of facts.filter((each) => !due.includes(each))) {
+      if (hasMessage) await repairInbox(core, conversationId)
+      const next = lastActivityAt > before ? { periodBeginsAt: lastActivityAt } : postponed(core)
+      await reviewConversation(core, conversationId, hasMessage ? 'never' : next)
+    }
+    await begin(core, workspaceId, 'conversations', conversationIdsOf(due))
+    more ||= ids.length === batch
+  }
+  return more
+}
+
+/** Removes ended sessions without a message from conversations that stay. */
+async function reviewSessions(core: Core, workspaceId: string, cutOff: Date): Promise<boolean> {
+  let more = false
+  for (const publicSiteKey of idsOf(await core.db.installations.find({ workspaceId }, idOnly).toArray())) {
+    const sessions = await sessionsToReview(
+      core,
+      publicSiteKey,
+      { before: cutOff, now: new Date(core.now()) },
+      reviewBatch,
+    )
+    for (const [conversationId, toReview] of Map.groupBy(sessions, (session) => session.conversationId))
+      await reviewSessionsOf(core, conversationId, toReview, cutOff)
+    more ||= sessions.length === reviewBatch
+  }
+  return more
+}
+
+async function reviewSessionsOf(core: Core, conversationId: string, toReview: Session[], cutOff: Date) {
+  const [facts] = await factsOf(core, [conversationId])
+  const all = await sessionsIn(core, [conversationId])
+  const writers = await writersIn(core, conversationId, all)
+  for (const session of toReview) {
+    const { sessionId, renewableUntil: expiry } = session
+    // Another session that has a message or is newer. It is kept and links the visitor to the
+    // conversation. Without such a session, the reviewed session is not removed.
+    const heir = all.find(
+      (other) => other.sessionId !== sessionId && (writers.has(other.sessionId) || isNewer(other, session)),
+    )
+    const remove = (lastSessionId?: string) =>
+      removeParts(core, { items: [session], partsOf: () => partsOfSession(core, session, lastSessionId) })
+    if (expiry > cutOff) await reviewSession(core, sessionId, { periodBeginsAt: expiry })
+    else if (!facts) await remove()
+    else if (writers.get(sessionId) === 'message') await reviewSession(core, sessionId, 'never')
+    // The newest session of a conversation without messages is removed with the conversation.
+    else if (writers.has(sessionId) || !heir) await reviewSession(core, sessionId, postponed(core))
+    else await remove(heir.sessionId)
+  }
+}
+
+const conversationIdsOf = (conversations: { conversationId: string }[]) =>
+  conversations.map(({ conversationId }) => conversationId)
 
 function isNewer(one: Session, other: Session): boolean {
   const [a, b] = [one.createdAt.getTime(), other.createdAt.getTime()]
   return a === b ? one.sessionId > other.sessionId : a > b
+}
+
+/** Returns conversations whose last message in the inbox is not later than `before`, oldest first. */
+async function oldConversations(
+  { db }: Core,
+  workspaceId: string,
+  before: Date,
+  limit: number,
+  after: InboxPlace | undefined,
+): Promise<InboxPlace[]> {
+  const found = await db.conversations
+    .find(
+      {
+        workspaceId,
+        lastMessageAt: { $gte: after?.lastMessageAt ?? new Date(0), $lte: before },
+        $or: after && [
+          { lastMessageAt: { $gt: after.lastMessageAt } },
+          { lastMessageAt: after.lastMessageAt, _id: { $gt: after.conversationId } },
+        ],
+        ...notErasing,
+      },
+      { projection: { lastMessageAt: 1 } },
+    )
+    .sort({ lastMessageAt: 1, _id: 1 })
+    .limit(limit)
+    .toArray()
+  return found.map(({ _id, lastMessageAt }) => ({ conversationId: _id, lastMessageAt: lastMessageAt! }))
+}
+
+/** Returns documents whose `reviewAt` is due, then postponed documents. */
+async function toReview<D extends { reviewAt?: Date; postponedUntil?: Date }>(
+  collection: Collection<D>,
+  filter: object,
+  { before, now }: ReviewTimes,
+  limit: number,
+) {
+  const due: WithId<D>[] = []
+  for (const when of [{ reviewAt: { $lte: before } }, { postponedUntil: { $lte: now } }]) {
+    if (due.length === limit) break
+    const found = collection.find({ ...filter, ...when } as unknown as Filter<D>).sort(orderOf(when))
+    due.push(...(await found.limit(limit - due.length).toArray()))
+  }
+  return due
+}
+
+const orderOf = (condition: object): Sort => Object.fromEntries(Object.keys(condition).map((name) => [name, 1]))
+
+const conversationsToReview = async ({ db }: Core, connectionId: string, times: ReviewTimes, limit: number) =>
+  idsOf(await toReview(db.conversations, { connectionId, ...notErasing }, times, limit))
+
+const sessionsToReview = async ({ db }: Core, publicSiteKey: string, times: ReviewTimes, limit: number) =>
+  (await toReview(db.sessions, { publicSiteKey }, times, limit)).map((each) => toSession(each))
+
+const nextReviewUpdate = (next: NextReview) =>
+  next !== 'never' && 'postponedUntil' in next
+    ? { $set: { reviewAt: never, postponedUntil: next.postponedUntil } }
+    : {
+        $set: { reviewAt: next === 'never' ? never : next.periodBeginsAt },
+        $unset: { postponedUntil: '' as const },
+      }
+
+/**
+ * Sets the next review of a conversation or session: at the end of the period that begins at
+ * `periodBeginsAt`, at `postponedUntil`, or never.
+ */
+async function reviewConversation({ db }: Core, conversationId: string, next: NextReview): Promise<void> {
+  await db.conversations.updateOne({ _id: conversationId }, nextReviewUpdate(next))
+}
+
+async function reviewSession({ db }: Core, sessionId: string, next: NextReview): Promise<void> {
+  await db.sessions.updateOne({ _id: sessionId }, nextReviewUpdate(next))
+}
+
+/** Returns the audit entries from `before` or earlier. */
+function auditParts({ db }: Core, workspaceId: string, subscriptionIds: string[], before: Date): Part[] {
+  const { leadSubscriptions, deliveries, erasures, policyChanges } = db
+  const isOld = { $lte: before }
+  const requested = { destination: { $in: subscriptionIds }, requestedAt: isOld }
+  return [
+    {
+      kind: 'audit',
+      async remove() {
+        const old = { workspaceId, 'audit.at': isOld }
+        return (await leadSubscriptions.updateMany(old, { $pull: { audit: { at: isOld } } })).modifiedCount
+      },
+    },
+    documents(deliveries, requested, {
+      kind: 'audit',
+      act: (found) =>
+        deliveries.updateMany(
+          { _id: { $in: idsOf(found) }, requestedAt: isOld },
+          { $unset: { requestedAt: '', 'attempts.$[].requestedBy': '' } },
+        ),
+    }),
+    documents(erasures, { workspaceId, finishedAt: isOld }, { kind: 'audit' }),
+    documents(policyChanges, { workspaceId, at: isOld }, { kind: 'audit' }),
+  ]
 }

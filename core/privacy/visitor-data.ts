@@ -1,77 +1,127 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { ScreenshotStore } from '../commands/screenshot-store.ts'
+import { findSession } from '../bans/bans.ts'
+import { screenshotStoreOf } from '../commands/screenshot-store.ts'
+import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { field, text, validate } from '../rules.ts'
-import type { Sessions, Subjects } from '../visitors/service.ts'
-import type { WorkspaceStore } from '../workspaces/workspace-store.ts'
-import type { VisitorName } from './model.ts'
-import type { VisitorDataStore } from './visitor-data-store.ts'
-import type { VisitorTraceStore } from './visitor-trace-store.ts'
+import { subjectIdOn } from '../sessions/visitor-ids.ts'
+import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
+import type { VisitorName, VisitorTraces } from './model.ts'
+import { findTraces } from './visitor-traces.ts'
 
-export function createVisitorExport(dependencies: {
-  traces: VisitorTraceStore
-  data: VisitorDataStore
-  files: Pick<ScreenshotStore, 'read'>
-  now: () => number
-}) {
-  const { traces, data, files, now } = dependencies
+/**
+ * Returns the visitor of a session. Errors: `NotFound` for an unknown session or one of another
+ * workspace.
+ */
+export async function visitorOfSession(core: Core, sessionId: string, scope: string | undefined): Promise<VisitorName> {
+  const { workspaceId, visitorId, identity } = await findSession(core, sessionId, scope)
+  if (identity) return { workspaceId, browserIds: [], subjectIds: [identity.subjectId] }
+  return { workspaceId, browserIds: [visitorId], subjectIds: [] }
+}
 
-  async function screenshotOf(commandId: unknown, fileId: string) {
+/**
+ * Returns the verified visitor with this user id of the host on all connections of a workspace.
+ * Does so even if no data of the visitor is stored. Errors: `NotFound` for an unknown workspace,
+ * `ValidationFailed`.
+ */
+export async function visitorOfSubject(core: Core, workspaceId: string, externalSubject: string): Promise<VisitorName> {
+  const workspaces = workspaceStoreOf(core)
+  if (!(await workspaces.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
+  validate(field('/visitor/subject/externalSubject', externalSubject, text(1, 256)))
+  const connections = await workspaces.listConnections(workspaceId)
+  const ids = connections.map(({ connectionId }) => subjectIdOn(core, connectionId, externalSubject))
+  return { workspaceId, browserIds: [], subjectIds: await Promise.all(ids) }
+}
+
+/** Yields all data of a visitor as JSON, one object per line. Screenshots are in base64. */
+export async function* exportVisitor(core: Core, visitor: VisitorName): AsyncIterable<string> {
+  const traces = await findTraces(core, visitor, { until: new Date(core.now()) })
+  for await (const { screenshot, ...record } of recordsOf(core, traces)) {
+    if (screenshot === undefined) {
+      yield JSON.stringify(record)
+      continue
+    }
+    const { fileId, uploadKey: _, ...described } = screenshot as { fileId: string; uploadKey: string }
+    yield JSON.stringify({ ...record, screenshot: described })
     const chunks: Uint8Array[] = []
-    for await (const chunk of files.read(fileId)) chunks.push(chunk)
-    return { kind: 'screenshot', commandId, data: Buffer.concat(chunks).toString('base64') }
-  }
-
-  return {
-    /** Yields all data of a visitor as JSON, one object per line. Screenshots are in base64. */
-    async *lines(visitor: VisitorName): AsyncIterable<string> {
-      for await (const { screenshot, ...record } of data.read(await traces.find(visitor, { until: new Date(now()) }))) {
-        if (screenshot === undefined) {
-          yield JSON.stringify(record)
-          continue
-        }
-        const { fileId, uploadKey: _, ...described } = screenshot as { fileId: string; uploadKey: string }
-        yield JSON.stringify({ ...record, screenshot: described })
-        yield JSON.stringify(await screenshotOf(record.commandId, fileId))
-      }
-    },
+    for await (const chunk of screenshotStoreOf(core).read(fileId)) chunks.push(chunk)
+    const data = Buffer.concat(chunks).toString('base64')
+    yield JSON.stringify({ kind: 'screenshot', commandId: record.commandId, data })
   }
 }
 
-export type VisitorExport = ReturnType<typeof createVisitorExport>
-
-export function createVisitorNames(dependencies: {
-  sessions: Pick<Sessions, 'find'>
-  subjects: Pick<Subjects, 'idOf'>
-  workspaceStore: Pick<WorkspaceStore, 'findWorkspace' | 'listConnections'>
-}) {
-  const { sessions, subjects, workspaceStore } = dependencies
-
-  return {
-    /**
-     * Returns the visitor of a session. Errors: `NotFound` for an unknown session or one of another
-     * workspace.
-     */
-    async ofSession(sessionId: string, scope: string | undefined): Promise<VisitorName> {
-      const { workspaceId, visitorId, identity } = await sessions.find(sessionId, scope)
-      if (identity) return { workspaceId, browserIds: [], subjectIds: [identity.subjectId] }
-      return { workspaceId, browserIds: [visitorId], subjectIds: [] }
-    },
-
-    /**
-     * Returns the verified visitor with this user id of the host on all connections of a workspace.
-     * Does so even if no data of the visitor is stored. Errors: `NotFound` for an unknown workspace,
-     * `ValidationFailed`.
-     */
-    async ofSubject(workspaceId: string, externalSubject: string): Promise<VisitorName> {
-      if (!(await workspaceStore.findWorkspace(workspaceId))) throw new ServiceError(ErrorCode.NOT_FOUND)
-      validate(field('/visitor/subject/externalSubject', externalSubject, text(1, 256)))
-      const connections = await workspaceStore.listConnections(workspaceId)
-      const ids = connections.map(({ connectionId }) => subjects.idOf(connectionId, externalSubject))
-      const subjectIds = await Promise.all(ids)
-      return { workspaceId, browserIds: [], subjectIds }
-    },
-  }
+interface VisitorRecord {
+  kind: 'session' | 'ban' | 'conversation' | 'event' | 'command' | 'lead' | 'delivery'
+  [field: string]: unknown
 }
 
-export type VisitorNames = ReturnType<typeof createVisitorNames>
+/**
+ * Reads the stored data without internal fields. A command with an uploaded screenshot also has
+ * the file in the field `screenshot`.
+ */
+async function* recordsOf(
+  { db }: Core,
+  { sessionIds, visitorIds, conversationIds, leadIds }: VisitorTraces,
+): AsyncIterable<VisitorRecord> {
+  const { sessions, visitors, networkBans, conversations, events, commands, leads, deliveries } = db
+  for await (const session of sessions.find({ _id: { $in: sessionIds } })) {
+    const {
+      _id,
+      renewal: _,
+      identity,
+      successor: __,
+      afterErasures: ___,
+      joinedAfterErasures: ____,
+      reviewAt: _____,
+      postponedUntil: ______,
+      linkedSubjectIds: _______,
+      consents,
+      ...rest
+    } = session
+    const { externalSubject, displayName, context, verifiedAt } = identity ?? {}
+    yield {
+      kind: 'session',
+      sessionId: _id,
+      ...rest,
+      consents: consents?.map(({ operation: _, ...decision }) => decision),
+      identity: identity && {
+        externalSubject,
+        displayName,
+        verifiedAt,
+        context: Object.fromEntries(context ?? []),
+      },
+    }
+  }
+  for await (const { _id, ...ban } of visitors.find({ _id: { $in: visitorIds }, bannedAt: { $exists: true } })) {
+    yield { kind: 'ban', visitorId: _id, ...ban }
+  }
+  for await (const { network, bannedAt, endsAt } of networkBans.find({ visitorIds: { $in: visitorIds } })) {
+    yield { kind: 'ban', network, bannedAt, endsAt }
+  }
+  for await (const document of conversations.find({ _id: { $in: conversationIds } })) {
+    // Notes are internal to the workspace.
+    const { _id, reviewAt: _, postponedUntil: __, notes: ___, ...rest } = document
+    yield { kind: 'conversation', conversationId: _id, ...rest }
+  }
+  for (const conversationId of conversationIds) {
+    for await (const event of events.find({ conversationId }).sort({ sequence: 1 })) {
+      const { sequence, type, occurredAt, sessionId, message, currentState, data } = event
+      yield { kind: 'event', conversationId, sequence, type, occurredAt, sessionId, message, currentState, data }
+    }
+  }
+  for await (const command of commands.find({ sessionId: { $in: sessionIds } })) {
+    const { _id, inputHash: _, operationId: __, uploads: ___, ...rest } = command
+    yield { ...rest, kind: 'command', commandId: _id, command: command.kind }
+  }
+  for await (const lead of leads.find({ _id: { $in: leadIds } })) {
+    const { _id, inputHash: _, operationKey: __, fanOut: ___, visitorIds: ____, unannounced: _____, ...rest } = lead
+    yield { kind: 'lead', leadId: _id, ...rest }
+  }
+  for await (const delivery of deliveries.find({
+    $or: [{ leadId: { $in: leadIds } }, { conversationId: { $in: conversationIds } }],
+  })) {
+    const { _id, eventType, leadId, conversationId, subscriptionId, status, attempts, createdAt } = delivery
+    const about = { eventType, leadId, conversationId }
+    yield { kind: 'delivery', deliveryId: _id, ...about, subscriptionId, status, attempts, createdAt }
+  }
+}

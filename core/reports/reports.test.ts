@@ -10,12 +10,14 @@ import { itLong } from '../../test/support/is-long.ts'
 import { inboxOf } from '../conversations/inbox.ts'
 import { addTag } from '../conversations/tags.ts'
 import type { Core } from '../core.ts'
+import { hideFromAll } from '../privacy/data-store.ts'
 import { say } from '../test/bots.ts'
 import { bareCore } from '../test/core-with.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { openMeasuredClient } from '../test/query-cost.ts'
 import { newWorkspace, type Story, tell } from '../test/told-conversations.ts'
 import { transportTo } from '../test/transports.ts'
+import { accessOf } from '../transport/caller.ts'
 import { reportStoreOf } from './report-store.ts'
 import { readReport } from './reports.ts'
 
@@ -28,7 +30,7 @@ beforeAll(() => {
 type Query = Partial<Pick<GetReportRequest, 'workspaceId' | 'firstDay' | 'days' | 'timeZone'>>
 
 async function reportFor(workspaceId: string, query: Query = {}, scopes = ['messages:read']) {
-  const authorization = `Bearer ${await cores.core.access.issue({ subject: 'test', scopes, workspaceId })}`
+  const authorization = `Bearer ${await accessOf(cores.core).issue({ subject: 'test', scopes, workspaceId })}`
   let report: Report | undefined
   for await (const { frame } of messaging.getReport(query, { headers: { authorization } }))
     if (frame.case === 'report') report = frame.value
@@ -125,7 +127,7 @@ describe('the report', () => {
     await expect(reportFor(at.workspaceId, {}, ['leads:read'])).rejects.toMatchObject({
       rawMessage: 'PermissionDenied',
     })
-    await cores.core.stores.data.hideFromAll({ conversationIds: [visitor.conversationId], leadIds: [] })
+    await hideFromAll(cores.core, { conversationIds: [visitor.conversationId], leadIds: [] })
     expect((await reportFor(at.workspaceId)).total).toMatchObject({ conversations: 0 })
   })
 

@@ -1,15 +1,15 @@
 import type { ConnectRouter } from '@connectrpc/connect'
 import { BotService } from '#proto/bot/v1/bot_pb.js'
-import type { CoreContext } from '../context.ts'
 import { appendAsBot, requestHuman, sendAsBot } from '../conversations/bots.ts'
 import { setTypingOfBot } from '../conversations/typing.ts'
+import type { Core } from '../core.ts'
 import { callerOf } from '../transport/caller.ts'
 import { correlationIdOf } from '../transport/connect-errors.ts'
 import { fromTypingState } from './conversations.ts'
 import { fromAgent, toMessage } from './messaging-values.ts'
 import { observeSends } from './observed-sends.ts'
 
-export function botService(router: ConnectRouter, core: CoreContext): void {
+export function botService(router: ConnectRouter, core: Core): void {
   const observed = observeSends(core)
   const unnamed = { displayName: '' }
 

@@ -20,12 +20,12 @@ import {
 } from '../commands/commands.ts'
 import { type Command, isFinal } from '../commands/model.ts'
 import { openScreenshot, type ScreenshotUpload, uploadScreenshot } from '../commands/screenshots.ts'
-import type { CoreContext } from '../context.ts'
+import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
 import { callerOf } from '../transport/caller.ts'
 import { fromCredentials } from './visitor.ts'
 
-export function commandService(router: ConnectRouter, core: CoreContext): void {
+export function commandService(router: ConnectRouter, core: Core): void {
   router.service(CommandService, {
     async requestNavigation({ sessionId, url, label, clientOperationId }, context) {
       const request = { sessionId, url, ...withoutEmpty({ label, clientOperationId }) }

@@ -2,19 +2,31 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
 import { ConsoleService, type SignInRequest } from '#proto/console/v1/console_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { CoreContext } from '../context.ts'
+import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
+import { mailerOf } from '../mail/mailer.ts'
+import { mailSignInLink } from '../operators/accounts.ts'
 import type { SignedIn, SignInCredential } from '../operators/console-sessions.ts'
-import { type ConsoleSession, publicIdOf } from '../operators/model.ts'
+import {
+  createOwnerLink,
+  createSignInLink,
+  endConsoleSessions,
+  findConsoleSession,
+  findSignInLink,
+  signIn,
+} from '../operators/console-sessions.ts'
+import { type ConsoleSession, publicIdOf, secretId } from '../operators/model.ts'
+import { beginPasskeySignIn, finishPasskeySignIn } from '../operators/passkeys.ts'
+import { beginProviderSignIn, finishProviderSignIn, identityProviderOf } from '../operators/provider-sign-in.ts'
 import { scopesOfRole } from '../operators/roles.ts'
+import { findMember } from '../operators/teams.ts'
 import { facesOf, keepFace } from '../pictures/pictures.ts'
 import { field, line, validate } from '../rules.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
+import { findWorkspace, updateWorkspace } from '../workspaces/workspaces.ts'
 
-export function consoleService(router: ConnectRouter, core: CoreContext): void {
-  const { accounts, consoleSessions, passkeys, providerSignIn, teams, workspaces } = core
-
+export function consoleService(router: ConnectRouter, core: Core): void {
   async function toMessage(session: ConsoleSession) {
     const { workspaceId, operator, displayName, scopes, expiresAt, account } = session
     return {
@@ -35,9 +47,9 @@ export function consoleService(router: ConnectRouter, core: CoreContext): void {
   }
 
   async function readLink(secret: string) {
-    const { workspaceId, operator, account } = await consoleSessions.findLink(secret)
-    const member = account && (await teams.find(workspaceId, operator))
-    const { name } = await workspaces.findWorkspace(workspaceId)
+    const { workspaceId, operator, account } = await findSignInLink(core, secret)
+    const member = account && (await findMember(core, workspaceId, operator))
+    const { name } = await findWorkspace(core, workspaceId)
     const isNew = account?.role !== undefined && !member
     return { workspaceName: name, name: member?.name, firstOwner: isNew && account.isFirst, invitation: isNew }
   }
@@ -48,13 +60,10 @@ export function consoleService(router: ConnectRouter, core: CoreContext): void {
         const { workspaceId: only, scopes: held } = callerOf(context)
         if (only !== undefined || scopesOfRole.owner.some((scope) => !held.has(scope)))
           throw new ServiceError(ErrorCode.PERMISSION_DENIED)
-        const made = await consoleSessions.createOwnerLink(
-          requiredWorkspace(context, workspaceId),
-          operator || newId('op'),
-        )
+        const made = await createOwnerLink(core, requiredWorkspace(context, workspaceId), operator || newId('op'))
         return { secret: made.secret, expiresAt: timestampFromDate(made.expiresAt) }
       }
-      const { secret, expiresAt } = await consoleSessions.createLink(callerOf(context), {
+      const { secret, expiresAt } = await createSignInLink(core, callerOf(context), {
         workspaceId: requiredWorkspace(context, workspaceId),
         operator: operator || undefined,
         scopes,
@@ -66,36 +75,36 @@ export function consoleService(router: ConnectRouter, core: CoreContext): void {
       validate(field('/workspaceName', workspaceName || undefined, line(1, 128)))
       const isFirst =
         workspaceName !== '' && credential.case === 'linkSecret' && (await readLink(credential.value)).firstOwner
-      const signedIn = await consoleSessions.signIn(toCredential(credential), displayName, replacedSecret)
-      if (isFirst) await workspaces.updateWorkspace(signedIn.session.workspaceId, { name: workspaceName })
+      const signedIn = await signIn(core, toCredential(credential), displayName, replacedSecret)
+      if (isFirst) await updateWorkspace(core, signedIn.session.workspaceId, { name: workspaceName })
       return toSignedIn(signedIn)
     },
 
     getSignInLink: ({ linkSecret }) => readLink(linkSecret),
 
     mailSignInLink({ mail }) {
-      accounts.mailSignInLink(mail)
+      mailSignInLink(core, mail)
       return {}
     },
 
-    beginPasskeySignIn: ({ origin }) => passkeys.beginSignIn(origin),
+    beginPasskeySignIn: ({ origin }) => beginPasskeySignIn(core, origin),
 
     async finishPasskeySignIn({ responseJson, browserSecret, replacedSecret }) {
-      return toSignedIn(await passkeys.finishSignIn(responseJson, browserSecret, replacedSecret))
+      return toSignedIn(await finishPasskeySignIn(core, responseJson, browserSecret, replacedSecret))
     },
 
-    beginProviderSignIn: ({ origin, replacedSecret }) => providerSignIn.begin(origin, replacedSecret),
+    beginProviderSignIn: ({ origin, replacedSecret }) => beginProviderSignIn(core, origin, replacedSecret),
 
-    finishProviderSignIn: async (callback) => toSignedIn(await providerSignIn.finish(callback)),
+    finishProviderSignIn: async (callback) => toSignedIn(await finishProviderSignIn(core, callback)),
 
-    getSignInOptions: () => ({ provider: providerSignIn.isEnabled, mail: accounts.mailsLinks }),
+    getSignInOptions: () => ({ provider: identityProviderOf(core) !== undefined, mail: mailerOf(core).isEnabled }),
 
     async getConsoleSession({ sessionSecret }) {
-      return { session: await toMessage(await consoleSessions.find(sessionSecret)) }
+      return { session: await toMessage(await findConsoleSession(core, sessionSecret)) }
     },
 
     async signOut({ sessionSecret }) {
-      await consoleSessions.signOut(sessionSecret)
+      await endConsoleSessions(core, { id: secretId(sessionSecret) })
       return {}
     },
   })

@@ -6,7 +6,6 @@ import {
   type MessagingService,
   TypingState as TypingStateMessage,
 } from '#proto/messaging/v1/messaging_pb.js'
-import type { CoreContext } from '../context.ts'
 import { assignAgent, closeConversation, reopenConversation, unassignAgent } from '../conversations/assignments.ts'
 import { resumeBots, stopBots } from '../conversations/bots.ts'
 import { findConversation, hasSiteCapability, summarizeConversations } from '../conversations/conversation-access.ts'
@@ -21,15 +20,18 @@ import { addTag, listTags, removeTag } from '../conversations/tags.ts'
 import type { TypingState } from '../conversations/typing.ts'
 import { setTypingOfAgent, setTypingOfVisitor } from '../conversations/typing.ts'
 import { visitorPresenceOf } from '../conversations/visitor-presence.ts'
+import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
 import { findLeads } from '../leads/leads.ts'
 import { stopMails } from '../notices/answer-mails.ts'
+import { operatorsIn } from '../operators/console-sessions.ts'
 import type { SignedInOperator } from '../operators/model.ts'
 import { countFitting } from '../page-token.ts'
 import { facesOf, setFace } from '../pictures/pictures.ts'
 import type { SourceKind } from '../search/model.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
 import { deleteSavedReply, listSavedReplies, saveReply } from '../workspaces/saved-replies.ts'
+import { findWorkspace } from '../workspaces/workspaces.ts'
 import { nameOf } from './enum-names.ts'
 import {
   fromAgent,
@@ -75,7 +77,7 @@ type ConversationMethods = Pick<
 >
 
 /** The methods of `service.messaging.v1.MessagingService` for conversations and typing. */
-export function conversationMethods(core: CoreContext): ConversationMethods {
+export function conversationMethods(core: Core): ConversationMethods {
   return {
     async listConversations(
       { limit, pageToken, countFor: name, countForOperator: operator, tag, ...request },
@@ -176,7 +178,7 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     async assignAgent({ conversationId, agent, operatorId }, context) {
       const scope = callerOf(context).workspaceId
       const { workspaceId } = await findConversation(core, conversationId, scope)
-      const operators = await core.consoleSessions.operatorsIn(workspaceId)
+      const operators = await operatorsIn(core, workspaceId)
       const isMeant = (one: SignedInOperator) =>
         operatorId === undefined ? one.displayName === agent?.displayName : one.operator === operatorId
       const [found, ...others] = operators.filter(isMeant)
@@ -198,7 +200,7 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
 
     async listAgents({ workspaceId }, context) {
       const workspace = requiredWorkspace(context, workspaceId)
-      const found = await core.consoleSessions.operatorsIn(workspace)
+      const found = await operatorsIn(core, workspace)
       const faces = await facesOf(
         core,
         workspace,
@@ -214,7 +216,7 @@ export function conversationMethods(core: CoreContext): ConversationMethods {
     },
 
     async setAgentPicture({ workspaceId: named, image, gatewayOrigin }, context) {
-      const { workspaceId } = await core.workspaces.findWorkspace(requiredWorkspace(context, named))
+      const { workspaceId } = await findWorkspace(core, requiredWorkspace(context, named))
       const picture = { workspaceId, image, gatewayOrigin }
       return { avatarUrl: await setFace(core, callerOf(context).subject, picture) }
     },

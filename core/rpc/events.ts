@@ -8,7 +8,7 @@ import {
   type FollowEventsResponse,
   FollowEventsResponseSchema,
 } from '#proto/events/v1/events_pb.js'
-import type { CoreContext } from '../context.ts'
+import type { Core } from '../core.ts'
 import { type FeedEvent, feedReaderOf } from '../feed/feed-reader.ts'
 import { reasonOf } from '../feed/model.ts'
 import { contactOf } from '../leads/conversation-contacts.ts'
@@ -23,7 +23,7 @@ const heartbeatMs = 15_000
 /** Maximum number of removed ids that wait for a slow reader. The oldest are dropped. */
 const maxRemoved = 10_000
 
-export function eventsService(router: ConnectRouter, core: CoreContext): void {
+export function eventsService(router: ConnectRouter, core: Core): void {
   async function* followEvents(
     { workspaceId: named, cursor: from, types, since }: FollowEventsRequest,
     context: HandlerContext,

@@ -5,12 +5,13 @@ import { createAuthorizedTransport } from '../../core-client/authorized-transpor
 import { testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { transportTo } from '../test/transports.ts'
+import { accessOf } from '../transport/caller.ts'
 
 const cores = testCores({ started: false })
 
 it('operators get the correlation id of the request that stored a message, and visitors get none', async () => {
   const { credentials, conversationId, workspaceId } = await cores.newVisitor()
-  const token = await cores.core.access.issue({ subject: 'gateway', scopes: ['visitors:act'] })
+  const token = await accessOf(cores.core).issue({ subject: 'gateway', scopes: ['visitors:act'] })
   const visitors = createClient(MessagingService, createAuthorizedTransport(transportTo(cores.core), token))
   const send = (clientOperationId: string, correlationId: string) =>
     visitors.sendVisitorMessages({

@@ -10,7 +10,6 @@ import {
 } from '#proto/messaging/v1/messaging_pb.js'
 import { validCorrelationId } from '../../contract/correlation-id.ts'
 import type { ProtoFields } from '../../contract/proto-fields.ts'
-import type { CoreContext } from '../context.ts'
 import { stopAnswer } from '../conversations/growing-messages.ts'
 import {
   listMessages,
@@ -21,6 +20,7 @@ import {
   type VisitorSend,
 } from '../conversations/messages.ts'
 import { giveRating } from '../conversations/ratings.ts'
+import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
 import type { Appended } from '../log/event-log.ts'
 import { callerOf } from '../transport/caller.ts'
@@ -34,7 +34,7 @@ import { watchEvents } from './watch-events.ts'
 
 const maxSends = 512
 
-export function messagingService(router: ConnectRouter, core: CoreContext): void {
+export function messagingService(router: ConnectRouter, core: Core): void {
   const { logger } = core
   const observed = observeSends(core)
 

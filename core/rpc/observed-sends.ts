@@ -1,4 +1,4 @@
-import type { CoreContext } from '../context.ts'
+import type { Core } from '../core.ts'
 import type { Appended } from '../log/event-log.ts'
 import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 
@@ -8,7 +8,7 @@ const slowMs = 1_000
  * Returns a function that counts a send by its author and result. A send that takes a second or longer,
  * whatever it waits for, is logged with the correlation id of its request.
  */
-export function observeSends({ metrics, logger }: Pick<CoreContext, 'metrics' | 'logger'>) {
+export function observeSends({ metrics, logger }: Pick<Core, 'metrics' | 'logger'>) {
   return async (author: 'visitor' | 'agent' | 'bot', correlationId: string | undefined, sending: Promise<Appended>) => {
     const began = performance.now()
     let result: string | undefined

@@ -4,7 +4,7 @@ import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt'
 import { describe, expect, it } from 'vitest'
 import { scope } from '#proto/access/v1/access_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { updateSubscription } from '../deliveries/subscriptions.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { servedMethods } from '../test/operator-calls.ts'
@@ -12,6 +12,7 @@ import { clientsOf } from '../test/operator-clients.ts'
 import type { Answer, Scene, Write } from '../test/operator-scenes.ts'
 import { writes } from '../test/operator-writes.ts'
 import { site } from '../test/visitor-credentials.ts'
+import { rotateIdentitySecret, setConnectionStatus, updateInstallation } from '../workspaces/workspaces.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -43,7 +44,7 @@ async function newScene(write: Write) {
 }
 
 /** Calls the method on the core. Without a key, the request has no idempotency key. */
-async function callAt(core: CoreContext, write: Write, scene: Scene, key: string | undefined, input = 'a') {
+async function callAt(core: RunningCore, write: Write, scene: Scene, key: string | undefined, input = 'a') {
   return write.call(await clientsOf(core, write.isGlobal ? undefined : cores.workspaceId), scene, key, input)
 }
 
@@ -120,15 +121,15 @@ describe('operator writes with an idempotency key', () => {
   const repeats: [string, (other: Scene) => Promise<unknown>][] = [
     [
       'WorkspaceService.UpdateInstallation',
-      ({ siteKey }) => cores.other.workspaces.updateInstallation(siteKey, { appearance: { title: 'Mine' } }, undefined),
+      ({ siteKey }) => updateInstallation(cores.other, siteKey, { appearance: { title: 'Mine' } }, undefined),
     ],
     [
       'WorkspaceService.SetLogo',
-      ({ siteKey }) => cores.other.workspaces.updateInstallation(siteKey, { appearance: { logoUrl: site } }, undefined),
+      ({ siteKey }) => updateInstallation(cores.other, siteKey, { appearance: { logoUrl: site } }, undefined),
     ],
     [
       'WorkspaceService.SetConnectionStatus',
-      ({ connectionId }) => cores.other.workspaces.setConnectionStatus(connectionId, 'enabled', undefined),
+      ({ connectionId }) => setConnectionStatus(cores.other, connectionId, 'enabled', undefined),
     ],
     [
       'LeadService.UpdateSubscription',
@@ -176,8 +177,7 @@ describe('operator writes with an idempotency key', () => {
     const { scene } = await newScene(write)
     const key = randomUUID()
     await callAt(cores.core, write, scene, key)
-    for (const _ of [1, 2])
-      await cores.core.workspaces.rotateIdentitySecret(scene.siteKey, undefined, { overlapSeconds: 0 })
+    for (const _ of [1, 2]) await rotateIdentitySecret(cores.core, scene.siteKey, undefined, { overlapSeconds: 0 })
     expect(await codeOf(callAt(cores.core, write, scene, key))).toBe('IdempotencyConflict')
   })
 

@@ -2,8 +2,9 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { OperatorRole, OperatorService, OperatorState } from '#proto/operator/v1/operator_pb.js'
-import type { CoreContext } from '../context.ts'
+import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
+import { mailerOf } from '../mail/mailer.ts'
 import {
   defaultNotifications,
   isPushed,
@@ -12,18 +13,29 @@ import {
   setPushSubscription,
 } from '../notices/operator-choices.ts'
 import { pushKeyOf } from '../notices/push.ts'
+import {
+  confirmMail,
+  endSessionOf,
+  inviteOperator,
+  listInvitations,
+  removeOperator,
+  revokeInvitation,
+  setOperatorRole,
+  updateOwnAccount,
+} from '../operators/accounts.ts'
+import { consoleSessionsIn } from '../operators/console-session-store.ts'
 import { type Member, type Passkey, publicIdOf, type Role, type SignInLink } from '../operators/model.ts'
-import { isActive } from '../operators/teams.ts'
+import { addPasskey, beginPasskey, listPasskeys, removePasskeys } from '../operators/passkeys.ts'
+import { findMember, isActive, listMembers } from '../operators/teams.ts'
 import { facesOf } from '../pictures/pictures.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
+import { findWorkspace } from '../workspaces/workspaces.ts'
 import { enumValue, nameOf } from './enum-names.ts'
 
-export function operatorService(router: ConnectRouter, core: CoreContext): void {
-  const { accounts, passkeys, teams } = core
-
+export function operatorService(router: ConnectRouter, core: Core): void {
   async function toOperators(workspaceId: string, members: Member[]) {
     const ids = members.map(({ id }) => id)
-    const [faces, keys] = await Promise.all([facesOf(core, workspaceId, ids), passkeys.of(workspaceId)])
+    const [faces, keys] = await Promise.all([facesOf(core, workspaceId, ids), listPasskeys(core, workspaceId)])
     return members.map(({ id, name, mail, role, joinedAt, ...member }) => ({
       operatorId: id,
       name,
@@ -41,7 +53,7 @@ export function operatorService(router: ConnectRouter, core: CoreContext): void 
   /** Returns the account of the caller's console session. Errors: `PermissionDenied` if it has none. */
   async function own(context: HandlerContext) {
     const { workspaceId = '', subject, consoleSession } = callerOf(context)
-    const member = consoleSession?.account ? await teams.find(workspaceId, subject) : undefined
+    const member = consoleSession?.account ? await findMember(core, workspaceId, subject) : undefined
     if (!member) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
     return { workspaceId, member, sessionId: consoleSession!.id }
   }
@@ -62,25 +74,25 @@ export function operatorService(router: ConnectRouter, core: CoreContext): void 
   router.service(OperatorService, {
     async listOperators({ workspaceId: named, includeRemoved }, context) {
       const workspaceId = requiredWorkspace(context, named)
-      const members = (await teams.list(workspaceId)).filter((member) => includeRemoved || isActive(member))
+      const members = (await listMembers(core, workspaceId)).filter((member) => includeRemoved || isActive(member))
       const sorted = members.toSorted((one, other) => one.name.localeCompare(other.name))
       return { operators: await toOperators(workspaceId, sorted) }
     },
 
     async inviteOperator({ workspaceId: named, role, mail, operatorId }, context) {
-      const { workspaceId } = await core.workspaces.findWorkspace(requiredWorkspace(context, named))
+      const { workspaceId } = await findWorkspace(core, requiredWorkspace(context, named))
       const given = operatorId === '' ? { role: fromRole(role), mail } : { operator: operatorId }
-      const { secret, link, mailed } = await accounts.invite(callerOf(context), { workspaceId, ...given })
+      const { secret, link, mailed } = await inviteOperator(core, callerOf(context), { workspaceId, ...given })
       return { secret, invitation: toInvitation(link), mailed }
     },
 
     async listInvitations({ workspaceId }, context) {
-      const open = await accounts.invitations(requiredWorkspace(context, workspaceId))
+      const open = await listInvitations(core, requiredWorkspace(context, workspaceId))
       return { invitations: open.map(toInvitation) }
     },
 
     async revokeInvitation({ workspaceId, invitationId }, context) {
-      await accounts.revokeInvitation(requiredWorkspace(context, workspaceId), invitationId)
+      await revokeInvitation(core, requiredWorkspace(context, workspaceId), invitationId)
       return {}
     },
 
@@ -88,20 +100,20 @@ export function operatorService(router: ConnectRouter, core: CoreContext): void 
       const workspaceId = requiredWorkspace(context, named)
       const changed = fromRole(role)
       if (!changed) throw invalid('/role', 'required')
-      const member = await accounts.setRole(callerOf(context), workspaceId, operatorId, changed)
+      const member = await setOperatorRole(core, callerOf(context), workspaceId, operatorId, changed)
       return { operator: await toOperator(workspaceId, member) }
     },
 
     async removeOperator({ workspaceId, operatorId }, context) {
-      await accounts.remove(callerOf(context), requiredWorkspace(context, workspaceId), operatorId)
+      await removeOperator(core, callerOf(context), requiredWorkspace(context, workspaceId), operatorId)
       return {}
     },
 
     async listSessions({ workspaceId: named }, context) {
       const workspaceId = requiredWorkspace(context, named)
       const current = callerOf(context).consoleSession?.id
-      const names = new Map((await teams.list(workspaceId)).map(({ id, name }) => [id, name]))
-      const sessions = await accounts.sessions(workspaceId, seenOperator(context))
+      const names = new Map((await listMembers(core, workspaceId)).map(({ id, name }) => [id, name]))
+      const sessions = await consoleSessionsIn(core, workspaceId, seenOperator(context))
       return {
         sessions: sessions.map((session) => ({
           consoleSessionId: publicIdOf(session),
@@ -117,25 +129,25 @@ export function operatorService(router: ConnectRouter, core: CoreContext): void 
 
     async endSession({ workspaceId: named, consoleSessionId }, context) {
       const workspaceId = requiredWorkspace(context, named)
-      await accounts.endSession(callerOf(context), workspaceId, consoleSessionId, seenOperator(context))
+      await endSessionOf(core, callerOf(context), workspaceId, consoleSessionId, seenOperator(context))
       return {}
     },
 
     async getOwnAccount(_, context) {
       const { workspaceId, member } = await own(context)
-      const keys = await passkeys.of(workspaceId, member.id)
+      const keys = await listPasskeys(core, workspaceId, member.id)
       return { operator: await toOperator(workspaceId, member), passkeys: keys.map(toPasskey) }
     },
 
     async updateOwnAccount({ name, mail }, context) {
       const { workspaceId, member } = await own(context)
-      const { member: changed, ...mailed } = await accounts.updateOwn(workspaceId, member.id, { name, mail })
+      const { member: changed, ...mailed } = await updateOwnAccount(core, workspaceId, member.id, { name, mail })
       return { operator: await toOperator(workspaceId, changed), ...mailed }
     },
 
     async confirmOwnMail({ secret }, context) {
       const { workspaceId, member } = await own(context)
-      return { operator: await toOperator(workspaceId, await accounts.confirmMail(workspaceId, member.id, secret)) }
+      return { operator: await toOperator(workspaceId, await confirmMail(core, workspaceId, member.id, secret)) }
     },
 
     async getOwnNotifications(_, context) {
@@ -144,7 +156,7 @@ export function operatorService(router: ConnectRouter, core: CoreContext): void 
         notifications: member.notifications ?? defaultNotifications,
         publicKey: await pushKeyOf(core),
         pushed: await isPushed(core, sessionId),
-        mail: accounts.mailsLinks,
+        mail: mailerOf(core).isEnabled,
       }
     },
 
@@ -171,18 +183,18 @@ export function operatorService(router: ConnectRouter, core: CoreContext): void 
 
     async beginPasskey({ origin }, context) {
       const { workspaceId, member, sessionId } = await ownWithPasskeys(context)
-      return { optionsJson: await passkeys.begin(workspaceId, member, sessionId, origin) }
+      return { optionsJson: await beginPasskey(core, workspaceId, member, sessionId, origin) }
     },
 
     async addPasskey({ responseJson, name }, context) {
       const { workspaceId, member, sessionId } = await ownWithPasskeys(context)
       const owner = { workspaceId, operator: member.id, sessionId }
-      return { passkey: toPasskey(await passkeys.add(owner, { name, responseJson })) }
+      return { passkey: toPasskey(await addPasskey(core, owner, { name, responseJson })) }
     },
 
     async removePasskey({ passkeyId }, context) {
       const { workspaceId, member } = await own(context)
-      await passkeys.remove(workspaceId, member.id, passkeyId)
+      await removePasskeys(core, workspaceId, member.id, passkeyId)
       return {}
     },
   })

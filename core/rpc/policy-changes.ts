@@ -2,10 +2,12 @@ import { type Message, toJson } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import type { SuppressionEntry, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
-import type { CoreContext } from '../context.ts'
+import type { Core } from '../core.ts'
+import { deleteObject, workspaceOfObject } from '../privacy/deletions.ts'
 import type { DeletionKind } from '../privacy/model.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../transport/caller.ts'
 import type { PolicySetting } from '../workspaces/model.ts'
+import { listPolicyChanges, recordPolicyChange } from '../workspaces/policy-changes.ts'
 
 interface Subject {
   workspaceId: string
@@ -21,11 +23,12 @@ export type AuditedWrites = <R>(
   run: (operation: string) => Promise<R>,
 ) => Promise<R>
 
-export function auditedWrites(core: CoreContext): AuditedWrites {
+export function auditedWrites(core: Core): AuditedWrites {
   const once = operatorWrites(core)
   return (context, request, { workspaceId, target, settings = settingsOf(context, request) }, run) =>
     once(context, request, (operation) =>
-      core.policyChanges.record(
+      recordPolicyChange(
+        core,
         operation,
         {
           workspaceId,
@@ -43,7 +46,7 @@ export function auditedWrites(core: CoreContext): AuditedWrites {
  * Returns a function that deletes an object in the caller's workspace, once per idempotency key. The
  * deletion of an object is recorded once as a policy change.
  */
-export function operatorDeletion(core: CoreContext) {
+export function operatorDeletion(core: Core) {
   const once = operatorWrites(core)
   return (
     context: HandlerContext,
@@ -53,19 +56,17 @@ export function operatorDeletion(core: CoreContext) {
   ): Promise<Record<string, never>> =>
     once(context, request, async () => {
       const { subject: actor, workspaceId: scope } = callerOf(context)
-      const workspaceId = await core.deletions.workspaceOf(kind, target, scope)
+      const workspaceId = await workspaceOfObject(core, kind, target, scope)
       const change = { workspaceId, actor, action: context.method.name, target, settings: [] }
-      await core.policyChanges.record(`${kind} ${target}`, change, () => core.deletions.begin(kind, target, scope))
+      await recordPolicyChange(core, `${kind} ${target}`, change, () => deleteObject(core, kind, target, scope))
       return {}
     })
 }
 
-export function policyChangeCalls({
-  policyChanges,
-}: CoreContext): Pick<ServiceImpl<typeof WorkspaceService>, 'listPolicyChanges'> {
+export function policyChangeCalls(core: Core): Pick<ServiceImpl<typeof WorkspaceService>, 'listPolicyChanges'> {
   return {
     async listPolicyChanges({ workspaceId, limit, pageToken, target }, context) {
-      const { changes, nextPageToken = '' } = await policyChanges.list({
+      const { changes, nextPageToken = '' } = await listPolicyChanges(core, {
         workspaceId: requiredWorkspace(context, workspaceId),
         limit,
         pageToken: pageToken || undefined,

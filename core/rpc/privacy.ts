@@ -1,19 +1,21 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
 import { ErasureState, PrivacyService, type Visitor } from '#proto/privacy/v1/privacy_pb.js'
-import type { CoreContext } from '../context.ts'
+import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
+import { eraseVisitor, findErasure } from '../privacy/erasures.ts'
 import type { Erasure, VisitorName } from '../privacy/model.ts'
+import { exportVisitor, visitorOfSession, visitorOfSubject } from '../privacy/visitor-data.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 
-export function privacyService(router: ConnectRouter, { visitorNames, visitorExport, erasures }: CoreContext): void {
+export function privacyService(router: ConnectRouter, core: Core): void {
   function nameOf(visitor: Visitor | undefined, context: HandlerContext): Promise<VisitorName> {
     switch (visitor?.by.case) {
       case 'sessionId':
-        return visitorNames.ofSession(visitor.by.value, callerOf(context).workspaceId)
+        return visitorOfSession(core, visitor.by.value, callerOf(context).workspaceId)
       case 'subject': {
         const { workspaceId, externalSubject } = visitor.by.value
-        return visitorNames.ofSubject(requiredWorkspace(context, workspaceId), externalSubject)
+        return visitorOfSubject(core, requiredWorkspace(context, workspaceId), externalSubject)
       }
       default:
         throw invalid('/visitor', 'required')
@@ -22,16 +24,16 @@ export function privacyService(router: ConnectRouter, { visitorNames, visitorExp
 
   router.service(PrivacyService, {
     async *exportVisitor({ visitor }, context) {
-      for await (const line of visitorExport.lines(await nameOf(visitor, context))) yield { line }
+      for await (const line of exportVisitor(core, await nameOf(visitor, context))) yield { line }
     },
 
     async eraseVisitor({ visitor }, context) {
       const name = await nameOf(visitor, context)
-      return { erasure: toErasure(await erasures.begin(name, callerOf(context).subject)) }
+      return { erasure: toErasure(await eraseVisitor(core, name, callerOf(context).subject)) }
     },
 
     async getErasure({ erasureId }, context) {
-      return { erasure: toErasure(await erasures.find(erasureId, callerOf(context).workspaceId)) }
+      return { erasure: toErasure(await findErasure(core, erasureId, callerOf(context).workspaceId)) }
     },
   })
 }

@@ -1,13 +1,13 @@
 import { create } from '@bufbuild/protobuf'
 import type { ServiceImpl } from '@connectrpc/connect'
 import { GetReportResponseSchema, type MessagingService } from '#proto/messaging/v1/messaging_pb.js'
-import type { CoreContext } from '../context.ts'
 import { inboxOf } from '../conversations/inbox.ts'
+import type { Core } from '../core.ts'
 import { readReport } from '../reports/reports.ts'
 import { requiredWorkspace } from '../transport/caller.ts'
 
 /** The method of `service.messaging.v1.MessagingService` for reports. */
-export const reportMethods = (core: CoreContext): Pick<ServiceImpl<typeof MessagingService>, 'getReport'> => ({
+export const reportMethods = (core: Core): Pick<ServiceImpl<typeof MessagingService>, 'getReport'> => ({
   async *getReport({ workspaceId, firstDay, days, timeZone }, context) {
     const query = { workspaceId: requiredWorkspace(context, workspaceId), firstDay, days, timeZone }
     // The report must include the messages that this process has accepted.

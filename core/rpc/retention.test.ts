@@ -4,8 +4,11 @@ import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import type { Retention } from '#proto/workspace/v1/workspace_pb.js'
 import { inboxOf } from '../conversations/inbox.ts'
 import { listMessages } from '../conversations/messages.ts'
+import { sweepOldData } from '../privacy/retention.ts'
 import { send, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
+import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
+import { createWorkspace, findWorkspace } from '../workspaces/workspaces.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -63,11 +66,11 @@ describe('the retention of a workspace', () => {
 
   it('cannot be changed by an operator of another workspace', async () => {
     const { workspaces } = await clients()
-    const { workspaceId } = await cores.core.workspaces.createWorkspace('Elsewhere')
+    const { workspaceId } = await createWorkspace(cores.core, 'Elsewhere')
     await expect(workspaces.updateWorkspace({ workspaceId, name: 'Mine' })).rejects.toMatchObject({
       code: Code.NotFound,
     })
-    expect(await cores.core.workspaces.findWorkspace(workspaceId)).toMatchObject({ name: 'Elsewhere' })
+    expect(await findWorkspace(cores.core, workspaceId)).toMatchObject({ name: 'Elsewhere' })
   })
 
   it('takes effect on all cores once it is stored, even if no wake-up is sent', async () => {
@@ -77,15 +80,15 @@ describe('the retention of a workspace', () => {
     cores.advance(3 * 86_400)
     // After this sweep, the next sweep is due in an hour. The change of the retention makes the
     // next sweep due at once. The change is written directly to the store, so no wake-up is sent.
-    await cores.core.retention.sweep()
-    await cores.core.stores.workspaces.updateWorkspace(
+    await sweepOldData(cores.core)
+    await workspaceStoreOf(cores.core).updateWorkspace(
       cores.workspaceId,
       { retention: { conversations: 1 } },
       new Date(cores.now()),
       'dying',
     )
     // The job of the sweep runs each minute.
-    await cores.core.retention.sweep()
+    await sweepOldData(cores.core)
     for (const core of cores.cores)
       await expect
         .poll(() => listMessages(core, visitor.conversationId, {}).catch(({ message }) => message))

@@ -1,8 +1,9 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Retention as RetentionMessage, RetentionSchema } from '#proto/workspace/v1/workspace_pb.js'
+import type { Core } from '../core.ts'
 import { validate } from '../rules.ts'
 import { retentionKinds, type Workspace, type WorkspaceSettings } from '../workspaces/model.ts'
-import type { RetentionOf } from '../workspaces/retention.ts'
+import { retentionOf } from '../workspaces/retention.ts'
 
 /** Converts the periods of a request. Errors: `ValidationFailed` for a period below a day. */
 export function fromRetention(message: RetentionMessage): WorkspaceSettings['retention'] {
@@ -20,8 +21,8 @@ export function fromRetention(message: RetentionMessage): WorkspaceSettings['ret
   )
 }
 
-export function toRetention(retentionOf: RetentionOf, workspace: Workspace): MessageInitShape<typeof RetentionSchema> {
-  const periods = retentionOf(workspace)
+export function toRetention(core: Core, workspace: Workspace): MessageInitShape<typeof RetentionSchema> {
+  const periods = retentionOf(core, workspace)
   return Object.fromEntries(
     retentionKinds.map((kind) => [
       kind,

@@ -1,6 +1,6 @@
 import { type ConnectRouter, type ConnectRouterOptions, createRouterTransport } from '@connectrpc/connect'
 import { messageMaxBytes } from '../../platform/message-limit.ts'
-import type { CoreContext } from '../context.ts'
+import type { Core } from '../core.ts'
 import { createCallGate } from '../transport/call-gate.ts'
 import { tokenEndInterceptor } from '../transport/caller.ts'
 import { errorInterceptor } from '../transport/connect-errors.ts'
@@ -25,7 +25,7 @@ import { workspaceService } from './workspace.ts'
  * Creates the services of a core. Calls over HTTP and in this process pass the same gate and the same
  * interceptors.
  */
-export function createCoreServices(core: CoreContext) {
+export function createCoreServices(core: Core) {
   const { logger, metrics, now } = core
   const gate = createCallGate(core)
   const interceptors = [

@@ -11,21 +11,28 @@ import {
   type UnbanVisitorRequest,
   type VerifiedSubject,
 } from '#proto/session/v1/session_pb.js'
-import { latestConsent } from '../consents/consents.ts'
-import type { CoreContext } from '../context.ts'
+import { readAvailability } from '../availability/availability.ts'
+import { banOf, banSession, findSession, unbanSession, unbanSubject } from '../bans/bans.ts'
+import { latestConsent, recordConsent } from '../consents/consents.ts'
+import { authorizeReport, notePanelUse } from '../consents/observations.ts'
+import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
+import { clearIdentity, identifyVisitor } from '../identity/identification.ts'
 import { findPicture } from '../pictures/pictures.ts'
 import { usualAnswersOf } from '../reports/usual-answer.ts'
 import type { ConsentDecision, Session, SessionContent } from '../sessions/model.ts'
+import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
+import { renewSession } from '../visitors/renewal.ts'
+import { closeSession, createSession, reportPage, revokeSession } from '../visitors/sessions.ts'
+import { installationFor, isOriginKnown } from '../workspaces/workspaces.ts'
 import { enumValue, nameOf } from './enum-names.ts'
 import { toWidgetConfig } from './installations.ts'
 import { auditedWrites } from './policy-changes.ts'
 import { fromCredentials, fromPageContext, toPageContext } from './visitor.ts'
 
-export function sessionService(router: ConnectRouter, core: CoreContext): void {
-  const { sessions, consents, observations, renewals, identification } = core
-  const { workspaces, visitorAccess, availabilityOf, config } = core
+export function sessionService(router: ConnectRouter, core: Core): void {
+  const { config } = core
   const audited = auditedWrites(core)
   /**
    * Returns the state of a session. If the connection was disabled, the session has ended although
@@ -33,19 +40,19 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
    */
   async function stateOf({ sessionId, status }: Session): Promise<string> {
     if (status !== 'active') return status
-    const { end = 'active' } = await visitorAccess.endOf(sessionId)
+    const { end = 'active' } = await visitorAccessOf(core).endOf(sessionId)
     return end === 'disabled' ? 'closed' : end
   }
 
   const toResponse = async (session: Session) => ({
-    session: toSession(session, await stateOf(session), await sessions.banOf(session)),
+    session: toSession(session, await stateOf(session), await banOf(core, session)),
   })
 
-  async function unbanSubject(context: HandlerContext, request: UnbanVisitorRequest, subject: VerifiedSubject) {
+  async function unbanVerified(context: HandlerContext, request: UnbanVisitorRequest, subject: VerifiedSubject) {
     const workspaceId = requiredWorkspace(context, subject.workspaceId)
     // The host's user id is personal data, so the record of the change does not contain it.
     await audited(context, request, { workspaceId, target: '', settings: [] }, async () => {
-      await sessions.unbanSubject(workspaceId, subject.externalSubject)
+      await unbanSubject(core, workspaceId, subject.externalSubject)
       return {}
     })
     return {}
@@ -53,12 +60,12 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
 
   router.service(SessionService, {
     async checkOrigin({ origin }) {
-      return { allowed: await workspaces.isOriginKnown(origin) }
+      return { allowed: await isOriginKnown(core, origin) }
     },
 
     async getConfig({ publicSiteKey, origin }) {
-      const installation = await workspaces.installationFor(publicSiteKey, origin)
-      const availability = await availabilityOf(installation)
+      const installation = await installationFor(core, publicSiteKey, origin)
+      const availability = await readAvailability(core, installation)
       const usualAnswerMinutes = usualAnswersOf(core).minutesOf(installation.workspaceId)
       return { config: toWidgetConfig(installation, { ...availability, usualAnswerMinutes }, config) }
     },
@@ -75,7 +82,7 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
       idempotencyKey,
     }) {
       const page = fromPageContext(pageContext)
-      const { content, replayed } = await sessions.create({
+      const { content, replayed } = await createSession(core, {
         publicSiteKey,
         origin,
         clientInstanceId,
@@ -88,7 +95,7 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
     },
 
     async renewSession({ credentials, sessionId, renewalToken, lastSeenEventId, clientAddress, idempotencyKey }) {
-      const { content, replayed } = await renewals.renew({
+      const { content, replayed } = await renewSession(core, {
         credentials: fromCredentials(credentials),
         sessionId,
         renewalToken,
@@ -100,7 +107,7 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
     },
 
     async identifyVisitor({ credentials, assertion, clientAddress, renewalToken, idempotencyKey }) {
-      const { content, replayed } = await identification.identify({
+      const { content, replayed } = await identifyVisitor(core, {
         credentials: fromCredentials(credentials),
         assertion,
         clientAddress,
@@ -111,7 +118,7 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
     },
 
     async clearIdentity({ credentials, clientAddress, renewalToken, idempotencyKey }) {
-      const { content, replayed } = await identification.clear({
+      const { content, replayed } = await clearIdentity(core, {
         credentials: fromCredentials(credentials),
         clientAddress,
         renewalToken,
@@ -123,7 +130,7 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
     async recordConsent({ credentials, policyVersion, decision, idempotencyKey }) {
       const named = nameOf(DecisionMessage, decision)
       if (!named) throw invalid('/decision', 'enum')
-      const { content, replayed } = await consents.record({
+      const { content, replayed } = await recordConsent(core, {
         credentials: fromCredentials(credentials),
         policyVersion,
         decision: named,
@@ -133,7 +140,7 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
     },
 
     async reportPageContext({ credentials, pageContext, idempotencyKey }) {
-      return sessions.reportPage({
+      return reportPage(core, {
         credentials: fromCredentials(credentials),
         pageContext: fromPageContext(pageContext) ?? {},
         idempotencyKey,
@@ -144,9 +151,9 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
       const sent = fromCredentials(credentials)
       const { session, installation, grantExpiresAt } =
         reportsHere === undefined
-          ? await visitorAccess.authorize(sent, { closedToo, expiredToo })
-          : await observations.authorize(sent, 'presence')
-      if (reportsHere) observations.panelUsed(session, 'report')
+          ? await visitorAccessOf(core).authorize(sent, { closedToo, expiredToo })
+          : await authorizeReport(core, sent, 'presence')
+      if (reportsHere) notePanelUse(core, session, 'report')
       return {
         sessionId: session.sessionId,
         expiresAt: timestampFromDate(grantExpiresAt),
@@ -160,7 +167,7 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
     async closeSession({ credentials, scope, idempotencyKey }) {
       const named = nameOf(CloseScope, scope)
       if (!named) throw invalid('/scope', 'enum')
-      const { content, replayed } = await sessions.close({
+      const { content, replayed } = await closeSession(core, {
         credentials: fromCredentials(credentials),
         scope: named,
         idempotencyKey,
@@ -169,33 +176,33 @@ export function sessionService(router: ConnectRouter, core: CoreContext): void {
     },
 
     async getSession({ sessionId }, context) {
-      return toResponse(await sessions.find(sessionId, callerOf(context).workspaceId))
+      return toResponse(await findSession(core, sessionId, callerOf(context).workspaceId))
     },
 
     async revokeSession(request, context) {
       const { sessionId } = request
-      const { workspaceId } = await sessions.find(sessionId, callerOf(context).workspaceId)
+      const { workspaceId } = await findSession(core, sessionId, callerOf(context).workspaceId)
       const revoked = await audited(context, request, { workspaceId, target: sessionId }, () =>
-        sessions.revoke(sessionId, workspaceId),
+        revokeSession(core, sessionId, workspaceId),
       )
       return toResponse(revoked)
     },
 
     async banVisitor(request, context) {
       const { sessionId, reason, addressBanSeconds } = request
-      const { workspaceId } = await sessions.find(sessionId, callerOf(context).workspaceId)
+      const { workspaceId } = await findSession(core, sessionId, callerOf(context).workspaceId)
       const banned = await audited(context, request, { workspaceId, target: sessionId }, () =>
-        sessions.ban(sessionId, reason, workspaceId, addressBanSeconds),
+        banSession(core, sessionId, reason, workspaceId, addressBanSeconds),
       )
       return toResponse(banned)
     },
 
     async unbanVisitor(request, context) {
       const { sessionId, subject } = request
-      if (subject) return unbanSubject(context, request, subject)
-      const { workspaceId } = await sessions.find(sessionId, callerOf(context).workspaceId)
+      if (subject) return unbanVerified(context, request, subject)
+      const { workspaceId } = await findSession(core, sessionId, callerOf(context).workspaceId)
       const unbanned = await audited(context, request, { workspaceId, target: sessionId }, () =>
-        sessions.unban(sessionId, workspaceId),
+        unbanSession(core, sessionId, workspaceId),
       )
       return toResponse(unbanned)
     },
@@ -219,7 +226,7 @@ function toSessionContent({
 function toSession(
   session: Session,
   state: string,
-  { visitorBanned, addressBannedUntil }: Awaited<ReturnType<CoreContext['sessions']['banOf']>>,
+  { visitorBanned, addressBannedUntil }: Awaited<ReturnType<typeof banOf>>,
 ) {
   const { sessionId, workspaceId, connectionId, publicSiteKey, conversationId, visitorId, origin, locale } = session
   const { identity, pageContextAt, panelClosedAt } = session

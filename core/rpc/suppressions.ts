@@ -1,7 +1,7 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { SuppressionEntry as EntryMessage, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
-import type { CoreContext } from '../context.ts'
+import type { Core } from '../core.ts'
 import { addSuppressions } from '../deliveries/suppressing.ts'
 import { listSuppressions, removeSuppressions, type SuppressionEntry } from '../leads/suppressions.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
@@ -10,7 +10,7 @@ import { auditedWrites, entryCounts } from './policy-changes.ts'
 type Calls = Pick<ServiceImpl<typeof WorkspaceService>, 'addSuppressions' | 'removeSuppressions' | 'listSuppressions'>
 
 /** The calls of WorkspaceService for the list of people who must not be contacted. */
-export function suppressionCalls(core: CoreContext): Calls {
+export function suppressionCalls(core: Core): Calls {
   const audited = auditedWrites(core)
 
   return {

@@ -1,15 +1,18 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type WatchConversationsResponse, WatchConversationsResponseSchema } from '#proto/messaging/v1/messaging_pb.js'
-import type { CoreContext } from '../context.ts'
+import { operatorPresenceOf } from '../availability/operator-presence.ts'
+import { createTurns } from '../concurrency/turns.ts'
 import { isReadable } from '../conversations/conversation-events.ts'
 import { inboxWatchOf } from '../conversations/inbox-watch.ts'
 import { sentMarksOf } from '../conversations/message-states.ts'
 import { visitorPresenceOf } from '../conversations/visitor-presence.ts'
+import { type Core, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import type { LogEvent } from '../log-event.ts'
 import type { Caller } from '../workspaces/access.ts'
 import { presenceStates, toConversation, toInboxEvent } from './messaging-values.ts'
+import { unreadFramesOf } from './watch-events.ts'
 
 type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
 
@@ -23,21 +26,24 @@ const partBytes = 512
 /** Memory of the presence of one visitor. */
 const presenceBytes = 128
 
+/** Limits how many inbox streams open, or get a frame, in one turn of the event loop. */
+const inboxTurnsOf = perCore(() => createTurns(8))
+
 /**
  * Streams the changes of an inbox to one operator. The number of unread frames is limited. A client
  * that reads too slowly is disconnected with `RateLimited` (resource_exhausted). When the client
  * reconnects, it lists the conversations again.
  */
 export async function* watchConversations(
-  core: CoreContext,
+  core: Core,
   { workspaceId, scopes }: Pick<Caller, 'workspaceId' | 'scopes'>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchConversationsResponse> {
-  const { operatorPresence, unreadFrames, inboxTurns, config } = core
-  await inboxTurns()
+  const { config } = core
+  await inboxTurnsOf(core)()
   /** Frames are built when they are sent, because hundreds of inboxes wait with the same changes. */
   const frames: { build: () => Frame; events: LogEvent[]; size: number }[] = []
-  const unread = unreadFrames.join(maxUnread)
+  const unread = unreadFramesOf(core).join(maxUnread)
   let wake: () => void = () => {}
   let isOver = signal.aborted
   let isTooSlow = false
@@ -74,7 +80,7 @@ export async function* watchConversations(
     },
     noted: (conversationId) => push(() => ({ case: 'notes', value: { conversationId } })),
   })
-  const leavePresence = operatorPresence.enter(workspaceId)
+  const leavePresence = operatorPresenceOf(core).enter(workspaceId)
   const leaveVisitors = visitorPresenceOf(core).watch(workspaceId, (changes, complete) => {
     const build = () =>
       changes.map(({ conversationId, presence }) => ({ conversationId, presence: presenceStates[presence] }))
@@ -91,7 +97,7 @@ export async function* watchConversations(
         await new Promise<void>((resolve) => (wake = resolve))
         continue
       }
-      await inboxTurns()
+      await inboxTurnsOf(core)()
       const next = frames.shift()
       if (!next) continue
       unread.giveBack(next.size)

@@ -2,9 +2,9 @@ import { create } from '@bufbuild/protobuf'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { WatchEventsRequestSchema, type WatchEventsResponse } from '#proto/messaging/v1/messaging_pb.js'
 import { createBus } from '../bus.ts'
-import { createSharedBytes } from '../concurrency/shared-bytes.ts'
-import type { CoreContext } from '../context.ts'
+import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import type { SubscriptionSink } from '../streams/session-streams.ts'
+import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
 import { bareCore } from '../test/core-with.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { watchEvents } from './watch-events.ts'
@@ -16,21 +16,21 @@ let frames: AsyncGenerator<WatchEventsResponse>
 
 /** A fake core with one subscription. The test calls the sink of that subscription. */
 const core = bareCore({
-  visitorAccess: { authorize: async () => ({ session: { sessionId: 'ses_1', conversationId: 'cnv_1' } }) },
-  availabilityOf: async () => ({ online: true }),
   db: { conversations: { find: () => ({ toArray: async () => [] }) } },
   bus: createBus(),
   now: Date.now,
-  unreadFrames: createSharedBytes(256 * mebi),
-  streamSubscriptions: {
-    async open(request: { sink: SubscriptionSink }) {
-      sink = request.sink
-      sink.opened(1, { sessionId: 'ses_1' } as never, { epoch: 'e1', sequence: 0 })
-      return {}
-    },
-    close() {},
+})
+const installation = { availability: { mode: 'online' } }
+const session = { sessionId: 'ses_1', conversationId: 'cnv_1' }
+visitorAccessOf.set(core, { authorize: async () => ({ session, installation }) } as never)
+streamSubscriptionsOf.set(core, {
+  async open(request: { sink: SubscriptionSink }) {
+    sink = request.sink
+    sink.opened(1, { sessionId: 'ses_1' } as never, { epoch: 'e1', sequence: 0 })
+    return {}
   },
-}) as CoreContext
+  close() {},
+} as never)
 wakeupsOf.set(core, { isCurrent: () => true } as never)
 
 beforeEach(async () => {

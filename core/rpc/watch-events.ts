@@ -11,11 +11,15 @@ import {
   WatchEventsResponseSchema,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { encodeStreamedEvent } from '../../contract/event-stream.ts'
+import { readAvailability } from '../availability/availability.ts'
 import { encodeAvailability } from '../availability/availability-sender.ts'
-import type { CoreContext } from '../context.ts'
+import { createSharedBytes } from '../concurrency/shared-bytes.ts'
 import { epochOf } from '../conversations/conversation-access.ts'
 import { visitorPresenceOf } from '../conversations/visitor-presence.ts'
+import { type Core, perCore } from '../core.ts'
+import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
+import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
 import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 import { fromCredentials } from './visitor.ts'
 
@@ -38,18 +42,20 @@ const framesPerMessage = 1000
  */
 const messageBytes = 64 * 1024
 
+/** Counts the bytes of frames that gateways and operators have not read yet, and limits them. */
+export const unreadFramesOf = perCore(() => createSharedBytes(256 * 1024 * 1024))
+
 /**
  * Serves all subscriptions of one gateway with one call. The gateway sends stream commands, and the
  * core sends batches of frames.
  */
 export async function* watchEvents(
-  core: CoreContext,
+  core: Core,
   messages: AsyncIterable<WatchEventsRequest>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse> {
-  const { visitorAccess, availabilityOf, streamSubscriptions, unreadFrames } = core
   const frames: { frame: Frame['frame']; size: number }[] = []
-  const unread = unreadFrames.join(maxUnread)
+  const unread = unreadFramesOf(core).join(maxUnread)
   let wake: () => void = () => {}
   let over = false
   /** Values that will be sent with `opened`, by subscription id. */
@@ -104,16 +110,16 @@ export async function* watchEvents(
     if (open.has(id) || open.size >= maxSubscriptions) return finish()
     open.set(id, 'opening')
     try {
-      const { session, installation } = await visitorAccess.authorize(fromCredentials(credentials), { resumed })
-      const toldAvailability = encodeAvailability(await availabilityOf(installation))
+      const { session, installation } = await visitorAccessOf(core).authorize(fromCredentials(credentials), { resumed })
+      const toldAvailability = encodeAvailability(await readAvailability(core, installation))
       told.set(id, { availability: toldAvailability, workspaceId: session.workspaceId })
       const epoch = (await epochOf(core, session.conversationId)) ?? ''
       const start = { afterSequence, lastEventId }
-      const subscription = await streamSubscriptions.open({ id, sink, session, epoch, start, toldAvailability })
+      const subscription = await streamSubscriptionsOf(core).open({ id, sink, session, epoch, start, toldAvailability })
       if (!over && open.get(id) === 'opening') return void open.set(id, subscription)
       // While the subscription was opening, the gateway cancelled it or the call ended.
       told.delete(id)
-      streamSubscriptions.close(subscription)
+      streamSubscriptionsOf(core).close(subscription)
     } catch (error) {
       told.delete(id)
       if (open.get(id) === 'opening') sink.closed(id, error)
@@ -132,8 +138,8 @@ export async function* watchEvents(
       const subscription = open.get(subscriptionId)
       if (command.case === 'unsubscribe') open.delete(subscriptionId)
       if (subscription === undefined || subscription === 'opening') return
-      if (command.case === 'unsubscribe') streamSubscriptions.close(subscription)
-      else streamSubscriptions.resume(subscription)
+      if (command.case === 'unsubscribe') streamSubscriptionsOf(core).close(subscription)
+      else streamSubscriptionsOf(core).resume(subscription)
     }
   }
 
@@ -157,7 +163,8 @@ export async function* watchEvents(
     over = true
     unread.leave()
     visitors.end()
-    for (const subscription of open.values()) if (subscription !== 'opening') streamSubscriptions.close(subscription)
+    for (const subscription of open.values())
+      if (subscription !== 'opening') streamSubscriptionsOf(core).close(subscription)
   }
 }
 

@@ -9,27 +9,45 @@ import {
   type WorkspaceSchema,
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
-import type { CoreContext } from '../context.ts'
+import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { setLogo } from '../pictures/pictures.ts'
+import { undoDeletion } from '../privacy/deletions.ts'
 import { callerOf, operatorWrites, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
 import type { Connection, Workspace } from '../workspaces/model.ts'
 import type { TokenDocument } from '../workspaces/tokens.ts'
+import { listTokens, revokeToken } from '../workspaces/tokens.ts'
+import {
+  createConnection,
+  createInstallation,
+  createWorkspace,
+  findConnection,
+  findInstallation,
+  findWorkspace,
+  listConnections,
+  listInstallations,
+  listWorkspaces,
+  plannedSiteKey,
+  rotateIdentitySecret,
+  setConnectionStatus,
+  shownIdentitySecret,
+  updateInstallation,
+  updateWorkspace,
+} from '../workspaces/workspaces.ts'
 import { enumValue, nameOf } from './enum-names.ts'
 import { fromSettings, toInstallation } from './installations.ts'
 import { auditedWrites, operatorDeletion, policyChangeCalls } from './policy-changes.ts'
 import { fromRetention, toRetention } from './retention.ts'
 import { suppressionCalls } from './suppressions.ts'
 
-export function workspaceService(router: ConnectRouter, core: CoreContext): void {
-  const { workspaces } = core
+export function workspaceService(router: ConnectRouter, core: Core): void {
   const once = operatorWrites(core)
   const audited = auditedWrites(core)
   const deletion = operatorDeletion(core)
 
   function toWorkspace(workspace: Workspace): MessageInitShape<typeof WorkspaceSchema> {
     const { workspaceId, name, createdAt } = workspace
-    const retention = toRetention(core.retentionOf, workspace)
+    const retention = toRetention(core, workspace)
     return { workspaceId, name, createdAt: timestampFromDate(createdAt), retention }
   }
 
@@ -41,30 +59,30 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
       // A token limited to one workspace cannot create workspaces.
       if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       const { workspaceId } = await once(context, request, async (operation) => ({
-        workspaceId: (await workspaces.createWorkspace(request.name, operation)).workspaceId,
+        workspaceId: (await createWorkspace(core, request.name, operation)).workspaceId,
       }))
-      return { workspace: toWorkspace(await workspaces.findWorkspace(workspaceId)) }
+      return { workspace: toWorkspace(await findWorkspace(core, workspaceId)) }
     },
 
     async getWorkspace({ workspaceId }, context) {
-      return { workspace: toWorkspace(await workspaces.findWorkspace(requiredWorkspace(context, workspaceId))) }
+      return { workspace: toWorkspace(await findWorkspace(core, requiredWorkspace(context, workspaceId))) }
     },
 
     async listWorkspaces({ limit, afterWorkspaceId }, context) {
       // A token limited to one workspace cannot list workspaces. Its holder calls GetWorkspace
       // instead.
       if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
-      return { workspaces: (await workspaces.listWorkspaces(afterWorkspaceId, limit)).map(toWorkspace) }
+      return { workspaces: (await listWorkspaces(core, afterWorkspaceId, limit)).map(toWorkspace) }
     },
 
     async updateWorkspace(request, context) {
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       const settings = { name: request.name, retention: request.retention && fromRetention(request.retention) }
       await audited(context, request, { workspaceId, target: workspaceId }, async (operation) => {
-        await workspaces.updateWorkspace(workspaceId, settings, operation)
+        await updateWorkspace(core, workspaceId, settings, operation)
         return { workspaceId }
       })
-      return { workspace: toWorkspace(await workspaces.findWorkspace(workspaceId)) }
+      return { workspace: toWorkspace(await findWorkspace(core, workspaceId)) }
     },
 
     async deleteWorkspace(request, context) {
@@ -77,21 +95,21 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     async restoreWorkspace(request, context) {
       const workspaceId = requiredWorkspace(context, request.workspaceId)
       await audited(context, request, { workspaceId, target: workspaceId }, async () => {
-        await core.deletions.undo(workspaceId, callerOf(context).workspaceId)
-        await workspaces.findWorkspace(workspaceId)
+        await undoDeletion(core, workspaceId, callerOf(context).workspaceId)
+        await findWorkspace(core, workspaceId)
         return {}
       })
-      return { workspace: toWorkspace(await workspaces.findWorkspace(workspaceId)) }
+      return { workspace: toWorkspace(await findWorkspace(core, workspaceId)) }
     },
 
     async listTokens({ workspaceId: named, limit, pageToken }, context) {
       const workspaceId = workspaceOf(context, named)
-      const { page, nextPageToken } = await core.tokens.list({ workspaceId, limit, pageToken: pageToken || undefined })
+      const { page, nextPageToken } = await listTokens(core, { workspaceId, limit, pageToken: pageToken || undefined })
       return { tokens: page.map(toToken), nextPageToken }
     },
 
     async revokeToken({ tokenId }, context) {
-      await core.tokens.revoke(tokenId, callerOf(context))
+      await revokeToken(core, tokenId, callerOf(context))
       return {}
     },
 
@@ -100,17 +118,16 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
     deleteInstallation: (request, context) => deletion(context, request, 'installation', request.siteKey),
 
     async listConnections({ workspaceId }, context) {
-      const connections = await workspaces.listConnections(requiredWorkspace(context, workspaceId))
+      const connections = await listConnections(core, requiredWorkspace(context, workspaceId))
       return { connections: connections.map(toConnection) }
     },
 
     async createConnection(request, context) {
       const scope = callerOf(context).workspaceId
       const { connectionId } = await once(context, request, async (operation) => ({
-        connectionId: (await workspaces.createConnection(request.workspaceId, request.name, scope, operation))
-          .connectionId,
+        connectionId: (await createConnection(core, request.workspaceId, request.name, scope, operation)).connectionId,
       }))
-      return { connection: toConnection(await workspaces.findConnection(connectionId, scope)) }
+      return { connection: toConnection(await findConnection(core, connectionId, scope)) }
     },
 
     async setConnectionStatus(request, context) {
@@ -118,69 +135,69 @@ export function workspaceService(router: ConnectRouter, core: CoreContext): void
       const named = nameOf(ConnectionStatus, status)
       if (!named) throw invalid('/status', 'enum')
       const scope = callerOf(context).workspaceId
-      const { workspaceId } = await workspaces.findConnection(connectionId, scope)
+      const { workspaceId } = await findConnection(core, connectionId, scope)
       await audited(context, request, { workspaceId, target: connectionId }, async (operation) => {
-        await workspaces.setConnectionStatus(connectionId, named, scope, operation)
+        await setConnectionStatus(core, connectionId, named, scope, operation)
         return { connectionId }
       })
-      return { connection: toConnection(await workspaces.findConnection(connectionId, scope)) }
+      return { connection: toConnection(await findConnection(core, connectionId, scope)) }
     },
 
     async createInstallation(request, context) {
       const { connectionId } = request
       const scope = callerOf(context).workspaceId
-      const { workspaceId } = await workspaces.findConnection(connectionId, scope)
-      const target = workspaces.plannedSiteKey
+      const { workspaceId } = await findConnection(core, connectionId, scope)
+      const target = (operation: string) => plannedSiteKey(core, operation)
       const { publicSiteKey, kid } = await audited(context, request, { workspaceId, target }, async (operation) => {
-        const made = await workspaces.createInstallation(connectionId, fromSettings(request), scope, operation)
+        const made = await createInstallation(core, connectionId, fromSettings(request), scope, operation)
         return { publicSiteKey: made.installation.publicSiteKey, kid: made.identitySecret.kid }
       })
-      const installation = await workspaces.findInstallation(publicSiteKey, scope)
+      const installation = await findInstallation(core, publicSiteKey, scope)
       return {
         installation: toInstallation(installation),
-        identitySecret: workspaces.identitySecret(installation, kid),
+        identitySecret: shownIdentitySecret(core, installation, kid),
       }
     },
 
     async updateInstallation(request, context) {
       const { siteKey } = request
       const scope = callerOf(context).workspaceId
-      const { workspaceId } = await workspaces.findInstallation(siteKey, scope)
+      const { workspaceId } = await findInstallation(core, siteKey, scope)
       await audited(context, request, { workspaceId, target: siteKey }, async (operation) => {
-        await workspaces.updateInstallation(siteKey, fromSettings(request), scope, operation)
+        await updateInstallation(core, siteKey, fromSettings(request), scope, operation)
         return { publicSiteKey: siteKey }
       })
-      return { installation: toInstallation(await workspaces.findInstallation(siteKey, scope)) }
+      return { installation: toInstallation(await findInstallation(core, siteKey, scope)) }
     },
 
     async setLogo(request, context) {
       const { siteKey, image, gatewayOrigin } = request
       const scope = callerOf(context).workspaceId
-      const { workspaceId } = await workspaces.findInstallation(siteKey, scope)
+      const { workspaceId } = await findInstallation(core, siteKey, scope)
       const settings = [{ name: 'appearance.logo', value: image.length > 0 ? `${image.length} bytes` : 'none' }]
       await audited(context, request, { workspaceId, target: siteKey, settings }, async (operation) => {
         await setLogo(core, siteKey, { workspaceId, image, gatewayOrigin }, async (logoUrl) => {
-          const changed = await workspaces.updateInstallation(siteKey, { appearance: { logoUrl } }, scope, operation)
+          const changed = await updateInstallation(core, siteKey, { appearance: { logoUrl } }, scope, operation)
           return changed.appearance.logoUrl
         })
         return { publicSiteKey: siteKey }
       })
-      return { installation: toInstallation(await workspaces.findInstallation(siteKey, scope)) }
+      return { installation: toInstallation(await findInstallation(core, siteKey, scope)) }
     },
 
     async listInstallations({ workspaceId }, context) {
       const workspace = requiredWorkspace(context, workspaceId)
-      return { installations: (await workspaces.listInstallations(workspace)).map(toInstallation) }
+      return { installations: (await listInstallations(core, workspace)).map(toInstallation) }
     },
 
     async rotateIdentitySecret(request, context) {
       const { siteKey, overlapSeconds } = request
       const scope = callerOf(context).workspaceId
-      const { workspaceId } = await workspaces.findInstallation(siteKey, scope)
+      const { workspaceId } = await findInstallation(core, siteKey, scope)
       const { kid } = await audited(context, request, { workspaceId, target: siteKey }, async (operation) => ({
-        kid: (await workspaces.rotateIdentitySecret(siteKey, scope, { operation, overlapSeconds })).kid,
+        kid: (await rotateIdentitySecret(core, siteKey, scope, { operation, overlapSeconds })).kid,
       }))
-      return { identitySecret: workspaces.identitySecret(await workspaces.findInstallation(siteKey, scope), kid) }
+      return { identitySecret: shownIdentitySecret(core, await findInstallation(core, siteKey, scope), kid) }
     },
   })
 }

@@ -2,11 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { newSubject, testCores } from '../test/cores.ts'
+import { setConnectionStatus } from '../workspaces/workspaces.ts'
 
 const cores = testCores({ count: 2 })
 
 const setStatus = (status: 'enabled' | 'disabled', core = cores.core) =>
-  core.workspaces.setConnectionStatus(cores.connectionId, status, undefined)
+  setConnectionStatus(core, cores.connectionId, status, undefined)
 
 describe('a connection', () => {
   it.each(someOf(['by one call', 'by a repeat after the first process died before the wake-up'], 1))(

@@ -7,6 +7,8 @@ import { createScene, refusalOf, waysToEnd } from '../test/endings.ts'
 import { runScheduled } from '../test/scheduled-database.ts'
 import type { TestStream } from '../test/streams.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
+import { visitorAccessOf } from './visitor-access.ts'
 
 const cores = testCores()
 
@@ -34,11 +36,11 @@ describe.each(someOf(lasting, 5))(
           )
           const both = [here!, there!]
           // Only the periodic job detects expiry. Every other end must be detected without jobs.
-          for (const core of both) way.code === 'SessionExpired' ? core.start() : core.wakeups.start()
+          for (const core of both) way.code === 'SessionExpired' ? core.start() : wakeupsOf(core).start()
           // Make both cores cache the grant.
           await runScheduled(
             scheduler,
-            Promise.all(both.map((core) => core.visitorAccess.authorize(credentialsOf(session)))),
+            Promise.all(both.map((core) => visitorAccessOf(core).authorize(credentialsOf(session)))),
           )
 
           const sent: string[] = []

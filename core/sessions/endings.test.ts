@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { isLong, itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { sendAsAgent } from '../conversations/messages.ts'
 import { hasFailed, testCores } from '../test/cores.ts'
 import { createScene, refusalOf, type Way, waysToEnd } from '../test/endings.ts'
 import { clientsOf } from '../test/operator-clients.ts'
+import { updateInstallation } from '../workspaces/workspaces.ts'
 import type { SessionContent } from './model.ts'
 
 const cores = testCores({ count: 2 })
@@ -62,7 +63,7 @@ const states: Record<string, string> = {
   SessionExpired: 'expired',
 }
 
-async function stateOf(core: CoreContext, { sessionId }: SessionContent) {
+async function stateOf(core: RunningCore, { sessionId }: SessionContent) {
   const { sessions } = await clientsOf(core, cores.workspaceId)
   return (await sessions.getSession({ sessionId })).session?.state
 }
@@ -117,7 +118,7 @@ describe('a change of an installation', () => {
     const bodies = Array.from({ length: isLong ? 30 : 8 }, (_, index) => `message ${index}`)
     for (const [index, body] of bodies.entries()) {
       const core = index % 2 === 0 ? cores.core : cores.other
-      const change = core.workspaces.updateInstallation(scene.publicSiteKey, { defaultLocale: 'de' }, undefined)
+      const change = updateInstallation(core, scene.publicSiteKey, { defaultLocale: 'de' }, undefined)
       const agent = { displayName: 'Ada' }
       await sendAsAgent(core, { conversationId, clientOperationId: randomUUID(), body, agent })
       await change
@@ -132,7 +133,7 @@ describe('a change of an installation', () => {
   it('lets a session resume its stream after its installation is enabled again', async () => {
     const scene = await openScene({})
     const { publicSiteKey, session, watched } = scene
-    await cores.core.workspaces.updateInstallation(publicSiteKey, { enabled: false }, undefined)
+    await updateInstallation(cores.core, publicSiteKey, { enabled: false }, undefined)
     for (const stream of watched[0]!.streams) await until('the end', () => stream.ended)
     await sendAsAgent(cores.core, {
       conversationId: session.conversationId,
@@ -140,7 +141,7 @@ describe('a change of an installation', () => {
       body: 'meanwhile',
       agent: { displayName: 'Ada' },
     })
-    await cores.core.workspaces.updateInstallation(publicSiteKey, { enabled: true }, undefined)
+    await updateInstallation(cores.core, publicSiteKey, { enabled: true }, undefined)
     await until('it is allowed again', () => isLiveEverywhere(session))
     const stream = await cores.openStream(session, cores.other)
     await until('the message', () => stream.json.join().includes('meanwhile'))

@@ -1,10 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { someOf } from '../../test/support/is-long.ts'
-import type { CoreContext } from '../context.ts'
+import { readAvailability } from '../availability/availability.ts'
+import { banSession } from '../bans/bans.ts'
+import type { RunningCore } from '../context.ts'
 import { captureLead } from '../deliveries/lead-capture.ts'
 import { addSuppressions } from '../deliveries/suppressing.ts'
 import { codeOf, hasFailed, type TestVisitor, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
+import { revokeSession } from '../visitors/sessions.ts'
+import { installationFor, setConnectionStatus, updateInstallation } from '../workspaces/workspaces.ts'
 
 /**
  * Time limit in milliseconds for a change to be in force. It is shorter than the 5 s after which a
@@ -17,9 +21,9 @@ const email = 'ada@example.com'
 const consent = { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: 'v1' }
 
 interface PolicyChange {
-  make(core: CoreContext, visitor: Visitor): Promise<unknown>
+  make(core: RunningCore, visitor: Visitor): Promise<unknown>
   /** Returns whether a core enforces the change. */
-  isInForce(core: CoreContext, visitor: Visitor): Promise<boolean>
+  isInForce(core: RunningCore, visitor: Visitor): Promise<boolean>
   endsStreams: boolean
 }
 
@@ -27,8 +31,8 @@ type Visitor = TestVisitor & { connectionId: string }
 
 const update =
   (settings: object): PolicyChange['make'] =>
-  ({ workspaces }, { publicSiteKey }) =>
-    workspaces.updateInstallation(publicSiteKey, settings, undefined)
+  (core, { publicSiteKey }) =>
+    updateInstallation(core, publicSiteKey, settings, undefined)
 
 const refusesMessages =
   (code: string): PolicyChange['isInForce'] =>
@@ -40,8 +44,8 @@ const changes: [name: string, change: PolicyChange][] = [
     'a capability',
     {
       make: update({ capabilities: { typing: false } }),
-      isInForce: async ({ workspaces }, { publicSiteKey }) =>
-        !(await workspaces.installationFor(publicSiteKey, site)).capabilities.typing,
+      isInForce: async (core, { publicSiteKey }) =>
+        !(await installationFor(core, publicSiteKey, site)).capabilities.typing,
       endsStreams: false,
     },
   ],
@@ -50,7 +54,7 @@ const changes: [name: string, change: PolicyChange][] = [
     {
       make: update({ availability: { mode: 'away' } }),
       isInForce: async (core, { publicSiteKey }) =>
-        !(await core.availabilityOf(await core.workspaces.installationFor(publicSiteKey, site))).online,
+        !(await readAvailability(core, await installationFor(core, publicSiteKey, site))).online,
       endsStreams: false,
     },
   ],
@@ -65,7 +69,7 @@ const changes: [name: string, change: PolicyChange][] = [
   [
     'a disabled connection',
     {
-      make: ({ workspaces }, { connectionId }) => workspaces.setConnectionStatus(connectionId, 'disabled', undefined),
+      make: (core, { connectionId }) => setConnectionStatus(core, connectionId, 'disabled', undefined),
       isInForce: refusesMessages('CONNECTION_DISABLED'),
       endsStreams: true,
     },
@@ -73,7 +77,7 @@ const changes: [name: string, change: PolicyChange][] = [
   [
     'a ban',
     {
-      make: ({ sessions }, { sessionId }) => sessions.ban(sessionId, 'rude', undefined, undefined),
+      make: (core, { sessionId }) => banSession(core, sessionId, 'rude', undefined, undefined),
       isInForce: refusesMessages('VISITOR_BANNED'),
       endsStreams: true,
     },
@@ -81,7 +85,7 @@ const changes: [name: string, change: PolicyChange][] = [
   [
     'a revocation',
     {
-      make: ({ sessions }, { sessionId }) => sessions.revoke(sessionId, undefined),
+      make: (core, { sessionId }) => revokeSession(core, sessionId, undefined),
       isInForce: refusesMessages('SESSION_REVOKED'),
       endsStreams: true,
     },

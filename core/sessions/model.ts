@@ -2,7 +2,7 @@ import { newEpoch } from '../ids.ts'
 import type { Installation } from '../workspaces/model.ts'
 
 /** Fields of a conversation that visitors' sessions use. */
-interface VisitorConversation {
+export interface VisitorConversation {
   conversationId: string
   workspaceId: string
   connectionId: string
@@ -10,18 +10,6 @@ interface VisitorConversation {
   epoch: string
   createdAt: Date
   status?: 'open' | 'closed'
-}
-
-/** The part of the store of conversations that visitors' sessions use. */
-export interface ConversationRecords {
-  /** Inserts a conversation. Returns false and changes nothing if it exists. */
-  insertOnce(conversation: VisitorConversation): Promise<boolean>
-  find(conversationIds: string[]): Promise<VisitorConversation[]>
-  /**
-   * Stores the session that has taken over the conversation from an earlier session. `sequence` is
-   * the position of the takeover event in the log. Changes nothing if a higher sequence is stored.
-   */
-  setLastSession(conversationId: string, lastSession: { sequence: number; sessionId: string }): Promise<void>
 }
 
 export type SessionStatus = 'active' | 'closed' | 'revoked' | 'banned'

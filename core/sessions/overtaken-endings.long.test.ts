@@ -3,12 +3,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { sendAsAgent } from '../conversations/messages.ts'
 import { openDatabase } from '../database/database.ts'
 import { codeOf, createTestCore, testCores } from '../test/cores.ts'
 import { createScene, refusalOf, type Way, waysToEnd } from '../test/endings.ts'
 import type { Nudge } from '../wakeups/wakeup-store.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
 
 const cores = testCores()
 
@@ -16,7 +17,7 @@ const cores = testCores()
 const noNudge: Nudge = { pass() {}, onPassed() {}, announce() {}, count: () => 0, after: () => delay(200) }
 
 /** A core that learns of other cores' changes late, as on another machine. */
-let late: CoreContext
+let late: RunningCore
 
 beforeAll(async () => {
   late = createTestCore(
@@ -26,7 +27,7 @@ beforeAll(async () => {
     noNudge,
   )
   late.start()
-  await until('both cores are current', () => late.wakeups.isCurrent() && cores.core.wakeups.isCurrent())
+  await until('both cores are current', () => wakeupsOf(late).isCurrent() && wakeupsOf(cores.core).isCurrent())
 })
 afterAll(() => late.stop())
 
@@ -40,7 +41,7 @@ async function openScene(way: Pick<Way, 'verified'>) {
   return { ...scene, stream }
 }
 
-const answerVia = (core: CoreContext, conversationId: string) =>
+const answerVia = (core: RunningCore, conversationId: string) =>
   sendAsAgent(core, {
     conversationId,
     clientOperationId: randomUUID(),

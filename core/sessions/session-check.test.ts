@@ -1,13 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
+import { banSession } from '../bans/bans.ts'
 import { createBus } from '../bus.ts'
 import { unavailable } from '../errors.ts'
 import type { EventDraft } from '../log/event-draft.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { StreamSubscription } from '../streams/session-streams.ts'
 import type { StreamSubscriptions } from '../streams/stream-subscriptions.ts'
+import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
 import { testCores } from '../test/cores.ts'
+import { revokeSession } from '../visitors/sessions.ts'
 import { createSessionCheck } from './session-check.ts'
+import { sessionStoreOf } from './session-store.ts'
+import { visitorAccessOf } from './visitor-access.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -18,7 +23,7 @@ describe('the end of a session', () => {
     const session = await cores.newSession()
     const stream = await cores.openStream(session)
     for (const key of [...ends, 'session.identified']) await cores.send(session, 'a message', { key })
-    await cores.core.sessions.revoke(session.sessionId)
+    await revokeSession(cores.core, session.sessionId)
     await until('the end of the stream', () => stream.ended)
     expect(stream.types.at(-1)).toBe('session.revoked')
   })
@@ -27,7 +32,7 @@ describe('the end of a session', () => {
     const session = await cores.newSession()
     const stream = await cores.openStream(session, cores.cores[1])
     await cores.send(session, 'a message', { key: 'visitor.banned' })
-    await cores.core.sessions.ban(session.sessionId, '')
+    await banSession(cores.core, session.sessionId, '')
     await until('the end of the stream', () => stream.ended)
     expect(stream.types.at(-1)).toBe('visitor.banned')
   })
@@ -50,16 +55,16 @@ describe('the end of a session', () => {
     await cores.send(session, 'a message')
     const { core } = cores
     const watch = createSessionCheck({
-      access: core.visitorAccess,
+      access: visitorAccessOf(core),
       log: { append, drain: async () => {} },
-      subscriptions: core.streamSubscriptions,
+      subscriptions: streamSubscriptionsOf(core),
       bus: createBus(),
       logger: core.logger,
       now: cores.now,
     })
     const stream = await cores.openStream(session)
     await until('the message', () => stream.types.length === 1)
-    await core.stores.sessions.end(session.sessionId, 'revoked')
+    await sessionStoreOf(core).end(session.sessionId, 'revoked')
     await watch.checkSome()
     expect(stream.ended).toBe(true)
     expect(stream.types).toEqual(['message.accepted', 'session.revoked'])

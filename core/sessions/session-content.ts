@@ -16,7 +16,7 @@ export const lifetimesOf = ({ config }: Core): SessionLifetimes => ({
 export const sessionContentsOf = perCore((core) => {
   // Many browsers renew at once after an outage, so concurrent renewals share queries.
   const findConversation = createBatchLoader(async (ids) =>
-    byKey(await conversationRecordsOf(core).find(ids), ({ conversationId }) => conversationId),
+    byKey(await conversationRecordsOf(core).findConversations(core, ids), ({ conversationId }) => conversationId),
   )
   const endOf = createBatchLoader((ids) => eventsOf(core).ends(ids, { committed: true }))
 

@@ -1,8 +1,8 @@
 import type { Collection, Filter } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
-import { perCore } from '../core.ts'
+import { type Core, perCore } from '../core.ts'
 import { type DocumentUpdate, updateEach } from '../mongodb/update-each.ts'
-import type { ConsentDecision, ConversationRecords, Identity, PageContext, Session, SessionStatus } from './model.ts'
+import type { ConsentDecision, Identity, PageContext, Session, SessionStatus, VisitorConversation } from './model.ts'
 import { type Erasures, openErasures } from './open-erasures-store.ts'
 import type { VisitorIds } from './visitor-ids.ts'
 
@@ -34,7 +34,23 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
 /** End of a session's latest grant, and time at which the session expires if it is not renewed. */
 type GrantEnds = Pick<Session, 'grantExpiresAt' | 'renewableUntil'>
 
-/** The queries of conversations that visitors' sessions use. The room of conversations sets them. */
+/** The queries of conversations that visitors' sessions use. */
+interface ConversationRecords {
+  /** Inserts a conversation. Returns false and changes nothing if it exists. */
+  insertConversation(core: Core, conversation: VisitorConversation): Promise<boolean>
+  findConversations(core: Core, conversationIds: string[]): Promise<VisitorConversation[]>
+  /**
+   * Stores the session that has taken over the conversation from an earlier session. `sequence` is
+   * the position of the takeover event in the log. Changes nothing if a higher sequence is stored.
+   */
+  setLastSession(
+    core: Core,
+    conversationId: string,
+    lastSession: { sequence: number; sessionId: string },
+  ): Promise<void>
+}
+
+/** The room of conversations sets them. */
 export const conversationRecordsOf = perCore((): ConversationRecords => {
   throw new Error('the core has no conversations')
 })

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
+import { banSession, findSession } from '../bans/bans.ts'
+import type { RunningCore } from '../context.ts'
 import type { Database } from '../database/database.ts'
 import { createTestCore, hasFailed, testCores } from '../test/cores.ts'
 import { createScene, refusalOf, type Scene, type Way, waysToEnd } from '../test/endings.ts'
@@ -16,7 +17,7 @@ const withinMs = 1_000
  * Creates a core that dies after a change of state: it cannot write the hint. `beforeBan` runs before
  * each write of a ban.
  */
-function coreThatCannotHint(beforeBan: () => Promise<unknown> = async () => {}): CoreContext {
+function coreThatCannotHint(beforeBan: () => Promise<unknown> = async () => {}): RunningCore {
   const { database } = cores.core
   const wakeups = new Proxy(database.collections.wakeups, {
     get(target, property) {
@@ -82,7 +83,7 @@ describe.each([{ verified: false }, { verified: true }])(
       async ({ hasStream }) => {
         const scene = await createScene(cores, { verified })
         const { session, sign, subject } = scene
-        const { clientInstanceId } = await cores.core.sessions.find(session.sessionId)
+        const { clientInstanceId } = await findSession(cores.core, session.sessionId)
         let late = session
         let stream: TestStream | undefined
         const dying = coreThatCannotHint(async () => {
@@ -92,7 +93,7 @@ describe.each([{ verified: false }, { verified: true }])(
           if (hasStream) stream = await cores.openStream(late)
           await until('the grant is cached', async () => (await refusalOf(late, cores.core)) === undefined)
         })
-        expect(await hasFailed(dying.sessions.ban(session.sessionId, 'rude'))).toBe(true)
+        expect(await hasFailed(banSession(dying, session.sessionId, 'rude'))).toBe(true)
         const writtenAt = performance.now()
         expect(late).not.toBe(session)
         if (stream) await until('the end of the stream', () => stream?.ended)

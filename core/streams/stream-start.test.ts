@@ -5,6 +5,8 @@ import { sendAsAgent } from '../conversations/messages.ts'
 import { testCores } from '../test/cores.ts'
 import { inTurn } from '../test/scheduled-database.ts'
 import { authorizeStream, openStreamAt } from '../test/streams.ts'
+import { revokeSession } from '../visitors/sessions.ts'
+import { streamSubscriptionsOf } from './stream-subscriptions.ts'
 
 const cores = testCores({ env: { REPLAY_WINDOW_EVENTS: '50' } })
 
@@ -35,7 +37,7 @@ it('a stream sends every event after its start position once and in order during
               })
           }
           if (!isRevoked) return
-          await inTurn(scheduler, 'revoke', () => cores.core.sessions.revoke(sessionId))
+          await inTurn(scheduler, 'revoke', () => revokeSession(cores.core, sessionId))
           await inTurn(scheduler, 'hint', async () => {
             core.bus.emit('changed', [sessionId])
           })
@@ -43,7 +45,7 @@ it('a stream sends every event after its start position once and in order during
 
         const [stream] = await scheduler.waitFor(Promise.all([openStreamAt(core, authorized, from), writeLate()]))
         // In production, a job calls `checkSome`.
-        for (let round = 0; round < 10; round += 1) await scheduler.waitFor(core.streamSubscriptions.checkSome())
+        for (let round = 0; round < 10; round += 1) await scheduler.waitFor(streamSubscriptionsOf(core).checkSome())
         await scheduler.waitIdle()
         const last = before + hints.length
         if (after !== undefined) expect(stream.from).toBe(after)

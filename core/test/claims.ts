@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { AttemptResultSchema, type ClaimedDelivery, ClaimedDeliverySchema } from '#proto/lead/v1/delivery_pb.js'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { takeDeliveries } from '../deliveries/claims.ts'
 import { recordResults as record } from '../deliveries/results.ts'
 import type { WorkerRoom } from '../deliveries/worker-room.ts'
@@ -44,7 +44,7 @@ export function roomOf({ limit = 100, perDestination = 100, underWay = {} }: Roo
 
 /** Claims due deliveries as a worker with this room. Waits for the first one at most `waitMs`. */
 export async function claimDue(
-  core: CoreContext,
+  core: RunningCore,
   { workerId = 'worker', waitMs = 0, ...room }: Room & { workerId?: string; waitMs?: number } = {},
   signal = new AbortController().signal,
 ): Promise<ClaimedDelivery[]> {
@@ -59,7 +59,7 @@ export async function claimDue(
 
 /** Records results as a worker. Returns for each whether the worker still had the delivery. */
 export async function recordResults(
-  core: CoreContext,
+  core: RunningCore,
   results: MessageInitShape<typeof AttemptResultSchema>[],
 ): Promise<boolean[]> {
   return record(

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
-import { bound } from '../bound.ts'
 import { acknowledgeNavigation, acknowledgeScreenshot } from '../commands/command-decisions.ts'
 import { commandStoreOf } from '../commands/command-store.ts'
 import { cancelCommand, findCommand, listCommands, requestNavigation, requestScreenshot } from '../commands/commands.ts'
 import { screenshotStoreOf } from '../commands/screenshot-store.ts'
 import { cleanUpCommands, openScreenshot, uploadScreenshot } from '../commands/screenshots.ts'
+import type { Core } from '../core.ts'
 import type { Database } from '../database/database.ts'
 import { createIdempotency } from '../idempotency/idempotency.ts'
 import { createIdempotencyStore } from '../idempotency/idempotency-store.ts'
@@ -19,6 +19,14 @@ import { type VisitorAccess, visitorAccessOf } from '../sessions/visitor-access.
 import { defaultCapabilities, type Installation } from '../workspaces/model.ts'
 import { siteDirectoryOf } from '../workspaces/workspaces.ts'
 import { bareCore } from './core-with.ts'
+
+type Functions = Record<string, (core: Core, ...args: never[]) => unknown>
+
+/** Binds functions to a core. */
+const bound = <F extends Functions>(core: Core, functions: F) =>
+  Object.fromEntries(
+    Object.entries(functions).map(([name, each]) => [name, (...args: never[]) => each(core, ...args)]),
+  ) as { [K in keyof F]: F[K] extends (core: Core, ...args: infer A) => infer R ? (...args: A) => R : never }
 
 export const site = 'https://shop.example'
 export const lifetime = 120

@@ -8,13 +8,17 @@ import { isLong, today } from '../../test/support/is-long.ts'
 import { type TestDatabase, testDatabase } from '../../test/support/test-database.ts'
 import { workspaceSessionSecret } from '../../test/support/workspace-session.ts'
 import { readCoreConfig } from '../config.ts'
-import { type CoreContext, createCoreContext } from '../context.ts'
+import { createCore, type RunningCore } from '../context.ts'
 import { listMessagesForVisitor, sendAsAgent, sendAsVisitor } from '../conversations/messages.ts'
 import type { Database } from '../database/database.ts'
+import { clearIdentity, identifyVisitor } from '../identity/identification.ts'
 import { createEventStore } from '../log/event-store.ts'
 import type { SessionContent, VisitorCredentials } from '../sessions/model.ts'
+import { renewSession } from '../visitors/renewal.ts'
+import { closeSession, createSession } from '../visitors/sessions.ts'
 import type { Nudge } from '../wakeups/wakeup-store.ts'
 import type { InstallationSettings } from '../workspaces/model.ts'
+import { createConnection, createInstallation, createWorkspace } from '../workspaces/workspaces.ts'
 import { createTestNudge } from './nudge.ts'
 import { openTestDatabase } from './open-test-database.ts'
 import { databaseWithHook, mortalDatabase, scheduledDatabase } from './scheduled-database.ts'
@@ -25,7 +29,7 @@ const secretKeys: [{ kid: string; secret: Uint8Array }] = [{ kid: 'k1', secret: 
 
 /** Creates a core as in production, without log output. Its jobs run only after `start`. */
 export const createTestCore = (database: Database, now = Date.now, env: Record<string, string> = {}, nudge?: Nudge) =>
-  createCoreContext({
+  createCore({
     config: readCoreConfig(env),
     ...(nudge && { nudge }),
     secretKeys,
@@ -75,28 +79,28 @@ export async function startTestCores(
   const now = () => (frozen ? startedAt : Date.now()) + aheadMs
   const nudge = createTestNudge()
   const openCore = (database: Database) => createTestCore(database, now, env, nudge)
-  const cores: CoreContext[] = []
+  const cores: RunningCore[] = []
   for (let index = 0; index < count; index += 1) {
     const core = openCore(await openTestDatabase({ uri, name }))
     if (started) core.start()
     cores.push(core)
   }
-  const [first] = cores
-  if (!first) throw new Error('a test needs a core')
-  const { workspaces } = first
+  if (!cores[0]) throw new Error('a test needs a core')
+  const first = cores[0]
   /** The cores of this test, and the last mortal one. */
   let opened = cores
   function openMortalCore(writes: number) {
-    const mortal = openCore(mortalDatabase(first!.database, writes))
+    const mortal = openCore(mortalDatabase(first.database, writes))
     opened = [...cores, mortal]
     return mortal
   }
 
   /** Creates an installation. Without a `workspaceId`, also creates a workspace for it. */
   async function newSite(settings: InstallationSettings = {}, workspaceId?: string) {
-    workspaceId ??= (await workspaces.createWorkspace('Shop')).workspaceId
-    const { connectionId } = await workspaces.createConnection(workspaceId, 'Site', undefined)
-    const { installation, identitySecret } = await workspaces.createInstallation(
+    workspaceId ??= (await createWorkspace(first, 'Shop')).workspaceId
+    const { connectionId } = await createConnection(first, workspaceId, 'Site', undefined)
+    const { installation, identitySecret } = await createInstallation(
+      first,
       connectionId,
       { origins: [site], ...settings },
       undefined,
@@ -119,7 +123,7 @@ export async function startTestCores(
     { publicSiteKey } = ownSite,
   ): Promise<SessionContent> {
     const request = { publicSiteKey, origin: site, clientInstanceId, idempotencyKey: randomUUID() }
-    return (await core.sessions.create(request)).content
+    return (await createSession(core, request)).content
   }
 
   const identify = (
@@ -127,9 +131,9 @@ export async function startTestCores(
     assertion: string,
     { core = first!, key = randomUUID() as string } = {},
   ): Promise<SessionContent> =>
-    core.identification
-      .identify({ credentials: credentialsOf(session), assertion, idempotencyKey: key })
-      .then(({ content }) => content)
+    identifyVisitor(core, { credentials: credentialsOf(session), assertion, idempotencyKey: key }).then(
+      ({ content }) => content,
+    )
 
   return {
     ...ownSite,
@@ -158,7 +162,7 @@ export async function startTestCores(
      * @param everyInLong `npm run test:long` tries one of this many numbers; by default, all
      */
     async untilOneSurvives(
-      test: (mortal: CoreContext, writes: number) => Promise<boolean>,
+      test: (mortal: RunningCore, writes: number) => Promise<boolean>,
       { every = 4, everyInLong = 1 } = {},
     ) {
       const step = isLong ? everyInLong : every
@@ -173,7 +177,7 @@ export async function startTestCores(
     scheduledCore: (
       scheduler: Scheduler,
       { writes, ...options }: Parameters<typeof scheduledDatabase>[2] & { writes?: number | undefined } = {},
-    ): CoreContext => {
+    ): RunningCore => {
       const database = writes === undefined ? first.database : mortalDatabase(first.database, writes)
       return openCore(scheduledDatabase(scheduler, database, options))
     },
@@ -198,24 +202,20 @@ export async function startTestCores(
       identify(await newSession(core), ownSite.sign({ sub }), { core }),
 
     clear: (session: SessionContent, { core = first, key = randomUUID() as string } = {}) =>
-      core.identification
-        .clear({ credentials: credentialsOf(session), idempotencyKey: key })
-        .then(({ content }) => content),
+      clearIdentity(core, { credentials: credentialsOf(session), idempotencyKey: key }).then(({ content }) => content),
 
     renew: (session: SessionContent, { core = first } = {}) =>
-      core.renewals
-        .renew({
-          credentials: credentialsOf(session),
-          sessionId: session.sessionId,
-          renewalToken: session.renewalToken,
-          idempotencyKey: randomUUID(),
-        })
-        .then(({ content }) => content),
+      renewSession(core, {
+        credentials: credentialsOf(session),
+        sessionId: session.sessionId,
+        renewalToken: session.renewalToken,
+        idempotencyKey: randomUUID(),
+      }).then(({ content }) => content),
 
     close: (
       session: SessionContent,
       { core = first, key = randomUUID() as string, scope = 'continuity' as 'continuity' | 'panel' } = {},
-    ) => core.sessions.close({ credentials: credentialsOf(session), scope, idempotencyKey: key }),
+    ) => closeSession(core, { credentials: credentialsOf(session), scope, idempotencyKey: key }),
 
     send: (session: SessionContent, body: string, { core = first, key = randomUUID() as string } = {}) =>
       sendAsVisitor(core, {
@@ -263,7 +263,7 @@ export const codeOf = (attempt: Promise<unknown>) =>
   )
 
 /** Sends a visitor's message. `clientOperationId` is also the text of the message. */
-export const send = (core: CoreContext, visitor: SessionContent, clientOperationId: string) =>
+export const send = (core: RunningCore, visitor: SessionContent, clientOperationId: string) =>
   sendAsVisitor(core, {
     credentials: credentialsOf(visitor),
     clientOperationId,
@@ -272,5 +272,5 @@ export const send = (core: CoreContext, visitor: SessionContent, clientOperation
   })
 
 /** Sends an agent's message. `clientOperationId` is also the text of the message. */
-export const answer = (core: CoreContext, { conversationId }: SessionContent, clientOperationId: string) =>
+export const answer = (core: RunningCore, { conversationId }: SessionContent, clientOperationId: string) =>
   sendAsAgent(core, { conversationId, clientOperationId, body: clientOperationId })

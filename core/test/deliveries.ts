@@ -8,11 +8,13 @@ import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { type CoreConfig, readCoreConfig } from '../config.ts'
-import { type CoreContext, createCoreContext } from '../context.ts'
+import { createCore, type RunningCore } from '../context.ts'
 import type { Collections } from '../database/collections.ts'
 import type { Database } from '../database/database.ts'
 import { renewClaims } from '../deliveries/claims.ts'
 import { parseSecretKeys } from '../keys/keyring.ts'
+import { accessOf } from '../transport/caller.ts'
+import { createWorkspace } from '../workspaces/workspaces.ts'
 import { claimDue, recordResults } from './claims.ts'
 import { openStream } from './delivery-stream.ts'
 import { openTestDatabase } from './open-test-database.ts'
@@ -43,7 +45,7 @@ const writing = new Set([
  */
 export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfig> } = {}) {
   const { uri, name } = testDatabase()
-  const cores: CoreContext[] = []
+  const cores: RunningCore[] = []
   let skew = 0
   let calls = 0
   const chance = { value: 0 }
@@ -58,7 +60,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
   })
 
   const openCore = (database: Database, random = () => chance.value) =>
-    createCoreContext({
+    createCore({
       config: { ...readCoreConfig({}), ...settings },
       secretKeys: parseSecretKeys(`k1:${Buffer.alloc(32, 7).toString('base64')}`),
       database,
@@ -68,8 +70,8 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
       isAllowedDestination: async ({ hostname }) => !hostname.endsWith('.internal.example'),
     })
 
-  async function authorized(core: CoreContext, scopes: string[], workspaceId?: string, subject = 'ada') {
-    const token = await core.access.issue({ subject, scopes, ...(workspaceId === undefined ? {} : { workspaceId }) })
+  async function authorized(core: RunningCore, scopes: string[], workspaceId?: string, subject = 'ada') {
+    const token = await accessOf(core).issue({ subject, scopes, ...(workspaceId === undefined ? {} : { workspaceId }) })
     return createAuthorizedTransport(transportTo(core), token)
   }
   const client = async (...caller: Parameters<typeof authorized>) =>
@@ -107,7 +109,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     async newScene(more: { mappedFields?: string[]; automatic?: boolean; fields?: Record<string, string> } = {}) {
       const [core] = cores
       if (!core) throw new Error('open first')
-      const { workspaceId } = await core.workspaces.createWorkspace('Shop')
+      const { workspaceId } = await createWorkspace(core, 'Shop')
       const operator = await client(core, operatorScopes, workspaceId)
       const { subscriptionId, secret } = await operator.createSubscription({
         destinationUrl: 'https://crm.example/leads',
@@ -174,7 +176,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     },
 
     /** Opens the stream of a worker and waits until the core has accepted it. */
-    async stream({ core = cores[0]!, ...room }: { core?: CoreContext } & Parameters<typeof openStream>[1] = {}) {
+    async stream({ core = cores[0]!, ...room }: { core?: RunningCore } & Parameters<typeof openStream>[1] = {}) {
       const stream = await openStream(await client(core, ['deliveries:work']), room)
       streams.push(stream)
       return stream
@@ -184,7 +186,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
      * Returns a core that reports each database call before it is made. If `onCall` throws, the call
      * fails.
      */
-    watchedCore(onCall: (collection: string, method: string) => void): CoreContext {
+    watchedCore(onCall: (collection: string, method: string) => void): RunningCore {
       const { database } = cores[0]!
       const collections = Object.entries(database.collections).map(([collectionName, collection]) => [
         collectionName,
@@ -211,7 +213,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     },
 
     /** Returns a core that dies after this number of writes: later writes fail. */
-    mortalCore(writes: number): CoreContext {
+    mortalCore(writes: number): RunningCore {
       let left = writes
       return this.watchedCore((collection, method) => {
         if (!writing.has(method) || collection === 'wakeups' || collection === 'tokens') return

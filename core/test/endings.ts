@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import type { CoreContext } from '../context.ts'
+import { banSession } from '../bans/bans.ts'
+import type { RunningCore } from '../context.ts'
+import { eraseVisitor } from '../privacy/erasures.ts'
+import { visitorOfSession, visitorOfSubject } from '../privacy/visitor-data.ts'
 import type { SessionContent } from '../sessions/model.ts'
+import { visitorAccessOf } from '../sessions/visitor-access.ts'
+import { closeSession, revokeSession } from '../visitors/sessions.ts'
+import { setConnectionStatus, updateInstallation } from '../workspaces/workspaces.ts'
 import type { TestCores } from './cores.ts'
 import { credentialsOf, site as ownOrigin } from './visitor-credentials.ts'
 
@@ -17,7 +23,7 @@ export interface Way {
   event?: string
   /** Whether the action also ends the access of the second session of `createScene`. */
   sibling: boolean
-  end(core: CoreContext, scene: Scene): Promise<unknown>
+  end(core: RunningCore, scene: Scene): Promise<unknown>
   /** False if a timeout or the visitor ends the session. Only actions of operators are repeated. */
   repeats?: false
 }
@@ -40,17 +46,19 @@ export async function createScene(cores: TestCores, { verified }: Pick<Way, 'ver
 export type Scene = Awaited<ReturnType<typeof createScene>>
 
 /** Returns the error of a request with the session's grant, or undefined if it is accepted. */
-export const refusalOf = (session: SessionContent, core: CoreContext) =>
-  core.visitorAccess.authorize(credentialsOf(session)).then(
-    () => undefined,
-    ({ message }: Error) => message,
-  )
+export const refusalOf = (session: SessionContent, core: RunningCore) =>
+  visitorAccessOf(core)
+    .authorize(credentialsOf(session))
+    .then(
+      () => undefined,
+      ({ message }: Error) => message,
+    )
 
 const update =
   (settings: object): Way['end'] =>
   (core, { publicSiteKey }) =>
-    core.workspaces.updateInstallation(publicSiteKey, settings, undefined)
-const ban: Way['end'] = (core, { session }) => core.sessions.ban(session.sessionId, 'rude', undefined)
+    updateInstallation(core, publicSiteKey, settings, undefined)
+const ban: Way['end'] = (core, { session }) => banSession(core, session.sessionId, 'rude', undefined)
 
 export const waysToEnd = (cores: TestCores): Way[] => [
   {
@@ -65,14 +73,14 @@ export const waysToEnd = (cores: TestCores): Way[] => [
     code: 'ConnectionDisabled',
     event: 'connection.disabled',
     sibling: true,
-    end: (core, { connectionId }) => core.workspaces.setConnectionStatus(connectionId, 'disabled', undefined),
+    end: (core, { connectionId }) => setConnectionStatus(core, connectionId, 'disabled', undefined),
   },
   {
     name: 'the session is revoked',
     code: 'SessionRevoked',
     event: 'session.revoked',
     sibling: false,
-    end: (core, { session }) => core.sessions.revoke(session.sessionId, undefined),
+    end: (core, { session }) => revokeSession(core, session.sessionId, undefined),
   },
   { name: 'the browser is banned', code: 'VisitorBanned', event: 'visitor.banned', sibling: true, end: ban },
   {
@@ -90,7 +98,7 @@ export const waysToEnd = (cores: TestCores): Way[] => [
     sibling: false,
     repeats: false,
     end: (core, { session }) =>
-      core.sessions.close({
+      closeSession(core, {
         credentials: credentialsOf(session),
         scope: 'continuity',
         idempotencyKey: randomUUID(),
@@ -128,7 +136,7 @@ export const waysToEnd = (cores: TestCores): Way[] => [
     event: 'session.revoked',
     sibling: true,
     end: async (core, { session }) =>
-      core.erasures.begin(await core.visitorNames.ofSession(session.sessionId, undefined), 'desk'),
+      eraseVisitor(core, await visitorOfSession(core, session.sessionId, undefined), 'desk'),
   },
   {
     name: 'a verified visitor is erased',
@@ -137,7 +145,7 @@ export const waysToEnd = (cores: TestCores): Way[] => [
     event: 'session.revoked',
     sibling: true,
     end: async (core, { session }) =>
-      core.erasures.begin(await core.visitorNames.ofSession(session.sessionId, undefined), 'desk'),
+      eraseVisitor(core, await visitorOfSession(core, session.sessionId, undefined), 'desk'),
   },
   {
     name: 'a subject is erased by the host’s user id',
@@ -146,7 +154,7 @@ export const waysToEnd = (cores: TestCores): Way[] => [
     event: 'session.revoked',
     sibling: true,
     end: async (core, { subject }) =>
-      core.erasures.begin(await core.visitorNames.ofSubject(cores.workspaceId, subject), 'desk'),
+      eraseVisitor(core, await visitorOfSubject(core, cores.workspaceId, subject), 'desk'),
   },
   {
     name: 'the grant expires',

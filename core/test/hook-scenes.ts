@@ -5,10 +5,11 @@ import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { sendAsVisitor } from '../conversations/messages.ts'
 import { redactMessage } from '../conversations/redactions.ts'
 import { flushFeed } from '../feed/jobs.ts'
+import { accessOf } from '../transport/caller.ts'
 import { claimDue, recordResults } from './claims.ts'
 import type { TestCores, TestVisitor } from './cores.ts'
 import { transportTo } from './transports.ts'
@@ -17,13 +18,13 @@ import { placesOfTexts } from './visitor-marks.ts'
 export const destinationUrl = 'https://1.1.1.1/hooks'
 const managing = ['subscriptions:read', 'subscriptions:write', 'leads:read', 'leads:deliver', 'leads:write']
 
-async function transport(core: CoreContext, scopes: string[], workspaceId?: string) {
-  const token = await core.access.issue({ subject: 'ada', scopes, ...(workspaceId ? { workspaceId } : {}) })
+async function transport(core: RunningCore, scopes: string[], workspaceId?: string) {
+  const token = await accessOf(core).issue({ subject: 'ada', scopes, ...(workspaceId ? { workspaceId } : {}) })
   return createAuthorizedTransport(transportTo(core), token)
 }
 
 /** Returns the calls of a worker on this core. */
-export const workerOn = async (core: CoreContext) =>
+export const workerOn = async (core: RunningCore) =>
   createClient(LeadService, await transport(core, ['deliveries:work']))
 
 let scenes = 0
@@ -54,12 +55,12 @@ export async function newHookScene(cores: TestCores) {
       const outcome = { case: 'response' as const, value: { status, ...(text !== undefined && { text }) } }
       expect(await recordResults(cores.core, [{ deliveryId, attemptId, claimId, outcome }])).toEqual([true])
     },
-    say: async (core: CoreContext = cores.core) => {
+    say: async (core: RunningCore = cores.core) => {
       const { credentials } = scene.visitor
       const message = { credentials, clientOperationId: 'slip', body: secret, contentType: 'text' as const }
       return (await sendAsVisitor(core, message)).event.sequence
     },
-    withdraw: (sequence: number, core: CoreContext = cores.other) => withdraw(core, scene.visitor, sequence),
+    withdraw: (sequence: number, core: RunningCore = cores.other) => withdraw(core, scene.visitor, sequence),
     /** Everything that is stored or shown of the text. */
     async places() {
       const { attempts } = await scene.latest().then(({ deliveryId }) => leads.listDeliveryAttempts({ deliveryId }))
@@ -77,7 +78,7 @@ export async function newHookScene(cores: TestCores) {
   return scene
 }
 
-const withdraw = (core: CoreContext, { conversationId }: TestVisitor, sequence: number) =>
+const withdraw = (core: RunningCore, { conversationId }: TestVisitor, sequence: number) =>
   redactMessage(core, { conversationId, sequence }, { workspaceId: undefined, subject: 'test', anyAuthor: true })
 
 export const bodyOf = ({ body }: ClaimedDelivery) => JSON.parse(Buffer.from(body).toString())

@@ -10,7 +10,10 @@ import { captureLead } from '../deliveries/lead-capture.ts'
 import { defaultPolicy } from '../deliveries/subscription-model.ts'
 import { createSubscription } from '../deliveries/subscriptions.ts'
 import { newId } from '../ids.ts'
+import { addMember } from '../operators/teams.ts'
 import { createCoreServices } from '../rpc/router.ts'
+import { accessOf } from '../transport/caller.ts'
+import { bareCore } from './core-with.ts'
 import type { TestCores } from './cores.ts'
 import { transportTo } from './transports.ts'
 import { site } from './visitor-credentials.ts'
@@ -175,8 +178,10 @@ const destinationUrl = 'https://93.184.216.34/hook'
 
 /** Returns all methods that the core serves, by name: `LeadService.GetLead`. */
 export function servedMethods(): [string, DescMethod][] {
+  const core = bareCore({ config: readCoreConfig({}), metrics: {} })
+  accessOf.set(core, {} as never)
   const served = createConnectRouter({ grpc: false, grpcWeb: false })
-  createCoreServices({ config: readCoreConfig({}), metrics: {} } as never).routes(served)
+  createCoreServices(core).routes(served)
   const methods = served.handlers.map(({ method }) => method)
   return methods.map((method) => [`${method.parent.name}.${method.name}`, method])
 }
@@ -198,7 +203,7 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
   const { attemptId } = attempt
   const { erasureId } = await finishedErasure(cores, workspaceId)
   const operatorId = 'op_viewer'
-  await core.teams.add(workspaceId, { id: operatorId, name: 'Vera', role: 'viewer' })
+  await addMember(core, workspaceId, { id: operatorId, name: 'Vera', role: 'viewer' })
   const hookIds = { hookId: hook.subscription.subscriptionId, hookSecretId: hook.secretId }
   const tokenId = `tok_${randomBytes(16).toString('base64url')}`
   await core.database.collections.tokens.insertOne({ _id: tokenId, workspaceId, listedAt: new Date() })

@@ -5,14 +5,15 @@ import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
+import { accessOf } from '../transport/caller.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 import { transportTo } from './transports.ts'
 
 /** Creates clients that call the core as an operator of the workspace. */
-export async function clientsOf(core: CoreContext, workspaceId: string | undefined) {
+export async function clientsOf(core: RunningCore, workspaceId: string | undefined) {
   const scopes = [...operatorScopes]
-  const token = await core.access.issue({ subject: 'ada', scopes, workspaceId })
+  const token = await accessOf(core).issue({ subject: 'ada', scopes, workspaceId })
   const inMemory = transportTo(core)
   const transport: Transport = {
     ...inMemory,

@@ -3,6 +3,7 @@ import { createAttempt } from '../deliveries/deliveries.ts'
 import { captureLead } from '../deliveries/lead-capture.ts'
 import { recordResults } from '../deliveries/results.ts'
 import { createSubscription } from '../deliveries/subscriptions.ts'
+import { createConnection, createInstallation, createWorkspace } from '../workspaces/workspaces.ts'
 import { claimDue } from './claims.ts'
 import type { TestCores } from './cores.ts'
 import type { Clients } from './operator-clients.ts'
@@ -59,15 +60,15 @@ export const bareScene = async (): Promise<Scene> => ({ ...nothing, name: `Scene
 
 export async function workspaceScene({ core }: TestCores): Promise<Scene> {
   const scene = await bareScene()
-  const { workspaceId } = await core.workspaces.createWorkspace(scene.name)
+  const { workspaceId } = await createWorkspace(core, scene.name)
   return { ...scene, workspaceId }
 }
 
 export async function siteScene(cores: TestCores): Promise<Scene> {
   const { core, workspaceId } = cores
   const scene = await bareScene()
-  const { connectionId } = await core.workspaces.createConnection(workspaceId, scene.name, undefined)
-  const { installation } = await core.workspaces.createInstallation(connectionId, { origins: [site] }, undefined)
+  const { connectionId } = await createConnection(core, workspaceId, scene.name, undefined)
+  const { installation } = await createInstallation(core, connectionId, { origins: [site] }, undefined)
   return { ...scene, connectionId, siteKey: installation.publicSiteKey }
 }
 

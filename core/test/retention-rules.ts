@@ -4,8 +4,11 @@ import { MongoClient } from 'mongodb'
 import { Connection } from 'mongodb/lib/cmap/connection.js'
 import { endOverdueTyping } from '../conversations/typing.ts'
 import { sweepTransient } from '../log/transient-sweep.ts'
+import { runDueRemovals } from '../privacy/removals.ts'
+import { sweepOldData } from '../privacy/retention.ts'
 import { sweepWakeups } from '../wakeups/wakeups.ts'
 import { type Retention, retentionKinds } from '../workspaces/model.ts'
+import { retentionOf } from '../workspaces/retention.ts'
 import type { TestCores } from './cores.ts'
 import { flushAll } from './visitor-marks.ts'
 
@@ -155,7 +158,7 @@ export async function findOverdue(cores: TestCores, inSeconds = 0): Promise<stri
 }
 
 function inMs({ core }: TestCores, workspace: { retention?: Retention }) {
-  const days = core.retentionOf(workspace)
+  const days = retentionOf(core, workspace)
   return Object.fromEntries(
     retentionKinds.map((kind) => [kind, days[kind] === 0 ? Number.POSITIVE_INFINITY : days[kind] * dayMs]),
   ) as Record<(typeof retentionKinds)[number], number>
@@ -170,8 +173,8 @@ export async function sweepAll(cores: TestCores, core = cores.core): Promise<voi
     await flushAll(cores)
     cores.advance(seconds)
     await endOverdueTyping(core)
-    await core.retention.sweep()
-    await core.removals.work()
+    await sweepOldData(core)
+    await runDueRemovals(core)
     await sweepTransient(core)
     await sweepWakeups(core)
   }

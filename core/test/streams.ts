@@ -1,11 +1,14 @@
+import { readAvailability } from '../availability/availability.ts'
 import { encodeAvailability } from '../availability/availability-sender.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { findConversations } from '../conversations/conversation-store.ts'
 import type { SessionContent } from '../sessions/model.ts'
+import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
+import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
 import { credentialsOf } from './visitor-credentials.ts'
 
-type Open = Parameters<CoreContext['streamSubscriptions']['open']>[0]
+type Open = Parameters<ReturnType<typeof streamSubscriptionsOf>['open']>[0]
 
 /** The position at which a stream begins. */
 export type StreamStart = Open['start']
@@ -16,13 +19,13 @@ export type StreamStart = Open['start']
  * @param resumed whether the stream was open on another core
  */
 export async function authorizeStream(
-  core: CoreContext,
+  core: RunningCore,
   content: SessionContent,
   resumed = false,
 ): Promise<AuthorizedStream> {
-  const { session, installation } = await core.visitorAccess.authorize(credentialsOf(content), { resumed })
+  const { session, installation } = await visitorAccessOf(core).authorize(credentialsOf(content), { resumed })
   const [conversation] = await findConversations(core, [session.conversationId])
-  const toldAvailability = encodeAvailability(await core.availabilityOf(installation))
+  const toldAvailability = encodeAvailability(await readAvailability(core, installation))
   return { session, epoch: conversation?.epoch ?? '', toldAvailability }
 }
 
@@ -30,7 +33,7 @@ type AuthorizedStream = Pick<Open, 'session' | 'epoch' | 'toldAvailability'>
 
 /** Opens a stream and records its events as soon as the core sends them. */
 export async function openStreamAt(
-  core: CoreContext,
+  core: RunningCore,
   { session, epoch, toldAvailability }: AuthorizedStream,
   start: StreamStart,
 ) {
@@ -50,7 +53,7 @@ export async function openStreamAt(
     isLive: () => subscription !== undefined && !subscription.isHeld && subscription.mode === 'live',
     close() {
       hasLeft = true
-      if (subscription) core.streamSubscriptions.close(subscription)
+      if (subscription) streamSubscriptionsOf(core).close(subscription)
     },
   }
   const sink: SubscriptionSink = {
@@ -75,12 +78,12 @@ export async function openStreamAt(
     availability(_, { data }) {
       if (!hasLeft) stream.availability.push(JSON.parse(data))
     },
-    paused: () => setImmediate(() => subscription && core.streamSubscriptions.resume(subscription)),
+    paused: () => setImmediate(() => subscription && streamSubscriptionsOf(core).resume(subscription)),
     closed() {
       stream.ended = true
     },
   }
-  subscription = await core.streamSubscriptions.open({ id: 1, sink, session, epoch, start, toldAvailability })
+  subscription = await streamSubscriptionsOf(core).open({ id: 1, sink, session, epoch, start, toldAvailability })
   return stream
 }
 

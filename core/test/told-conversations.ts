@@ -1,4 +1,4 @@
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import { newId } from '../ids.ts'
 import type { LogEvent } from '../log-event.ts'
 
@@ -20,7 +20,7 @@ export interface Story {
 
 /** Stores a conversation with the events of a story. */
 export async function tell(
-  core: CoreContext,
+  core: RunningCore,
   workspaceId: string,
   { begunAt, agent = [], bot = [], visitor = [], scores = [], tags, more }: Story,
 ) {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { MongoClient } from 'mongodb'
 import { expect } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
+import { findSession } from '../bans/bans.ts'
 import { acknowledgeScreenshot } from '../commands/command-decisions.ts'
 import { requestNavigation, requestScreenshot } from '../commands/commands.ts'
 import { uploadScreenshot } from '../commands/screenshots.ts'
@@ -12,8 +13,13 @@ import { addTag } from '../conversations/tags.ts'
 import { setTypingOfVisitor } from '../conversations/typing.ts'
 import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
 import { createSubscription } from '../deliveries/subscriptions.ts'
+import { runDueRemovals } from '../privacy/removals.ts'
+import { visitorOfSession } from '../privacy/visitor-data.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import type { SessionContent } from '../sessions/model.ts'
+import { createSession, reportPage } from '../visitors/sessions.ts'
+import { wakeupsOf } from '../wakeups/wakeups.ts'
+import { updateInstallation } from '../workspaces/workspaces.ts'
 import type { TestCores } from './cores.ts'
 import { site } from './visitor-credentials.ts'
 
@@ -28,7 +34,7 @@ export async function acceptForms({
     capabilities: { preChatForm: true, offlineForm: true },
     forms: { preChat: [field], offline: [field] },
   }
-  await core.workspaces.updateInstallation(publicSiteKey, settings, undefined)
+  await updateInstallation(core, publicSiteKey, settings, undefined)
   const destination = { workspaceId, destinationUrl: 'https://93.184.216.34/hook', mappedFields: ['email'] }
   await createSubscription(core, { ...destination, automatic: true }, { subject: 'desk' })
 }
@@ -47,7 +53,7 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
     title: mark(`${name}title`),
     referrer: `https://${mark(`${name}r`)}.example/path`,
   })
-  const { content: created } = await core.sessions.create({
+  const { content: created } = await createSession(core, {
     publicSiteKey: cores.publicSiteKey,
     origin: site,
     clientInstanceId: mark('browser'),
@@ -76,7 +82,7 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
   })
   await sendAsAgent(core, { conversationId, clientOperationId: mark('agentoperation'), body: mark('answer') })
   await addTag(core, conversationId, mark('tag'), undefined)
-  await core.sessions.reportPage({ credentials, pageContext: page('report'), idempotencyKey: mark('pagekey') })
+  await reportPage(core, { credentials, pageContext: page('report'), idempotencyKey: mark('pagekey') })
   await setTypingOfVisitor(core, credentials, 'started')
   for (const form of ['preChat', 'offline'] as const)
     await submitForm(core, { credentials, form, fields: { email: mark(form) }, idempotencyKey: mark('formkey') })
@@ -102,10 +108,10 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
 }
 
 export const visitorOf = (cores: TestCores, { sessionId }: SessionContent) =>
-  cores.core.visitorNames.ofSession(sessionId, undefined)
+  visitorOfSession(cores.core, sessionId, undefined)
 
 export async function idsOf(cores: TestCores, { session, created }: Awaited<ReturnType<typeof plantMarks>>) {
-  const found = await Promise.all([session, created].map(({ sessionId }) => cores.core.sessions.find(sessionId)))
+  const found = await Promise.all([session, created].map(({ sessionId }) => findSession(cores.core, sessionId)))
   return found.flatMap(({ sessionId, conversationId, visitorId, identity }) => [
     sessionId,
     conversationId,
@@ -135,7 +141,7 @@ export async function placesOfTexts({ uri, name }: TestCores, texts: string[]): 
  * advance the clock. In production, both are written long before data is removed.
  */
 export const flushAll = ({ cores, opened }: Pick<TestCores, 'cores' | 'opened'>) =>
-  Promise.all([...cores.map((core) => searchIndexOf(core).flush()), ...opened.map(({ wakeups }) => wakeups.flush())])
+  Promise.all([...cores.map((core) => searchIndexOf(core).flush()), ...opened.map((core) => wakeupsOf(core).flush())])
 
 /**
  * Runs steps until every erasure is finished. Each round advances the clock to the time of the next
@@ -150,7 +156,7 @@ export async function finishErasures(cores: TestCores, core = cores.core) {
     if (!next) return
     await flushAll(cores)
     cores.advance(Math.max(0, next.nextAt!.getTime() - cores.now()) / 1000)
-    await core.removals.work()
+    await runDueRemovals(core)
   }
   expect(await erasures.find(unfinished).toArray()).toEqual([])
 }

@@ -8,6 +8,8 @@ import { call, requests, servedMethods, type Things, thingsOf } from '../test/op
 import { transportTo } from '../test/transports.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
+import { createWorkspace } from '../workspaces/workspaces.ts'
+import { accessOf } from './caller.ts'
 
 /** Global methods: a token of one workspace cannot call them. */
 const globalMethods = ['WorkspaceService.CreateWorkspace', 'WorkspaceService.ListWorkspaces']
@@ -24,7 +26,7 @@ let elsewhere: string
 beforeAll(async () => {
   const session = await cores.newSession()
   things = await thingsOf(cores, session.sessionId, session.conversationId)
-  elsewhere = (await cores.core.workspaces.createWorkspace('Elsewhere')).workspaceId
+  elsewhere = (await createWorkspace(cores.core, 'Elsewhere')).workspaceId
 })
 
 const bearer = (token: string) => `Bearer ${token}`
@@ -109,7 +111,7 @@ it('each method authorizes an operator of the workspace, unless it is global', a
 
 describe('a method that requires an access grant', () => {
   it('rejects a workspace session in place of the grant', async () => {
-    const service = bearer(await cores.core.access.issue({ subject: 'gateway', scopes: ['visitors:act'] }))
+    const service = bearer(await accessOf(cores.core).issue({ subject: 'gateway', scopes: ['visitors:act'] }))
     const accessGrant = (await session()).slice('Bearer '.length)
     const credentials = { accessGrant, origin: site }
     const scoped = methods.filter(([, method]) => method.input.fields.some(({ name }) => name === 'credentials'))

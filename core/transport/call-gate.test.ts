@@ -8,23 +8,25 @@ import { EventsService } from '#proto/events/v1/events_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { createSlots } from '../../platform/concurrency/slots.ts'
-import type { CoreContext } from '../context.ts'
 import { createCoreMetrics } from '../metrics.ts'
+import { bareCore } from '../test/core-with.ts'
 import { createCallGate } from './call-gate.ts'
+import { accessOf } from './caller.ts'
 
 const { getConversation, listConversations, listVisitorMessages, sendVisitorMessages } = MessagingService.method
 const { getConfig, getPicture } = SessionService.method
 
 /** A gate that accepts any token, and calls that stay open until they are told to leave. */
 function openGate({ callsMax = 1_000 } = {}) {
-  const gate = createCallGate({
-    access: { authenticate: async (tokenId: string) => ({ tokenId }) },
+  const core = bareCore({
     config: { CALLS_MAX: callsMax },
     logger: pino({ level: 'silent' }),
     metrics: createCoreMetrics(),
     now: Date.now,
     reads: createSlots({ max: 4, waitingMax: callsMax }),
-  } as unknown as CoreContext)
+  })
+  accessOf.set(core, { authenticate: async (tokenId: string) => ({ tokenId }) } as never)
+  const gate = createCallGate(core)
   const call = (method: DescMethod, signal = new AbortController().signal, authorization = 'one') => {
     const state: { leave?: () => void; code?: Code } = {}
     const context = {

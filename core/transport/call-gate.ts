@@ -3,10 +3,10 @@ import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect'
 import { admission, Places } from '#proto/access/v1/access_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/slots.ts'
-import type { CoreContext } from '../context.ts'
+import type { Core } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { type Caller, TokenRefusal } from '../workspaces/access.ts'
-import { type Authenticate, authenticationKey, authenticator, setCaller } from './caller.ts'
+import { type Authenticate, accessOf, authenticationKey, authenticator, setCaller } from './caller.ts'
 import { connectErrorOf } from './connect-errors.ts'
 import { countRejection } from './observed-calls.ts'
 
@@ -38,12 +38,13 @@ const refusalLogEveryMs = 10_000
  * is slow. Streams other than exports do not count. Reads wait for reads of their kind, so that sends
  * never wait behind them.
  */
-export function createCallGate({ access, config, logger, metrics, now, reads }: CoreContext): CallGate {
+export function createCallGate(core: Core): CallGate {
+  const { config, logger, metrics, now, reads } = core
   /** Time of the last logged refusal of each kind. */
   const loggedAt = new Map<TokenRefusal['kind'], number>()
   const places = new Map<DescMethod, Places>()
 
-  const authenticate = authenticator(access)
+  const authenticate = authenticator(accessOf(core))
   const visitorReads = createSlots({ max: visitorReadsMax, waitingMax: config.CALLS_MAX })
   const shortReads = createSlots({ max: shortReadsMax, waitingMax: config.CALLS_MAX })
   const exports = createSlots({ max: exportsMax, waitingMax: config.CALLS_MAX })

@@ -3,11 +3,25 @@ import { type DescMethod, getOption, type Message, toJson } from '@bufbuild/prot
 import { type ContextValues, createContextKey, type HandlerContext, type Interceptor } from '@connectrpc/connect'
 import { scope } from '#proto/access/v1/access_pb.js'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { CoreContext } from '../context.ts'
+import { type Core, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
-import type { Access, Caller } from '../workspaces/access.ts'
+import { consoleCaller } from '../operators/console-sessions.ts'
+import { type Access, type Caller, createAccess } from '../workspaces/access.ts'
+import { requireLiveToken, useToken } from '../workspaces/tokens.ts'
+import { workspaceSessionsOf } from '../workspaces/workspace-sessions.ts'
 
 const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'caller' })
+
+export const accessOf = perCore((core) =>
+  createAccess(core.keyring, core.now, {
+    tokens: {
+      requireLive: (tokenId, isRoutine) => requireLiveToken(core, tokenId, isRoutine),
+      use: (grant) => useToken(core, grant),
+    },
+    workspaceSessions: workspaceSessionsOf(core),
+    consoleCaller: (secret) => consoleCaller(core, secret),
+  }),
+)
 
 /** Returns the caller of a method by the `Authorization` header. Errors: those of `Access.authenticate`. */
 export type Authenticate = (method: DescMethod, authorization: string | null) => Promise<Caller>
@@ -130,7 +144,7 @@ type OperatorWrites = <R>(
   run: (operation: string) => Promise<R>,
 ) => Promise<R>
 
-export function operatorWrites({ idempotency, config }: CoreContext): OperatorWrites {
+export function operatorWrites({ idempotency, config }: Core): OperatorWrites {
   return async (context, request, run) => {
     const { idempotencyKey: key, ...input } = request
     if (key === undefined) return run(randomUUID())

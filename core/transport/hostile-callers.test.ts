@@ -9,6 +9,7 @@ import { until } from '../../test/support/until.ts'
 import { serveCore } from '../server.ts'
 import { testCores } from '../test/cores.ts'
 import { createCallMemory } from './call-memory.ts'
+import { accessOf } from './caller.ts'
 
 const cores = testCores()
 const path = '/service.session.v1.SessionService/CheckOrigin'
@@ -16,7 +17,7 @@ const kib = 1024
 let token: string
 
 beforeAll(async () => {
-  token = await cores.core.access.issue({ subject: 'hostile', scopes: ['visitors:act'] })
+  token = await accessOf(cores.core).issue({ subject: 'hostile', scopes: ['visitors:act'] })
 })
 
 /** Starts a core with little memory for calls. */
@@ -239,7 +240,7 @@ describe('a caller without a valid token', () => {
     ),
   )('loses its HTTP/2 connection if it %s', async (_, frames) => {
     const { send, isServing } = await start({ maxBytes: 64 * 1024 * kib, timeoutMs: 20_000 })
-    const calls = vi.spyOn(cores.core.access, 'authenticate')
+    const calls = vi.spyOn(accessOf(cores.core), 'authenticate')
     const socket = send(Buffer.concat([preface, settings, ...frames])).resume()
     await until('the end of the connection', () => socket.closed)
     expect(await isServing()).toBe(true)

@@ -9,6 +9,7 @@ import { type CoreServer, serveCore } from '../server.ts'
 import { testCores } from '../test/cores.ts'
 import { servedMethods } from '../test/operator-calls.ts'
 import { knownScopes } from '../workspaces/access.ts'
+import { accessOf } from './caller.ts'
 
 const cores = testCores({ started: false })
 let server: CoreServer
@@ -17,7 +18,7 @@ let authorization: string
 let authorizationOfBot: string
 beforeAll(async () => {
   server = await serveCore(cores.core, { host: '127.0.0.1', port: 0 })
-  const { access } = cores.core
+  const access = accessOf(cores.core)
   const scopes = knownScopes.filter((each) => each !== 'bots:act')
   authorization = `Bearer ${await access.issue({ subject: 'test', scopes })}`
   const bot = { subject: 'bot', scopes: ['bots:act'], workspaceId: cores.workspaceId }

@@ -13,13 +13,13 @@ import { createFailoverTransport } from '../../core-client/failover-transport.ts
 import { startFaultyProxy } from '../../test/support/faulty-proxy.ts'
 import { itLong, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import type { CoreContext } from '../context.ts'
 import type { Core } from '../core.ts'
 import { feedReaderOf } from '../feed/feed-reader.ts'
 import { type CoreServer, serveCore } from '../server.ts'
 import { coreWith } from '../test/core-with.ts'
 import { testCores } from '../test/cores.ts'
 import { call, requests, servedMethods, type Things, thingsOf } from '../test/operator-calls.ts'
+import { accessOf } from './caller.ts'
 
 const cores = testCores()
 let server: CoreServer
@@ -29,7 +29,7 @@ let things: Things
 async function bearer(...scopes: string[]) {
   // The token of a bot needs a workspace.
   const workspaceId = scopes.includes('bots:act') ? cores.workspaceId : undefined
-  return `Bearer ${await cores.core.access.issue({ subject: 'test', scopes, workspaceId })}`
+  return `Bearer ${await accessOf(cores.core).issue({ subject: 'test', scopes, workspaceId })}`
 }
 
 const codeOf = (promise: Promise<unknown>) =>
@@ -38,7 +38,7 @@ const codeOf = (promise: Promise<unknown>) =>
     (error) => Code[ConnectError.from(error).code],
   )
 
-async function serve(core: CoreContext) {
+async function serve(core: Core) {
   const { port, close } = await serveCore(core, { host: '127.0.0.1', port: 0 })
   onTestFinished(close)
   return { url: `http://127.0.0.1:${port}`, close }

@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
+import { banSession, findSession } from '../bans/bans.ts'
 import type { SessionContent } from '../sessions/model.ts'
+import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { codeOf, type TestCores, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
+import { renewSession } from './renewal.ts'
+import { revokeSession } from './sessions.ts'
 
 const cores = testCores({ count: 2, env: { REPLAY_WINDOW_EVENTS: '5' } })
 
@@ -16,16 +20,16 @@ function renew(
     core = cores.core,
     key = randomUUID() as string,
     ...change
-  }: Partial<Parameters<typeof cores.core.renewals.renew>[0]> & {
+  }: Partial<Parameters<typeof renewSession>[1]> & {
     core?: TestCores['core']
     key?: string
   } = {},
 ): Promise<SessionContent> {
   const { sessionId, renewalToken, accessGrant } = session
   const credentials = { accessGrant, origin: site }
-  return core.renewals
-    .renew({ credentials, sessionId, renewalToken, idempotencyKey: key, ...change })
-    .then(({ content }) => content)
+  return renewSession(core, { credentials, sessionId, renewalToken, idempotencyKey: key, ...change }).then(
+    ({ content }) => content,
+  )
 }
 
 describe('a renewal', () => {
@@ -65,7 +69,7 @@ describe('a renewal', () => {
     )
     expect(new Set(atOnce.map((tab) => tab.renewalToken)).size).toBe(1)
     expect(atOnce[0]!.renewalToken).not.toBe(one.renewalToken)
-    expect((await cores.core.sessions.find(session.sessionId)).renewal.generation).toBe(2)
+    expect((await findSession(cores.core, session.sessionId)).renewal.generation).toBe(2)
   })
 
   it('rejects a token that is two generations old, and the previous token after its grant has ended', async () => {
@@ -92,8 +96,8 @@ describe('a renewal', () => {
   const tokenOfAnother = async () => ({ renewalToken: (await cores.newSession()).renewalToken })
 
   it.each([
-    ['revoked', 'SESSION_REVOKED', (sessionId: string) => cores.core.sessions.revoke(sessionId)],
-    ['banned', 'VISITOR_BANNED', (sessionId: string) => cores.core.sessions.ban(sessionId, '')],
+    ['revoked', 'SESSION_REVOKED', (sessionId: string) => revokeSession(cores.core, sessionId)],
+    ['banned', 'VISITOR_BANNED', (sessionId: string) => banSession(cores.core, sessionId, '')],
   ])('is rejected for a %s session on every core', async (_, code, end) => {
     const session = await cores.newSession()
     await end(session.sessionId)
@@ -104,7 +108,7 @@ describe('a renewal', () => {
     const session = await cores.newSession()
     // This call caches the live session. The update below writes no wake-up, so the core keeps the
     // cached session.
-    await cores.core.visitorAccess.authorize({ accessGrant: session.accessGrant, origin: site })
+    await visitorAccessOf(cores.core).authorize({ accessGrant: session.accessGrant, origin: site })
     await cores.core.database.collections.sessions.updateOne(
       { _id: session.sessionId },
       { $set: { status: 'revoked' } },
@@ -114,7 +118,7 @@ describe('a renewal', () => {
 
   itLong('extends a session to at most 24 hours', async () => {
     let session = await cores.newSession()
-    const endsAt = (await cores.core.sessions.find(session.sessionId)).endsAt.getTime()
+    const endsAt = (await findSession(cores.core, session.sessionId)).endsAt.getTime()
     for (let renewals = 0; session.expiresAt.getTime() < endsAt; renewals += 1) {
       expect(renewals).toBeLessThan((day / 800) * 1.1)
       cores.advance(800)

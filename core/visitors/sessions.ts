@@ -168,7 +168,7 @@ async function start(core: Core, request: Omit<NewSession, 'idempotencyKey'>, op
   )
   const conversation = newConversation(session, core.now())
   const inserted = await Promise.all([
-    conversationRecordsOf(core).insertOnce(conversation),
+    conversationRecordsOf(core).insertConversation(core, conversation),
     sessionStoreOf(core).insertOnce(session),
   ])
   // A ban that was set between the check and the insert did not find this session. So check again.

@@ -4,14 +4,17 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { itLong, runs, someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { banSession, findSession } from '../bans/bans.ts'
 import { acknowledgeScreenshot } from '../commands/command-decisions.ts'
 import { findCommand, requestScreenshot } from '../commands/commands.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { answer, codeOf, hasFailed, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { runScheduled } from '../test/scheduled-database.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
+import { renewSession } from './renewal.ts'
+import { revokeSession } from './sessions.ts'
 
 const cores = testCores({ count: 2 })
 
@@ -31,12 +34,12 @@ function renew(
   { core = cores.core, key = randomUUID() as string, renewalToken = session.renewalToken } = {},
 ): Promise<SessionContent> {
   const { sessionId } = session
-  return core.renewals
-    .renew({ credentials: credentialsOf(session), sessionId, renewalToken, idempotencyKey: key })
-    .then(({ content }) => content)
+  return renewSession(core, { credentials: credentialsOf(session), sessionId, renewalToken, idempotencyKey: key }).then(
+    ({ content }) => content,
+  )
 }
 
-const stored = async ({ sessionId }: SessionContent) => cores.core.sessions.find(sessionId)
+const stored = async ({ sessionId }: SessionContent) => findSession(cores.core, sessionId)
 
 describe('a session whose grant has expired', () => {
   it('is renewed with the expired grant on any core, and keeps its conversation and its messages', async () => {
@@ -84,8 +87,8 @@ describe('a session whose grant has expired', () => {
   })
 
   it.each([
-    ['revoked', 'SESSION_REVOKED', (sessionId: string) => cores.core.sessions.revoke(sessionId)],
-    ['banned', 'VISITOR_BANNED', (sessionId: string) => cores.core.sessions.ban(sessionId, '')],
+    ['revoked', 'SESSION_REVOKED', (sessionId: string) => revokeSession(cores.core, sessionId)],
+    ['banned', 'VISITOR_BANNED', (sessionId: string) => banSession(cores.core, sessionId, '')],
   ])('cannot be renewed after it was %s meanwhile', async (_, code, end) => {
     const session = await sleepingSession()
     await end(session.sessionId)
@@ -201,7 +204,7 @@ describe('the expiry of the latest grant', () => {
         const session = await cores.newSession()
         const [here, there] = ['here', 'there'].map((name) =>
           cores.scheduledCore(scheduler, { name, atOnce: 'wakeups' }),
-        ) as [CoreContext, CoreContext]
+        ) as [RunningCore, RunningCore]
         const stream = await runScheduled(scheduler, cores.openStream(session, here))
         here.start()
         cores.advance(grantLifetime - 0.2)

@@ -38,7 +38,7 @@ const inContactForMs = 1_500
 /** A core proves that it is current until this time in milliseconds after somebody needed it. */
 const neededForMs = 2_000
 
-const wakeupStoreOf = perCore(({ db: { wakeups }, nudge }) => createWakeupStore({ wakeups, nudge }))
+export const wakeupStoreOf = perCore(({ db: { wakeups }, nudge }) => createWakeupStore({ wakeups, nudge }))
 
 export const wakeupsOf = perCore((core) => {
   const { keyring, bus, logger, metrics, now } = core

@@ -4,7 +4,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { ServiceError } from '../errors.ts'
 import type { Keyring } from '../keys/keyring.ts'
-import type { Tokens } from './service.ts'
+import type { useToken } from './tokens.ts'
 import { operatorScopes, type WorkspaceSessions, workspaceSessionAudience } from './workspace-sessions.ts'
 
 /** The caller of an internal service. */
@@ -32,10 +32,15 @@ export interface Caller {
   consoleSession?: { id: string; account: boolean }
 }
 
-/** Finds callers by the secret of their console session. */
-export interface ConsoleCallers {
-  /** Errors: `Unauthenticated` if the session has ended. */
-  callerOf(secret: string): Promise<Caller>
+/** What a core knows of callers. Without it, only the signatures of service tokens are checked. */
+interface KnownCallers {
+  tokens?: {
+    requireLive(tokenId: string, isRoutine?: boolean): Promise<void>
+    use(grant: Parameters<typeof useToken>[1]): Promise<void>
+  }
+  workspaceSessions?: WorkspaceSessions
+  /** Finds callers by the secret of their console session. Errors: `Unauthenticated` if the session has ended. */
+  consoleCaller?(secret: string): Promise<Caller>
 }
 
 interface TokenGrant {
@@ -91,11 +96,7 @@ const maxCachedMs = 60_000
 export function createAccess(
   keyring: Keyring,
   now: () => number,
-  {
-    tokens,
-    workspaceSessions,
-    consoleCallers,
-  }: { tokens?: Tokens; workspaceSessions?: WorkspaceSessions; consoleCallers?: ConsoleCallers } = {},
+  { tokens, workspaceSessions, consoleCaller }: KnownCallers = {},
 ) {
   const known = createLruCache<{ caller: Caller; until: number }>(maxCached)
 
@@ -163,7 +164,7 @@ export function createAccess(
       const secret = /^Console ([\w-]+)$/i.exec(authorization ?? '')?.[1]
       const token = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(authorization ?? '')?.[1]
       let caller: Caller
-      if (secret !== undefined && consoleCallers) caller = await consoleCallers.callerOf(secret)
+      if (secret !== undefined && consoleCaller) caller = await consoleCaller(secret)
       else if (token !== undefined) caller = await verify(token)
       else throw new ServiceError(ErrorCode.UNAUTHENTICATED)
       if (!caller.scopes.has(scope)) {

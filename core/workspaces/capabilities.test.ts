@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
 import { itLong } from '../../test/support/is-long.ts'
+import { findSession } from '../bans/bans.ts'
 import { acknowledgeNavigation, acknowledgeScreenshot } from '../commands/command-decisions.ts'
 import { cancelCommand, findCommand, requestNavigation, requestScreenshot } from '../commands/commands.ts'
 import { uploadScreenshot } from '../commands/screenshots.ts'
@@ -10,7 +11,9 @@ import { setTypingOfAgent, setTypingOfVisitor } from '../conversations/typing.ts
 import { submitForm } from '../deliveries/lead-capture.ts'
 import { codeOf, type TestVisitor, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
+import { createSession, reportPage } from '../visitors/sessions.ts'
 import type { Capabilities } from './model.ts'
+import { installationFor, updateInstallation } from './workspaces.ts'
 
 const cores = testCores({ count: 2 })
 const key = () => randomUUID() as string
@@ -24,15 +27,15 @@ async function newChat() {
   await cores.send(visitor, 'Hello')
   /** Sets capabilities on the other core. Resolves when the first core uses them. */
   async function set(capabilities: Partial<Capabilities>) {
-    await cores.other.workspaces.updateInstallation(at.publicSiteKey, { capabilities }, undefined)
+    await updateInstallation(cores.other, at.publicSiteKey, { capabilities }, undefined)
     await expect
-      .poll(async () => (await cores.core.workspaces.installationFor(at.publicSiteKey, site)).capabilities)
+      .poll(async () => (await installationFor(cores.core, at.publicSiteKey, site)).capabilities)
       .toMatchObject(capabilities)
   }
   return { at, visitor, set }
 }
 
-const pageOf = async ({ sessionId }: { sessionId: string }) => (await cores.core.sessions.find(sessionId)).pageContext
+const pageOf = async ({ sessionId }: { sessionId: string }) => (await findSession(cores.core, sessionId)).pageContext
 
 const acknowledge = ({ credentials }: TestVisitor, commandId: string, outcome: string, idempotencyKey = key()) =>
   acknowledgeNavigation(cores.core, { credentials, commandId, outcome, idempotencyKey })
@@ -67,11 +70,11 @@ describe('with the capability `pageContext` off', () => {
     const { at, visitor, set } = await newChat()
     await set({ pageContext: false })
     const { credentials } = visitor
-    expect(await codeOf(cores.core.sessions.reportPage({ credentials, pageContext }))).toBe('ROUTE_NOT_ADVERTISED')
+    expect(await codeOf(reportPage(cores.core, { credentials, pageContext }))).toBe('ROUTE_NOT_ADVERTISED')
     const message = { credentials, clientOperationId: key(), body: 'Hi', contentType: 'text', pageContext }
     await sendAsVisitor(cores.core, message)
     const request = { publicSiteKey: at.publicSiteKey, origin: site, clientInstanceId: key(), pageContext }
-    const { content } = await cores.core.sessions.create({ ...request, idempotencyKey: key() })
+    const { content } = await createSession(cores.core, { ...request, idempotencyKey: key() })
     expect(await pageOf(content)).toBeUndefined()
     expect(await pageOf(visitor)).toBeUndefined()
     await set({ pageContext: true })
@@ -81,7 +84,7 @@ describe('with the capability `pageContext` off', () => {
 
   it('an identification does not copy the page of the anonymous session', async () => {
     const { at, visitor, set } = await newChat()
-    await cores.core.sessions.reportPage({ credentials: visitor.credentials, pageContext })
+    await reportPage(cores.core, { credentials: visitor.credentials, pageContext })
     await set({ pageContext: false })
     expect(await pageOf(await cores.identify(visitor, at.sign()))).toBeUndefined()
   })
@@ -93,7 +96,7 @@ describe('with the capability `identity` off', () => {
     const verified = await cores.identify(await cores.newVisitor(at), at.sign())
     await set({ identity: false })
     expect(await codeOf(cores.identify(visitor, at.sign()))).toBe('ROUTE_NOT_ADVERTISED')
-    expect((await cores.core.sessions.find(visitor.sessionId)).identity).toBeUndefined()
+    expect((await findSession(cores.core, visitor.sessionId)).identity).toBeUndefined()
     expect((await cores.clear(verified)).identityState).toBe('anonymous')
   })
 
@@ -117,7 +120,7 @@ describe('with the capability `identity` off', () => {
         )
         await set({ identity: false })
         cores.advance(16)
-        const { successor } = await cores.core.sessions.find(visitor.sessionId)
+        const { successor } = await findSession(cores.core, visitor.sessionId)
         const repeated = await codeOf(cores.identify(visitor, assertion, { key: same }))
         expect(repeated).toBe(successor ? 'ok' : 'ROUTE_NOT_ADVERTISED')
         return died

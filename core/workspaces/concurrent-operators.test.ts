@@ -3,6 +3,7 @@ import fc, { type Scheduler } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { createBus } from '../bus.ts'
+import type { Core } from '../core.ts'
 import { createAttempt } from '../deliveries/deliveries.ts'
 import { captureLead } from '../deliveries/lead-capture.ts'
 import {
@@ -40,14 +41,13 @@ function workspacesOn(scheduler: Scheduler) {
   workspaceStoreOf.set(core, scheduledStore(scheduler, workspaceStoreOf(cores.core)))
   wakeupsOf.set(core, wakeups as Wakeups)
   return {
-    updateInstallation: (...change: Parameters<typeof cores.core.workspaces.updateInstallation>) =>
-      updateInstallation(core, ...change),
-    rotateIdentitySecret: (...change: Parameters<typeof cores.core.workspaces.rotateIdentitySecret>) =>
-      rotateIdentitySecret(core, ...change),
-    setConnectionStatus: (...change: Parameters<typeof cores.core.workspaces.setConnectionStatus>) =>
-      setConnectionStatus(core, ...change),
+    updateInstallation: (...change: Change<typeof updateInstallation>) => updateInstallation(core, ...change),
+    rotateIdentitySecret: (...change: Change<typeof rotateIdentitySecret>) => rotateIdentitySecret(core, ...change),
+    setConnectionStatus: (...change: Change<typeof setConnectionStatus>) => setConnectionStatus(core, ...change),
   }
 }
+
+type Change<F> = F extends (core: Core, ...change: infer A) => unknown ? A : never
 
 /** Returns a core whose database calls run in the order of the scheduler. It reads no wake-ups. */
 function coreOn(scheduler: Scheduler) {
@@ -60,7 +60,7 @@ function coreOn(scheduler: Scheduler) {
 const inEveryOrder = (run: (scheduler: Scheduler) => Promise<void>, parameters = runs(80)) =>
   fc.assert(fc.asyncProperty(fc.scheduler(), run), parameters)
 
-const installationOf = async (siteKey: string) => (await cores.core.stores.workspaces.findInstallations([siteKey]))[0]!
+const installationOf = async (siteKey: string) => (await workspaceStoreOf(cores.core).findInstallations([siteKey]))[0]!
 
 describe('concurrent writes of operators, in random order', () => {
   it('to different fields of an installation are all stored', async () => {

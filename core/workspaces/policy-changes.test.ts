@@ -1,19 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
+import { eraseVisitor } from '../privacy/erasures.ts'
+import { visitorOfSession } from '../privacy/visitor-data.ts'
 import { codeOf, hasFailed, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { finishErasures } from '../test/visitor-marks.ts'
+import { createConnection, createInstallation, createWorkspace, findInstallation } from './workspaces.ts'
 
 const cores = testCores({ count: 2 })
 
 const clients = (core = cores.core) => clientsOf(core, cores.workspaceId)
 /** Creates an installation without a policy change. */
 async function newSiteKey(): Promise<string> {
-  const { workspaces } = cores.core
-  const { connectionId } = await workspaces.createConnection(cores.workspaceId, 'Site', undefined)
-  const made = await workspaces.createInstallation(connectionId, { origins: [site] }, undefined)
+  const { connectionId } = await createConnection(cores.core, cores.workspaceId, 'Site', undefined)
+  const made = await createInstallation(cores.core, connectionId, { origins: [site] }, undefined)
   return made.installation.publicSiteKey
 }
 
@@ -91,7 +93,7 @@ it('the record of policy changes omits entries of other workspaces and of reject
   expect(await codeOf(workspaces.updateInstallation({ siteKey, appearance: { position: 'top' } }))).not.toBe('ok')
   expect(await changesOf(siteKey)).toEqual([])
   await workspaces.updateInstallation({ siteKey, enabled: true })
-  const elsewhere = (await cores.core.workspaces.createWorkspace('Elsewhere')).workspaceId
+  const elsewhere = (await createWorkspace(cores.core, 'Elsewhere')).workspaceId
   const stranger = await clientsOf(cores.core, elsewhere)
   expect((await stranger.workspaces.listPolicyChanges({ target: siteKey })).changes).toEqual([])
   expect(await codeOf(stranger.workspaces.updateInstallation({ siteKey, enabled: false }))).not.toBe('ok')
@@ -104,7 +106,7 @@ it('the record of policy changes has an entry for every stored change, no matter
     const { workspaces } = await clientsOf(mortal, cores.workspaceId)
     const change = { siteKey, capabilities: { typing: false }, idempotencyKey: randomUUID() as string }
     const died = await hasFailed(workspaces.updateInstallation(change))
-    const isChanged = (await cores.core.workspaces.findInstallation(siteKey, undefined)).capabilities.typing === false
+    const isChanged = (await findInstallation(cores.core, siteKey, undefined)).capabilities.typing === false
     const [entry, ...more] = await changesOf(siteKey)
     expect(more).toEqual([])
     if (isChanged) expect(entry).toBeDefined()
@@ -117,7 +119,7 @@ itLong('the record of policy changes keeps its entries without the session when 
   const { sessions } = await clients()
   const { sessionId } = await cores.newSession()
   await sessions.banVisitor({ sessionId, reason: 'x' })
-  await cores.core.erasures.begin(await cores.core.visitorNames.ofSession(sessionId, undefined), 'desk')
+  await eraseVisitor(cores.core, await visitorOfSession(cores.core, sessionId, undefined), 'desk')
   await finishErasures(cores)
   expect(await changesOf(sessionId)).toEqual([])
   const { changes } = await (await clients()).workspaces.listPolicyChanges({})

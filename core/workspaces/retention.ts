@@ -22,8 +22,6 @@ export const retentionOf = (
   ...retention,
 })
 
-export type RetentionOf = (workspace: { retention?: Retention }) => Record<RetentionKind, number>
-
 /** Checks the periods of a change. 0 is valid here; it means no limit. */
 export function retentionIssues({ retention = {} }: WorkspaceSettings): (FieldIssue | undefined)[] {
   return retentionKinds.map((kind) =>

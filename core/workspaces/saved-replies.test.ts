@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { deleteObject } from '../privacy/deletions.ts'
 import { testCores } from '../test/cores.ts'
 import { deleteSavedReply, listSavedReplies, saveReply } from './saved-replies.ts'
+import { findWorkspace } from './workspaces.ts'
 
 const cores = testCores({ count: 2, started: false })
 
@@ -21,7 +23,7 @@ describe('saved replies', () => {
       { shortcut: 'bye', body: 'Good\nbye' },
       { shortcut: 'hours', body: 'Open from 9 to 17.' },
     ])
-    expect(JSON.stringify(await cores.core.workspaces.findWorkspace(workspaceId))).not.toContain('Good')
+    expect(JSON.stringify(await findWorkspace(cores.core, workspaceId))).not.toContain('Good')
   })
 
   it('are rejected with an invalid shortcut or body, above the limit and without a workspace', async () => {
@@ -57,7 +59,7 @@ describe('saved replies', () => {
     const { workspaceId } = await cores.newSite()
     const { core } = cores
     await saveReply(core, workspaceId, { shortcut: 'bye', body: 'Goodbye' })
-    await core.deletions.begin('workspace', workspaceId, undefined)
+    await deleteObject(core, 'workspace', workspaceId, undefined)
     await expect(listSavedReplies(core, workspaceId)).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
     const late = saveReply(cores.other, workspaceId, { shortcut: 'late', body: 'text' })
     await expect(late).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })

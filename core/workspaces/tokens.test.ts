@@ -5,18 +5,21 @@ import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
 import { until } from '../../test/support/until.ts'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
-import type { CoreContext } from '../context.ts'
+import type { RunningCore } from '../context.ts'
+import { inviteOperator } from '../operators/accounts.ts'
+import { consoleCaller, createSignInLink, findConsoleSession, signIn } from '../operators/console-sessions.ts'
 import { codeOf, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { transportTo } from '../test/transports.ts'
+import { accessOf } from '../transport/caller.ts'
 import { tokenIdOf } from './access.ts'
 import { operatorScopes } from './workspace-sessions.ts'
 
 const cores = testCores({ count: 2 })
 const scopes = ['workspaces:read', 'workspaces:write', 'events:read']
 
-const use = (token: string, core: CoreContext = cores.core) =>
-  codeOf(core.access.authenticate(`Bearer ${token}`, scopes[0]!))
+const use = (token: string, core: RunningCore = cores.core) =>
+  codeOf(accessOf(core).authenticate(`Bearer ${token}`, scopes[0]!))
 const onBoth = (token: string) => Promise.all(cores.cores.map((core) => use(token, core)))
 const revoke = async (token: string, of?: string) =>
   (await clientsOf(cores.core, of)).workspaces.revokeToken({ tokenId: tokenIdOf(token) }).then(
@@ -31,7 +34,7 @@ describe('a revoked token', () => {
       const { workspaceId } = await cores.newSite()
       const issue = (subject: string) =>
         kind === 'service token'
-          ? cores.core.access.issue({ subject, scopes, workspaceId })
+          ? accessOf(cores.core).issue({ subject, scopes, workspaceId })
           : signWorkspaceSession({ claims: { sub: subject, wid: workspaceId, scope: scopes.join(' ') } })
       const [token, other] = [await issue('leaked'), await issue('kept')]
       expect(await onBoth(token)).toEqual(['ok', 'ok'])
@@ -48,17 +51,17 @@ describe('a revoked token', () => {
 
   it('is refused if it was never used, unless the caller has a workspace', async () => {
     const { workspaceId } = await cores.newSite()
-    const token = await cores.core.access.issue({ subject: 'unused', scopes, workspaceId })
+    const token = await accessOf(cores.core).issue({ subject: 'unused', scopes, workspaceId })
     expect(await revoke(token, workspaceId)).toBe('NotFound')
     expect(await use(token)).toBe('ok')
-    const unused = await cores.core.access.issue({ subject: 'also unused', scopes, workspaceId })
+    const unused = await accessOf(cores.core).issue({ subject: 'also unused', scopes, workspaceId })
     expect(await revoke(unused)).toBe('ok')
     expect(await onBoth(unused)).toEqual(['UNAUTHENTICATED', 'UNAUTHENTICATED'])
   })
 
   it('ends its streams on every core', async () => {
     const { workspaceId } = await cores.newSite()
-    const token = await cores.core.access.issue({ subject: 'follower', scopes, workspaceId })
+    const token = await accessOf(cores.core).issue({ subject: 'follower', scopes, workspaceId })
     const events = createClient(EventsService, createAuthorizedTransport(transportTo(cores.other), token))
     const stream = events.followEvents({})[Symbol.asyncIterator]()
     await stream.next()
@@ -72,28 +75,28 @@ describe('a revoked token', () => {
 
   it('ends the links and sessions of the console that it made', async () => {
     const { workspaceId } = await cores.newSite()
-    const { consoleSessions } = cores.core
-    const token = await cores.core.access.issue({ subject: 'maker', scopes, workspaceId })
-    const caller = await cores.core.access.authenticate(`Bearer ${token}`, scopes[0]!)
+    const core = cores.core
+    const token = await accessOf(cores.core).issue({ subject: 'maker', scopes, workspaceId })
+    const caller = await accessOf(cores.core).authenticate(`Bearer ${token}`, scopes[0]!)
     const newLink = async (by = caller) => ({
-      linkSecret: (await consoleSessions.createLink(by, { workspaceId, scopes: [] })).secret,
+      linkSecret: (await createSignInLink(core, by, { workspaceId, scopes: [] })).secret,
     })
-    const { secret } = await consoleSessions.signIn(await newLink(), 'Ada', '')
-    const ofSession = await newLink(await consoleSessions.callerOf(secret))
-    const other = await consoleSessions.signIn(await newLink({ ...caller, tokenId: 'tok_other' }), 'Mia', '')
+    const { secret } = await signIn(core, await newLink(), 'Ada', '')
+    const ofSession = await newLink(await consoleCaller(core, secret))
+    const other = await signIn(core, await newLink({ ...caller, tokenId: 'tok_other' }), 'Mia', '')
     const left = await newLink()
     const workspaceSession = await signWorkspaceSession({
       claims: { sub: 'eve', wid: workspaceId, scope: scopes.join(' ') },
     })
-    const signedIn = await consoleSessions.signIn({ workspaceSession }, 'Eve', '')
+    const signedIn = await signIn(core, { workspaceSession }, 'Eve', '')
     for (const each of [token, workspaceSession]) expect(await revoke(each)).toBe('ok')
     for (const core of cores.cores) {
-      expect(await codeOf(core.consoleSessions.find(secret))).toBe('UNAUTHENTICATED')
-      expect(await codeOf(core.consoleSessions.callerOf(signedIn.secret))).toBe('UNAUTHENTICATED')
-      expect(await codeOf(core.consoleSessions.find(other.secret))).toBe('ok')
+      expect(await codeOf(findConsoleSession(core, secret))).toBe('UNAUTHENTICATED')
+      expect(await codeOf(consoleCaller(core, signedIn.secret))).toBe('UNAUTHENTICATED')
+      expect(await codeOf(findConsoleSession(core, other.secret))).toBe('ok')
     }
     for (const credential of [left, ofSession, { workspaceSession }])
-      expect(await codeOf(cores.other.consoleSessions.signIn(credential, 'Ada', ''))).toBe('UNAUTHENTICATED')
+      expect(await codeOf(signIn(cores.other, credential, 'Ada', ''))).toBe('UNAUTHENTICATED')
   })
 })
 
@@ -105,8 +108,8 @@ it('the revocation of a token ends the invitations that it made, also after the 
     signWorkspaceSession({ claims: { ...claims, sub: 'another owner' }, now: cores.now() }),
   ])
   const invite = async (by: string) => {
-    const caller = await cores.core.access.authenticate(`Bearer ${by}`, scopes[0]!)
-    return { linkSecret: (await cores.core.accounts.invite(caller, { workspaceId, role: 'viewer' })).secret }
+    const caller = await accessOf(cores.core).authenticate(`Bearer ${by}`, scopes[0]!)
+    return { linkSecret: (await inviteOperator(cores.core, caller, { workspaceId, role: 'viewer' })).secret }
   }
   const [revoked, kept] = [await invite(token), await invite(other)]
   expect(await revoke(token)).toBe('ok')
@@ -114,14 +117,14 @@ it('the revocation of a token ends the invitations that it made, also after the 
   const { removeAt, expiresAt } = (await tokens.findOne({ _id: tokenIdOf(token) }))!
   expect(removeAt!.getTime() - expiresAt!.getTime()).toBeGreaterThan(7 * 86_400_000)
   cores.advance(86_400)
-  expect(await codeOf(cores.other.consoleSessions.signIn(revoked, 'Eve', ''))).toBe('UNAUTHENTICATED')
-  expect(await codeOf(cores.other.consoleSessions.signIn(kept, 'Ada', ''))).toBe('ok')
+  expect(await codeOf(signIn(cores.other, revoked, 'Eve', ''))).toBe('UNAUTHENTICATED')
+  expect(await codeOf(signIn(cores.other, kept, 'Ada', ''))).toBe('ok')
 })
 
 describe('the list of tokens', () => {
   it('has the tokens of the workspace, the last used first, and notes a use once a minute', async () => {
     const { workspaceId } = await cores.newSite()
-    const token = await cores.core.access.issue({ subject: 'first', scopes, workspaceId, lifetime: 3_600 })
+    const token = await accessOf(cores.core).issue({ subject: 'first', scopes, workspaceId, lifetime: 3_600 })
     const { workspaces } = await clientsOf(cores.core, workspaceId)
     const listed = async () => (await workspaces.listTokens({})).tokens.filter(({ subject }) => subject === 'first')
     await use(token)

@@ -19,8 +19,10 @@ import type { TestCores } from '../../core/test/cores.ts'
 import { requests, servedMethods, type Things, thingsOf } from '../../core/test/operator-calls.ts'
 import { transportTo } from '../../core/test/transports.ts'
 import { acceptForms, flushAll, plantMarks } from '../../core/test/visitor-marks.ts'
+import { accessOf } from '../../core/transport/caller.ts'
 import { saveReply } from '../../core/workspaces/saved-replies.ts'
 import { operatorScopes } from '../../core/workspaces/workspace-sessions.ts'
+import { createConnection, updateInstallation, updateWorkspace } from '../../core/workspaces/workspaces.ts'
 import { someOf } from '../support/is-long.ts'
 
 /** A kind of data: the scope that shows it, and the names of the marks in it (`plantMarks`). */
@@ -80,7 +82,7 @@ export async function walkData(cores: TestCores): Promise<ShownData> {
   for (const [name, method] of methods) {
     const own = getOption(method, scope)
     for (const held of [[own], ...someOf(scopes, 1).map((more) => [own, more]), [...operatorScopes]]) {
-      const token = await cores.core.access.issue({
+      const token = await accessOf(cores.core).issue({
         subject: 'reader',
         scopes: held,
         // Some methods act on all workspaces; a token of one workspace cannot call them.
@@ -139,9 +141,9 @@ async function plantData(cores: TestCores) {
     desk,
   )
   const appearance = { greeting: mark('greeting') }
-  await core.workspaces.updateInstallation(publicSiteKey, { appearance }, undefined)
-  await core.workspaces.updateWorkspace(workspaceId, { name: mark('workspace') })
-  const connection = await core.workspaces.createConnection(workspaceId, mark('connection'), undefined)
+  await updateInstallation(core, publicSiteKey, { appearance }, undefined)
+  await updateWorkspace(core, workspaceId, { name: mark('workspace') })
+  const connection = await createConnection(core, workspaceId, mark('connection'), undefined)
   const url = `https://shop.example/${mark('target')}`
   const { content: command } = await requestNavigation(core, { sessionId, url }, desk)
   await flushAll(cores)

@@ -2,7 +2,9 @@ import { type DescMethod, getOption } from '@bufbuild/protobuf'
 import { scope } from '#proto/access/v1/access_pb.js'
 import type { TestCores } from '../../core/test/cores.ts'
 import { call, requests, servedMethods, thingsOf } from '../../core/test/operator-calls.ts'
+import { accessOf } from '../../core/transport/caller.ts'
 import { operatorScopes } from '../../core/workspaces/workspace-sessions.ts'
+import { createWorkspace } from '../../core/workspaces/workspaces.ts'
 import { signWorkspaceSession } from '../support/workspace-session.ts'
 import type { Row } from './matrix.ts'
 
@@ -15,7 +17,7 @@ const everyScope = [...operatorScopes, 'visitors:act', 'deliveries:work', 'cores
 export async function methodWalk(cores: TestCores): Promise<() => Promise<Map<string, Row>>> {
   const session = await cores.newSession()
   const things = await thingsOf(cores, session.sessionId, session.conversationId)
-  const { workspaceId: elsewhere } = await cores.core.workspaces.createWorkspace('Elsewhere')
+  const { workspaceId: elsewhere } = await createWorkspace(cores.core, 'Elsewhere')
   const bearer = async (token: Promise<string> | string) => `Bearer ${await token}`
   const operator = (claims: object, more: object = {}) =>
     bearer(
@@ -24,7 +26,7 @@ export async function methodWalk(cores: TestCores): Promise<() => Promise<Map<st
   const service = (scopes: string[], lifetime?: number) =>
     // The token of a bot needs a workspace. Other tokens here have none.
     bearer(
-      cores.core.access.issue({
+      accessOf(cores.core).issue({
         subject: 'test',
         scopes,
         lifetime,

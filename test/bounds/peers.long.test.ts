@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { WatchEventsRequestSchema } from '#proto/messaging/v1/messaging_pb.js'
 import { createBus } from '../../core/bus.ts'
 import { createSharedBytes } from '../../core/concurrency/shared-bytes.ts'
-import type { CoreContext } from '../../core/context.ts'
+import type { RunningCore } from '../../core/context.ts'
 import { visitorPresenceOf } from '../../core/conversations/visitor-presence.ts'
 import { watchEvents } from '../../core/rpc/watch-events.ts'
 import type { SubscriptionSink } from '../../core/streams/session-streams.ts'
@@ -57,7 +57,7 @@ function startGateway(authorize: () => Promise<unknown>) {
       },
       close: (subscription: unknown) => void closed.push(subscription),
     },
-  }) as CoreContext
+  }) as RunningCore
   wakeupsOf.set(core, { isCurrent: () => true } as never)
   return { core, closed, opened: () => opened, sink: () => sink!, unreadFrames }
 }

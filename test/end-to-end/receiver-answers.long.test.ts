@@ -6,6 +6,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type DeliveryAttempt, DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import { operatorScopes, testDeliveries } from '../../core/test/deliveries.ts'
 import { transportTo } from '../../core/test/transports.ts'
+import { accessOf } from '../../core/transport/caller.ts'
+import { createWorkspace } from '../../core/workspaces/workspaces.ts'
 import { senderWith } from '../../delivery/test/test-sender.ts'
 import { startWorker } from '../../delivery/test/test-worker.ts'
 import { isLong } from '../support/is-long.ts'
@@ -238,13 +240,13 @@ afterAll(() => {
 
 it('each answer of a destination has its response class and its number of requests', async () => {
   const core = test.cores[0]!
-  const { workspaceId } = await core.workspaces.createWorkspace('Shop')
+  const { workspaceId } = await createWorkspace(core, 'Shop')
   const operator = await test.client(core, operatorScopes, workspaceId)
   const destinationUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`
   const { subscriptionId } = await operator.createSubscription({ destinationUrl, mappedFields: ['name'] })
   // Without idle connections, bytes that follow a complete answer cannot meet another request.
   const sender = senderWith({ maxIdle: 0 })
-  const token = await core.access.issue({ subject: 'worker', scopes: ['deliveries:work'] })
+  const token = await accessOf(core).issue({ subject: 'worker', scopes: ['deliveries:work'] })
   startWorker({ cores: [transportTo(core)], token, sender })
   const ids = await Promise.all(
     answers.map(async (_, index) => {

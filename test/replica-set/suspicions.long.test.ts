@@ -4,9 +4,9 @@ import { expect, it } from 'vitest'
 import { applyStates } from '../../core/conversations/message-states.ts'
 import { openDatabase } from '../../core/database/database.ts'
 import { retryAtStart } from '../../core/database/start-retries.ts'
-import { createStores } from '../../core/database/stores.ts'
 import { createEventStore } from '../../core/log/event-store.ts'
 import type { LogEvent } from '../../core/log-event.ts'
+import { partsOfObject } from '../../core/privacy/deletions.ts'
 import { bareCore } from '../../core/test/core-with.ts'
 import { createWakeupStore } from '../../core/wakeups/wakeup-store.ts'
 import { atFileEnd } from '../support/clean-up.ts'
@@ -58,7 +58,7 @@ it('removes the visitors of a deleted connection in groups that end before the s
   const inConnection = { workspaceId: 'ws_1', connectionId: 'con_1' }
   await connections.insertOne({ _id: 'con_1', workspaceId: 'ws_1' } as never)
   await visitors.insertMany(Array.from({ length: 60 }, (_, index) => ({ _id: `v_${index}`, ...inConnection })) as never)
-  const parts = await createStores(bareCore({ db: database.collections, database })).deletions.partsOf({
+  const parts = await partsOfObject(bareCore({ db: database.collections, database }), {
     kind: 'connection',
     id: 'con_1',
     workspaceId: 'ws_1',

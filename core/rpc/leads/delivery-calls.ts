@@ -11,7 +11,7 @@ import {
 } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { deliveryEvents } from '../../../contract/event-kinds.ts'
-import type { CoreContext } from '../../context.ts'
+import type { Core } from '../../core.ts'
 import {
   type AttemptView,
   createAttempt,
@@ -31,7 +31,7 @@ type Calls = ServiceImpl<typeof LeadService>
 
 /** Calls about deliveries for operators and other services. */
 export function deliveryCalls(
-  core: CoreContext,
+  core: Core,
 ): Pick<
   Calls,
   'createDeliveryAttempt' | 'sendTestDelivery' | 'retryDeliveryAttempt' | 'listDeliveryAttempts' | 'listDeliveries'

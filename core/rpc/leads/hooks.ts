@@ -4,7 +4,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type HookSchema, HookService } from '#proto/hook/v1/hook_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import type { DeliveryEventType } from '../../../contract/event-kinds.ts'
-import type { CoreContext } from '../../context.ts'
+import type { Core } from '../../core.ts'
 import { defaultPolicy, isHook } from '../../deliveries/subscription-model.ts'
 import {
   activateSecret,
@@ -23,7 +23,7 @@ import { nameOf } from '../enum-names.ts'
 import { operatorDeletion } from '../policy-changes.ts'
 import { toAudit, toDestination } from './subscription-calls.ts'
 
-export function hookService(router: ConnectRouter, core: CoreContext): void {
+export function hookService(router: ConnectRouter, core: Core): void {
   const { now } = core
   const once = operatorWrites(core)
   const deletion = operatorDeletion(core)

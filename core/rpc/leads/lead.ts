@@ -2,7 +2,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
 import { type CaptureLeadRequest, FormKind, type Lead as LeadMessage, LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { ProtoFields } from '../../../contract/proto-fields.ts'
-import type { CoreContext } from '../../context.ts'
+import type { Core } from '../../core.ts'
 import { captureLead, submitForm } from '../../deliveries/lead-capture.ts'
 import { invalid } from '../../errors.ts'
 import { getLead, listLeads } from '../../leads/leads.ts'
@@ -14,7 +14,7 @@ import { recoveryCalls } from './recovery-calls.ts'
 import { subscriptionCalls } from './subscription-calls.ts'
 import { workerCalls } from './worker-calls.ts'
 
-export function leadService(router: ConnectRouter, core: CoreContext): void {
+export function leadService(router: ConnectRouter, core: Core): void {
   const once = operatorWrites(core)
   router.service(LeadService, {
     ...deliveryCalls(core),

@@ -4,7 +4,7 @@ import type { ServiceImpl } from '@connectrpc/connect'
 import { DeliveryStatus, type RecoverDeliveriesRequest, type RecoverySchema } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { DeliveryEventType } from '../../../contract/event-kinds.ts'
-import type { CoreContext } from '../../context.ts'
+import type { Core } from '../../core.ts'
 import { beginRecovery, previewRecovery } from '../../deliveries/recovery.ts'
 import {
   type DeliveryRecovery,
@@ -16,7 +16,7 @@ import { invalid } from '../../errors.ts'
 import { callerOf, operatorWrites } from '../../transport/caller.ts'
 import { enumValue, nameOf } from '../enum-names.ts'
 
-export function recoveryCalls(core: CoreContext): Pick<ServiceImpl<typeof LeadService>, 'recoverDeliveries'> {
+export function recoveryCalls(core: Core): Pick<ServiceImpl<typeof LeadService>, 'recoverDeliveries'> {
   const once = operatorWrites(core)
   return {
     async recoverDeliveries(request, context) {

@@ -11,7 +11,7 @@ import {
   SubscriptionStatus,
   type Workflow as WorkflowMessage,
 } from '#proto/lead/v1/subscription_pb.js'
-import type { CoreContext } from '../../context.ts'
+import type { Core } from '../../core.ts'
 import {
   defaultDisableAfterNotFound,
   defaultPolicy,
@@ -42,7 +42,7 @@ import { toRecovery } from './recovery-calls.ts'
 type Calls = ServiceImpl<typeof LeadService>
 
 export function subscriptionCalls(
-  core: CoreContext,
+  core: Core,
 ): Pick<
   Calls,
   | 'createSubscription'

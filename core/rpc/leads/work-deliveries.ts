@@ -9,7 +9,7 @@ import {
   type WorkDeliveriesResponse,
   WorkDeliveriesResponseSchema,
 } from '#proto/lead/v1/delivery_pb.js'
-import type { CoreContext } from '../../context.ts'
+import type { Core } from '../../core.ts'
 import { renewClaims } from '../../deliveries/claims.ts'
 import { deliveryDispatchOf } from '../../deliveries/dispatch.ts'
 import { addResult } from '../../deliveries/results.ts'
@@ -35,7 +35,7 @@ const drainCheckMs = 5
  * the stream ends return to the queue.
  */
 export async function* workDeliveries(
-  core: CoreContext,
+  core: Core,
   messages: AsyncIterable<WorkDeliveriesRequest>,
   signal: AbortSignal,
 ): AsyncGenerator<WorkDeliveriesResponse> {

@@ -1,0 +1,49 @@
+import { createJob } from '../concurrency/job.ts'
+import type { Core } from '../core.ts'
+import { hiddenOf } from './data-store.ts'
+import { objectList } from './deletions.ts'
+import { visitorList } from './erasures.ts'
+import { oldDataList } from './old-data.ts'
+import { removalListsOf, runDueRemovals } from './removals.ts'
+import { sweepOldData } from './retention.ts'
+
+/** Interval in milliseconds at which a core looks for work that another one has left. */
+const everyMs = 60_000
+
+/** Sets what removals remove, and tells the streams of this process which conversations and leads are hidden now. */
+export function privacyJobs(core: Core) {
+  const { bus, logger } = core
+  removalListsOf.set(core, {
+    visitor: visitorList,
+    conversations: oldDataList('conversations'),
+    leads: oldDataList('leads'),
+    workspace: objectList,
+    connection: objectList,
+    installation: objectList,
+    subscription: objectList,
+  })
+  bus.on('changed', (changed) => {
+    const ids = changed.filter((id) => /^(cnv|lead)_/.test(id))
+    if (ids.length > 0)
+      announceRemoved(core, ids).catch((error: Error) =>
+        logger.warn(
+          { reason: error.name },
+          'removal not announced; streams show the removed data until they reconnect',
+        ),
+      )
+  })
+  return [
+    createJob({ name: 'sweep of old data', everyMs, run: () => sweepOldData(core), logger }),
+    createJob({ name: 'removal of data', everyMs, run: () => runDueRemovals(core), logger }),
+  ]
+}
+
+async function announceRemoved(core: Core, changed: string[]) {
+  const hidden = await hiddenOf(core, changed)
+  for (const [workspaceId, found] of Map.groupBy(hidden, (each) => each.workspaceId))
+    core.bus.emit(
+      'removed',
+      workspaceId,
+      found.map(({ id }) => id),
+    )
+}

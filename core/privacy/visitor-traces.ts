@@ -1,0 +1,57 @@
+import type { Core } from '../core.ts'
+import { noTraces, type VisitorName, type VisitorTraces } from './model.ts'
+
+/** Returns the ids of the screenshot files of sessions, including unfinished uploads. */
+export async function filesOf({ db }: Core, sessionIds: string[]): Promise<string[]> {
+  const theirs = { sessionId: { $in: sessionIds } }
+  const found = await db.commands.find(theirs, { projection: { uploads: 1, screenshot: 1 } }).toArray()
+  return found.flatMap(({ uploads, screenshot }) =>
+    [...uploads, ...(screenshot ? [screenshot] : [])].map(({ fileId }) => fileId),
+  )
+}
+
+const part = { projection: { visitorId: 1, conversationId: 1 } } as const
+
+/**
+ * Finds the visitor's sessions that began at `until` or earlier, including anonymous sessions in
+ * a verified visitor's browsers. Also finds all sessions in the same conversations. With
+ * `erasureId`, skips sessions that began after the start of this erasure. With `known`, the
+ * result also contains these traces of an earlier call, even if their sessions have since been
+ * removed.
+ */
+export async function findTraces(
+  core: Core,
+  { browserIds, subjectIds }: VisitorName,
+  { until, erasureId }: { until: Date; erasureId?: string },
+  known: VisitorTraces = noTraces(),
+): Promise<VisitorTraces> {
+  const { sessions, leads } = core.db
+  const notAfterErasure = erasureId === undefined ? undefined : { $ne: erasureId }
+  const begun = { createdAt: { $lte: until }, afterErasures: notAfterErasure }
+  const verified = await sessions
+    .find({ 'identity.subjectId': { $in: subjectIds }, ...begun, joinedAfterErasures: notAfterErasure }, part)
+    .toArray()
+  const linked = await sessions.find({ linkedSubjectIds: { $in: subjectIds }, ...begun }, part).toArray()
+  const browsers = unique([
+    ...browserIds,
+    ...known.visitorIds,
+    ...[...verified, ...linked].map(({ visitorId }) => visitorId),
+  ])
+  // Matches sessions that are anonymous, or were anonymous when the erasure began.
+  const anonymous = [
+    { identity: { $exists: false } },
+    ...(erasureId === undefined ? [] : [{ joinedAfterErasures: erasureId }]),
+  ]
+  const inBrowsers = await sessions.find({ visitorId: { $in: browsers }, ...begun, $or: anonymous }, part).toArray()
+  const found = [...verified, ...inBrowsers]
+  const conversationIds = unique([...known.conversationIds, ...found.map(({ conversationId }) => conversationId)])
+  const inThem = await sessions.find({ conversationId: { $in: conversationIds } }, { projection: { _id: 1 } }).toArray()
+  const sessionIds = unique([...known.sessionIds, ...[...found, ...inThem].map(({ _id }) => _id)])
+  const visitorIds = unique([...subjectIds, ...browsers])
+  const ofThem = [{ conversationId: { $in: conversationIds } }, { visitorIds: { $in: visitorIds } }]
+  const foundLeads = await leads.find({ $or: ofThem }, { projection: { _id: 1 } }).toArray()
+  const leadIds = foundLeads.map(({ _id }) => _id)
+  return { sessionIds, visitorIds, conversationIds, leadIds, fileIds: await filesOf(core, sessionIds) }
+}
+
+const unique = (ids: string[]) => [...new Set(ids)]
