@@ -290,8 +290,8 @@ it('a caller with a valid token may cancel 500 calls and keeps its HTTP/2 connec
 it('an HTTP/2 call is authenticated once, and calls that arrive together note the use of their token once', async () => {
   const { port } = await start({ maxBytes: 64 * 1024 * kib, timeoutMs: 20_000 })
   const calls = 20
-  const fresh = await cores.core.access.issue({ subject: 'fresh', scopes: ['visitors:act'] })
-  const authenticated = vi.spyOn(cores.core.access, 'authenticate')
+  const fresh = await accessOf(cores.core).issue({ subject: 'fresh', scopes: ['visitors:act'] })
+  const authenticated = vi.spyOn(accessOf(cores.core), 'authenticate')
   const noted = vi.spyOn(cores.core.db.tokens, 'updateOne')
   onTestFinished(() => void vi.restoreAllMocks())
   const session = http2.connect(`http://127.0.0.1:${port}`).on('error', () => {})
