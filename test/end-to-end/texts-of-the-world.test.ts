@@ -11,10 +11,25 @@ beforeAll(async () => {
   stack = await startLocalStack({ database, env: { RATE_LIMIT_FACTOR: '1000' } })
 })
 
+/** What people write, and what must be stored as it is, except for line ends. */
+const corpus = [
+  'Grüße, ça va? Ĳsland ß ẞ ſ ŉ',
+  'مرحبا، ٠١٢٣٤٥٦٧٨٩ ۰۱۲۳ «نعم»؟ \u202bעברית שָׁלוֹם\u202c \u200f',
+  'हिन्दी क्षत्रिय ১২৩ தமிழ் ไทย ๑๒๓ ខ្មែរ မြန်မာ ພາສາລາວ བོད',
+  '日本語。「はい」！？ ｶﾞ か\u3099 漢\u{e0100} 𠮷野家 简体，繁體、 한국어 \u1112\u1161\u11ab',
+  'e\u0301 é \u0065\u0323\u0307 Ω Ω Å Å ﬁ ½ ² ①',
+  '👩‍👩‍👧‍👦 👍🏽 🇦🇹 🏴󠁧󠁢󠁳󠁣󠁴󠁿 ❤️ ☎︎ #️⃣ 🫱🏻‍🫲🏿',
+  '\u00a0no\u00adbreak\u2011\u2060\u200bspace\u2009thin\u3000wide\tTab  two ',
+  'İstanbul ıI Ǆ ΣΊΣΥΦΟΣ ᏣᎳᎩ 𞤀𞤣𞤤𞤢𞤥 𐐀 ᚠᚢᚦ',
+  `<b>&amp;</b> "'\` $& $1 %s %00 \\0 {{x}} \${x} __proto__ ../`,
+  'https://a.example/b。 https://例え.テスト/道？ (https://a.example/ü)、',
+]
 /** Texts with every line end that people paste. */
-const lineEnds = ['\r\n', '\r', '\v', '\f', '\u0085', '\u2028', '\u2029', '\n']
-const pasted = lineEnds.map((end, index) => `line ${index}${end}`).join('')
-const stored = lineEnds.map((_, index) => `line ${index}\n`).join('')
+const lineEnds = ['\r\n', '\r', '\v', '\f', '\u0085', '\u2028', '\u2029', '\n', '\n', '\r\r']
+const pasted = corpus.map((text, index) => `${text}${lineEnds[index]}`).join('')
+const stored = corpus
+  .map((text, index) => `${text}${lineEnds[index]!.length > 1 && index > 0 ? '\n\n' : '\n'}`)
+  .join('')
 
 const phones = [
   '+٩٦٦ ٥٠ ١٢٣ ٤٥٦٧',
@@ -34,7 +49,7 @@ it('a text that a person enters has LF for every line end, wherever it enters', 
     siteKey,
     capabilities: { preChatForm: true, rating: true },
     forms: { preChat: { fields: [textarea, { name: 'phone', label: 'Phone', type: 'tel' }] } },
-    appearance: { title: pasted, greeting: pasted, translations: { de: { greeting: pasted } } },
+    appearance: { title: lineEnds.join('x'), greeting: pasted, translations: { de: { greeting: pasted } } },
   })
   const visitor = await stack.newVisitor()
   const { conversationId } = visitor.session
@@ -62,7 +77,12 @@ it('a text that a person enters has LF for every line end, wherever it enters', 
   const { installations } = await workspaces.listInstallations({ workspaceId })
   const installation = installations.find(({ publicSiteKey }) => publicSiteKey === siteKey)
   const { title, greeting, translations } = installation!.appearance!
-  expect([title, greeting, translations.de?.greeting]).toEqual([stored, stored, stored])
+  expect([title?.split('x').join(''), greeting, translations.de?.greeting]).toEqual(['\n'.repeat(11), stored, stored])
+
+  for (const [index, displayName] of corpus.entries())
+    await messaging.sendAgentMessage({ ...sent, clientOperationId: `name-${index}`, agent: { displayName } })
+  const names = (await visitor.history()).slice(2).map(({ author }) => author.displayName)
+  expect(names).toEqual(corpus)
 })
 
 itLong('a phone number of any script is accepted by forms, stored as E.164, suppressed and found', async () => {
