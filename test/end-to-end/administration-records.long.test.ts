@@ -55,9 +55,10 @@ async function converse(made: readonly (typeof steps)[number][]): Promise<string
     if (step === 'note') await messaging.addNote({ conversationId, clientOperationId: 'note', body: 'x', agent })
     if (step === 'tag') await messaging.addTag({ conversationId, tag: 'vip' })
     if (step === 'revoke') await sessions.revokeSession({ sessionId })
-    if (step === 'ban') await sessions.banVisitor({ sessionId, addressBanSeconds: 1 })
+    if (step === 'ban') await sessions.banVisitor({ sessionId, addressBanSeconds: 3_600 })
   }
-  await sessions.unbanVisitor({ name: { case: 'sessionId', value: sessionId } } as never).catch(() => {})
+  // The next visitor has the same address.
+  if (made.includes('ban')) await sessions.unbanVisitor({ sessionId })
   return [
     ['explain', '--session', sessionId],
     ['visitors', 'export', '--session', sessionId],
