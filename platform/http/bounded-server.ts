@@ -12,10 +12,11 @@ const HEAD_CHECK_MS = 1_000
 
 /**
  * Bounds the memory and the connections of a server for small answers: a connection holds one answer,
- * unread answers are bounded, and connections without a whole head are closed.
+ * unread answers are bounded, and connections without a whole head, or a whole request, are closed.
  */
 export function boundServer(server: Server): void {
-  server.maxConnections = CONNECTIONS_MAX
+  // A request has no body that is read.
+  Object.assign(server, { maxConnections: CONNECTIONS_MAX, requestTimeout: HEAD_MS })
   requireWholeHeads(server)
   queueRequests(server)
   boundUnreadAnswers(server)
