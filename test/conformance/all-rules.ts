@@ -13,6 +13,7 @@ import { loadDocument } from './document-check.ts'
 import { eventFeedRules } from './event-feed.ts'
 import { eventHookRules } from './event-hooks.ts'
 import { failureRules } from './failures.ts'
+import { fourthEditionRules } from './fourth-edition.ts'
 import { growingAnswerRules } from './growing-answers.ts'
 import { idempotencyRules } from './idempotency.ts'
 import { identityRules } from './identity.ts'
@@ -91,6 +92,7 @@ export function quickRules(suite: () => Suite, database: TestDatabase, restarted
     conversationRules(suite)
     ratingRules(suite)
     growingAnswerRules(suite)
+    fourthEditionRules(suite)
   })
   describe('idempotency', () => idempotencyRules(suite))
   describe('failures', () => failureRules(suite, database))

@@ -272,6 +272,12 @@ export const rules: Rule[] = [
     ],
   ]),
   ...from('C8 fourth edition', [
+    ['C8.23', 'a withdrawn message is delivered without its text, also by deliveries that were held'],
+    ['C8.24', 'leaving an identity returns no renewal token for a session that the request did not make'],
+    ['C8.26', 'a cursor of another workspace, or beyond the end of the feed, is ValidationFailed'],
+    ['C8.30', 'a lead subscription that maps fields, or is automatic, needs leads:read of who creates it'],
+    ['C8.31', 'who leaves an address through a form is in the inbox, unanswered'],
+    ['C8.34', 'the stream of the inbox says which conversations an erasure removed'],
     [
       'C8.35',
       'AppendBotMessage creates one message and adds text at its length; a repeat gets the first answer, another text and a gap are refused',

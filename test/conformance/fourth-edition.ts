@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto'
+import { expect } from 'vitest'
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { until } from '../support/until.ts'
+import { bearer } from './client.ts'
+import { createDeliveryClient } from './delivery-client.ts'
+import { rule } from './rule.ts'
+import type { Suite } from './suite.ts'
+
+/** Tests of the corrections in section 8 of the contract. */
+export function fourthEditionRules(suite: () => Suite): void {
+  const deliveries = createDeliveryClient(suite)
+  const operator = () => suite().roomy.operator
+
+  /** Begins a conversation whose first message has this text. */
+  async function withMessage(body: string) {
+    const visitor = await suite().roomy.client.visitor()
+    await visitor.send(body)
+    const [message] = await visitor.history()
+    return { visitor, message, conversationId: visitor.session.conversationId, sessionId: visitor.session.sessionId }
+  }
+
+  rule('C8.23', async () => {
+    const { hooks } = operator()
+    const { workspaceId } = suite().roomy.stack.demo
+    const path = `/200?${randomUUID()}`
+    const destinationUrl = `${suite().receiver.http}${path}`
+    const { hookId } = await hooks.createHook({ workspaceId, destinationUrl, eventTypes: ['message.visitor'] })
+    await hooks.updateHook({ hookId, status: SubscriptionStatus.DISABLED })
+    const text = `withdrawn-${randomUUID()}`
+    const { conversationId, message } = await withMessage(text)
+    const held = async () => (await hooks.listHooks({ workspaceId })).hooks.find((each) => each.hookId === hookId)
+    await until('the held delivery', async () => ((await held())?.heldDeliveries ?? 0) > 0)
+    await operator().messaging.redactMessage({ conversationId, sequence: message.sequence })
+    await hooks.updateHook({ hookId, status: SubscriptionStatus.ENABLED })
+    await until('the delivery', () => deliveries.received(path).length > 0)
+    await hooks.deleteHook({ hookId })
+    expect(deliveries.received(path).map(({ body }) => String(body).includes(text))).not.toContain(true)
+  })
+
+  rule('C8.24', async () => {
+    const { client } = suite().roomy
+    const visitor = await client.visitor()
+    const left = await client.call('DELETE', '/sessions/identify', { headers: bearer(visitor) })
+    expect(left.status).toBe(200)
+    if (left.body.sessionId === visitor.session.sessionId) expect(left.body.renewalToken).toBeUndefined()
+  })
+
+  rule('C8.26', async () => {
+    const { events, leads, workspaces } = operator()
+    const ends: { workspaceId: string; cursor: string }[] = []
+    for (const name of ['one', 'other']) {
+      const { workspaceId } = (await workspaces.createWorkspace({ name })).workspace!
+      await leads.captureLead({ workspaceId, source: 'test', fields: { email: 'ada@example.com' } })
+      const page = await until('the event', async () => {
+        const found = await events.listEvents({ workspaceId, waitSeconds: 5 })
+        return found.events.length > 0 ? found : undefined
+      })
+      ends.push({ workspaceId, cursor: page.cursor })
+    }
+    const [{ workspaceId, cursor }, other] = ends as [(typeof ends)[0], (typeof ends)[0]]
+    for (const wrong of [other.cursor, cursor.replace(/\d+$/, (number) => `${Number(number) + 1}`)])
+      await expect(events.listEvents({ workspaceId, cursor: wrong })).rejects.toThrow('ValidationFailed')
+    expect((await events.listEvents({ workspaceId, cursor })).events).toEqual([])
+  })
+
+  rule('C8.30', async () => {
+    const { stack } = suite().roomy
+    const create = async (scope: string, settings: object) => {
+      const response = await fetch(`${stack.gateways[0]!.url}/rpc/service.lead.v1.LeadService/CreateSubscription`, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          authorization: `Bearer ${await deliveries.sessionWith(scope)}`,
+        },
+        body: JSON.stringify({ destinationUrl: `${suite().receiver.http}/200?${randomUUID()}`, ...settings }),
+      })
+      return response.status
+    }
+    const writing = 'subscriptions:write'
+    for (const settings of [{ mappedFields: ['email'] }, { automatic: true }]) {
+      expect(await create(writing, settings)).toBe(403)
+      expect(await create(`${writing} leads:read`, { ...settings, automatic: false })).toBe(200)
+    }
+  })
+
+  rule('C8.31', async () => {
+    const { client, stack } = suite().roomy
+    const { siteKey, workspaceId } = stack.demo
+    const fields = [{ name: 'email', label: 'E-mail', type: 'email' }]
+    const { workspaces, messaging } = operator()
+    await workspaces.updateInstallation({
+      siteKey,
+      capabilities: { offlineForm: true },
+      forms: { offline: { fields } },
+    })
+    const visitor = await client.visitor()
+    const body = { fields: { email: 'ada@example.com' } }
+    const submitted = await client.call('POST', '/forms/offline', { headers: bearer(visitor), body })
+    expect(submitted.status).toBe(202)
+    const { conversationId } = visitor.session
+    await until('the conversation among the unanswered', async () =>
+      (await messaging.listConversations({ workspaceId, unanswered: true })).conversations.some(
+        (each) => each.conversationId === conversationId,
+      ),
+    )
+  })
+
+  rule('C8.34', async () => {
+    const { messaging, privacy } = operator()
+    const { workspaceId } = suite().roomy.stack.demo
+    const { conversationId, sessionId } = await withMessage('hello')
+    const stop = new AbortController()
+    const removed: string[] = []
+    const watching = (async () => {
+      for await (const { frame } of messaging.watchConversations({ workspaceId }, { signal: stop.signal }))
+        if (frame.case === 'removed') removed.push(...frame.value.conversationIds)
+    })().catch(() => {})
+    await privacy.eraseVisitor({ visitor: { by: { case: 'sessionId', value: sessionId } } })
+    await until('the frame', () => removed.includes(conversationId))
+    stop.abort()
+    await watching
+  })
+}
