@@ -7,6 +7,8 @@ interface Area {
   view: View
   icon: IconName
   key: string
+  /** Whether phones show it without *More*. */
+  isTab?: boolean
   views: View[]
 }
 
@@ -15,15 +17,15 @@ export const groups: { title: string; areas: Area[] }[] = [
   {
     title: 'Chat',
     areas: [
-      { name: 'Inbox', view: 'inbox', icon: 'inbox', key: 'g i', views: ['conversation'] },
+      { name: 'Inbox', view: 'inbox', icon: 'inbox', key: 'g i', isTab: true, views: ['conversation'] },
       { name: 'Saved replies', view: 'replies', icon: 'reply', key: 'g r', views: [] },
-      { name: 'Report', view: 'report', icon: 'report', key: 'g e', views: [] },
+      { name: 'Report', view: 'report', icon: 'report', key: 'g e', isTab: true, views: [] },
     ],
   },
   {
     title: 'Leads',
     areas: [
-      { name: 'Leads', view: 'leads', icon: 'leads', key: 'g l', views: ['lead'] },
+      { name: 'Leads', view: 'leads', icon: 'leads', key: 'g l', isTab: true, views: ['lead'] },
       { name: 'Deliveries', view: 'deliveries', icon: 'deliveries', key: 'g d', views: ['delivery'] },
       {
         name: 'Destinations',
@@ -43,6 +45,7 @@ export const groups: { title: string; areas: Area[] }[] = [
         view: 'installations',
         icon: 'installations',
         key: 'g n',
+        isTab: true,
         views: ['installation'],
       },
       { name: 'Personal data', view: 'people', icon: 'shield', key: 'g p', views: [] },

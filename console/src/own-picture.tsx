@@ -14,7 +14,7 @@ export function OwnPicture() {
   return (
     <>
       <button type="button" class="icon-button" title="Your picture" onClick={() => setOpen(true)}>
-        <span class="avatar tint-0" aria-hidden="true">
+        <span class="avatar" aria-hidden="true">
           {initials}
           <Picture url={url} />
         </span>

@@ -26,7 +26,6 @@ import { SubscriptionsView } from './subscriptions/subscriptions-view.tsx'
 import { SuppressionImportView } from './suppressions/import-view.tsx'
 import { SuppressionsView } from './suppressions/suppressions-view.tsx'
 import { TeamView } from './team/team-view.tsx'
-import { formatDistance, formatFull } from './time.ts'
 import { IconButton } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { Icon } from './ui/icon.tsx'
@@ -42,6 +41,7 @@ const badge = createPageBadge(document.querySelector<HTMLLinkElement>('link[rel=
 export function Shell() {
   const { session, holder, api, router, inbox, shortcuts, alerts, announcer } = useConsole()
   const [isHelpOpen, setHelpOpen] = useState(false)
+  const [hasMore, setMore] = useState(false)
   const [problem, setProblem] = useState<keyof typeof alertProblems>()
   const [leaving, setLeaving] = useState<{ drafts: number; failed?: boolean }>()
   const main = useRef<HTMLElement>(null)
@@ -68,12 +68,7 @@ export function Shell() {
   useSignalEffect(() => void badge.show(inbox.unanswered.value))
   useEffect(() => () => void badge.show(0), [])
   useFocusOnRoute(main)
-  // On phones the navigation scrolls, and the present area may be out of view.
-  const nav = useRef<HTMLElement>(null)
-  useEffect(
-    () => nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }),
-    [area],
-  )
+  useEffect(() => setMore(false), [area])
 
   async function toggleAlerts() {
     const found = await alerts.toggle()
@@ -92,18 +87,18 @@ export function Shell() {
       <button type="button" class="skip-link" onClick={() => main.current?.focus()}>
         Skip to content
       </button>
-      <nav class="sidebar" aria-label="Console" ref={nav}>
+      <nav class="sidebar" aria-label="Console">
         <div class="workspace">
           <span class="workspace-mark" aria-hidden="true">
             <Icon name="inbox" />
           </span>
           <span class="workspace-name ellipsis">{workspace.value?.name ?? session.workspaceId}</span>
         </div>
-        <div class="area-groups">
+        <div class={hasMore ? 'area-groups all' : 'area-groups'}>
           {groups.map((group) => (
             <ul key={group.title} class="areas" aria-label={group.title}>
-              {group.areas.map(({ name, icon, view }) => (
-                <li key={view}>
+              {group.areas.map(({ name, icon, view, isTab }) => (
+                <li key={view} class={isTab || area?.view === view ? 'tab' : undefined}>
                   <a href={pathOfArea(view)} aria-current={area?.view === view ? 'page' : undefined} title={name}>
                     <Icon name={icon} />
                     <span class="area-name">{name}</span>
@@ -118,17 +113,16 @@ export function Shell() {
               ))}
             </ul>
           ))}
+          <button type="button" class="more-tab" aria-expanded={hasMore} onClick={() => setMore(!hasMore)}>
+            <Icon name={hasMore ? 'down' : 'up'} />
+            More
+          </button>
         </div>
         <div class="sidebar-foot">
           <ConnectionStateLine />
           <div class="operator">
             <OwnPicture />
-            <div class="operator-names">
-              <strong class="ellipsis">{session.displayName}</strong>
-              <span class="ellipsis" title={`${session.operator}, until ${formatFull(new Date(session.expiresAt))}`}>
-                {`expires in ${formatDistance(session.expiresAt - Date.now())}`}
-              </span>
-            </div>
+            <strong class="operator-name ellipsis">{session.displayName}</strong>
             <IconButton
               icon={alerts.isEnabled.value ? 'bell' : 'bell-off'}
               label="Notifications and sound"

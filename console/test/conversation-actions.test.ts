@@ -200,7 +200,7 @@ describe('actions of operators in a conversation', () => {
     })
     await page.locator('a[href*="/cnv_maria"]').click()
     await page.locator('.message').first().waitFor()
-    expect(await page.getByText('no visitor session').count()).toBe(0)
+    expect(await page.getByText('no session to show').count()).toBe(0)
     answer()
     const ask = page.getByRole('button', { name: 'Take a screenshot' })
     await ask.click()

@@ -30,7 +30,7 @@ interface Stop {
 async function walk(page: Page): Promise<Walk> {
   await page.evaluate(() => {
     for (const element of document.querySelectorAll<HTMLElement>('[data-walk]')) delete element.dataset.walk
-    const usable = 'a[href], button:not([disabled]), input:not([disabled]), select, textarea, [tabindex="0"]'
+    const usable = 'a[href], summary, button:not([disabled]), input:not([disabled]), select, textarea, [tabindex="0"]'
     const within = document.querySelector('dialog[open]') ?? document.body
     const wanted = [...within.querySelectorAll<HTMLElement>(usable)].filter(
       // Tab reaches only the checked radio button of a group; the arrow keys reach the others.

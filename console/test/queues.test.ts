@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
@@ -246,5 +247,27 @@ describe('answering', () => {
     for (const name of ['Ada', 'Jonas']) core.conversations.types('cnv_maria', { kind: 'agent', displayName: name })
     core.conversations.types('cnv_maria', { kind: 'visitor' })
     await page.getByText('Jonas, Maria Huber are typing').waitFor()
+  })
+})
+
+describe('an empty workspace', () => {
+  it('shows three steps that tick themselves, with the script element, until the first message', async () => {
+    const core = await browser.newCore()
+    core.workspace.addInstallation({
+      publicSiteKey: 'pk_new',
+      connectionId: 'con_site',
+      origins: ['https://new.example'],
+    })
+    core.conversations.add({ conversationId: 'cnv_first', sessionId: 'ses_first' })
+    const page = await browser.open(core, 'conversations')
+    const done = page.locator('.first-steps .done')
+    await done.getByText('Add your website').waitFor()
+    await page.getByText(/data-site-key="pk_new"/).waitFor()
+    expect(await done.count()).toBe(1)
+    core.conversations.setPresence('cnv_first', Presence.HERE)
+    await done.getByText('Put this line on its pages.').waitFor()
+    core.conversations.visitorSays('cnv_first', 'Hello!')
+    await page.locator('.row', { hasText: 'Hello!' }).waitFor()
+    expect(await page.locator('.first-steps').count()).toBe(0)
   })
 })

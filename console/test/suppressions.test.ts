@@ -15,7 +15,7 @@ beforeEach(async () => {
 describe('the suppression list in the console', () => {
   itLong('lets an operator look up, add and remove an entry with the keyboard', async () => {
     const page = await browser.open(core, 'conversations')
-    await page.getByText('No open conversations').waitFor()
+    await page.getByText('Three steps to your first conversation').waitFor()
     const press = (...keys: string[]) => Promise.all(keys.map((key) => page.keyboard.press(key)))
     await press('g', 'u')
     await page.getByText('Nobody is on the list').waitFor()

@@ -31,7 +31,7 @@ export const views: [path: string, shows: string | RegExp][] = [
   ['workspace', 'Sessions without a message'],
 ]
 export const emptyViews: [path: string, shows: string | RegExp][] = [
-  ['conversations', 'No open conversations'],
+  ['conversations', 'Three steps to your first conversation'],
   ['leads', 'No leads yet'],
   ['leads/lead_nowhere', 'This does not exist, or belongs to another workspace.'],
   ['deliveries', 'No deliveries yet'],

@@ -104,8 +104,7 @@ it('an operator’s day: nothing is lost, nothing appears twice, and no notifica
   await tom.send('Great, I will send it.')
   await two.locator('.message.visitor .bubble', { hasText: 'I will send it.' }).waitFor()
 
-  // A note, and a hand-over to a colleague.
-  await button(two, 'Assign to me').click()
+  // A note, and a hand-over to a colleague. The answer has assigned the conversation.
   await title(two, /Assigned to you/).waitFor()
   await two.getByRole('checkbox', { name: 'Internal note' }).check({ force: true })
   await two.getByRole('textbox', { name: 'Note' }).fill('Zipper is the metal one')

@@ -1,6 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import { signal } from '@preact/signals'
-import type { Command } from '#proto/command/v1/command_pb.js'
 import {
   type Author,
   type Conversation,
@@ -59,8 +58,6 @@ export function createThread(deps: ThreadDeps) {
   const notes = signal<readonly Note[]>([])
   /** Events that the timeline shows between the messages, in order. */
   const happened = signal<readonly InboxEvent[]>([])
-  /** Latest requests to the visitor's page. The panel of requests loads them. */
-  const commands = signal<readonly Command[]>([])
   const hasOlder = signal(false)
   /** True until the first page of messages has loaded or failed to load. */
   const loading = signal(true)
@@ -164,7 +161,6 @@ export function createThread(deps: ThreadDeps) {
     conversation.value = session.value = undefined
     messages.value = []
     notes.value = []
-    commands.value = []
     happened.value = []
     failure.value = reason
   }
@@ -308,7 +304,6 @@ export function createThread(deps: ThreadDeps) {
     messages,
     notes,
     events: happened,
-    commands,
     hasOlder,
     loading,
     loadingOlder,

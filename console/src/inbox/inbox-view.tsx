@@ -1,8 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks'
-import { areaName } from '../areas.ts'
+import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
 import { ConversationView } from '../conversation/conversation-view.tsx'
-import { pathOf } from '../router.ts'
 import { Button } from '../ui/button.tsx'
 import { Segments } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
@@ -10,6 +9,7 @@ import { useLoad } from '../ui/load.ts'
 import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
 import { useRowKeys } from '../ui/row-keys.ts'
 import { ConversationRow } from './conversation-row.tsx'
+import { FirstSteps } from './first-steps.tsx'
 import { type Queue, queueOf, queues } from './inbox-filter.ts'
 import { SearchFilters, SearchResults } from './search-results.tsx'
 
@@ -235,23 +235,20 @@ function LoadedConversations({ openId }: { openId: string | undefined }) {
 }
 
 function NothingToShow() {
-  const { filter } = useConsole().router
-  const queue = queueOf(filter.value)
-  const [title, text] = filter.value.tag
+  const { api, router } = useConsole()
+  const { tag } = router.filter.value
+  const queue = queueOf(router.filter.value)
+  const closed = useLoad(async () => {
+    const { conversations } = await api.messaging.listConversations({ status: ConversationStatus.CLOSED, limit: 1 })
+    return conversations.length
+  }, [])
+  if (queue === 'open' && !tag && closed.value === 0) return <FirstSteps />
+  const [title, text] = tag
     ? ['No conversations with this tag', 'Choose another queue, or all tags.']
     : queues[queue].empty
   return (
-    <Empty icon={filter.value.tag ? 'tag' : queue === 'open' ? 'inbox' : 'check'} title={title}>
-      <p>
-        {text}
-        {title === queues.open.empty[0] && (
-          <>
-            {' '}
-            To add the chat to your site, see{' '}
-            <a href={pathOf({ view: 'installations' })}>{areaName('installations')}</a>.
-          </>
-        )}
-      </p>
+    <Empty icon={tag ? 'tag' : queue === 'open' ? 'inbox' : 'check'} title={title}>
+      <p>{text}</p>
     </Empty>
   )
 }

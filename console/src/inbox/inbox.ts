@@ -89,6 +89,7 @@ export function createInbox({ api, me, filter, setFilter, platform, now, random,
   const isListed = signal(false)
   /** Presence of visitors who are not gone, by conversation. */
   const presence = signal<ReadonlyMap<string, Presence>>(new Map())
+  const wasVisited = signal(false)
   /** Conversations whose visitor types, with the time at which the typing started. */
   const typing = signal<ReadonlyMap<string, number>>(new Map())
   const followers = new Map<string, Set<ConversationFollower>>()
@@ -241,6 +242,7 @@ export function createInbox({ api, me, filter, setFilter, platform, now, random,
           else next.set(conversationId, state)
         }
         presence.value = next
+        if (next.size > 0) wasVisited.value = true
       },
       onState(state) {
         link.value = state
@@ -266,7 +268,7 @@ export function createInbox({ api, me, filter, setFilter, platform, now, random,
     /** True while the shown list is requested for the first time. */
     isLoading: computed(() => loading.value && !shownList.value),
     /** True while more conversations are requested. */
-    isBusy: computed(() => loading.value),
+    isBusy: loading,
     /** True after the first list of conversations has loaded. */
     isListed,
     /** The conversations of the shown list. */
@@ -286,6 +288,8 @@ export function createInbox({ api, me, filter, setFilter, platform, now, random,
       await refreshNow()
     },
     reload: refreshNow,
+    /** True after a visitor has opened the chat. */
+    wasVisited,
     /** Returns the presence of the visitor, or `UNSPECIFIED` while the stream is not live. */
     presenceOf: (conversationId: string): Presence =>
       link.value.name === 'live' ? (presence.value.get(conversationId) ?? Presence.GONE) : Presence.UNSPECIFIED,

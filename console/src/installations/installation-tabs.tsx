@@ -87,7 +87,7 @@ function OriginsCard(part: InstallationPart) {
     <Card title="Addresses">
       <EntryList
         label="Addresses"
-        hint={`Only pages there can show the chat. ${origins.length === 1 ? 'Add another one before you remove it.' : 'Removing one takes effect at once.'}`}
+        hint="Only pages there can show the chat. Changes take effect at once. The last one stays."
         placeholder="shop.example"
         entries={origins}
         read={toOrigin}

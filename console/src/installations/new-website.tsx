@@ -55,7 +55,7 @@ export function NewWebsite({ connections, onClose, onCreated }: NewWebsiteProps)
       />
       <TextField
         label="Title"
-        hint="Shown at the top of the chat. You can change it later."
+        hint="Shown at the top of the chat."
         maxLength={128}
         placeholder="Chat with us"
         value={title}

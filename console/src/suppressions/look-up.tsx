@@ -1,10 +1,9 @@
-import { useEffect, useState } from 'preact/hooks'
-import type { Suppression } from '#proto/workspace/v1/workspace_pb.js'
+import { useState } from 'preact/hooks'
 import type { EntryKind } from '../../../contract/suppression-list.ts'
 import { useConsole } from '../console-context.ts'
-import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
+import { useLoad } from '../ui/load.ts'
 import { FailureNotice, Notice } from '../ui/notice.tsx'
 import { When } from '../ui/when.tsx'
 import { AddSuppression } from './add-suppression.tsx'
@@ -17,32 +16,19 @@ interface LookUpProps {
   onChanged: (text: string) => void
 }
 
-interface Result {
-  kind: EntryKind
-  value: string
-  suppression: Suppression | undefined
-}
-
 /** Finds out whether one person is on the list. */
 export function LookUp({ changes, onChanged }: LookUpProps) {
   const { api } = useConsole()
   const [kind, setKind] = useState<EntryKind>('email')
   const [value, setValue] = useState('')
-  const [result, setResult] = useState<Result>()
+  const [person, setPerson] = useState<{ kind: EntryKind; value: string }>()
   const [isAdding, setAdding] = useState(false)
-  const { busy, failure, run } = useAction()
-
-  async function lookUp(person: Pick<Result, 'kind' | 'value'>) {
-    setResult(undefined)
-    await run(async () => {
-      const { suppressions } = await api.workspaces.listSuppressions({ entry: toEntry(person.kind, person.value) })
-      setResult({ ...person, suppression: suppressions[0] })
-    })
-  }
-
-  useEffect(() => {
-    if (result) void lookUp(result)
-  }, [changes])
+  const { failure, ...found } = useLoad(async () => {
+    if (!person) return undefined
+    const entry = toEntry(person.kind, person.value)
+    return { ...person, suppression: (await api.workspaces.listSuppressions({ entry })).suppressions[0] }
+  }, [person, changes])
+  const result = found.value
 
   return (
     <>
@@ -51,7 +37,7 @@ export function LookUp({ changes, onChanged }: LookUpProps) {
         noValidate
         onSubmit={(event) => {
           event.preventDefault()
-          if (value.trim() !== '') void lookUp({ kind, value })
+          if (value.trim() !== '') setPerson({ kind, value })
         }}
       >
         <SelectField label="Kind" value={kind} options={kinds} onChange={(next) => setKind(next as EntryKind)} />
@@ -61,7 +47,7 @@ export function LookUp({ changes, onChanged }: LookUpProps) {
           value={value}
           onChange={setValue}
         />
-        <Button type="submit" disabled={busy || value.trim() === ''}>
+        <Button type="submit" disabled={value.trim() === ''}>
           Look up
         </Button>
       </form>

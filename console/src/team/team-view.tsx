@@ -7,12 +7,12 @@ import { useAction } from '../ui/action.ts'
 import { Picture } from '../ui/avatar.tsx'
 import { Button } from '../ui/button.tsx'
 import { ActionButton, DialogButton } from '../ui/dialog.tsx'
-import { Field, SelectField, TextField, Toggle } from '../ui/field.tsx'
+import { SelectField, TextField, Toggle } from '../ui/field.tsx'
 import { Form, useForm } from '../ui/form.tsx'
 import { type Loaded, useLoad } from '../ui/load.ts'
 import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
 import { Card, Page } from '../ui/page.tsx'
-import { CopyButton } from '../ui/secrets.tsx'
+import { CopyField } from '../ui/secrets.tsx'
 import { When } from '../ui/when.tsx'
 import { OwnAccount } from './own-account.tsx'
 
@@ -109,7 +109,7 @@ function Members({ members, mayManage, onChange }: MembersProps) {
             <ul class="table team">
               {list.map((member) => (
                 <li key={member.operatorId} class="table-row">
-                  <span class="avatar tint-0" aria-hidden="true">
+                  <span class="avatar" aria-hidden="true">
                     {initialsOf(member.name)}
                     <Picture url={member.avatarUrl} />
                   </span>
@@ -186,23 +186,8 @@ function Members({ members, mayManage, onChange }: MembersProps) {
 }
 
 function LinkToCopy({ secret, text }: { secret: string; text: string }) {
-  const link = `${location.origin}/console/#sign-in=${secret}`
-  return (
-    <Field label="Link to copy" hint={`${text} It works once, within seven days. It is shown only now.`}>
-      {(attributes) => (
-        <div class="copy-row">
-          <input
-            {...attributes}
-            class="input mono"
-            readOnly
-            value={link}
-            onFocus={(event) => event.currentTarget.select()}
-          />
-          <CopyButton text={link} />
-        </div>
-      )}
-    </Field>
-  )
+  const hint = `${text} It works once, within seven days. It is shown only now.`
+  return <CopyField label="Link to copy" hint={hint} text={`${location.origin}/console/#sign-in=${secret}`} />
 }
 
 function Invite({ onChange }: { onChange: () => void }) {

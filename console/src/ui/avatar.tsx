@@ -7,7 +7,7 @@ import { Icon } from './icon.tsx'
 export function Avatar({ name, id, presence }: { name: string; id: string; presence?: Presence }) {
   const mark = presence && presenceMarks[presence]
   return (
-    <span class={`avatar tint-${hash(id) % tints}`} aria-hidden="true">
+    <span class="avatar" style={{ '--hue': `${hash(id) % 360}` }} aria-hidden="true">
       {initialsOf(name)}
       {mark && <span class={`avatar-mark ${mark}`} />}
     </span>
@@ -48,8 +48,6 @@ export function VerifiedMark() {
     </span>
   )
 }
-
-const tints = 6
 
 /**
  * Returns the upper half of the FNV-1a hash, because the lower bits hardly differ for similar IDs.

@@ -62,7 +62,7 @@ export function PictureField({ name, hint, shape, initials, url, onSave }: Pictu
     <fieldset class="field">
       <legend class="visually-hidden">{name}</legend>
       <div class="picture-field">
-        <span class="avatar tint-0" aria-hidden="true">
+        <span class="avatar" aria-hidden="true">
           {initials}
           <Picture url={url} />
         </span>

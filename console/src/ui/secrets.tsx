@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact'
-import { useId, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { Button } from './button.tsx'
 import { Dialog, DialogButton } from './dialog.tsx'
+import { Field } from './field.tsx'
 import { Icon } from './icon.tsx'
 import { Card } from './page.tsx'
 
@@ -20,24 +21,11 @@ interface CopyOnceProps extends NewSecret {
 /** Shows a secret once. Closes only after the operator confirms that it is stored. */
 export function CopyOnce({ title, secret, label, advice, onClose }: CopyOnceProps) {
   const [isStored, setStored] = useState(false)
-  const id = useId()
   return (
     <Dialog title={title} onClose={onClose} mustDecide>
       <div class="stack dialog-body">
         <p>{advice}</p>
-        <div class="field">
-          <label for={id}>{label}</label>
-          <div class="copy-row">
-            <input
-              id={id}
-              class="input mono"
-              readOnly
-              value={secret}
-              onFocus={(event) => event.currentTarget.select()}
-            />
-            <CopyButton text={secret} />
-          </div>
-        </div>
+        <CopyField label={label} text={secret} />
         <label class="line check">
           <input type="checkbox" checked={isStored} onChange={(event) => setStored(event.currentTarget.checked)} />I
           have stored it. It will not be shown again.
@@ -49,6 +37,26 @@ export function CopyOnce({ title, secret, label, advice, onClose }: CopyOnceProp
         </div>
       </div>
     </Dialog>
+  )
+}
+
+/** A text that is selected when it gets the focus, with a button that copies it. */
+export function CopyField({ label, hint, text }: { label: string; hint?: string; text: string }) {
+  return (
+    <Field label={label} hint={hint}>
+      {(attributes) => (
+        <div class="copy-row">
+          <input
+            {...attributes}
+            class="input mono"
+            readOnly
+            value={text}
+            onFocus={(event) => event.currentTarget.select()}
+          />
+          <CopyButton text={text} />
+        </div>
+      )}
+    </Field>
   )
 }
 

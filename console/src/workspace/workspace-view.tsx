@@ -26,7 +26,11 @@ export function WorkspaceView() {
     <Page
       title={areaName('workspace')}
       lead={loaded.value && <span class="mono">{loaded.value.workspaceId}</span>}
-      actions={<a href={pathOf({ view: 'changes' })}>Who changed what</a>}
+      actions={
+        <a class="button" href={pathOf({ view: 'changes' })}>
+          Changes
+        </a>
+      }
     >
       <WhenLoaded loaded={loaded} name="workspace">
         {(workspace) => (

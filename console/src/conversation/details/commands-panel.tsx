@@ -15,7 +15,6 @@ import { isOpen, nameOf, stateText, toneOf } from './command-words.ts'
 import { type CommandInput, RequestForm } from './request-form.tsx'
 import { Screenshot } from './screenshot.tsx'
 
-const loadedCommands = 30
 const shownCommands = 6
 /** The inbox stream does not report every decision of a visitor, so pending requests are polled. */
 const pollMs = 1500
@@ -36,11 +35,9 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
   const section = useRef<HTMLElement>(null)
   const changes = thread.commandChanges.value
   const list = useLoad(async () => {
-    const { commands } = await api.commands.listCommands({ sessionId, limit: loadedCommands })
-    thread.commands.value = commands
-    return commands
+    return (await api.commands.listCommands({ sessionId, limit: shownCommands })).commands
   }, [sessionId])
-  const commands = (list.value ?? []).slice(0, shownCommands)
+  const commands = list.value ?? []
   usePolling(list.reload, commands.some(isOpen) ? pollMs : undefined)
   useEffect(() => {
     if (changes > 0) void list.reload()

@@ -29,7 +29,6 @@ interface DetailsProps {
 /** Shows the visitor's page, identity and session, and the panels for requests and moderation. */
 export function Details({ thread, name, backPath, open }: DetailsProps) {
   const session = thread.session.value
-  const canReadSessions = useConsole().session.scopes.includes('sessions:read')
   usePolling(thread.refreshSession, refreshMs)
 
   return (
@@ -44,7 +43,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
         <Loading label="Loading visitor details" />
       ) : (
         <div class="details-body">
-          {!session && canReadSessions && <p class="details-none hint">This conversation has no visitor session.</p>}
+          {!session && <p class="details-none hint">There is no session to show.</p>}
           <HiddenData />
           <AssignmentSection thread={thread} />
           <ContactSection contact={thread.conversation.value?.contact} mail={thread.conversation.value?.mail} />
@@ -264,9 +263,7 @@ function SessionSection({ session }: { session: Session }) {
         <Fact name="Site">{origin}</Fact>
         <Fact name="Language">{locale}</Fact>
         <Fact name="Website">
-          <a class="mono" href={pathOf({ view: 'installation', siteKey: publicSiteKey })}>
-            {publicSiteKey}
-          </a>
+          <span class="mono">{publicSiteKey}</span>
         </Fact>
         <Fact name="Session ID">
           <span class="mono breakable">{sessionId}</span>

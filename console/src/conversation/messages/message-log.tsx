@@ -29,7 +29,6 @@ export function MessageLog({ thread, name, me, addToReply, target }: MessageLogP
     messages,
     events: thread.events.value,
     notes: thread.notes.value,
-    commands: thread.commands.value,
     consent: thread.session.value?.consent,
     hasOlder: thread.hasOlder.value,
     me,
@@ -87,12 +86,7 @@ export function MessageLog({ thread, name, me, addToReply, target }: MessageLogP
         </ol>
         {typists.length > 0 && (
           <p class="typing-line">
-            <span class="dots" aria-hidden="true">
-              <span />
-              <span />
-              <span />
-            </span>
-            {typists.join(', ')} {typists.length > 1 ? 'are' : 'is'} typing
+            {typists.join(', ')} {typists.length > 1 ? 'are' : 'is'} typing…
           </p>
         )}
       </section>

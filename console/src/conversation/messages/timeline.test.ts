@@ -1,7 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { describe, expect, it } from 'vitest'
-import { CommandKind, CommandSchema } from '#proto/command/v1/command_pb.js'
 import { InboxEventSchema, MessageSchema, NoteSchema } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, ConsentRecordSchema } from '#proto/session/v1/session_pb.js'
 import { buildTimeline } from './timeline.ts'
@@ -11,7 +10,7 @@ const message = (sequence: number) =>
   create(MessageSchema, { messageId: `m${sequence}`, sequence, createdAt: at(sequence), body: `m${sequence}` })
 const event = (sequence: number, type: string, more: MessageInitShape<typeof InboxEventSchema> = {}) =>
   create(InboxEventSchema, { sequence, type, occurredAt: at(sequence), ...more })
-const none = { events: [], notes: [], commands: [], consent: undefined, hasOlder: false, me: 'Ada' }
+const none = { events: [], notes: [], consent: undefined, hasOlder: false, me: 'Ada' }
 
 const textsOf = (parts: Partial<Parameters<typeof buildTimeline>[0]>) =>
   buildTimeline({ ...none, messages: [], ...parts }).map((item) =>
@@ -30,25 +29,17 @@ describe('the timeline of a conversation', () => {
     ])
   })
 
-  it('has notes, answers to requests and consents, in the order of their times', () => {
+  it('has notes and consents, in the order of their times', () => {
     const note = create(NoteSchema, { noteId: 'n', body: 'call back', createdAt: at(15) })
-    const transitions = [
-      { state: 'requested', at: at(20) },
-      { state: 'accepted', at: at(21) },
-      { state: 'completed', at: at(31) },
-    ]
-    const command = create(CommandSchema, { commandId: 'c', kind: CommandKind.NAVIGATION, transitions })
     const consent = create(ConsentRecordSchema, { decision: ConsentDecision.GRANTED, decidedAt: at(5) })
     const events = [event(20, 'navigation.requested', { label: 'Prices' })]
     const messages = [message(10), message(30)]
-    expect(textsOf({ messages, events, notes: [note], commands: [command], consent })).toEqual([
+    expect(textsOf({ messages, events, notes: [note], consent })).toEqual([
       'Consent granted',
       'm10',
       'note call back',
       'Page suggested: Prices',
-      'Page suggestion accepted by the visitor',
       'm30',
-      'Page suggestion completed',
     ])
   })
 

@@ -1,8 +1,6 @@
-import type { Command } from '#proto/command/v1/command_pb.js'
 import type { InboxEvent, Message, Note, Rating, SubmittedForm } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type ConsentRecord } from '#proto/session/v1/session_pb.js'
 import { dateOf } from '../../time.ts'
-import { nameOf } from '../details/command-words.ts'
 
 /** An entry of the timeline: a message, a note, or another event of the conversation. */
 export type TimelineItem = { key: string; at: number } & (
@@ -16,7 +14,6 @@ interface TimelineParts {
   /** Events of the log, in order. */
   events: readonly InboxEvent[]
   notes: readonly Note[]
-  commands: readonly Command[]
   consent: ConsentRecord | undefined
   /** True if the conversation has messages that are not loaded. */
   hasOlder: boolean
@@ -25,11 +22,11 @@ interface TimelineParts {
 }
 
 /**
- * Merges the parts of a conversation. Messages and events keep the order of the log. Notes, answers
- * to requests and the consent decision have a time but no sequence. Each is inserted after the last
+ * Merges the parts of a conversation. Messages and events keep the order of the log. Notes and the
+ * consent decision have a time but no sequence. Each is inserted after the last
  * entry with the same or an earlier time.
  */
-export function buildTimeline({ messages, events, notes, commands, consent, hasOlder, me }: TimelineParts) {
+export function buildTimeline({ messages, events, notes, consent, hasOlder, me }: TimelineParts) {
   const oldest = hasOlder ? (messages[0]?.sequence ?? 0) : 0
   const logged = [
     ...messages.map((message) => ({ sequence: message.sequence, item: messageItem(message) })),
@@ -42,7 +39,7 @@ export function buildTimeline({ messages, events, notes, commands, consent, hasO
   ]
   const timeline: TimelineItem[] = logged.sort((one, other) => one.sequence - other.sequence).map(({ item }) => item)
   const from = hasOlder ? (timeline[0]?.at ?? 0) : 0
-  const timed = [...notes.map(noteItem), ...commands.flatMap(answerItems), ...consentItems(consent)]
+  const timed = [...notes.map(noteItem), ...consentItems(consent)]
   for (const item of timed.filter(({ at }) => at >= from).sort((one, other) => one.at - other.at)) {
     const before = timeline.findLastIndex(({ at }) => at <= item.at)
     timeline.splice(before + 1, 0, item)
@@ -101,21 +98,6 @@ export function eventText({ type, agent, label, url, rating, tag }: InboxEvent, 
 /** Isolates the comment, so that its direction does not change the rest of the line. */
 const ratingText = ({ score = 0, comment }: Partial<Rating> = {}) =>
   `The visitor rated ${score} of 5${comment ? `: \u2068${comment}\u2069` : ''}`
-
-const answerTexts: Record<string, string> = {
-  accepted: 'accepted by the visitor',
-  completed: 'completed',
-  granted: 'allowed by the visitor',
-  uploaded: 'received',
-}
-
-function answerItems({ commandId, kind, transitions }: Command): TimelineItem[] {
-  const name = nameOf({ kind })
-  return transitions.flatMap(({ state, at }) => {
-    const text = answerTexts[state]
-    return text === undefined ? [] : [eventItem(`${commandId} ${state}`, at, `${name} ${text}`)]
-  })
-}
 
 function consentItems(consent: ConsentRecord | undefined): TimelineItem[] {
   if (!consent) return []
