@@ -190,3 +190,24 @@ describe('the chat says only what is true', () => {
     await untilSent(page)
   })
 })
+
+it('who has written a message while nobody is there leaves only an address, and is told that the answer comes by mail', async () => {
+  const fields = [
+    { name: 'name', label: 'Name', type: 'text', required: false },
+    { name: 'email', label: 'E-mail', type: 'email', required: true },
+    { name: 'message', label: 'Message', type: 'textarea', required: true, maxLength: 12 },
+  ]
+  await serve({ capabilities: { offlineForm: true }, forms: { offline: { fields } }, availability: { online: false } })
+  const page = await visit()
+  await inWidget(page, '.launcher').click()
+  await page.getByLabel('Message', { exact: true }).waitFor()
+  await page.getByText('We are away and answer by mail').waitFor()
+  await page.getByRole('button', { name: 'Write a message instead' }).click()
+  await say(page, 'Do you ship to Graz?')
+  await untilSent(page)
+  await page.getByRole('button', { name: 'Leave your details instead' }).click()
+  await page.getByLabel('E-mail', { exact: true }).fill('ada@example.com')
+  expect(await inWidget(page, '.form-field').count()).toBe(1)
+  await page.keyboard.press('Enter')
+  await expect.poll(() => gateway().features.leads).toEqual([{ email: 'ada@example.com', message: 'Do you ship ' }])
+})

@@ -22,6 +22,7 @@ export const texts: WidgetTexts = {
   online: 'نحن متصلون الآن',
   usualAnswer: (time) => `نرد عادةً خلال ${time}`,
   away: 'نحن غير متاحين الآن وسنرد عليك لاحقًا',
+  awayByMail: 'نحن غير متاحين الآن ونجيب عبر البريد الإلكتروني',
   connecting: 'جارٍ الاتصال…',
   reconnecting: 'انقطع الاتصال. جارٍ إعادة الاتصال…',
   ended: 'انتهت المحادثة',

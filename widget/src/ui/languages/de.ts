@@ -14,6 +14,7 @@ export const texts: WidgetTexts = {
   online: 'Wir sind online',
   usualAnswer: (time) => `Antwort meist innerhalb von ${time}`,
   away: 'Wir sind gerade nicht da und antworten später',
+  awayByMail: 'Wir sind gerade nicht da und antworten per E-Mail',
   connecting: 'Verbindung wird hergestellt …',
   reconnecting: 'Verbindung unterbrochen. Neuer Versuch …',
   ended: 'Chat beendet',

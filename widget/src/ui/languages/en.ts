@@ -22,6 +22,8 @@ export const englishTexts = {
   /** @param time a number of minutes or hours */
   usualAnswer: (time: string) => `Usually answers within ${time}`,
   away: 'We are away and will reply later',
+  /** Shown instead of `away` if visitors can leave an address. */
+  awayByMail: 'We are away and answer by mail',
   connecting: 'Connecting…',
   reconnecting: 'Connection lost. Reconnecting…',
   ended: 'Chat ended',

@@ -13,6 +13,7 @@ export const texts: WidgetTexts = {
   online: 'Estamos en línea',
   usualAnswer: (time) => `Suele responder en ${time}`,
   away: 'Ahora no estamos; le responderemos más tarde',
+  awayByMail: 'Ahora no estamos; respondemos por correo',
   connecting: 'Conectando…',
   reconnecting: 'Conexión perdida. Reconectando…',
   ended: 'Chat finalizado',

@@ -13,6 +13,7 @@ export const texts: WidgetTexts = {
   online: 'Nous sommes en ligne',
   usualAnswer: (time) => `Répond en général en ${time}`,
   away: 'Nous sommes absents et répondrons plus tard',
+  awayByMail: 'Nous sommes absents et répondons par e-mail',
   connecting: 'Connexion…',
   reconnecting: 'Connexion perdue. Reconnexion…',
   ended: 'Chat terminé',

@@ -13,6 +13,7 @@ export const texts: WidgetTexts = {
   online: 'オンライン',
   usualAnswer: (time) => `通常${time}以内に返信します`,
   away: 'ただいま不在です。後ほどお返事します',
+  awayByMail: 'ただいま不在です。メールでお返事します',
   connecting: '接続しています…',
   reconnecting: '接続が切れました。再接続しています…',
   ended: 'チャットは終了しました',

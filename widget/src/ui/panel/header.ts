@@ -59,14 +59,14 @@ export function createHeader(texts: WidgetTexts, dates: Dates, titleId: string, 
   }
 
   function showStatus() {
-    const { availability, usualAnswerMinutes } = shownConfig ?? {}
+    const { availability, usualAnswerMinutes, capabilities } = shownConfig ?? {}
     const isAvailable = availability?.online ?? true
     const nobodyYet = usualAnswerMinutes ? texts.usualAnswer(dates.duration(usualAnswerMinutes)) : texts.online
     const live = agent?.displayName ? texts.chattingWith(authorName({ kind: 'agent', ...agent }, texts)) : nobodyYet
     const stateTexts = {
       idle: '',
       connecting: texts.connecting,
-      online: isAvailable ? live : texts.away,
+      online: isAvailable ? live : capabilities?.offlineForm ? texts.awayByMail : texts.away,
       reconnecting: texts.reconnecting,
       ended: texts.ended,
     }

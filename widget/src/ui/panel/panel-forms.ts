@@ -1,6 +1,6 @@
 import type { ServiceClient } from '../../client/client.ts'
 import type { FormState } from '../../vocabulary/feature-types.ts'
-import type { FormKind } from '../../vocabulary/types.ts'
+import type { FormField, FormKind } from '../../vocabulary/types.ts'
 import { element } from '../elements/elements.ts'
 import type { FormView } from '../forms/form-view.ts'
 import type { WidgetTexts } from '../languages/en.ts'
@@ -30,6 +30,7 @@ export function createPanelForms({ client, texts, log, composer, late }: PanelFo
   offer.addEventListener('click', () => {
     skipped.delete('offline')
     wantsOffline = true
+    if (!views.get('offline')?.isFilled()) views.delete('offline')
     show()
     views.get('offline')?.focus()
   })
@@ -95,13 +96,27 @@ export function createPanelForms({ client, texts, log, composer, late }: PanelFo
     const known = views.get(kind)
     if (known) return known
     const config = client.config()
-    const form = config?.forms?.[kind] ?? { fields: [] }
-    const isFree = form.fields.every(({ required }) => !required)
+    const { fields = [] } = config?.forms?.[kind] ?? {}
+    const isFree = fields.every(({ required }) => !required)
+    // Who has written a message is not asked for it again (WCAG 3.3.7), but for an address only.
+    const own = client.messages().filter(({ author }) => author.kind === 'visitor')
+    const isWritten = kind === 'offline' && own.length > 0 && fields.some(({ type }) => type === 'email')
+    const isAsked = ({ type, required }: FormField) =>
+      !isWritten || type === 'email' || (required && type !== 'textarea')
+    const written = fields
+      .filter((field) => field.required && !isAsked(field))
+      .map(({ name, maxLength }) => [
+        name,
+        own
+          .map(({ body }) => body)
+          .join('\n')
+          .slice(0, maxLength),
+      ])
     const view = late()!.createFormView({
       texts,
-      form,
+      form: { fields: fields.filter(isAsked) },
       isOffline: kind === 'offline',
-      onSubmit: (fields) => void client.submitForm(kind, fields),
+      onSubmit: (given) => void client.submitForm(kind, { ...Object.fromEntries(written), ...given }),
       onSkip: kind === 'offline' || isFree ? () => skip(kind) : undefined,
     })
     views.set(kind, view)
