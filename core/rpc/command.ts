@@ -2,8 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
 import {
-  CommandKind,
-  type CommandSchema,
+  CommandSchema,
   CommandService,
   type GetScreenshotResponseSchema,
   type UploadHeader,
@@ -23,6 +22,7 @@ import { openScreenshot, type ScreenshotUpload, uploadScreenshot } from '../comm
 import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
 import { callerOf } from '../transport/caller.ts'
+import { toProto } from './proto-values.ts'
 import { fromCredentials } from './visitor.ts'
 
 export function commandService(router: ConnectRouter, core: Core): void {
@@ -138,23 +138,15 @@ async function* chunksOf(parts: AsyncIterator<UploadScreenshotRequest>): AsyncGe
   throw invalid('/end', 'required')
 }
 
-function toCommand(command: Command): MessageInitShape<typeof CommandSchema> {
-  const { commandId, sessionId, kind, state, url, label, purpose, requestedBy, transitions, screenshot } = command
+function toCommand(command: Command) {
+  const { kind, state, url, label, purpose, transitions, screenshot } = command
   const outcome = transitions.findLast(({ by, state }) => by === 'visitor' && state !== 'uploaded')?.state
-  const last = transitions.at(-1)
-  return {
-    commandId,
-    sessionId,
-    kind: kind === 'navigation' ? CommandKind.NAVIGATION : CommandKind.SCREENSHOT,
-    state,
-    ...withoutEmpty({ url, label, purpose, outcome }),
-    requestedBy,
-    requestedAt: timestampFromDate(command.requestedAt),
-    expiresAt: timestampFromDate(command.expiresAt),
-    resolvedAt: last && isFinal(kind, state) ? timestampFromDate(last.at) : undefined,
+  return toProto(CommandSchema, {
+    ...command,
+    ...{ url: url || undefined, label: label || undefined, purpose: purpose || undefined, outcome },
+    resolvedAt: isFinal(kind, state) ? transitions.at(-1)?.at : undefined,
     byteLength: screenshot?.byteLength,
     sha256: screenshot?.sha256,
     contentType: screenshot?.contentType,
-    transitions: transitions.map(({ state, at, by }) => ({ state, at: timestampFromDate(at), by })),
-  }
+  })
 }

@@ -32,7 +32,6 @@ import type { SourceKind } from '../search/model.ts'
 import { callerOf, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
 import { deleteSavedReply, listSavedReplies, saveReply } from '../workspaces/saved-replies.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
-import { nameOf } from './enum-names.ts'
 import {
   fromAgent,
   presenceStates,
@@ -42,6 +41,7 @@ import {
   toNote,
   toSearchResult,
 } from './messaging-values.ts'
+import { nameOf } from './proto-values.ts'
 import { fromCredentials } from './visitor.ts'
 import { watchConversations } from './watch-conversations.ts'
 

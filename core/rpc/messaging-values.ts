@@ -10,7 +10,7 @@ import {
   type InboxEventSchema,
   type Message,
   MessageSchema,
-  type NoteSchema,
+  NoteSchema,
   Presence,
   type RatingSchema,
   type SearchResultSchema,
@@ -21,6 +21,7 @@ import { type Conversation, type ConversationSummary, type Note, stateOf } from 
 import type { SearchResult } from '../conversations/search.ts'
 import { publicMessage } from '../log/message-model.ts'
 import { type Agent, agentOperationIn, type LogEvent } from '../log-event.ts'
+import { toProto } from './proto-values.ts'
 
 /** Returns a message for operators and services. */
 export const toMessage = (event: LogEvent): Message =>
@@ -112,9 +113,7 @@ export function toSearchResult(
   }
 }
 
-export function toNote({ noteId, author, body, createdAt }: Note): MessageInitShape<typeof NoteSchema> {
-  return { noteId, author, body, createdAt: timestampFromDate(createdAt) }
-}
+export const toNote = (note: Note) => toProto(NoteSchema, note)
 
 export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEventSchema> {
   const { sequence, type, occurredAt, message, data } = event

@@ -1,7 +1,13 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { OperatorRole, OperatorService, OperatorState } from '#proto/operator/v1/operator_pb.js'
+import {
+  InvitationSchema,
+  OperatorRole,
+  OperatorSchema,
+  OperatorService,
+  PasskeySchema,
+  SessionSchema,
+} from '#proto/operator/v1/operator_pb.js'
 import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { mailerOf } from '../mail/mailer.ts'
@@ -30,22 +36,20 @@ import { findMember, isActive, listMembers } from '../operators/teams.ts'
 import { facesOf } from '../pictures/pictures.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
-import { enumValue, nameOf } from './enum-names.ts'
+import { nameOf, toProto } from './proto-values.ts'
 
 export function operatorService(router: ConnectRouter, core: Core): void {
   async function toOperators(workspaceId: string, members: Member[]) {
     const ids = members.map(({ id }) => id)
     const [faces, keys] = await Promise.all([facesOf(core, workspaceId, ids), listPasskeys(core, workspaceId)])
-    return members.map(({ id, name, mail, role, joinedAt, ...member }) => ({
-      operatorId: id,
-      name,
-      mail,
-      avatarUrl: faces.get(id),
-      role: toRole(role),
-      joinedAt: timestampFromDate(joinedAt),
-      passkeys: keys.filter(({ operator }) => operator === id).length,
-      state: isActive(member) ? OperatorState.ACTIVE : OperatorState.REMOVED,
-    }))
+    return members.map((member) =>
+      toProto(OperatorSchema, {
+        ...member,
+        operatorId: member.id,
+        avatarUrl: faces.get(member.id),
+        passkeys: keys.filter(({ operator }) => operator === member.id).length,
+      }),
+    )
   }
 
   const toOperator = async (workspaceId: string, member: Member) => (await toOperators(workspaceId, [member]))[0]
@@ -115,15 +119,14 @@ export function operatorService(router: ConnectRouter, core: Core): void {
       const names = new Map((await listMembers(core, workspaceId)).map(({ id, name }) => [id, name]))
       const sessions = await consoleSessionsIn(core, workspaceId, seenOperator(context))
       return {
-        sessions: sessions.map((session) => ({
-          consoleSessionId: publicIdOf(session),
-          operatorId: session.operator,
-          name: names.get(session.operator) ?? session.displayName,
-          method: session.method,
-          beganAt: timestampFromDate(session.createdAt),
-          expiresAt: timestampFromDate(session.expiresAt),
-          current: session.id === current,
-        })),
+        sessions: sessions.map(({ id, operator, displayName, method, createdAt: beganAt, expiresAt }) =>
+          toProto(SessionSchema, {
+            ...{ operatorId: operator, method, beganAt, expiresAt },
+            consoleSessionId: publicIdOf({ id }),
+            name: names.get(operator) ?? displayName,
+            current: id === current,
+          }),
+        ),
       }
     },
 
@@ -202,24 +205,11 @@ export function operatorService(router: ConnectRouter, core: Core): void {
 
 const fromRole = (role: OperatorRole): Role | undefined => nameOf(OperatorRole, role)
 
-const toRole = (role: Role | undefined) => (role ? enumValue(OperatorRole, role) : OperatorRole.UNSPECIFIED)
-
 function toInvitation({ account, operator, expiresAt, ...link }: SignInLink) {
   const { role, mail, invitedBy, createdAt } = account!
-  return {
-    invitationId: publicIdOf(link),
-    mail,
-    role: toRole(role),
-    operatorId: role ? '' : operator,
-    invitedBy,
-    createdAt: timestampFromDate(createdAt),
-    expiresAt: timestampFromDate(expiresAt),
-  }
+  const operatorId = role ? '' : operator
+  const invitationId = publicIdOf(link)
+  return toProto(InvitationSchema, { invitationId, mail, role, operatorId, invitedBy, createdAt, expiresAt })
 }
 
-const toPasskey = ({ id, name, createdAt, usedAt }: Passkey) => ({
-  passkeyId: id,
-  name,
-  createdAt: timestampFromDate(createdAt),
-  usedAt: usedAt && timestampFromDate(usedAt),
-})
+const toPasskey = (passkey: Passkey) => toProto(PasskeySchema, { ...passkey, passkeyId: passkey.id })

@@ -1,13 +1,13 @@
 import { type Message, toJson } from '@bufbuild/protobuf'
-import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
-import type { SuppressionEntry, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import { PolicyChangeSchema, type SuppressionEntry, type WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import type { Core } from '../core.ts'
 import { deleteObject, workspaceOfObject } from '../privacy/deletions.ts'
 import type { DeletionKind } from '../privacy/model.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../transport/caller.ts'
 import type { PolicySetting } from '../workspaces/model.ts'
 import { listPolicyChanges, recordPolicyChange } from '../workspaces/policy-changes.ts'
+import { toProto } from './proto-values.ts'
 
 interface Subject {
   workspaceId: string
@@ -73,15 +73,7 @@ export function policyChangeCalls(core: Core): Pick<ServiceImpl<typeof Workspace
         target: target || undefined,
       })
       return {
-        changes: changes.map(({ changeId, at, actor, action, target = '', settings, isConfirmed }) => ({
-          changeId,
-          at: timestampFromDate(at),
-          actor,
-          action,
-          target,
-          settings,
-          confirmed: isConfirmed,
-        })),
+        changes: changes.map((change) => toProto(PolicyChangeSchema, { ...change, confirmed: change.isConfirmed })),
         nextPageToken,
       }
     },

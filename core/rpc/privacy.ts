@@ -1,12 +1,12 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
-import { ErasureState, PrivacyService, type Visitor } from '#proto/privacy/v1/privacy_pb.js'
+import { ErasureSchema, PrivacyService, type Visitor } from '#proto/privacy/v1/privacy_pb.js'
 import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
 import { eraseVisitor, findErasure } from '../privacy/erasures.ts'
 import type { Erasure, VisitorName } from '../privacy/model.ts'
 import { exportVisitor, visitorOfSession, visitorOfSubject } from '../privacy/visitor-data.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
+import { toProto } from './proto-values.ts'
 
 export function privacyService(router: ConnectRouter, core: Core): void {
   function nameOf(visitor: Visitor | undefined, context: HandlerContext): Promise<VisitorName> {
@@ -38,18 +38,6 @@ export function privacyService(router: ConnectRouter, core: Core): void {
   })
 }
 
-const states = {
-  ending: ErasureState.RUNNING,
-  removing: ErasureState.RUNNING,
-  removed: ErasureState.REMOVED,
-  finished: ErasureState.FINISHED,
-} as const
+const states = { ending: 'running', removing: 'running', removed: 'removed', finished: 'finished' } as const
 
-function toErasure({ stage, requestedAt, finishedAt, ...rest }: Erasure) {
-  return {
-    ...rest,
-    state: states[stage],
-    requestedAt: timestampFromDate(requestedAt),
-    finishedAt: finishedAt && timestampFromDate(finishedAt),
-  }
-}
+const toErasure = (erasure: Erasure) => toProto(ErasureSchema, { ...erasure, state: states[erasure.stage] })

@@ -1,11 +1,10 @@
-import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
 import {
   CloseScope,
-  type ConsentRecordSchema,
+  ConsentRecordSchema,
   ConsentDecision as DecisionMessage,
-  type SessionContentSchema,
+  SessionContentSchema,
   SessionSchema,
   SessionService,
   type UnbanVisitorRequest,
@@ -20,16 +19,16 @@ import { invalid } from '../errors.ts'
 import { clearIdentity, identifyVisitor } from '../identity/identification.ts'
 import { findPicture } from '../pictures/pictures.ts'
 import { usualAnswersOf } from '../reports/usual-answer.ts'
-import type { ConsentDecision, Session, SessionContent } from '../sessions/model.ts'
+import type { Session } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { renewSession } from '../visitors/renewal.ts'
 import { closeSession, createSession, reportPage, revokeSession } from '../visitors/sessions.ts'
 import { installationFor, isOriginKnown } from '../workspaces/workspaces.ts'
-import { enumValue, nameOf } from './enum-names.ts'
 import { toWidgetConfig } from './installations.ts'
 import { auditedWrites } from './policy-changes.ts'
-import { fromCredentials, fromPageContext, toPageContext } from './visitor.ts'
+import { nameOf, toProto } from './proto-values.ts'
+import { fromCredentials, fromPageContext } from './visitor.ts'
 
 export function sessionService(router: ConnectRouter, core: Core): void {
   const { config } = core
@@ -72,59 +71,28 @@ export function sessionService(router: ConnectRouter, core: Core): void {
 
     getPicture: ({ pictureId }) => findPicture(core, pictureId),
 
-    async createSession({
-      publicSiteKey,
-      origin,
-      clientInstanceId,
-      locale,
-      pageContext,
-      clientAddress,
-      idempotencyKey,
-    }) {
+    async createSession({ pageContext, ...rest }) {
       const page = fromPageContext(pageContext)
-      const { content, replayed } = await createSession(core, {
-        publicSiteKey,
-        origin,
-        clientInstanceId,
-        locale,
-        pageContext: page,
-        clientAddress,
-        idempotencyKey,
-      })
-      return { session: toSessionContent(content), replayed }
+      const { content, replayed } = await createSession(core, { ...rest, pageContext: page })
+      return { session: toProto(SessionContentSchema, content), replayed }
     },
 
-    async renewSession({ credentials, sessionId, renewalToken, lastSeenEventId, clientAddress, idempotencyKey }) {
-      const { content, replayed } = await renewSession(core, {
-        credentials: fromCredentials(credentials),
-        sessionId,
-        renewalToken,
-        lastSeenEventId,
-        clientAddress,
-        idempotencyKey,
-      })
-      return { session: toSessionContent(content), replayed }
+    async renewSession({ credentials, ...rest }) {
+      const request = { ...rest, credentials: fromCredentials(credentials) }
+      const { content, replayed } = await renewSession(core, request)
+      return { session: toProto(SessionContentSchema, content), replayed }
     },
 
-    async identifyVisitor({ credentials, assertion, clientAddress, renewalToken, idempotencyKey }) {
-      const { content, replayed } = await identifyVisitor(core, {
-        credentials: fromCredentials(credentials),
-        assertion,
-        clientAddress,
-        renewalToken,
-        idempotencyKey,
-      })
-      return { session: toSessionContent(content), replayed }
+    async identifyVisitor({ credentials, ...rest }) {
+      const request = { ...rest, credentials: fromCredentials(credentials) }
+      const { content, replayed } = await identifyVisitor(core, request)
+      return { session: toProto(SessionContentSchema, content), replayed }
     },
 
-    async clearIdentity({ credentials, clientAddress, renewalToken, idempotencyKey }) {
-      const { content, replayed } = await clearIdentity(core, {
-        credentials: fromCredentials(credentials),
-        clientAddress,
-        renewalToken,
-        idempotencyKey,
-      })
-      return { session: toSessionContent(content), replayed }
+    async clearIdentity({ credentials, ...rest }) {
+      const request = { ...rest, credentials: fromCredentials(credentials) }
+      const { content, replayed } = await clearIdentity(core, request)
+      return { session: toProto(SessionContentSchema, content), replayed }
     },
 
     async recordConsent({ credentials, policyVersion, decision, idempotencyKey }) {
@@ -136,7 +104,7 @@ export function sessionService(router: ConnectRouter, core: Core): void {
         decision: named,
         idempotencyKey,
       })
-      return { consent: toConsentRecord(content), replayed }
+      return { consent: toProto(ConsentRecordSchema, content), replayed }
     },
 
     async reportPageContext({ credentials, pageContext, idempotencyKey }) {
@@ -209,65 +177,26 @@ export function sessionService(router: ConnectRouter, core: Core): void {
   })
 }
 
-function toSessionContent({
-  expiresAt,
-  renewAfter,
-  renewableUntil,
-  ...content
-}: SessionContent): MessageInitShape<typeof SessionContentSchema> {
-  return {
-    ...content,
-    expiresAt: timestampFromDate(expiresAt),
-    renewAfter: timestampFromDate(renewAfter),
-    renewableUntil: timestampFromDate(renewableUntil),
-  }
-}
-
 function toSession(
   session: Session,
   state: string,
   { visitorBanned, addressBannedUntil }: Awaited<ReturnType<typeof banOf>>,
 ) {
-  const { sessionId, workspaceId, connectionId, publicSiteKey, conversationId, visitorId, origin, locale } = session
-  const { identity, pageContextAt, panelClosedAt } = session
-  const consent = latestConsent(session)
-  return create(SessionSchema, {
-    sessionId,
-    workspaceId,
-    connectionId,
-    publicSiteKey,
-    conversationId,
-    visitorId,
-    origin,
-    locale,
-    pageContext: toPageContext(session.pageContext),
+  const { identity } = session
+  return toProto(SessionSchema, {
+    ...session,
     state,
-    createdAt: timestampFromDate(session.createdAt),
-    expiresAt: timestampFromDate(session.renewableUntil),
+    expiresAt: session.renewableUntil,
     identityState: identity ? 'verified' : 'anonymous',
     ...(identity && {
       externalSubject: identity.externalSubject,
       displayName: identity.displayName,
       context: identity.context && Object.fromEntries(identity.context),
-      verifiedAt: timestampFromDate(identity.verifiedAt),
+      verifiedAt: identity.verifiedAt,
     }),
     visitorBanned,
     addressKnown: session.network !== undefined,
-    addressBannedUntil: addressBannedUntil && timestampFromDate(addressBannedUntil),
-    consent: consent && toConsentRecord(consent),
-    pageContextAt: pageContextAt && timestampFromDate(pageContextAt),
-    panelClosedAt: panelClosedAt && timestampFromDate(panelClosedAt),
+    addressBannedUntil,
+    consent: latestConsent(session),
   })
 }
-
-const toConsentRecord = ({
-  decision,
-  decidedAt,
-  policyVersion,
-  policyUrl,
-}: ConsentDecision): MessageInitShape<typeof ConsentRecordSchema> => ({
-  decision: enumValue(DecisionMessage, decision),
-  policyVersion,
-  policyUrl,
-  decidedAt: timestampFromDate(decidedAt),
-})

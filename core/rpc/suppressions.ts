@@ -1,11 +1,15 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
-import type { SuppressionEntry as EntryMessage, WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import {
+  type SuppressionEntry as EntryMessage,
+  SuppressionSchema,
+  type WorkspaceService,
+} from '#proto/workspace/v1/workspace_pb.js'
 import type { Core } from '../core.ts'
 import { addSuppressions } from '../deliveries/suppressing.ts'
 import { listSuppressions, removeSuppressions, type SuppressionEntry } from '../leads/suppressions.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { auditedWrites, entryCounts } from './policy-changes.ts'
+import { toProto } from './proto-values.ts'
 
 type Calls = Pick<ServiceImpl<typeof WorkspaceService>, 'addSuppressions' | 'removeSuppressions' | 'listSuppressions'>
 
@@ -41,13 +45,7 @@ export function suppressionCalls(core: Core): Calls {
         entry: entry && fromEntry(entry),
       })
       return {
-        suppressions: found.map(({ suppressionId, kind, addedBy, addedAt, reason = '' }) => ({
-          suppressionId,
-          kind,
-          addedBy,
-          addedAt: timestampFromDate(addedAt),
-          reason,
-        })),
+        suppressions: found.map((each) => toProto(SuppressionSchema, each)),
         nextPageToken,
       }
     },

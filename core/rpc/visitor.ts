@@ -1,8 +1,6 @@
-import { create } from '@bufbuild/protobuf'
-import {
-  type PageContext as PageContextMessage,
-  PageContextSchema,
-  type VisitorCredentials as VisitorCredentialsMessage,
+import type {
+  PageContext as PageContextMessage,
+  VisitorCredentials as VisitorCredentialsMessage,
 } from '#proto/session/v1/visitor_pb.js'
 import type { PageContext, VisitorCredentials } from '../sessions/model.ts'
 
@@ -19,8 +17,4 @@ export function fromPageContext(message: PageContextMessage | undefined): PageCo
     referrer,
     viewport: viewport && { width: viewport.width, height: viewport.height },
   }
-}
-
-export function toPageContext(context: PageContext | undefined): PageContextMessage | undefined {
-  return context && create(PageContextSchema, context)
 }

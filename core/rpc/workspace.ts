@@ -3,9 +3,9 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
-  type ConnectionSchema,
+  ConnectionSchema,
   ConnectionStatus,
-  type TokenSchema,
+  TokenSchema,
   type WorkspaceSchema,
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
@@ -34,9 +34,9 @@ import {
   updateInstallation,
   updateWorkspace,
 } from '../workspaces/workspaces.ts'
-import { enumValue, nameOf } from './enum-names.ts'
 import { fromSettings, toInstallation } from './installations.ts'
 import { auditedWrites, operatorDeletion, policyChangeCalls } from './policy-changes.ts'
+import { nameOf, toProto } from './proto-values.ts'
 import { fromRetention, toRetention } from './retention.ts'
 import { suppressionCalls } from './suppressions.ts'
 
@@ -202,26 +202,6 @@ export function workspaceService(router: ConnectRouter, core: Core): void {
   })
 }
 
-function toConnection({
-  connectionId,
-  workspaceId,
-  name,
-  status,
-}: Connection): MessageInitShape<typeof ConnectionSchema> {
-  return {
-    connectionId,
-    workspaceId,
-    name,
-    status: enumValue(ConnectionStatus, status),
-  }
-}
+const toConnection = (connection: Connection) => toProto(ConnectionSchema, connection)
 
-const toToken = ({ _id: tokenId, ...token }: TokenDocument): MessageInitShape<typeof TokenSchema> => ({
-  tokenId,
-  subject: token.subject,
-  workspaceId: token.workspaceId,
-  lastUsedAt: token.lastUsedAt && timestampFromDate(token.lastUsedAt),
-  expiresAt: token.expiresAt && timestampFromDate(token.expiresAt),
-  revokedAt: token.revokedAt && timestampFromDate(token.revokedAt),
-  revokedBy: token.revokedBy,
-})
+const toToken = ({ _id: tokenId, ...token }: TokenDocument) => toProto(TokenSchema, { ...token, tokenId })

@@ -120,6 +120,8 @@ export const structures: Record<string, Record<string, string>> = {
     watchers: '10,000 workspaces (peer)',
     published: 'as `watchers`',
   },
+  'core/operators/provider-sign-in.ts': { running: 'checksMax' },
+  'core/privacy/retention.ts': { due: 'one call' },
   'core/workspaces/access.ts': { known: 'LRU of maxCached' },
   'core/pictures/image-model.ts': { kept: 'one file of 64 KiB', sizes: 'as `kept`' },
   'core/pictures/pictures.ts': { found: 'one call' },

@@ -9,7 +9,7 @@ import type { CoreConfig } from '../../config.ts'
 import type { AttemptFacts } from '../../deliveries/model.ts'
 import type { AttemptResult } from '../../deliveries/results.ts'
 import type { ClaimedDelivery } from '../../deliveries/webhook-requests.ts'
-import { nameOf } from '../enum-names.ts'
+import { nameOf } from '../proto-values.ts'
 
 export function toClaimed(
   delivery: ClaimedDelivery,

@@ -1,14 +1,6 @@
-import type { MessageInitShape } from '@bufbuild/protobuf'
-import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { timestampDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
-import {
-  AttemptPhase,
-  type DeliveryAttemptSchema,
-  type DeliverySchema,
-  DeliveryStatus,
-  FailureReason,
-  ResponseClass,
-} from '#proto/lead/v1/delivery_pb.js'
+import { DeliveryAttemptSchema, DeliverySchema, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { deliveryEvents } from '../../../contract/event-kinds.ts'
 import type { Core } from '../../core.ts'
@@ -25,7 +17,7 @@ import type { Delivery } from '../../deliveries/model.ts'
 import { invalid } from '../../errors.ts'
 import { callerOf, requiredWorkspace } from '../../transport/caller.ts'
 import type { Caller } from '../../workspaces/access.ts'
-import { enumValue, nameOf } from '../enum-names.ts'
+import { nameOf, toProto } from '../proto-values.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
 
@@ -86,33 +78,13 @@ export function deliveryCalls(
 }
 
 /** A destination may repeat the data that it received, so its answer needs the scope of that data. */
-function toAttempt(attempt: AttemptView, { scopes }: Caller): MessageInitShape<typeof DeliveryAttemptSchema> {
+function toAttempt(attempt: AttemptView, { scopes }: Caller) {
   const { responseText, eventType = 'lead.ready-for-delivery' } = attempt
-  const { status, responseClass, failureReason, failurePhase, nextRetryAt, createdAt, updatedAt, ...rest } = attempt
-  return {
-    ...rest,
-    responseText: scopes.has(deliveryEvents[eventType].scope) ? responseText : undefined,
-    status: enumValue(DeliveryStatus, status),
-    responseClass: responseClass ? enumValue(ResponseClass, responseClass) : ResponseClass.UNSPECIFIED,
-    failureReason: failureReason ? enumValue(FailureReason, failureReason) : FailureReason.UNSPECIFIED,
-    failurePhase: failurePhase ? enumValue(AttemptPhase, failurePhase) : AttemptPhase.UNSPECIFIED,
-    nextRetryAt: nextRetryAt && timestampFromDate(nextRetryAt),
-    createdAt: timestampFromDate(createdAt),
-    updatedAt: timestampFromDate(updatedAt),
-  }
+  const shown = scopes.has(deliveryEvents[eventType].scope) ? responseText : undefined
+  return toProto(DeliveryAttemptSchema, { ...attempt, responseText: shown })
 }
 
-function toDelivery(delivery: Delivery, by: Caller): MessageInitShape<typeof DeliverySchema> {
-  const { deliveryId, leadId, subscriptionId, status, createdAt, updatedAt, handoff } = delivery
+function toDelivery(delivery: Delivery, by: Caller) {
   const latest = viewAttempts(delivery).at(-1)
-  return {
-    deliveryId,
-    leadId,
-    subscriptionId,
-    status: enumValue(DeliveryStatus, status),
-    latestAttempt: latest && toAttempt(latest, by),
-    createdAt: timestampFromDate(createdAt),
-    updatedAt: timestampFromDate(updatedAt),
-    handoff: handoff && { ...handoff, at: timestampFromDate(handoff.at) },
-  }
+  return toProto(DeliverySchema, { ...delivery, latestAttempt: latest && toAttempt(latest, by) })
 }

@@ -1,7 +1,6 @@
-import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { ConnectRouter } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { type HookSchema, HookService } from '#proto/hook/v1/hook_pb.js'
+import { HookSchema, HookService } from '#proto/hook/v1/hook_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import type { DeliveryEventType } from '../../../contract/event-kinds.ts'
 import type { Core } from '../../core.ts'
@@ -19,8 +18,8 @@ import {
 } from '../../deliveries/subscriptions.ts'
 import { ServiceError } from '../../errors.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
-import { nameOf } from '../enum-names.ts'
 import { operatorDeletion } from '../policy-changes.ts'
+import { nameOf, toProto } from '../proto-values.ts'
 import { toAudit, toDestination } from './subscription-calls.ts'
 
 export function hookService(router: ConnectRouter, core: Core): void {
@@ -127,7 +126,7 @@ function ifUnknown(error: unknown): undefined {
 /** Does not check the event types. They are checked together with the other settings. */
 const policyOf = (types: string[]) => ({ ...defaultPolicy, types: types as DeliveryEventType[] })
 
-function toHook(view: SubscriptionView, at: Date): MessageInitShape<typeof HookSchema> {
+function toHook(view: SubscriptionView, at: Date) {
   const { subscriptionId, policy } = view.subscription
-  return { ...toDestination(view, at), hookId: subscriptionId, eventTypes: policy?.types ?? [] }
+  return toProto(HookSchema, { ...toDestination(view, at), hookId: subscriptionId, eventTypes: policy?.types })
 }

@@ -1,6 +1,11 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
-import { type CaptureLeadRequest, FormKind, type Lead as LeadMessage, LeadService } from '#proto/lead/v1/lead_pb.js'
+import {
+  type CaptureLeadRequest,
+  FormKind,
+  type Lead as LeadMessage,
+  LeadSchema,
+  LeadService,
+} from '#proto/lead/v1/lead_pb.js'
 import type { ProtoFields } from '../../../contract/proto-fields.ts'
 import type { Core } from '../../core.ts'
 import { captureLead, submitForm } from '../../deliveries/lead-capture.ts'
@@ -8,6 +13,7 @@ import { invalid } from '../../errors.ts'
 import { getLead, listLeads } from '../../leads/leads.ts'
 import type { Lead } from '../../leads/model.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
+import { toProto } from '../proto-values.ts'
 import { fromCredentials } from '../visitor.ts'
 import { deliveryCalls } from './delivery-calls.ts'
 import { recoveryCalls } from './recovery-calls.ts'
@@ -57,16 +63,8 @@ export function leadService(router: ConnectRouter, core: Core): void {
   })
 }
 
-export function toLead({ leadId, workspaceId, source, fields, conversationId, createdAt }: Lead) {
-  return {
-    leadId,
-    workspaceId,
-    source,
-    fields,
-    conversationId,
-    createdAt: timestampFromDate(createdAt),
-  } satisfies Record<keyof ProtoFields<LeadMessage>, unknown>
-}
+/** A field of the proto that leads lack does not compile. */
+export const toLead = (lead: Pick<Lead, keyof ProtoFields<LeadMessage>>) => toProto(LeadSchema, lead)
 
 const kinds = {
   [FormKind.UNSPECIFIED]: undefined,

@@ -1,7 +1,6 @@
-import type { MessageInitShape } from '@bufbuild/protobuf'
-import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { timestampDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
-import { DeliveryStatus, type RecoverDeliveriesRequest, type RecoverySchema } from '#proto/lead/v1/delivery_pb.js'
+import { DeliveryStatus, type RecoverDeliveriesRequest, RecoverySchema } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import type { DeliveryEventType } from '../../../contract/event-kinds.ts'
 import type { Core } from '../../core.ts'
@@ -14,7 +13,7 @@ import {
 import { findSubscription } from '../../deliveries/subscriptions.ts'
 import { invalid } from '../../errors.ts'
 import { callerOf, operatorWrites } from '../../transport/caller.ts'
-import { enumValue, nameOf } from '../enum-names.ts'
+import { nameOf, toProto } from '../proto-values.ts'
 
 export function recoveryCalls(core: Core): Pick<ServiceImpl<typeof LeadService>, 'recoverDeliveries'> {
   const once = operatorWrites(core)
@@ -52,16 +51,4 @@ function recoverable(status: DeliveryStatus): RecoverableStatus {
   return name
 }
 
-export function toRecovery(recovery: DeliveryRecovery): MessageInitShape<typeof RecoverySchema> {
-  const { recoveryId, since, until, statuses, eventTypes = [], recovered, requestedAt, finishedAt } = recovery
-  return {
-    recoveryId,
-    since: timestampFromDate(since),
-    until: timestampFromDate(until),
-    statuses: statuses.map((status) => enumValue(DeliveryStatus, status)),
-    eventTypes,
-    recovered,
-    requestedAt: timestampFromDate(requestedAt),
-    finishedAt: finishedAt && timestampFromDate(finishedAt),
-  }
-}
+export const toRecovery = (recovery: DeliveryRecovery) => toProto(RecoverySchema, recovery)

@@ -1,13 +1,10 @@
-import type { MessageInitShape } from '@bufbuild/protobuf'
-import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ServiceImpl } from '@connectrpc/connect'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import {
-  DisabledReason,
   type EventPolicy as EventPolicyMessage,
-  type SubscriptionAuditSchema,
+  SubscriptionAuditSchema,
   SubscriptionPurpose,
-  type SubscriptionSchema,
+  SubscriptionSchema,
   SubscriptionStatus,
   type Workflow as WorkflowMessage,
 } from '#proto/lead/v1/subscription_pb.js'
@@ -35,9 +32,8 @@ import {
 } from '../../deliveries/subscriptions.ts'
 import { activeSecret, liveSecrets, maskedSecret } from '../../deliveries/webhook-requests.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
-import { enumValue, nameOf } from '../enum-names.ts'
 import { operatorDeletion } from '../policy-changes.ts'
-import { toRecovery } from './recovery-calls.ts'
+import { nameOf, toProto } from '../proto-values.ts'
 
 type Calls = ServiceImpl<typeof LeadService>
 
@@ -154,58 +150,36 @@ function fromPolicy(policy: EventPolicyMessage | undefined): { policy?: EventPol
 export function toDestination({ subscription, heldDeliveries }: SubscriptionView, at: Date) {
   const { workspaceId, maxPerSecond, status, droppedHeaders, secrets, headers = [] } = subscription
   const { disableAfterNotFound = defaultDisableAfterNotFound } = subscription
-  const { disabledReason, failingSince, createdAt, updatedAt } = subscription
+  const { disabledReason, failingSince, createdAt, updatedAt, recovery } = subscription
   const activeId = activeSecret(secrets, at)?.secretId
   return {
-    workspaceId,
+    ...{ workspaceId, status, disabledReason, failingSince, recovery, createdAt, updatedAt },
     destinationUrl: maskedDestination(subscription),
     maxPerSecond: maxPerSecond || undefined,
-    status: enumValue(SubscriptionStatus, status),
-    disabledReason: disabledReason && enumValue(DisabledReason, disabledReason),
     secrets: liveSecrets(secrets, at).map((secret) => ({
-      secretId: secret.secretId,
+      ...{ secretId: secret.secretId, createdAt: secret.createdAt, expiresAt: secret.expiresAt },
       masked: maskedSecret(secret),
-      createdAt: timestampFromDate(secret.createdAt),
-      expiresAt: secret.expiresAt && timestampFromDate(secret.expiresAt),
       active: secret.secretId === activeId,
     })),
-    failingSince: failingSince && timestampFromDate(failingSince),
-    recovery: subscription.recovery && toRecovery(subscription.recovery),
     headers: headers.map(({ name }) => ({ name, masked: '••••' })),
-    droppedHeaders: droppedHeaders ?? [],
+    droppedHeaders,
     disableAfterNotFound,
-    createdAt: timestampFromDate(createdAt),
-    updatedAt: timestampFromDate(updatedAt),
     heldDeliveries,
   }
 }
 
-function toSubscription(view: SubscriptionView, at: Date): MessageInitShape<typeof SubscriptionSchema> {
+function toSubscription(view: SubscriptionView, at: Date) {
   const { subscriptionId, mappedFields, sentNames, automatic, policy, workflow, ...rest } = view.subscription
-  return {
+  return toProto(SubscriptionSchema, {
     ...toDestination(view, at),
     subscriptionId,
     mappedFields,
     sentNames: sentNamesOf(sentNames, mappedFields),
     automatic,
     policy: policy ?? defaultPolicy,
-    purpose: isHook(rest) ? SubscriptionPurpose.OPERATIONAL_EVENTS : SubscriptionPurpose.LEADS,
+    purpose: isHook(rest) ? 'operational_events' : 'leads',
     workflow: workflow?.workflowId ? workflow : undefined,
-  }
+  })
 }
 
-export function toAudit({
-  at,
-  actor,
-  action,
-  attemptId = '',
-  disabledReason,
-}: SubscriptionAuditEntry): MessageInitShape<typeof SubscriptionAuditSchema> {
-  return {
-    at: timestampFromDate(at),
-    actor,
-    action,
-    attemptId,
-    disabledReason: disabledReason && enumValue(DisabledReason, disabledReason),
-  }
-}
+export const toAudit = (entry: SubscriptionAuditEntry) => toProto(SubscriptionAuditSchema, entry)

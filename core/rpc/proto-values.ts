@@ -1,0 +1,56 @@
+import { create, type DescField, type DescMessage, type MessageShape } from '@bufbuild/protobuf'
+import { type Timestamp, TimestampSchema, timestampFromDate } from '@bufbuild/protobuf/wkt'
+
+/** Public names of an enum: the names of its values in lower case, without UNSPECIFIED. */
+type NameIn<Enum> = Lowercase<Exclude<keyof Enum & string, 'UNSPECIFIED'>>
+
+/** Returns the public name of an enum value; undefined for UNSPECIFIED and for unknown values. */
+export function nameOf<Enum extends Record<number, string>>(names: Enum, value: number): NameIn<Enum> | undefined {
+  return value === 0 ? undefined : (names[value]?.toLowerCase() as NameIn<Enum> | undefined)
+}
+
+/** A value of a message, as documents have it: a date, or the public name of an enum value. */
+type Stored<T> = T extends Timestamp
+  ? Date
+  : T extends boolean | bigint | string | Uint8Array | { case: unknown }
+    ? T
+    : T extends readonly (infer Item)[]
+      ? readonly Stored<Item>[]
+      : T extends number
+        ? `${number}` extends `${T}`
+          ? T
+          : T | string
+        : T extends object
+          ? T | StoredFields<T>
+          : T
+type StoredFields<T> = { [K in Exclude<keyof T, '$typeName' | '$unknown'>]?: Stored<T[K]> | undefined }
+
+/**
+ * Returns a message with those fields of a document that the message has too. Throws if an enum does
+ * not have a name. Fields with other names are given beside those of the document.
+ */
+export function toProto<Desc extends DescMessage>(
+  schema: Desc,
+  document: StoredFields<MessageShape<Desc>>,
+): MessageShape<Desc> {
+  const fields = document as Record<string, unknown>
+  const present = schema.fields.filter(({ localName }) => fields[localName] !== undefined)
+  const values = present.map((field) => [field.localName, toValue(field, fields[field.localName])])
+  return create(schema, Object.fromEntries(values))
+}
+
+function toValue(field: DescField, value: unknown): unknown {
+  if (field.fieldKind === 'list') return (value as unknown[]).map((item) => toItem(field, item))
+  return field.fieldKind === 'map' ? value : toItem(field, value)
+}
+
+function toItem({ message, enum: names, name }: DescField, value: unknown): unknown {
+  if (value instanceof Date) return timestampFromDate(value)
+  if (names && typeof value === 'string') {
+    const found = names.values.find(({ localName }) => localName === value.toUpperCase())
+    if (!found) throw new Error(`the enum of ${name} has no value ${value}`)
+    return found.number
+  }
+  const isPlain = message && message.typeName !== TimestampSchema.typeName && !('$typeName' in (value as object))
+  return isPlain && message.file.proto.package !== 'google.protobuf' ? toProto(message, value as object) : value
+}
