@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 const database = testDatabase()
 
 const textsIn = async (page: Page) =>
-  (await page.locator('[data-service-widget] .list .bubble').allTextContents()).map((text) =>
+  (await page.locator('[data-service-widget] .row:not([data-author=system]) .bubble').allTextContents()).map((text) =>
     text.replace(/^[^:]+: /, ''),
   )
 

@@ -84,11 +84,7 @@ export function createThread(deps: ThreadDeps) {
 
   const outgoing = outbox.open(
     conversationId,
-    (message) => {
-      add([message])
-      const answering = takesOver()
-      if (answering && !conversation.value?.agent) void assign(answering).catch(() => {})
-    },
+    (message) => add([message]),
     (closed) => {
       onConversation(closed)
       closings.value += 1
@@ -289,6 +285,13 @@ export function createThread(deps: ThreadDeps) {
         : messaging.assignAgent({ conversationId, agent: assignee, operatorId: assignee.operatorId }),
     )
 
+  /** Sends a reply. The conversation is assigned before, so that the visitor learns first who answers. */
+  function reply(body: string, options: { closes: boolean }) {
+    const answering = takesOver()
+    if (answering && !conversation.value?.agent) void assign(answering).catch(() => {})
+    outgoing.send(body, options)
+  }
+
   const unfollow = inbox.follow(conversationId, {
     onGap: () => void reload(),
     onChange,
@@ -314,6 +317,7 @@ export function createThread(deps: ThreadDeps) {
     commandChanges,
     closings,
     outgoing,
+    reply,
     reload,
     refreshSession,
 

@@ -65,12 +65,10 @@ export function SubscriptionsView() {
 /** Says what a lead subscription sends. */
 function textOf({ mappedFields, automatic, policy }: Subscription): string {
   const others = policy?.types.filter((type) => type !== 'lead.ready-for-delivery') ?? []
-  const limits = [...(policy?.sources ?? []), ...(policy?.installations ?? [])]
   return [
     automatic && policy?.types.includes('lead.ready-for-delivery') ? 'Every lead' : 'On request',
     mappedFields.join(', ') || 'no fields, only the reference',
     ...(others.length > 0 ? [others.join(', ')] : []),
-    ...(limits.length > 0 ? [`only ${limits.join(', ')}`] : []),
   ].join(' · ')
 }
 

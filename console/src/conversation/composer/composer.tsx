@@ -99,7 +99,7 @@ export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
   function send({ andClose = false } = {}) {
     if (!sendable || busy) return
     if (isNote) return void run(addNote)
-    thread.outgoing.send(text, { closes: andClose })
+    thread.reply(text, { closes: andClose })
     clear()
   }
 
