@@ -13,7 +13,7 @@ import { createLogger } from '../platform/observability/logger.ts'
 import { SettingError } from '../platform/settings/settings.ts'
 import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
 import { readServeConfig } from './config.ts'
-import { type DataFolderSecrets, secretsFile } from './data-folder.ts'
+import { type DataFolderSecrets, readSecrets, secretsFile } from './data-folder.ts'
 import { makePrivate, writePrivately } from './private-folder.ts'
 
 /** What both commands use. */
@@ -59,7 +59,7 @@ async function backup(run: Run): Promise<void> {
 /** Writes a backup and reads all of it again. */
 async function write({ backups, passphrase, dataDir }: Run, path: string): Promise<BackupContent> {
   const present = join(dataDir, secretsFile)
-  const secrets = existsSync(present) ? await readFile(present, 'utf8') : undefined
+  const secrets = readSecrets(present) && (await readFile(present, 'utf8'))
   const content = await backups.write({ path, passphrase, secrets })
   if (!isDeepStrictEqual(await readBackup({ path, passphrase }), content))
     throw new Error(`${path} is not as it was written.`)

@@ -59,7 +59,8 @@ export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecr
   return readSecrets(path) ?? fresh
 }
 
-function readSecrets(path: string): DataFolderSecrets | undefined {
+/** Returns undefined if there is no file. Throws `SettingError` if the file cannot be used. */
+export function readSecrets(path: string): DataFolderSecrets | undefined {
   const found = readJsonFile<DataFolderSecrets>(path, secretsRemedy)
   if (!found) return undefined
   const { secretKeys = '', workspaceSessionSecret = '', gatewayToken } = found

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { readAdminConfig } from '../../admin/config.ts'
 import { loadDeliveryConfig } from '../../delivery/config.ts'
 import { loadConfig } from '../../gateway/config.ts'
-import { dataFolderSecrets } from '../data-folder.ts'
+import { dataFolderSecrets, readSecrets } from '../data-folder.ts'
 import { writePrivately } from '../private-folder.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'data-files-'))
@@ -20,6 +20,7 @@ function newFolder(name = 'data') {
 const readers: Record<string, Record<string, (DATA_DIR: string) => unknown>> = {
   'secrets.json': {
     'a core': dataFolderSecrets,
+    'a backup': (folder) => readSecrets(join(folder, 'secrets.json')),
     'a gateway': (DATA_DIR) => {
       vi.stubEnv('DATA_DIR', DATA_DIR)
       onTestFinished(() => void vi.unstubAllEnvs())
