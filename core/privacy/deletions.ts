@@ -95,18 +95,54 @@ async function idsIn(core: Core, deleted: Deleted, kinds: DeletionKind[]): Promi
   return idsOf((await Promise.all(found)).flat())
 }
 
-/** Returns the parts of a workspace other than its conversations and objects. */
-function partsOfWorkspace(core: Core, workspaceId: string): Part[] {
-  const { suppressions, policyChanges, erasures, visitors, feedEntries, pictures, tokens } = core.db
-  const { consoleSessions, signInLinks, teams, passkeys } = core.db
-  const signIns = [consoleSessions, signInLinks, teams, passkeys]
-  const rest = [suppressions, policyChanges, erasures, visitors, ...signIns, feedEntries, pictures, tokens]
-  return [
-    deliveryPart(core, { workspaceId }),
-    leadPart(core, { workspaceId }),
-    ...rest.map((collection) => documents(collection as never, { workspaceId } as never)),
-  ]
+type RemovedBy = 'workspace id' | 'part' | 'object' | 'conversation' | 'its own end' | 'nothing'
+
+/** What removes a workspace's documents of each collection. A new collection does not compile until it is named. */
+const removedBy: Record<keyof Core['db'], RemovedBy> = {
+  suppressions: 'workspace id',
+  policyChanges: 'workspace id',
+  erasures: 'workspace id',
+  visitors: 'workspace id',
+  consoleSessions: 'workspace id',
+  signInLinks: 'workspace id',
+  teams: 'workspace id',
+  passkeys: 'workspace id',
+  feedEntries: 'workspace id',
+  pictures: 'workspace id',
+  tokens: 'workspace id',
+  deliveries: 'part',
+  leads: 'part',
+  sessions: 'part',
+  workspaces: 'object',
+  connections: 'object',
+  installations: 'object',
+  leadSubscriptions: 'object',
+  conversations: 'conversation',
+  events: 'conversation',
+  subjects: 'conversation',
+  searchEntries: 'conversation',
+  commands: 'conversation',
+  idempotency: 'conversation',
+  typing: 'its own end',
+  nonces: 'its own end',
+  networkBans: 'its own end',
+  signInAttempts: 'its own end',
+  operatorPresence: 'its own end',
+  wakeups: 'its own end',
+  removals: 'its own end',
+  keys: 'nothing',
+  followers: 'nothing',
+  migrations: 'nothing',
 }
+
+/** Returns the parts of a workspace other than its conversations and objects. */
+const partsOfWorkspace = (core: Core, workspaceId: string): Part[] => [
+  deliveryPart(core, { workspaceId }),
+  leadPart(core, { workspaceId }),
+  ...Object.entries(removedBy)
+    .filter(([, by]) => by === 'workspace id')
+    .map(([name]) => documents(core.db[name as keyof Core['db']] as never, { workspaceId } as never)),
+]
 
 /** Parts of an object whose conversations have been removed. The object itself is the last. */
 export async function partsOfObject(core: Core, deleted: Deleted): Promise<Part[]> {
