@@ -3,6 +3,7 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { widgetLocales } from '../contract/widget-locales.ts'
 import { until } from '../test/support/until.ts'
 import { type BuiltFile, buildWidget, buildWidgetIfStale, integrityOf, type PinnedLoader, widgetDist } from './build.ts'
 import { measureSizes } from './sizes.ts'
@@ -58,7 +59,9 @@ describe('the built widget', () => {
   it('the chat contains the hash of each part, and no file imports another one unchecked', () => {
     const built = files.filter(({ name }) => /^widget\/v1\/.*\.js$/.test(name) && !/\/widget\.js$/.test(name))
     const parts = built.filter(({ name }) => !name.endsWith('/chat.js'))
-    expect(parts.map(({ name }) => basename(name, '.js'))).toEqual(['ar', 'de', 'es', 'forms', 'fr', 'ja', 'requests'])
+    expect(parts.map(({ name }) => basename(name))).toEqual(
+      [...widgetLocales.slice(1), 'forms', 'requests'].map((name) => `${name}.js`).sort(),
+    )
     const chat = code(/\/chat\.js$/)[0]!
     for (const { content } of parts) expect(chat).toContain(integrityOf(content))
     for (const { content } of built) expect(String(content)).not.toMatch(/(?:from|import)\s*\(?["'`]/)
@@ -66,7 +69,7 @@ describe('the built widget', () => {
 
   it('the files for browsers have a Brotli and a gzip file beside them', () => {
     const served = files.filter(({ name }) => /^widget(\.js|\/.+\.js)$/.test(name))
-    expect(served).toHaveLength(10)
+    expect(served).toHaveLength(5 + widgetLocales.length - 1)
     for (const { name, content } of served) {
       const compressed = (extension: string) => files.find((file) => file.name === `${name}.${extension}`)!.content
       expect(brotliDecompressSync(compressed('br'))).toEqual(content)

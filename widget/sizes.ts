@@ -1,4 +1,5 @@
 import { brotliCompressSync } from 'node:zlib'
+import { widgetLocales } from '../contract/widget-locales.ts'
 import { type BuiltFile, buildWidget } from './build.ts'
 
 const kib = 1024
@@ -30,7 +31,7 @@ export function measureSizes(
   const loader = sizeOf('widget.js')
   const later = (part: string) =>
     sizeOf(files.find(({ name }) => name.startsWith('widget/v1/') && name.endsWith(`/${part}.js`))!.name)
-  const longestLocale = Math.max(...['de', 'es', 'fr', 'ar', 'ja'].map((language) => later(language)))
+  const longestLocale = Math.max(...widgetLocales.slice(1).map(later))
   return [
     { name: 'loader, widget.js', bytes: loader, limit: 3 * kib },
     { name: 'everything before the first open', bytes: loader + configurationBytes(), limit: 4.5 * kib },
@@ -63,7 +64,7 @@ function withImports(files: readonly BuiltFile[], first: string): Set<string> {
 function configurationBytes(): number {
   const answer = {
     contract: 'service.widget.public-api',
-    locale: { default: 'en', supported: ['en', 'de', 'es', 'fr', 'ar', 'ja'] },
+    locale: { default: 'en', supported: widgetLocales },
     appearance: { title: 'x'.repeat(80), greeting: 'x'.repeat(500), accentColor: '#1f5f4f', position: 'right' },
     capabilities: { identity: true, typing: true, pageContext: true, navigation: true, screenshots: true },
   }

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { InlineConfig } from 'vite'
+import { widgetLocales } from '../contract/widget-locales.ts'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 
@@ -84,7 +85,7 @@ export const packageBuild = outputOf({
 export const parts: Record<string, string> = {
   requests: 'src/ui/requests/request-card.ts',
   forms: 'src/ui/forms/late-forms.ts',
-  ...Object.fromEntries(['de', 'es', 'fr', 'ar', 'ja'].map((tag) => [tag, `src/ui/languages/${tag}.ts`])),
+  ...Object.fromEntries(widgetLocales.slice(1).map((tag) => [tag, `src/ui/languages/${tag}.json`])),
 }
 
 /** Returns the build of one file of the chat, which imports nothing. */

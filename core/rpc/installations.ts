@@ -20,6 +20,7 @@ import type {
 } from '#proto/workspace/v1/workspace_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
 import type { AllFields, ProtoFields } from '../../contract/proto-fields.ts'
+import { widgetLocales } from '../../contract/widget-locales.ts'
 import { type AvailabilityState, availabilityOf } from '../availability/availability.ts'
 import type { CoreConfig } from '../config.ts'
 import { unseenAfterDefault } from '../conversations/unseen-messages.ts'
@@ -36,9 +37,6 @@ import type {
   Translation,
 } from '../workspaces/model.ts'
 import { canonicalLocale } from '../workspaces/translations.ts'
-
-/** Languages that the browser package supports. */
-const supportedLocales = ['en', 'de', 'es', 'fr', 'ar', 'ja']
 
 /** Maximum number of messages that a browser queues while it cannot send. */
 const outboxMax = 50
@@ -102,7 +100,7 @@ export function toWidgetConfig(
   return {
     publicSiteKey,
     defaultLocale,
-    supportedLocales: [...new Set([defaultLocale, ...supportedLocales])],
+    supportedLocales: [...new Set([defaultLocale, ...widgetLocales])],
     appearance,
     capabilities,
     forms: toForms({

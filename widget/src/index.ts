@@ -1,6 +1,6 @@
+export { widgetLocales } from '../../contract/widget-locales.ts'
 export * from './client-entry.ts'
 export { englishTexts, type WidgetTexts } from './ui/languages/en.ts'
-export { widgetLocales } from './ui/languages/locales.ts'
 export type { ServiceWidgetLoader } from './ui/launcher/launcher.ts'
 export type { ShellOptions, Theme } from './ui/panel/shell.ts'
 export { createServiceWidget } from './ui/service-widget.ts'

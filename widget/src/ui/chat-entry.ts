@@ -1,5 +1,6 @@
 import { importChecked } from './launcher/import-checked.ts'
 import type { LauncherHost } from './launcher/launcher-host.ts'
+import type { LoadPart } from './parts.ts'
 import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
 import { createWidget as create } from './widget.ts'
 
@@ -10,4 +11,5 @@ declare const PART_INTEGRITY: Record<string, string>
 
 /** Creates the chat that `widget.js` loads. Its parts stand beside this file. */
 export const createWidget = (options: ServiceWidgetOptions, hostOf: () => LauncherHost): ServiceWidget =>
-  create(options, hostOf, (name) => importChecked(new URL(`${name}.js`, import.meta.url).href, PART_INTEGRITY[name]!))
+  create(options, hostOf, ((name: string) =>
+    importChecked(new URL(`${name}.js`, import.meta.url).href, PART_INTEGRITY[name]!)) as LoadPart)

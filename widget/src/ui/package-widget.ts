@@ -5,7 +5,8 @@ import { createWidget as create } from './widget.ts'
 
 export { logRefusal, readableRefusal } from './panel/readable-refusal.ts'
 
-export const loadPackagePart = ((name) => packageParts[name]()) as LoadPart
+export const loadPackagePart = ((name: keyof typeof packageParts) =>
+  packageParts[name]?.() ?? import(`./languages/${name}.json`)) as LoadPart
 
 /** Creates the chat of the npm package. */
 export const createWidget = (options: ServiceWidgetOptions, hostOf: () => LauncherHost): ServiceWidget =>

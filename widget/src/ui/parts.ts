@@ -7,14 +7,15 @@
 export const packageParts = {
   requests: () => import('./requests/request-card.ts'),
   forms: () => import('./forms/late-forms.ts'),
-  de: () => import('./languages/de.ts'),
-  es: () => import('./languages/es.ts'),
-  fr: () => import('./languages/fr.ts'),
-  ar: () => import('./languages/ar.ts'),
-  ja: () => import('./languages/ja.ts'),
 }
+
+/** Texts of a language as its file has them, with placeholders and plural forms. */
+export type TextData = string | string[] | { [key: string]: TextData }
 
 export type Parts = { [Name in keyof typeof packageParts]: Awaited<ReturnType<(typeof packageParts)[Name]>> }
 
-/** Loads a part. Rejects if loading fails; a later call tries again. */
-export type LoadPart = <Name extends keyof Parts>(name: Name) => Promise<Parts[Name]>
+/** Loads a part, or a language by its tag. Rejects if loading fails; a later call tries again. */
+export interface LoadPart {
+  <Name extends keyof Parts>(name: Name): Promise<Parts[Name]>
+  (language: string): Promise<{ texts: TextData; reviewedBy: string | null }>
+}

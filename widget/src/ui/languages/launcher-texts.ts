@@ -1,12 +1,12 @@
 /**
- * Texts of the launcher in all languages. They are part of the loader, so the page loads no further
- * file for them.
+ * Texts of the launcher. They are part of the loader, so the page loads no further file for them. Its size
+ * limit has room for six languages; the launcher is English for other visitors until the chat is loaded.
  */
 export const launcherTexts: Record<string, readonly [openLauncher: string, loadFailed: string]> = {
   en: ['Open chat', 'Chat did not load. Try again?'],
-  de: ['Chat öffnen', 'Nicht geladen. Noch einmal?'],
-  es: ['Abrir el chat', 'No cargado. ¿Reintentar?'],
-  fr: ['Ouvrir le chat', 'Non chargé. Réessayer ?'],
-  ar: ['فتح المحادثة', 'تعذّر التحميل. إعادة المحاولة؟'],
-  ja: ['チャットを開く', '読み込めません。再試行？'],
+  de: ['Chat öffnen', 'Chat lädt nicht'],
+  es: ['Abrir el chat', 'El chat no carga'],
+  fr: ['Ouvrir le chat', 'Chat non chargé'],
+  ar: ['فتح المحادثة', 'تعذّر فتح المحادثة'],
+  ja: ['チャットを開く', 'チャットを開けません'],
 }

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import { widgetLocales } from '../../../../contract/widget-locales.ts'
 import { loadPackagePart } from '../package-widget.ts'
 import { directionOf } from '../panel/shell.ts'
+import type { TextData } from '../parts.ts'
 import { englishTexts } from './en.ts'
 import { launcherTexts } from './launcher-texts.ts'
 import { chooseLocale } from './locale-choice.ts'
-import { loadTexts, widgetLocales } from './locales.ts'
+import { loadTexts } from './locales.ts'
 
 const offered = { default: 'fr', supported: ['en', 'fr', 'de-AT'] }
 
@@ -42,10 +44,43 @@ describe.each(widgetLocales)('the language %s', (language) => {
     expect(texts.tooLong(4_000)).toMatch(/4|٤/)
   })
 
-  it('the label of the launcher is the same before and after the chat is loaded', async () => {
+  it.skipIf(language === 'en')('has the keys, placeholders and plural forms of its file complete', async () => {
+    const { texts, reviewedBy } = await loadPackagePart(language)
+    // Until a speaker of the language has checked the file.
+    expect(reviewedBy).toBeNull()
+    const compare = (english: unknown, own: TextData, key: string): void => {
+      if (key === 'openLauncherUnread') {
+        const { pluralCategories } = new Intl.PluralRules(language).resolvedOptions()
+        expect(Object.keys(own).sort()).toEqual([...pluralCategories].sort())
+        expect(Object(own).other).toContain('{count}')
+      } else if (typeof english === 'object' && !Array.isArray(english)) {
+        expect(Object.keys(own).sort(), key).toEqual(Object.keys(english as object).sort())
+        for (const [name, value] of Object.entries(english as object)) compare(value, Object(own)[name], name)
+      } else {
+        const parameter = typeof english === 'function' ? /\((\w+)\)/.exec(String(english))![1] : undefined
+        expect(
+          [...String(own).matchAll(/\{(.*?)\}/g)].map(([, name]) => name),
+          key,
+        ).toEqual(parameter ? [parameter] : [])
+      }
+    }
+    compare(englishTexts, texts, '')
+  })
+})
+
+it.each(Object.keys(launcherTexts))(
+  'the label of the launcher in the language %s is the same before and after the chat is loaded',
+  async (language) => {
     expect(launcherTexts[language]![0]).toBe((await loadTexts(language, loadPackagePart)).openLauncher)
     expect(launcherTexts[language]![1]).toBeTruthy()
-  })
+  },
+)
+
+it('the texts of a region are preferred to those of its language', async () => {
+  const textIn = async (locale: string) => (await loadTexts(locale, loadPackagePart)).title
+  expect(await textIn('pt-BR')).toBe('Fale conosco')
+  expect(await textIn('pt-AO')).toBe('Fale connosco')
+  expect(await textIn('zh-Hans-CN')).toBe('联系我们')
 })
 
 it('the Arabic label for unread messages has different plural forms for 1, 2, 3 and 11 messages', async () => {

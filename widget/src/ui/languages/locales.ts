@@ -1,19 +1,28 @@
-import type { LoadPart } from '../parts.ts'
+import { widgetLocales } from '../../../../contract/widget-locales.ts'
+import type { LoadPart, TextData } from '../parts.ts'
 import { englishTexts, type WidgetTexts } from './en.ts'
 import { languageOf } from './locale-choice.ts'
 
-/** Languages in which this package has all texts. */
-export const widgetLocales = ['en', 'de', 'es', 'fr', 'ar', 'ja'] as const
-
 /**
- * Loads the texts of a locale's language. Returns the English texts if the language is unknown or
- * loading fails.
+ * Loads the texts of a locale or of its language. Returns the English texts if the language is unknown
+ * or loading fails.
  */
 export async function loadTexts(locale: string, loadPart: LoadPart): Promise<WidgetTexts> {
-  const language = languageOf(locale) as (typeof widgetLocales)[number]
-  if (language === 'en' || !widgetLocales.includes(language)) return englishTexts
+  const language = [locale, languageOf(locale)].find((tag) => widgetLocales.includes(tag)) ?? 'en'
+  if (language === 'en') return englishTexts
   return loadPart(language).then(
-    ({ texts }) => texts,
+    ({ texts }) => textsOf(texts, language) as WidgetTexts,
     () => englishTexts,
   )
+}
+
+/** Makes functions of texts with a placeholder, such as `{name}`, and of texts with plural forms. */
+function textsOf(data: TextData, language: string): unknown {
+  const fill = (text: unknown, value: string | number) =>
+    String(text).replace(/\{\w+\}/, () => value.toLocaleString(language))
+  if (typeof data === 'string') return data.includes('{') ? (value: string | number) => fill(data, value) : data
+  if (Array.isArray(data)) return data
+  if (String(data.other).includes('{'))
+    return (count: number) => fill(data[new Intl.PluralRules(language).select(count)], count)
+  return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, textsOf(value, language)]))
 }
