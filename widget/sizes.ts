@@ -1,5 +1,5 @@
 import { brotliCompressSync } from 'node:zlib'
-import { widgetLocales } from '../contract/widget-locales.ts'
+import { widgetLanguages, widgetLocales } from '../contract/widget-locales.ts'
 import { type BuiltFile, buildWidget } from './build.ts'
 
 const kib = 1024
@@ -64,7 +64,7 @@ function withImports(files: readonly BuiltFile[], first: string): Set<string> {
 function configurationBytes(): number {
   const answer = {
     contract: 'service.widget.public-api',
-    locale: { default: 'en', supported: widgetLocales },
+    locale: { default: 'en', supported: widgetLanguages },
     appearance: { title: 'x'.repeat(80), greeting: 'x'.repeat(500), accentColor: '#1f5f4f', position: 'right' },
     capabilities: { identity: true, typing: true, pageContext: true, navigation: true, screenshots: true },
   }

@@ -20,7 +20,7 @@ import type {
 } from '#proto/workspace/v1/workspace_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
 import type { AllFields, ProtoFields } from '../../contract/proto-fields.ts'
-import { widgetLocales } from '../../contract/widget-locales.ts'
+import { widgetLanguages } from '../../contract/widget-locales.ts'
 import { type AvailabilityState, availabilityOf } from '../availability/availability.ts'
 import type { CoreConfig } from '../config.ts'
 import { unseenAfterDefault } from '../conversations/unseen-messages.ts'
@@ -100,7 +100,7 @@ export function toWidgetConfig(
   return {
     publicSiteKey,
     defaultLocale,
-    supportedLocales: [...new Set([defaultLocale, ...widgetLocales])],
+    supportedLocales: [...new Set([defaultLocale, ...widgetLanguages])],
     appearance,
     capabilities,
     forms: toForms({

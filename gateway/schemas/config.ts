@@ -12,7 +12,7 @@ import type {
   WidgetConfig,
 } from '#proto/session/v1/session_pb.js'
 import { compatibility } from '../../contract/event-categories.ts'
-import { widgetLocales } from '../../contract/widget-locales.ts'
+import { widgetLanguages } from '../../contract/widget-locales.ts'
 import { Identifier, Named, OneOf, type SchemasOf, Strict, Time } from './fields.ts'
 
 export const ConfigParams = Strict({ publicSiteKey: { ...Identifier, examples: ['pk_demo'] } })
@@ -113,7 +113,7 @@ export const WidgetConfigAnswer = Strict(
         contract: 'service.widget.public-api',
         contractVersion: '1.0',
         publicSiteKey: 'pk_demo',
-        locale: { default: 'en', supported: [...widgetLocales] },
+        locale: { default: 'en', supported: widgetLanguages },
         appearance: {
           title: 'Shop',
           greeting: 'Hello',

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { widgetLocales } from '../../contract/widget-locales.ts'
+import { widgetLanguages } from '../../contract/widget-locales.ts'
 import { builtFile } from './built-files.ts'
 import type { ScenarioConversation } from './scenario-conversation.ts'
 import { createScenarioFeatures } from './scenario-features.ts'
@@ -169,7 +169,7 @@ export async function startScenarioServer(options: ScenarioServerOptions = {}) {
       contract: 'service.widget.public-api',
       contractVersion: '1.0',
       publicSiteKey,
-      locale: { default: 'en', supported: widgetLocales },
+      locale: { default: 'en', supported: widgetLanguages },
       appearance,
       capabilities: { typing: true, pageContext: true },
       consent: { required: false },

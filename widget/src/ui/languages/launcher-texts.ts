@@ -5,7 +5,7 @@
 export const launcherTexts: Record<string, readonly [openLauncher: string, loadFailed: string]> = {
   en: ['Open chat', 'Chat did not load. Try again?'],
   de: ['Chat öffnen', 'Chat lädt nicht'],
-  es: ['Abrir el chat', 'El chat no carga'],
+  es: ['Abrir el chat', 'Chat no cargado'],
   fr: ['Ouvrir le chat', 'Chat non chargé'],
   ar: ['فتح المحادثة', 'تعذّر فتح المحادثة'],
   ja: ['チャットを開く', 'チャットを開けません'],

@@ -40,7 +40,6 @@ export function createLauncherHost(options: LauncherOptions) {
     'button',
     {
       class: 'launcher',
-      type: 'button',
       hidden: options.launcher === false,
       'aria-haspopup': 'dialog',
     },

@@ -189,7 +189,7 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps): 
    */
   function hasSession(): boolean {
     try {
-      const stored = sessionStorage.getItem(sessionRecordKey(siteKey)) ?? '{}'
+      const stored = sessionStorage.getItem(sessionRecordKey(siteKey)) ?? ''
       return options.storage === 'session' && /"(session|ended)":|[^}]$/.test(stored)
     } catch {
       return false
