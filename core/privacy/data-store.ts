@@ -250,7 +250,7 @@ async function detachLeads({ db: { leads } }: Core, removed: Session[]): Promise
     const visitorIds = [...new Set(theirs.map(({ identity, visitorId }) => identity?.subjectId ?? visitorId))]
     // The operation key of a form contains the id of its session. The key is no longer needed:
     // no form can be repeated after its conversation was removed.
-    const references = { conversationId: '', operationKey: '', inputHash: '' } as const
+    const references = { conversationId: '', sessionId: '', operationKey: '', inputHash: '' } as const
     await leads.updateMany({ conversationId }, { $set: { visitorIds }, $unset: references })
   }
 }

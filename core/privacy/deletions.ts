@@ -105,13 +105,13 @@ const removedBy: Record<keyof Core['db'], RemovedBy> = {
   visitors: 'workspace id',
   consoleSessions: 'workspace id',
   signInLinks: 'workspace id',
-  teams: 'workspace id',
   passkeys: 'workspace id',
   feedEntries: 'workspace id',
   pictures: 'workspace id',
   tokens: 'workspace id',
   deliveries: 'part',
   leads: 'part',
+  teams: 'part',
   sessions: 'part',
   workspaces: 'object',
   connections: 'object',
@@ -139,6 +139,7 @@ const removedBy: Record<keyof Core['db'], RemovedBy> = {
 const partsOfWorkspace = (core: Core, workspaceId: string): Part[] => [
   deliveryPart(core, { workspaceId }),
   leadPart(core, { workspaceId }),
+  documents(core.db.teams, { _id: workspaceId }),
   ...Object.entries(removedBy)
     .filter(([, by]) => by === 'workspace id')
     .map(([name]) => documents(core.db[name as keyof Core['db']] as never, { workspaceId } as never)),
