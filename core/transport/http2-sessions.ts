@@ -22,6 +22,8 @@ interface Session {
   /** Number of calls that were refused or reset since `since`. */
   wasted: number
   since: number
+  /** Whether the connection is being ended. Calls that still arrive are ignored. */
+  isEnding?: true
 }
 
 const states = new WeakMap<ServerHttp2Session, Session>()
@@ -46,7 +48,7 @@ export function boundSessions(
     sessions.add(session)
     session.setLocalWindowSize(windowBytes)
     session.on('stream', (stream: ServerHttp2Stream) => {
-      if (stream.destroyed) {
+      if (stream.destroyed || state.isEnding) {
         // No handler listens to it. Without a listener, its error would end the process.
         stream.on('error', () => {})
         waste(session)
@@ -80,7 +82,8 @@ export function boundSessions(
   })
 
   server.on('stream', (stream: ServerHttp2Stream, ...rest: unknown[]) => {
-    if (!stream.destroyed) for (const handler of handlers) handler.call(server, stream, ...rest)
+    if (stream.destroyed || states.get(stream.session as ServerHttp2Session)?.isEnding) return
+    for (const handler of handlers) handler.call(server, stream, ...rest)
   })
   return sessions
 }
@@ -95,12 +98,14 @@ export function noteToken(stream: ServerHttp2Stream, isValid: boolean): void {
 
 function waste(session: ServerHttp2Session): void {
   const state = states.get(session)
-  if (state === undefined || session.destroyed) return
+  if (state === undefined || session.destroyed || state.isEnding) return
   if (state.isKnown && performance.now() - state.since > windowMs) {
     state.since = performance.now()
     state.wasted = 0
   }
   state.wasted += 1
-  if (state.wasted > (state.isKnown ? resetsMax : strangerMax))
-    session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
+  if (state.wasted <= (state.isKnown ? resetsMax : strangerMax)) return
+  state.isEnding = true
+  // Node may abort if a session is destroyed while it reads from it (nodejs/node#64850).
+  setImmediate(() => session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM))
 }
