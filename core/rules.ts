@@ -74,6 +74,18 @@ export function integer(minimum: number, maximum: number): Rule<number> {
   return (value) => (value < minimum ? 'minimum' : value > maximum ? 'maximum' : undefined)
 }
 
+/** Returns the violated rules of texts that visitors can send with a tap. */
+export function quickReplyIssues(path: string, texts: string[], max = 5): (FieldIssue | undefined)[] {
+  const isBlank = (text: string) => text.trim() === ''
+  return [
+    texts.length > max ? { path, rule: 'maxItems' } : undefined,
+    new Set(texts).size < texts.length ? { path, rule: 'uniqueItems' } : undefined,
+    ...texts.map((text, index) =>
+      field(`${path}/${index}`, text, (value) => line(1, 80)(value) ?? (isBlank(value) ? 'pattern' : undefined)),
+    ),
+  ]
+}
+
 /** Checks the public data of an agent or a bot. */
 export function agentIssues(
   { displayName, avatarUrl }: { displayName: string; avatarUrl?: string },

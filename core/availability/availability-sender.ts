@@ -113,8 +113,6 @@ export const availabilitySenderOf = perCore((core) => {
   }
 })
 
-export type AvailabilitySender = ReturnType<typeof availabilitySenderOf>
-
 const checkEveryMs = 500
 /** A core renews its lease in `operator-presence.ts` at this interval. The lease is more than three times as long. */
 const presenceEveryMs = 3_000

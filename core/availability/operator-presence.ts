@@ -113,8 +113,6 @@ export const operatorPresenceOf = perCore((core) => {
   }
 })
 
-export type OperatorPresence = ReturnType<typeof operatorPresenceOf>
-
 /** The workspaces whose inbox is watched on one core. */
 export interface OperatorPresenceDocument {
   /** Id of the process. */

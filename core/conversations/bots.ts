@@ -7,7 +7,6 @@
  */
 
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import type { FieldIssue } from '../../contract/errors.ts'
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
@@ -16,7 +15,15 @@ import type { EventDraft } from '../log/event-draft.ts'
 import type { Appended } from '../log/event-log.ts'
 import { logOf } from '../log/event-log.ts'
 import { type Agent, operationKeys } from '../log-event.ts'
-import { agentIssues, field, line, messageBody, operationId, text as plainText, validate } from '../rules.ts'
+import {
+  agentIssues,
+  field,
+  messageBody,
+  operationId,
+  text as plainText,
+  quickReplyIssues,
+  validate,
+} from '../rules.ts'
 import { reopenConversation, unassignAgent } from './assignments.ts'
 import { findConversation, requireConversation } from './conversation-access.ts'
 import { recordStatus } from './conversation-store.ts'
@@ -45,8 +52,6 @@ interface HumanRequest {
   summary: string
 }
 
-const maxQuickReplies = 5
-const maxQuickReplyLength = 80
 /** Input of each message that grows, because its calls are compared by their texts. */
 const growingHash = 'growing'
 
@@ -78,7 +83,7 @@ export async function sendAsBot(core: Core, { conversationId, ...input }: BotSen
     field('/clientOperationId', clientOperationId, operationId),
     field('/body', body, messageBody(core.config.MESSAGE_BODY_MAX_LENGTH)),
     ...agentIssues(bot, '/bot'),
-    ...quickReplyIssues(quickReplies),
+    ...quickReplyIssues('/quickReplies', quickReplies),
   )
   const message = messageOf(bot, body)
   const sent = await appendUnlessStopped(
@@ -111,7 +116,7 @@ export async function appendAsBot(
     field('/clientOperationId', clientOperationId, operationId),
     field('/text', text, plainText(0, core.config.MESSAGE_BODY_MAX_LENGTH)),
     ...(offset === 0 ? agentIssues(bot, '/bot') : []),
-    ...quickReplyIssues(quickReplies, done ? maxQuickReplies : 0),
+    ...quickReplyIssues('/quickReplies', quickReplies, done ? undefined : 0),
   )
   const begin = async () => {
     const until = new Date(core.now() + core.config.ANSWER_PAUSE_SECONDS * 1000)
@@ -207,19 +212,4 @@ export async function resumeBots(core: Core, conversationId: string, scope: Scop
   return changeState(core, botEvents, conversation, (current) =>
     current?.isStopped ? { isStopped: false } : undefined,
   )
-}
-
-function quickReplyIssues(texts: string[], max = maxQuickReplies): (FieldIssue | undefined)[] {
-  const isBlank = (text: string) => text.trim() === ''
-  return [
-    texts.length > max ? { path: '/quickReplies', rule: 'maxItems' } : undefined,
-    new Set(texts).size < texts.length ? { path: '/quickReplies', rule: 'uniqueItems' } : undefined,
-    ...texts.map((text, index) =>
-      field(
-        `/quickReplies/${index}`,
-        text,
-        (value) => line(1, maxQuickReplyLength)(value) ?? (isBlank(value) ? 'pattern' : undefined),
-      ),
-    ),
-  ]
 }

@@ -182,12 +182,6 @@ export interface DeliveryQuery {
   before?: { createdAt: Date; id: string }
 }
 
-export interface ManualRetry {
-  attempt: DeliveryAttempt
-  operation: DeliveryOperation
-  maxAttempts: number
-}
-
 /**
  * A write that ends a claim. It stores the outcome of an attempt, or returns the delivery to the
  * queue. It applies only while the delivery still has this claim.

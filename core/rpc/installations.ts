@@ -140,11 +140,18 @@ function fromAppearance({
   position,
   logoUrl,
   translations,
+  openingReplies,
 }: AppearanceMessage): Partial<Appearance> {
-  const texts = Object.entries(translations).map(([tag, { title, greeting }]): [string, Translation] => [
-    canonicalLocale(tag) ?? tag,
-    given({ title: title || undefined, greeting: greeting || undefined } satisfies AllFields<Translation>),
-  ])
+  const texts = Object.entries(translations).map(
+    ([tag, { title, greeting, openingReplies }]): [string, Translation] => [
+      canonicalLocale(tag) ?? tag,
+      given({
+        title: title || undefined,
+        greeting: greeting || undefined,
+        openingReplies: openingReplies?.texts.length ? { texts: openingReplies.texts } : undefined,
+      } satisfies AllFields<Translation>),
+    ],
+  )
   if (new Set(texts.map(([tag]) => tag)).size < texts.length) throw invalid('/appearance/translations', 'uniqueItems')
   return given<AllFields<Partial<Appearance>>>({
     translations: texts.length > 0 ? Object.fromEntries(texts) : undefined,
@@ -153,6 +160,7 @@ function fromAppearance({
     accentColor: accentColor || undefined,
     position: (position || undefined) as Appearance['position'] | undefined,
     logoUrl: logoUrl || undefined,
+    openingReplies: openingReplies && { texts: openingReplies.texts },
   })
 }
 

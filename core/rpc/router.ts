@@ -74,5 +74,3 @@ export function createCoreServices(core: Core) {
     transport: localTransport(find, createRouterTransport(register, { router: options })),
   }
 }
-
-export type CoreServices = ReturnType<typeof createCoreServices>

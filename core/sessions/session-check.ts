@@ -200,6 +200,4 @@ export function createSessionCheck(dependencies: {
   }
 }
 
-export type SessionCheck = ReturnType<typeof createSessionCheck>
-
 const idsOf = ({ sessionId, connectionId, publicSiteKey }: StreamSession) => [sessionId, connectionId, publicSiteKey]

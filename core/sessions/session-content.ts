@@ -86,5 +86,3 @@ export const sessionContentsOf = perCore((core) => {
     },
   }
 })
-
-export type SessionContents = ReturnType<typeof sessionContentsOf>

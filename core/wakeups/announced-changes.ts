@@ -43,5 +43,3 @@ export function createAnnouncedChanges({ bus, monotonic }: { bus: Bus; monotonic
     },
   }
 }
-
-export type AnnouncedChanges = ReturnType<typeof createAnnouncedChanges>

@@ -101,5 +101,3 @@ export function createChangeConfirmations(dependencies: {
     stop: (): void => stopping.abort(),
   }
 }
-
-export type ChangeConfirmations = ReturnType<typeof createChangeConfirmations>

@@ -72,5 +72,3 @@ export function createCursorProof(
     },
   }
 }
-
-export type CursorProof = ReturnType<typeof createCursorProof>

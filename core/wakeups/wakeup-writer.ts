@@ -117,8 +117,6 @@ export function createWakeupWriter(dependencies: {
   }
 }
 
-export type WakeupWriter = ReturnType<typeof createWakeupWriter>
-
 function newContent() {
   const published = Promise.withResolvers<number>()
   // Prevents an unhandled rejection when no caller waits for the promise.

@@ -1,6 +1,6 @@
 import type { FieldIssue } from '../../contract/errors.ts'
 import { isOriginEntry } from '../../contract/origins.ts'
-import { field, hexColour, integer, locale, oneOf, pictureUrl, text, validate } from '../rules.ts'
+import { field, hexColour, integer, locale, oneOf, pictureUrl, quickReplyIssues, text, validate } from '../rules.ts'
 import { consentPolicyIssues } from './consent-policy.ts'
 import { formDefinitionIssues } from './forms.ts'
 import type { Appearance, InstallationSettings } from './model.ts'
@@ -38,7 +38,7 @@ export function validateInstallation(settings: InstallationSettings) {
 }
 
 function appearanceIssues(appearance: Partial<Appearance>): (FieldIssue | undefined)[] {
-  const { title, greeting, accentColor, position, logoUrl, translations } = appearance
+  const { title, greeting, accentColor, position, logoUrl, translations, openingReplies } = appearance
   const issues: Record<keyof Appearance, (FieldIssue | undefined)[]> = {
     title: [field('/appearance/title', title, text(1, 128))],
     greeting: [field('/appearance/greeting', greeting, text(0, 1024))],
@@ -46,6 +46,7 @@ function appearanceIssues(appearance: Partial<Appearance>): (FieldIssue | undefi
     position: [field('/appearance/position', position, oneOf<Appearance['position']>('left', 'right'))],
     logoUrl: [field('/appearance/logoUrl', logoUrl, pictureUrl)],
     translations: translationIssues(translations ?? {}),
+    openingReplies: quickReplyIssues('/appearance/openingReplies/texts', openingReplies?.texts ?? []),
   }
   return Object.values(issues).flat()
 }

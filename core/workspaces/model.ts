@@ -40,16 +40,19 @@ export interface Connection {
   statusVersion: number
 }
 
-export interface Appearance extends Omit<ProtoFields<AppearanceOfProto>, 'position' | 'translations'> {
+export interface Appearance
+  extends Omit<ProtoFields<AppearanceOfProto>, 'position' | 'translations' | 'openingReplies'> {
   position: 'left' | 'right'
+  openingReplies?: { texts: string[] }
   /** Texts in other languages, by canonical locale tag. */
   translations?: Record<string, Translation>
 }
 
 /** Texts in one language. A text that is absent is shown in the default language. */
-export type Translation = ProtoFields<AppearanceTranslation>
+export type Translation = Pick<Appearance, 'openingReplies'> &
+  Omit<ProtoFields<AppearanceTranslation>, 'openingReplies'>
 
-export const hasTexts = ({ title, greeting }: Translation): boolean => title !== undefined || greeting !== undefined
+export const hasTexts = (texts: Translation): boolean => Object.values(texts).some((text) => text !== undefined)
 
 export type Capabilities = Record<keyof ProtoFields<CapabilitiesOfProto>, boolean>
 

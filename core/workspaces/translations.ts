@@ -1,5 +1,5 @@
 import type { FieldIssue } from '../../contract/errors.ts'
-import { field, text } from '../rules.ts'
+import { field, quickReplyIssues, text } from '../rules.ts'
 import { type Appearance, hasTexts, type Translation } from './model.ts'
 
 const maxTranslations = 50
@@ -20,9 +20,10 @@ export function translationIssues(translations: Record<string, Translation>): (F
   if (tags.includes(undefined)) return [{ path, rule: 'locale' }]
   if (new Set(tags).size < tags.length) return [{ path, rule: 'uniqueItems' }]
   if (tags.length > maxTranslations) return [{ path, rule: 'maxProperties' }]
-  return Object.entries(translations).flatMap(([tag, { title, greeting }]) => [
+  return Object.entries(translations).flatMap(([tag, { title, greeting, openingReplies }]) => [
     field(`${path}/${tag}/title`, title, text(1, 128)),
     field(`${path}/${tag}/greeting`, greeting, text(1, 1024)),
+    ...quickReplyIssues(`${path}/${tag}/openingReplies/texts`, openingReplies?.texts ?? []),
   ])
 }
 

@@ -8,6 +8,7 @@ import type {
   Form as FormMessage,
   Forms,
   Limits,
+  QuickReplies,
   Realtime,
   WidgetConfig,
 } from '#proto/session/v1/session_pb.js'
@@ -33,6 +34,9 @@ const Form = Strict({
   ),
 } satisfies SchemasOf<FormMessage>)
 
+/** Texts that the visitor can send with a tap before the first message. */
+const OpeningReplies = Type.Optional(Strict({ texts: Type.Array(Type.String()) } satisfies SchemasOf<QuickReplies>))
+
 /** Fields of the core's configuration that the answer has in `locale` and `availability`. */
 type Regrouped = 'defaultLocale' | 'supportedLocales' | 'online' | 'nextChangeAt'
 type GatewayOwn = 'contract' | 'contractVersion' | 'locale' | 'availability' | 'compatibility'
@@ -56,10 +60,12 @@ export const WidgetConfigAnswer = Strict(
           Strict({
             title: Type.Optional(Type.String()),
             greeting: Type.Optional(Type.String()),
+            openingReplies: OpeningReplies,
           } satisfies SchemasOf<AppearanceTranslation>),
           { description: 'Texts in other languages, by locale tag.' },
         ),
       ),
+      openingReplies: OpeningReplies,
     } satisfies SchemasOf<Appearance>),
     capabilities: Strict({
       identity: Capability,
@@ -120,6 +126,7 @@ export const WidgetConfigAnswer = Strict(
           accentColor: '#2f6f4f',
           position: 'right',
           translations: { de: { title: 'Laden', greeting: 'Guten Tag' } },
+          openingReplies: { texts: ['Where is my order?'] },
         },
         capabilities: {
           identity: true,

@@ -47,6 +47,46 @@ it('a bot’s message shows the bot’s name, and a tap on a quick reply sends i
   expect(complaints).toEqual([])
 })
 
+it('opening replies are shown before the first message, in the visitor’s language, and a tap sends one', async () => {
+  const { workspaces } = features.operator()
+  const texts = ['Where is my order?', 'Do you ship to Graz?', 'A person, please']
+  const appearance = {
+    openingReplies: { texts },
+    translations: { de: { openingReplies: { texts: ['Wo ist mein Paket?'] } } },
+  }
+  await workspaces.updateInstallation({ siteKey: features.shop().siteKey, appearance })
+  await until('the replies', async () => JSON.stringify(await features.configuration()).includes('to Graz'))
+  const { page, conversationId, complaints } = await features.visit()
+  await online(page)
+  const reply = page.getByRole('button', { name: 'Do you ship to Graz?' })
+  await reply.waitFor()
+  expect(await page.locator('.reply').allTextContents()).toEqual(texts)
+  await expectAccessible(page)
+  await reply.focus()
+  await page.keyboard.press('Enter')
+  await page.getByText(/· Sent$/).waitFor()
+  expect(await reply.isVisible()).toBe(false)
+  // The focus must not leave the chat with the button.
+  expect(await page.evaluate('document.activeElement.matches("[data-service-widget]")')).toBe(true)
+  const { messages } = await features.operator().messaging.listMessages({ conversationId })
+  expect(messages).toMatchObject([{ body: 'Do you ship to Graz?', author: { kind: 'visitor' } }])
+  // No reply is offered while the messages are not loaded.
+  await page.addInitScript(`(function look() {
+    const reply = document.querySelector('[data-service-widget]')?.shadowRoot?.querySelector('.greeting + .replies .reply')
+    if (reply?.checkVisibility()) document.documentElement.dataset.offered = 'true'
+    requestAnimationFrame(look)
+  })()`)
+  await page.reload()
+  await page.locator('.row', { hasText: 'Do you ship to Graz?' }).waitFor()
+  expect(await page.locator('.greeting + .replies').isVisible()).toBe(false)
+  expect(await page.evaluate('document.documentElement.dataset.offered')).toBeUndefined()
+  expect(complaints).toEqual([])
+  await workspaces.updateInstallation({
+    siteKey: features.shop().siteKey,
+    appearance: { openingReplies: { texts: [] } },
+  })
+})
+
 it('an answer grows in place, is announced when it ends, and is stopped with the button in the place of Send', async () => {
   const { page, conversationId, complaints } = await features.visit()
   await online(page)

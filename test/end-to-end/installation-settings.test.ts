@@ -12,7 +12,12 @@ const settings = (origins: string[]) =>
   ({
     enabled: true,
     origins: [...origins, 'https://*.every.example'],
-    appearance: { title: 'Every', translations: { de: { title: 'Jede' } }, logoUrl: 'https://shop.example/logo.png' },
+    appearance: {
+      title: 'Every',
+      translations: { de: { title: 'Jede' }, fr: { openingReplies: { texts: ['Où est ma commande ?'] } } },
+      logoUrl: 'https://shop.example/logo.png',
+      openingReplies: { texts: ['Where is my order?', 'A person, please'] },
+    },
     capabilities: { messageRetryRoute: true, preChatForm: true },
     defaultLocale: 'de',
     forms: { preChat: { fields: [{ name: 'email', label: 'E-mail', type: 'email', required: true, maxLength: 99 }] } },
@@ -48,4 +53,12 @@ it('every setting of an installation reaches the console and the widget', async 
     availability: { online: false },
     consent: sent.consent,
   })
+
+  const setReplies = (texts: string[]) =>
+    workspaces.updateInstallation({ siteKey, appearance: { openingReplies: { texts } } })
+  const invalid = [['1', '2', '3', '4', '5', '6'], ['twice', 'twice'], ['x'.repeat(81)], ['two\nlines'], [' ']]
+  for (const texts of invalid) await expect(setReplies(texts), texts.join()).rejects.toThrow('ValidationFailed')
+  await setReplies([])
+  await until('the removal', async () => (await config()).appearance.openingReplies?.texts.length === 0)
+  expect((await config()).appearance.translations.fr).toEqual(sent.appearance.translations.fr)
 })

@@ -11,13 +11,24 @@ interface ConversationRowProps {
   me: string
 }
 
+/** The tags of a conversation that each list shows. */
+export function StatusTags({ conversation }: { conversation: Conversation }) {
+  const { status, rating, agent, assignedOperatorId } = conversation
+  const isMine = assignedOperatorId === useConsole().session.operator
+  return (
+    <>
+      {status === ConversationStatus.CLOSED && <span class="tag">Closed</span>}
+      {status === ConversationStatus.CLOSED && rating && <span class="tag">Rated {rating}/5</span>}
+      {agent && <span class="tag">{isMine ? 'Mine' : agent.displayName}</span>}
+    </>
+  )
+}
+
 export function ConversationRow({ conversation, open, me }: ConversationRowProps) {
-  const { inbox, outbox, router, session } = useConsole()
-  const { conversationId, lastMessage, lastMessageAt, waitingSince, visitor, agent, status, rating, tags } =
-    conversation
+  const { inbox, outbox, router } = useConsole()
+  const { conversationId, lastMessage, lastMessageAt, waitingSince, visitor, tags } = conversation
   const name = visitorName(conversation)
   const unread = isUnread(conversation)
-  const isMine = conversation.assignedOperatorId === session.operator
   const unsent = outbox.markOf(conversationId)
   const presence = inbox.presenceOf(conversationId)
   const verified = visitor?.identityState === 'verified'
@@ -52,9 +63,7 @@ export function ConversationRow({ conversation, open, me }: ConversationRowProps
             )}
             {unsent && <span class="tag warn">{unsent === 'sending' ? 'Sending…' : 'Not sent'}</span>}
             {isWaiting(conversation) && <span class="tag warn">Wants a person</span>}
-            {status === ConversationStatus.CLOSED && <span class="tag">Closed</span>}
-            {status === ConversationStatus.CLOSED && rating && <span class="tag">Rated {rating}/5</span>}
-            {agent && <span class="tag">{isMine ? 'Mine' : agent.displayName}</span>}
+            <StatusTags conversation={conversation} />
             {unread && (
               <span class="unread-mark">
                 <span class="visually-hidden">unread</span>

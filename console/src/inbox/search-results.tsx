@@ -1,5 +1,5 @@
 import { Fragment } from 'preact'
-import { ConversationStatus, type SearchResult } from '#proto/messaging/v1/messaging_pb.js'
+import type { SearchResult } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
 import { authorName } from '../conversation/messages/message-words.ts'
 import { Avatar } from '../ui/avatar.tsx'
@@ -9,6 +9,7 @@ import { HiddenData } from '../ui/hidden-data.tsx'
 import { Empty, FailureNotice, Loading } from '../ui/notice.tsx'
 import { When } from '../ui/when.tsx'
 import { visitorName } from './conversation-record.ts'
+import { StatusTags } from './conversation-row.tsx'
 
 const assignees = { anyone: 'Anyone', me: 'Me', nobody: 'Nobody' } as const
 const ages: [days: number, label: string][] = [
@@ -100,9 +101,8 @@ const kinds = { messageSequence: '', note: 'Note', visitor: 'Name', leadId: 'Lea
 function ResultRow({ result, me, open }: { result: SearchResult; me: string; open: boolean }) {
   const { conversation, source, at, author } = result
   if (!conversation || source.case === undefined) return null
-  const { inbox, router, session } = useConsole()
-  const { conversationId, agent, status } = conversation
-  const isMine = conversation.assignedOperatorId === session.operator
+  const { inbox, router } = useConsole()
+  const { conversationId } = conversation
   const name = visitorName(conversation)
   const from = authorName(author, me)
   return (
@@ -131,8 +131,7 @@ function ResultRow({ result, me, open }: { result: SearchResult; me: string; ope
           </span>
           <span class="row-bottom row-tags">
             {kinds[source.case] && <span class="tag">{kinds[source.case]}</span>}
-            {status === ConversationStatus.CLOSED && <span class="tag">Closed</span>}
-            {agent && <span class="tag">{isMine ? 'Mine' : agent.displayName}</span>}
+            <StatusTags conversation={conversation} />
           </span>
         </span>
       </a>

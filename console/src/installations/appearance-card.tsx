@@ -7,19 +7,25 @@ import { type InstallationPart, useUpdate } from './update.ts'
 
 /** Card that edits the widget's appearance and shows a preview. */
 export function AppearanceCard(part: InstallationPart) {
-  const { title = '', greeting = '', accentColor = '#1f6f5c', position = 'right' } = part.installation.appearance ?? {}
+  const {
+    title = '',
+    greeting = '',
+    accentColor = '#1f6f5c',
+    position = 'right',
+    openingReplies,
+  } = part.installation.appearance ?? {}
   const { update } = useUpdate(part)
   const form = useForm({
-    start: { title, greeting, accentColor, position },
+    start: { title, greeting, accentColor, position, replies: openingReplies?.texts.join('\n') ?? '' },
     problemsOf: (draft) => ({
       title: draft.title.trim() === '' ? 'Enter a title.' : undefined,
       accentColor: isColour(draft.accentColor) ? undefined : 'Enter # and six hexadecimal digits.',
     }),
-    save: (_, edited) =>
-      update(
-        { appearance: { ...edited, title: edited.title?.trim(), greeting: edited.greeting?.trim() } },
-        'Appearance saved.',
-      ),
+    save: (_, { title, greeting, replies, ...look }) => {
+      const openingReplies = replies === undefined ? undefined : { texts: replies.split('\n').filter(Boolean) }
+      const texts = { title: title?.trim(), greeting: greeting?.trim() }
+      return update({ appearance: { ...look, ...texts, openingReplies } }, 'Appearance saved.')
+    },
   })
   const { draft, problems, set, field } = form
   const isValid = isColour(draft.accentColor)
@@ -36,6 +42,12 @@ export function AppearanceCard(part: InstallationPart) {
             rows={2}
             maxLength={1024}
             {...field('greeting')}
+          />
+          <TextField
+            label="Opening replies"
+            hint="Sent with a tap as the first message. At most five lines of 80 characters."
+            rows={2}
+            {...field('replies')}
           />
           <Field
             label="Accent colour"

@@ -9,7 +9,7 @@ import { EnableButton, EnabledTag } from '../ui/enabled.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { useLoad } from '../ui/load.ts'
 import { Empty, WhenLoaded } from '../ui/notice.tsx'
-import { Card, Page } from '../ui/page.tsx'
+import { Card, Page, RowText } from '../ui/page.tsx'
 import { NewWebsite } from './new-website.tsx'
 
 export function InstallationsView() {
@@ -120,10 +120,7 @@ function Websites({ installations }: { installations: Installation[] }) {
         <li key={publicSiteKey}>
           <a class="table-row" href={pathOf({ view: 'installation', siteKey: publicSiteKey })}>
             <EnabledTag enabled={enabled} />
-            <span class="table-main">
-              <span class="table-title">{appearance?.title || publicSiteKey}</span>
-              <span class="table-sub ellipsis">{origins.join(', ')}</span>
-            </span>
+            <RowText title={appearance?.title || publicSiteKey}>{origins.join(', ')}</RowText>
           </a>
         </li>
       ))}

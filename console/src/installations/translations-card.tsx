@@ -7,27 +7,29 @@ import { type InstallationPart, useUpdate } from './update.ts'
 
 const wrongTag = 'Enter a language tag, for example de or de-AT.'
 
-/** Card that edits title and greeting in other languages. */
+/** Card that edits the texts of the appearance in other languages. */
 export function TranslationsCard(part: InstallationPart) {
   const stored = part.installation.appearance?.translations ?? {}
   const { update } = useUpdate(part)
   const form = useForm({
     start: () => ({
-      rows: Object.entries(stored).map(([tag, { title = '', greeting = '' }]) => keyed({ tag, title, greeting })),
+      rows: Object.entries(stored).map(([tag, { title = '', greeting = '', openingReplies }]) =>
+        keyed({ tag, title, greeting, openingReplies }),
+      ),
     }),
     problemsOf: ({ rows }) =>
       Object.fromEntries(
-        rows.map(({ key, tag, title, greeting }) => {
+        rows.map(({ key, tag, title, greeting, openingReplies }) => {
           const isDouble = rows.some((other) => other.key !== key && isSameTag(other.tag, tag))
-          const isEmpty = `${title}${greeting}`.trim() === ''
-          const problem = !isLocale(tag.trim()) ? wrongTag : isDouble ? 'This language is there twice.' : undefined
-          return [key, problem ?? (isEmpty ? 'Enter a title or a greeting, or remove this language.' : undefined)]
+          const isEmpty = !openingReplies && `${title}${greeting}`.trim() === ''
+          const texts = isEmpty ? 'Enter a text, or remove this language.' : undefined
+          return [key, !isLocale(tag.trim()) ? wrongTag : isDouble ? 'This language is there twice.' : texts]
         }),
       ),
     save({ rows }) {
-      const kept = rows.map(({ tag, title, greeting }) => [
+      const kept = rows.map(({ tag, title, greeting, openingReplies }) => [
         Intl.getCanonicalLocales(tag.trim())[0]!,
-        { title: title.trim() || undefined, greeting: greeting.trim() || undefined },
+        { title: title.trim(), greeting: greeting.trim(), openingReplies },
       ])
       // The service removes a language if its texts are empty. Send empty texts for saved languages
       // that the form no longer contains.
@@ -42,8 +44,7 @@ export function TranslationsCard(part: InstallationPart) {
     <Card title="Translations">
       <Form form={form} label="Translations">
         <p class="hint">
-          Visitors see the title and greeting of their language, for example of de-AT, else of de, else those under
-          Appearance.
+          Visitors see the texts of their language, for example of de-AT, else of de, else those under Appearance.
         </p>
         <ul class="stack">
           {rows.map((row, index) => {
@@ -77,7 +78,7 @@ export function TranslationsCard(part: InstallationPart) {
           <Button
             kind="small"
             disabled={rows.length >= 50}
-            onClick={() => setRows([...rows, keyed({ tag: '', title: '', greeting: '' })])}
+            onClick={() => setRows([...rows, keyed({ tag: '', title: '', greeting: '', openingReplies: undefined })])}
           >
             <Icon name="plus" />
             Add language

@@ -7,7 +7,7 @@ import { pathOf } from '../router.ts'
 import { Button } from '../ui/button.tsx'
 import { TextField } from '../ui/field.tsx'
 import { Empty } from '../ui/notice.tsx'
-import { Page } from '../ui/page.tsx'
+import { Page, RowText } from '../ui/page.tsx'
 import { PagedList } from '../ui/paged-list.tsx'
 import { usePages } from '../ui/pages.ts'
 import { When } from '../ui/when.tsx'
@@ -64,10 +64,7 @@ function LeadRow({ lead }: { lead: Lead }) {
   return (
     <li>
       <a class="table-row" href={pathOf({ view: 'lead', leadId: lead.leadId })}>
-        <span class="table-main">
-          <bdi class="table-title breakable">{title}</bdi>
-          <span class="table-sub ellipsis">{others.map(([name, value]) => `${name}: ${value}`).join(' · ')}</span>
-        </span>
+        <RowText title={title}>{others.map(([name, value]) => `${name}: ${value}`).join(' · ')}</RowText>
         <span class="tag">{sourceText(lead.source)}</span>
         <When at={lead.createdAt} />
       </a>

@@ -9,7 +9,7 @@ import { Button } from '../ui/button.tsx'
 import { TextField } from '../ui/field.tsx'
 import { HiddenData } from '../ui/hidden-data.tsx'
 import { Empty, FailureNotice } from '../ui/notice.tsx'
-import { Card, Page } from '../ui/page.tsx'
+import { Card, Page, RowText } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import { type Person, PersonCard } from './person-card.tsx'
 
@@ -105,14 +105,7 @@ function Results({ text, conversations, onChosen }: Found & { onChosen: (person:
                 onClick={() => onChosen({ name, by: { case: 'sessionId', value: sessionId } })}
               >
                 <Avatar name={name} id={conversationId} />
-                <span class="table-main">
-                  <span class="table-title">
-                    <bdi>{name}</bdi>
-                  </span>
-                  <span class="table-sub ellipsis">
-                    {visitor?.externalSubject || contact?.email || 'Anonymous visitor'}
-                  </span>
-                </span>
+                <RowText title={name}>{visitor?.externalSubject || contact?.email || 'Anonymous visitor'}</RowText>
                 <When at={lastMessageAt} />
               </button>
             </li>

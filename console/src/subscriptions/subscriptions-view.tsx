@@ -7,7 +7,7 @@ import { EnabledTag } from '../ui/enabled.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { useLoad } from '../ui/load.ts'
 import { Empty, WhenLoaded } from '../ui/notice.tsx'
-import { Page } from '../ui/page.tsx'
+import { Page, RowText } from '../ui/page.tsx'
 import { listSubscriptions } from './destinations.ts'
 import { disabledText, heldNumber } from './subscription-words.ts'
 
@@ -79,14 +79,11 @@ function Row({ id, destination, text }: { id: string; destination: Subscription 
     <li>
       <a class="table-row" href={pathOf({ view: 'subscription', subscriptionId: id })}>
         <EnabledTag enabled={isEnabled} />
-        <span class="table-main">
-          <span class="table-title breakable">{destinationUrl}</span>
-          <span class="table-sub ellipsis">
-            {!isEnabled && `${disabledText(disabledReason)} `}
-            {text}
-            {maxPerSecond > 0 && ` · at most ${maxPerSecond} per second`}
-          </span>
-        </span>
+        <RowText title={destinationUrl}>
+          {!isEnabled && `${disabledText(disabledReason)} `}
+          {text}
+          {maxPerSecond > 0 && ` · at most ${maxPerSecond} per second`}
+        </RowText>
         {heldDeliveries > 0 && <span class="tag warn">{heldNumber(heldDeliveries)} held</span>}
       </a>
     </li>

@@ -26,7 +26,7 @@ export function AddSuppression({
   onAdded,
 }: AddSuppressionProps) {
   const { api } = useConsole()
-  const [kind, setKind] = useState<EntryKind>(initialKind)
+  const [kind, setKind] = useState(initialKind)
   const [value, setValue] = useState(initial)
   const [reason, setReason] = useState('')
   return (

@@ -8,7 +8,7 @@ import { FailureNotice, Notice } from '../ui/notice.tsx'
 import { When } from '../ui/when.tsx'
 import { AddSuppression } from './add-suppression.tsx'
 import { RemoveEntry } from './remove-entry.tsx'
-import { kinds, toEntry } from './suppression-words.ts'
+import { kinds, kindText, toEntry } from './suppression-words.ts'
 
 interface LookUpProps {
   /** Number of changes of the suppression list. Each change reloads the shown result. */
@@ -41,12 +41,7 @@ export function LookUp({ changes, onChanged }: LookUpProps) {
         }}
       >
         <SelectField label="Kind" value={kind} options={kinds} onChange={(next) => setKind(next as EntryKind)} />
-        <TextField
-          label={kinds.find(([known]) => known === kind)![1]}
-          maxLength={400}
-          value={value}
-          onChange={setValue}
-        />
+        <TextField label={kindText(kind)} maxLength={400} value={value} onChange={setValue} />
         <Button type="submit" disabled={value.trim() === ''}>
           Look up
         </Button>

@@ -1,6 +1,7 @@
 import type { Suppression } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
 import { DialogButton } from '../ui/dialog.tsx'
+import { RowText } from '../ui/page.tsx'
 
 export interface RemoveEntryProps {
   suppression: Suppression
@@ -33,11 +34,8 @@ export function SuppressionFacts({
   suppression: { suppressionId, addedBy, reason },
 }: Pick<RemoveEntryProps, 'suppression'>) {
   return (
-    <span class="table-main">
-      <bdi class={reason ? 'table-title breakable' : 'hint'}>{reason || 'No reason given'}</bdi>
-      <span class="table-sub ellipsis">
-        added by {addedBy} · <span class="mono">{suppressionId}</span>
-      </span>
-    </span>
+    <RowText title={reason || 'No reason given'}>
+      added by {addedBy} · <span class="mono">{suppressionId}</span>
+    </RowText>
   )
 }

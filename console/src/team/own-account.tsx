@@ -1,5 +1,6 @@
 import { startRegistration } from '@simplewebauthn/browser'
 import { useState } from 'preact/hooks'
+import type { Passkey } from '#proto/operator/v1/operator_pb.js'
 import { useConsole } from '../console-context.ts'
 import { useAction } from '../ui/action.ts'
 import { Button } from '../ui/button.tsx'
@@ -8,7 +9,7 @@ import { TextField } from '../ui/field.tsx'
 import { Form, useForm } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.ts'
 import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
-import { Card } from '../ui/page.tsx'
+import { Card, RowText } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import { NotificationsCard } from './notifications-card.tsx'
 
@@ -54,8 +55,7 @@ function NameAndMail({ onSaved, ...stored }: { name: string; mail: string; onSav
         <TextField
           label="Mail address"
           hint="For sign-in links. Only your team sees it."
-          autocapitalize="off"
-          spellcheck={false}
+          inputMode="email"
           maxLength={254}
           {...form.field('mail')}
         />
@@ -64,9 +64,7 @@ function NameAndMail({ onSaved, ...stored }: { name: string; mail: string; onSav
   )
 }
 
-type OwnPasskeys = Awaited<ReturnType<ReturnType<typeof useConsole>['api']['operators']['getOwnAccount']>>['passkeys']
-
-function Passkeys({ passkeys, onChange }: { passkeys: OwnPasskeys; onChange: () => Promise<void> }) {
+function Passkeys({ passkeys, onChange }: { passkeys: Passkey[]; onChange: () => Promise<void> }) {
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
   const [refusal, setRefusal] = useState<string>()
@@ -104,17 +102,14 @@ function Passkeys({ passkeys, onChange }: { passkeys: OwnPasskeys; onChange: () 
         <ul class="table">
           {passkeys.map(({ passkeyId, name, createdAt, usedAt }) => (
             <li key={passkeyId} class="table-row">
-              <span class="table-main">
-                <span class="table-title ellipsis">{name}</span>
-                <span class="table-sub">
-                  Added <When at={createdAt} />
-                  {usedAt && (
-                    <>
-                      , last used <When at={usedAt} />
-                    </>
-                  )}
-                </span>
-              </span>
+              <RowText title={name}>
+                Added <When at={createdAt} />
+                {usedAt && (
+                  <>
+                    , last used <When at={usedAt} />
+                  </>
+                )}
+              </RowText>
               <ActionButton aria-label={`Remove ${name}`} act={() => remove(passkeyId)} done="Passkey removed.">
                 Remove
               </ActionButton>

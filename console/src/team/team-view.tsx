@@ -11,7 +11,7 @@ import { SelectField, TextField, Toggle } from '../ui/field.tsx'
 import { Form, useForm } from '../ui/form.tsx'
 import { type Loaded, useLoad } from '../ui/load.ts'
 import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
-import { Card, Page } from '../ui/page.tsx'
+import { Card, Page, RowText } from '../ui/page.tsx'
 import { CopyField } from '../ui/secrets.tsx'
 import { When } from '../ui/when.tsx'
 import { OwnAccount } from './own-account.tsx'
@@ -113,13 +113,9 @@ function Members({ members, mayManage, onChange }: MembersProps) {
                     {initialsOf(member.name)}
                     <Picture url={member.avatarUrl} />
                   </span>
-                  <span class="table-main">
-                    <span class="table-title ellipsis" dir="auto">
-                      {member.name}
-                      {member.operatorId === session.operator && ' (you)'}
-                    </span>
-                    <span class="table-sub ellipsis">{member.mail || 'No mail address'}</span>
-                  </span>
+                  <RowText title={member.operatorId === session.operator ? `${member.name} (you)` : member.name}>
+                    {member.mail || 'No mail address'}
+                  </RowText>
                   {mayManage && member.role !== OperatorRole.UNSPECIFIED ? (
                     <select
                       class="input role"
@@ -209,8 +205,7 @@ function Invite({ onChange }: { onChange: () => void }) {
         <TextField
           label="Mail address"
           hint="Optional. You can also send the link yourself."
-          autocapitalize="off"
-          spellcheck={false}
+          inputMode="email"
           maxLength={254}
           {...form.field('mail')}
         />
@@ -235,12 +230,9 @@ function Invitations({ invitations, mayManage }: { invitations: Loaded<Invitatio
           <ul class="table">
             {list.map(({ invitationId, mail, role, operatorId, expiresAt }) => (
               <li key={invitationId} class="table-row">
-                <span class="table-main">
-                  <span class="table-title ellipsis">{mail || 'Link to copy'}</span>
-                  <span class="table-sub">
-                    {operatorId ? 'Sign-in link' : roleNames[role]}, until <When at={expiresAt} />
-                  </span>
-                </span>
+                <RowText title={mail || 'Link to copy'}>
+                  {operatorId ? 'Sign-in link' : roleNames[role]}, until <When at={expiresAt} />
+                </RowText>
                 {mayManage && (
                   <ActionButton
                     aria-label={`Revoke ${mail || 'the link'}`}
@@ -272,15 +264,9 @@ function Sessions({ sessions }: { sessions: Loaded<Session[]> }) {
           <ul class="table">
             {list.map((each) => (
               <li key={each.consoleSessionId} class="table-row">
-                <span class="table-main">
-                  <span class="table-title ellipsis" dir="auto">
-                    {each.name}
-                    {each.current && ' (this browser)'}
-                  </span>
-                  <span class="table-sub">
-                    Since <When at={each.beganAt} /> {methods[each.method]}
-                  </span>
-                </span>
+                <RowText title={each.current ? `${each.name} (this browser)` : each.name}>
+                  Since <When at={each.beganAt} /> {methods[each.method]}
+                </RowText>
                 {!each.current && (
                   <ActionButton
                     aria-label={`End the session of ${each.name}`}

@@ -55,8 +55,8 @@ interface TextFieldProps extends FieldProps {
   /** True if the field gets the focus when it appears. */
   takesFocus?: boolean
   onChange: (value: string) => void
-  /** Set to `url` for URLs: phones then show a matching keyboard and do not correct the text. */
-  inputMode?: 'url' | 'numeric'
+  /** For URLs and mail addresses phones show a matching keyboard and do not correct the text. */
+  inputMode?: 'url' | 'email' | 'numeric'
   type?: 'number' | 'date'
   min?: number
   max?: number
@@ -76,7 +76,7 @@ export function TextField({ label, hint, error, takesFocus, onChange, type, ...i
   const element = useRef<HTMLInputElement>(null)
   // The cast gives both elements the properties of an input.
   const Input = (input.rows === undefined ? 'input' : 'textarea') as 'input'
-  const isUrl = input.inputMode === 'url'
+  const isAddress = /url|email/.test(input.inputMode ?? '')
   // Runs as a layout effect, so that the focus moves before the next key press.
   useLayoutEffect(() => {
     if (takesFocus) element.current!.focus()
@@ -85,8 +85,8 @@ export function TextField({ label, hint, error, takesFocus, onChange, type, ...i
     <Field label={label} hint={hint} error={error}>
       {(attributes) => (
         <Input
-          spellcheck={!isUrl}
-          autocapitalize={isUrl ? 'off' : undefined}
+          spellcheck={!isAddress}
+          autocapitalize={isAddress ? 'off' : undefined}
           class="input"
           {...attributes}
           {...input}

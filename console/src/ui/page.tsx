@@ -65,3 +65,11 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
     </div>
   )
 }
+
+/** The text of a row of a table: what it is, above what is known of it. */
+export const RowText = ({ title, children }: Pick<PageProps, 'title' | 'children'>) => (
+  <span class="table-main">
+    <bdi class="table-title breakable">{title}</bdi>
+    <span class="table-sub ellipsis">{children}</span>
+  </span>
+)

@@ -31,19 +31,17 @@ export type FeatureApi = ReturnType<typeof createFeatureApi>
  * attempt and rejects with a `WidgetError`.
  */
 export function createFeatureApi({ call, post, exchange }: FeatureCalls, upload: Platform['upload']) {
+  const report = (path: string, body: object, grant: string) => call<void>({ method: 'POST', path, body, grant })
   return {
-    setTyping: (state: 'started' | 'stopped', grant: string) =>
-      call<void>({ method: 'POST', path: '/typing', body: { state }, grant }),
+    setTyping: (state: 'started' | 'stopped', grant: string) => report('/typing', { state }, grant),
 
-    reportPresence: (tab: string, state: 'here' | 'away', grant: string) =>
-      call<void>({ method: 'POST', path: '/presence', body: { tab, state }, grant }),
+    reportPresence: (tab: string, state: 'here' | 'away', grant: string) => report('/presence', { tab, state }, grant),
 
     /** Tells operators that the visitor closed the panel. The session continues. */
     closePanel: (grant: string, idempotencyKey: string) =>
       post<{ state: string }>('/sessions/close', 'state', { scope: 'panel' }, idempotencyKey, grant),
 
-    reportPage: (page: PageContext, grant: string) =>
-      call<void>({ method: 'POST', path: '/context/page', body: page, grant }),
+    reportPage: (page: PageContext, grant: string) => report('/context/page', page, grant),
 
     submitForm: (kind: FormKind, fields: Record<string, string>, grant: string, idempotencyKey: string) =>
       post<{ formSubmissionId: string }>(

@@ -224,6 +224,8 @@ export function createFeatures(deps: FeaturesDeps) {
       formDue: forms.due,
       /** Returns true if the offline form can be offered, because the installation is away. */
       isOfflineFormOffered: forms.isOffered,
+      /** Returns true if the conversation has no message of a person or bot. */
+      isEmpty: () => isLoaded() && !records.current().hasBegun,
       formState: forms.state,
       submitForm: forms.submit,
       /**

@@ -45,14 +45,9 @@ export function wellFormed(tag: string): string | undefined {
  * @param known languages or tags for which texts exist
  * @param offered locales of the installation
  */
-export function chooseLocale(
-  asked: string | undefined,
-  wanted: readonly string[],
-  known: readonly string[],
-  offered?: WidgetConfig['locale'],
-): string {
+export function chooseLocale(...[asked, wanted, ...rest]: Parameters<typeof firstLocale>): string {
   const valid = wanted.flatMap((tag) => wellFormed(tag) ?? [])
-  return firstLocale(asked && wellFormed(asked), valid, known, offered)
+  return firstLocale(asked && wellFormed(asked), valid, ...rest)
 }
 
 /** Like `chooseLocale`, without checking and changing the tags. The launcher needs the language only. */

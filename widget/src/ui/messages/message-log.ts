@@ -4,7 +4,7 @@ import type { WidgetMessage } from '../../vocabulary/types.ts'
 import { element, icon } from '../elements/elements.ts'
 import { downIcon } from '../elements/icons.ts'
 import { layOut } from './message-layout.ts'
-import { createMessageRow, type MessageRow, type RowContext } from './message-row.ts'
+import { createMessageRow, type MessageRow, type RowContext, replyButtons } from './message-row.ts'
 
 const nearPx = 96
 const announceDelayMs = 150
@@ -15,6 +15,7 @@ interface MessageLogDeps extends RowContext {
   /** Loads older messages. Resolves after `show` was called with the loaded messages. */
   loadOlder(): Promise<void>
   hasOlder(): boolean
+  isEmpty(): boolean
   /** Returns the messages that the visitor has not read, oldest first. */
   unread(): readonly WidgetMessage[]
   /** Called when the unread messages up to this sequence were visible. */
@@ -39,6 +40,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     greetingMark,
     element('div', { class: 'bubble' }, greetingText),
   )
+  const openers = element('div', { class: 'replies', hidden: true })
   const loading = element('div', { class: 'loading', hidden: true }, texts.loadingOlder)
   const list = element('div', { class: 'list', role: 'log', 'aria-live': 'polite', 'aria-label': texts.log })
   const typing = element('div', { class: 'typing', hidden: true })
@@ -50,7 +52,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     newLabel,
   )
   const scroller = element('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': texts.log })
-  scroller.append(greeting, list, typing)
+  scroller.append(greeting, openers, list, typing)
   jump.addEventListener('click', () => {
     toEnd()
     scroller.focus({ preventScroll: true })
@@ -89,10 +91,11 @@ export function createMessageLog(deps: MessageLogDeps) {
     element: element('div', { class: 'log' }, scroller, loading, jump),
 
     /**
-     * Sets the greeting above the first message. `title` is the chat's title, whose initial is the
-     * avatar.
+     * Sets the greeting above the first message, and the replies that are offered before it. `title` is
+     * the chat's title, whose initial is the avatar.
      */
-    setGreeting(text: string, title: string) {
+    setGreeting(text: string, title: string, replies: string[]) {
+      openers.replaceChildren(...replyButtons(replies, deps.onReply))
       greetingText.textContent = text
       greetingMark.textContent = initialOf(title)
     },
@@ -106,6 +109,9 @@ export function createMessageLog(deps: MessageLogDeps) {
       place(messages)
       if (quiet) announceSoon()
       greeting.hidden = deps.hasOlder()
+      const hadFocus = openers.matches(':focus-within')
+      openers.hidden = !deps.isEmpty()
+      if (openers.hidden && hadFocus) scroller.focus({ preventScroll: true })
       if (anchor?.isConnected) scroller.scrollTop += anchor.getBoundingClientRect().top - before!
       const last = messages.at(-1)
       if (wasAtEnd || quiet || last?.deliveryStatus === 'pending') toEnd()

@@ -21,7 +21,7 @@ export interface RowContext {
   isHeld(): boolean
   /** Returns false if the browser is offline. */
   isOnline(): boolean
-  /** Sends a quick reply of a bot. */
+  /** Sends a quick reply. */
   onReply(text: string): void
   onRetry(clientOperationId: string, known: Pick<WidgetMessage, 'failureVersion'>): void
 }
@@ -64,7 +64,7 @@ export function createMessageRow(
   )
   const meta = element('div', { class: 'meta', 'aria-live': 'off' })
   const avatar = isTeam(author) ? avatarOf(author, texts) : undefined
-  const replies = element('div', { class: 'replies' }, ...quickReplies.map(replyButton))
+  const replies = element('div', { class: 'replies' }, ...replyButtons(quickReplies, context.onReply))
   const column = element('div', { class: 'column' }, label, bubble, meta)
   const line = element('div', { class: 'line' }, ...(avatar ? [avatar] : []), column)
   const kind = isTeam(author) ? 'agent' : author.kind
@@ -103,12 +103,6 @@ export function createMessageRow(
       (meta.querySelector('button') ?? row.closest<HTMLElement>('.scroller'))?.focus({ preventScroll: true })
   }
 
-  function replyButton(text: string): Node {
-    const button = element('button', { class: 'reply', type: 'button', dir: 'auto' }, text)
-    button.addEventListener('click', () => context.onReply(text))
-    return button
-  }
-
   function metaParts(message: WidgetMessage, showsState: boolean, endsGroup: boolean): Node[] {
     if (author.kind === 'visitor' && message.deliveryStatus === 'failed') return failedParts(message)
     const state = showsState && author.kind === 'visitor' ? statusText(message, context) : ''
@@ -125,6 +119,14 @@ export function createMessageRow(
     return [failure, retry]
   }
 }
+
+/** Buttons that send their text. */
+export const replyButtons = (texts: string[], onReply: (text: string) => void): Node[] =>
+  texts.map((text) => {
+    const button = element('button', { class: 'reply', type: 'button', dir: 'auto' }, text)
+    button.addEventListener('click', () => onReply(text))
+    return button
+  })
 
 function bodyNodes(body: string, texts: WidgetTexts): Node[] {
   return linkify(body).map(({ text, href }) => {

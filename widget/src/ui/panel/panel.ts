@@ -58,6 +58,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     onRetry: client.retryMessage,
     loadOlder: client.loadOlder,
     hasOlder: client.hasOlder,
+    isEmpty: client.isEmpty,
     unread() {
       const count = client.unread()
       return count > 0
@@ -115,6 +116,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     client.on('session.ready', () => {
       restoreDraft()
       showEnd()
+      showLines()
     }),
     client.on('messages.changed', ({ messages }) => {
       // The visitor has left, perhaps in another tab. The next person must not see the draft.
@@ -181,10 +183,10 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     const look = config?.appearance
     const texted = look?.translations
     // The texts of the exact locale come first, then those of the language, then the default.
-    const { title, greeting } = { ...look, ...texted?.[languageOf(locale)], ...texted?.[locale] }
+    const { title, greeting, openingReplies } = { ...look, ...texted?.[languageOf(locale)], ...texted?.[locale] }
     header.configure(config, title || texts.title)
     header.setConnection(client.connection())
-    log.setGreeting(greeting || texts.greeting, title || texts.title)
+    log.setGreeting(greeting || texts.greeting, title || texts.title, openingReplies?.texts ?? [])
   }
 
   /**

@@ -55,7 +55,13 @@ export interface WidgetConfig {
       [field: string]: {
         title?: string
         greeting?: string
+        openingReplies?: {
+          texts: string[]
+        }
       }
+    }
+    openingReplies?: {
+      texts: string[]
     }
   }
   capabilities: {

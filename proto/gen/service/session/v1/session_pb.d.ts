@@ -330,12 +330,19 @@ export declare type Appearance = Message<"service.session.v1.Appearance"> & {
    * Texts in at most 50 other languages, by locale tag, for example "de" or "de-AT". The widget
    * takes each text from the entry of the visitor's locale. If that entry lacks the text, the
    * widget takes the text from the entry of the locale's language. If this entry lacks it too, the
-   * widget uses `title` or `greeting` above. In an update, an entry replaces the texts of its
+   * widget uses the text above. In an update, an entry replaces the texts of its
    * locale, and an entry without texts removes them.
    *
    * @generated from field: map<string, service.session.v1.AppearanceTranslation> translations = 6;
    */
   translations: { [key: string]: AppearanceTranslation };
+
+  /**
+   * Shown before the first message. In an update, an empty list removes them.
+   *
+   * @generated from field: optional service.session.v1.QuickReplies opening_replies = 7;
+   */
+  openingReplies?: QuickReplies | undefined;
 };
 
 /**
@@ -343,6 +350,26 @@ export declare type Appearance = Message<"service.session.v1.Appearance"> & {
  * Use `create(AppearanceSchema)` to create a new message.
  */
 export declare const AppearanceSchema: GenMessage<Appearance>;
+
+/**
+ * Texts that the visitor can send with a tap, as messages of their own.
+ *
+ * @generated from message service.session.v1.QuickReplies
+ */
+export declare type QuickReplies = Message<"service.session.v1.QuickReplies"> & {
+  /**
+   * At most 5 different texts of one line, 1 to 80 characters each.
+   *
+   * @generated from field: repeated string texts = 1;
+   */
+  texts: string[];
+};
+
+/**
+ * Describes the message service.session.v1.QuickReplies.
+ * Use `create(QuickRepliesSchema)` to create a new message.
+ */
+export declare const QuickRepliesSchema: GenMessage<QuickReplies>;
 
 /**
  * @generated from message service.session.v1.AppearanceTranslation
@@ -361,6 +388,11 @@ export declare type AppearanceTranslation = Message<"service.session.v1.Appearan
    * @generated from field: optional string greeting = 2;
    */
   greeting?: string | undefined;
+
+  /**
+   * @generated from field: optional service.session.v1.QuickReplies opening_replies = 3;
+   */
+  openingReplies?: QuickReplies | undefined;
 };
 
 /**
