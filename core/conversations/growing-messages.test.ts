@@ -2,10 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { flushFeed } from '../feed/jobs.ts'
+import { exportVisitor } from '../privacy/visitor-data.ts'
 import { searchIndexOf } from '../search/search-index.ts'
 import { append, bot, botOf, request, say, stopAnswer } from '../test/bots.ts'
+import { claimDue } from '../test/claims.ts'
 import { answer, codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
+import { destinationUrl, newHookScene } from '../test/hook-scenes.ts'
 import type { TestStream } from '../test/streams.ts'
+import { placesOfTexts, visitorOf } from '../test/visitor-marks.ts'
 import { closeConversation } from './assignments.ts'
 import { stopBots } from './bots.ts'
 import { endOverdueGrowth } from './growing-messages.ts'
@@ -338,5 +342,42 @@ describe('a message that grows', () => {
     const after = [...before, ['message.bot', 'early late'], ['message.agent', 'agent']]
     expect(await listed()).toEqual(after)
     expect(await found('early late')).toBe(1)
+  })
+
+  it.each([
+    ['while it grows', false],
+    ['when its delivery to a hook waits', true],
+  ])('leaves its text nowhere if it is withdrawn %s', async (_, hasEnded) => {
+    const scene = await newHookScene(cores)
+    const { secret, visitor } = scene
+    const { hookId } = await scene.hooks.createHook({ destinationUrl, eventTypes: ['message.bot'] })
+    await append(cores.core, visitor, 'a', 0, `${secret} and `)
+    await append(cores.other, visitor, 'a', secret.length + 5, secret)
+    const end = { done: true, quickReplies: [secret] }
+    if (hasEnded) {
+      await append(cores.core, visitor, 'a', secret.length * 2 + 5, '', end)
+      const claimed = await scene.claim(hookId)
+      expect(Buffer.from(claimed.body).toString()).toContain(secret)
+      await scene.finish(claimed, 503, `I refuse ${secret}`)
+    }
+    await scene.withdraw((await historyOf(visitor))[0]!.sequence)
+    for (const core of cores.cores) {
+      const late = await append(core, visitor, 'a', secret.length * 2 + 5, ` ${secret}`)
+      expect(late.state).toBe(hasEnded ? 'completed' : 'interrupted')
+    }
+    cores.advance(60)
+    await Promise.all(cores.cores.map((core) => flushFeed(core)))
+    const due = (await claimDue(cores.core)).filter(({ destination }) => destination === hookId)
+    for (const { body } of due) expect(Buffer.from(body).toString()).not.toContain(secret)
+    await searchIndexOf(cores.core).flush()
+    const { workspaceId } = visitor
+    expect((await searchTexts(cores.core, { workspaceId, query: secret, kinds: ['message'] })).results).toEqual([])
+    const exported: string[] = []
+    for await (const line of exportVisitor(cores.core, await visitorOf(cores, visitor))) exported.push(line)
+    expect(exported.join()).toContain('"redactedAt"')
+    expect(exported.join()).not.toContain(secret)
+    // Wake-ups are removed after half a minute, search entries by the follower of the logs.
+    const places = await placesOfTexts(cores, [secret])
+    expect(places.filter((place) => !/^(wakeups|searchEntries)/.test(place))).toEqual([])
   })
 })

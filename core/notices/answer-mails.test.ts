@@ -9,8 +9,10 @@ import { redactMessage } from '../conversations/redactions.ts'
 import { tellUnseenMessages } from '../conversations/unseen-messages.ts'
 import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
 import { addSuppressions } from '../deliveries/suppressing.ts'
+import { exportVisitor } from '../privacy/visitor-data.ts'
 import { startTestCores, type TestCores, type TestVisitor } from '../test/cores.ts'
 import { refusal, startMailServer } from '../test/mail-server.ts'
+import { visitorOf } from '../test/visitor-marks.ts'
 import type { InstallationSettings } from '../workspaces/model.ts'
 import { updateInstallation } from '../workspaces/workspaces.ts'
 import { sendAnswerMails, stopMails } from './answer-mails.ts'
@@ -99,6 +101,11 @@ describe('the mail of an unseen answer', () => {
       for (const content of [text, html]) expect(content).toContain(part)
     expect(html).toContain('Yes, tomorrow. &lt;b&gt;&amp;')
     expect(await stored()).toMatchObject({ mail: { state: 'sent', attempts: 1 } })
+    const exported: object[] = []
+    for await (const line of exportVisitor(cores.core, await visitorOf(cores, visitor))) exported.push(JSON.parse(line))
+    expect(exported).toContainEqual(
+      expect.objectContaining({ kind: 'conversation', mail: expect.objectContaining({ state: 'sent', attempts: 1 }) }),
+    )
 
     await see((await answer()).sequence)
     await answer('And now?')

@@ -20,6 +20,7 @@ import type { SessionContent } from '../sessions/model.ts'
 import { createSession, reportPage } from '../visitors/sessions.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { updateInstallation } from '../workspaces/workspaces.ts'
+import { append } from './bots.ts'
 import type { TestCores } from './cores.ts'
 import { site } from './visitor-credentials.ts'
 
@@ -81,6 +82,9 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
     pageContext: page('message'),
   })
   await sendAsAgent(core, { conversationId, clientOperationId: mark('agentoperation'), body: mark('answer') })
+  const replies = { done: true, quickReplies: [mark('reply')] }
+  await append(core, session, mark('grownoperation'), 0, mark('grown'), replies)
+  await append(core, session, mark('growingoperation'), 0, mark('growing'))
   await addTag(core, conversationId, mark('tag'), undefined)
   await reportPage(core, { credentials, pageContext: page('report'), idempotencyKey: mark('pagekey') })
   await setTypingOfVisitor(core, credentials, 'started')
