@@ -82,7 +82,7 @@ export async function plantMarks(cores: TestCores, { verified }: { verified: boo
     pageContext: page('message'),
   })
   await sendAsAgent(core, { conversationId, clientOperationId: mark('agentoperation'), body: mark('answer') })
-  const replies = { done: true, quickReplies: [mark('reply')] }
+  const replies = { done: true, quickReplies: [mark('quick')] }
   await append(core, session, mark('grownoperation'), 0, mark('grown'), replies)
   await append(core, session, mark('growingoperation'), 0, mark('growing'))
   await addTag(core, conversationId, mark('tag'), undefined)

@@ -36,7 +36,10 @@ interface DataSource {
  * kind of data needs an entry here.
  */
 export const dataSources: Record<string, DataSource> = {
-  messages: { scope: 'messages:read', marks: /^(body|answer|elsewhere|operation|agentoperation|watched|comment)/ },
+  messages: {
+    scope: 'messages:read',
+    marks: /^(body|answer|elsewhere|operation|agentoperation|watched|comment|grow|quick)/,
+  },
   tags: { scope: 'messages:read', marks: /^tag/ },
   notes: { scope: 'messages:read', marks: /^internal/ },
   'the assigned agent': { scope: 'messages:read', marks: /^agentname/ },
