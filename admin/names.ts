@@ -7,10 +7,10 @@ type Values = Call['values']
 const workspacesPerPage = 1_000
 
 /**
- * Replaces the names in the flags `--workspace`, `--subscription` and `--hook` by ids. The name of a
- * subscription or hook is the host of its destination, with or without the scheme. A URL with a path names
- * none, because paths are not known. Errors: `UsageError` if nothing has the
- * name, or several things have it.
+ * Replaces the names in the flags `--workspace`, `--subscription` and `--hook` by ids. A subscription
+ * or hook is named by its name, or by the host of its destination, with or without the scheme. A URL
+ * with a path names none, because paths are not known. Errors: `UsageError` if nothing has the name, or
+ * several things have it.
  */
 export async function resolveNames(
   { workspaces, leads, hooks }: Services,
@@ -58,11 +58,11 @@ async function workspacesNamed(workspaces: Services['workspaces'], wanted: strin
 const isName = (value: unknown, ...prefixes: string[]): value is string =>
   typeof value === 'string' && !prefixes.some((prefix) => value.startsWith(prefix))
 
-/** Returns the ids of the destinations with this host, with or without the scheme. */
-const idsAt = (known: { id: string; destinationUrl: string }[], name: string): string[] =>
-  known.flatMap(({ id, destinationUrl }) => {
+/** Returns the ids of the destinations with this name or this host, with or without the scheme. */
+const idsAt = (known: { id: string; name: string; destinationUrl: string }[], wanted: string): string[] =>
+  known.flatMap(({ id, name, destinationUrl }) => {
     const { host, origin } = new URL(destinationUrl)
-    return [destinationUrl, host, origin].includes(name) ? id : []
+    return [name, destinationUrl, host, origin].includes(wanted) ? id : []
   })
 
 function only(flag: string, name: string, ids: string[]): string {

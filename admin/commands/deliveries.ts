@@ -21,7 +21,7 @@ interface ListedDelivery {
   subscriptionId: string
   status: string
   createdAt: string
-  /** URL of the destination of a subscription. */
+  /** Name of the destination of a subscription, or its URL. */
   destination?: string
   /** Title of the lead. */
   lead?: string
@@ -36,7 +36,7 @@ function deliveryRows(answer: { deliveries: ListedDelivery[]; nextPageToken: str
     delivery.status.replace('DELIVERY_STATUS_', '').toLowerCase(),
     `attempt ${attempt?.attemptNumber}`,
     attempt?.nextRetryAt ? `next ${attempt.nextRetryAt}` : '',
-    destination ? new URL(destination).host : delivery.subscriptionId,
+    destination ? (URL.parse(destination)?.host ?? destination) : delivery.subscriptionId,
     attempt?.eventType ?? '',
     delivery.lead ?? '',
   ])
@@ -70,7 +70,7 @@ export const deliveries: Group = {
         allSubscriptions(leads, workspaceId),
         leadIds.length > 0 ? leads.listLeads({ workspaceId, leadIds }) : { leads: [] },
       ])
-      const destinations = new Map(subscriptions.map((each) => [each.subscriptionId, each.destinationUrl]))
+      const destinations = new Map(subscriptions.map((each) => [each.subscriptionId, each.name || each.destinationUrl]))
       const titles = new Map(found.leads.map((each) => [each.leadId, leadTitle(each)]))
       return {
         deliveries: answer.deliveries.map((delivery) => ({

@@ -6,14 +6,14 @@ import { deletion, overlap, page, workspace } from './flags.ts'
 /** Flags that select a subscription by its id, or by its workspace and destination. */
 export const namedSubscription = {
   subscription: must(
-    text('the id of the subscription or hook, or the host of the subscription’s destination', 'subscriptionId'),
+    text('the id of the subscription or hook, or the name or host of the subscription’s destination', 'subscriptionId'),
   ),
-  workspace: text('the subscription’s workspace, if it is named by its destination', 'workspaceId'),
+  workspace: text('the subscription’s workspace, if it is given by name or host', 'workspaceId'),
 }
 /** Flags that select a hook by its id, or by its workspace and destination. */
 const namedHook = {
-  hook: must(text('the hook’s id, or the host of its destination', 'hookId')),
-  workspace: text('the hook’s workspace, if it is named by its destination', 'workspaceId'),
+  hook: must(text('the hook’s id, its name, or the host of its destination', 'hookId')),
+  workspace: text('the hook’s workspace, if it is given by name or host', 'workspaceId'),
 }
 
 /** Flags of a new and of a changed destination. */
@@ -21,6 +21,8 @@ const url = text(
   'the destination: https, at a public address or one in DELIVERY_ALLOWED_CIDRS of the cores',
   'destinationUrl',
 )
+const name = text('a name for the team, at most 80 characters', 'name')
+const changedName = { ...name, description: 'a name for the team; an empty text removes it' }
 const header = many({ ...text('a header of each request, `name: value`; repeatable', 'headers'), read: toHeader })
 const limits = {
   rate: number('requests per second, at most', 'maxPerSecond'),
@@ -62,6 +64,7 @@ export const subscriptions: Group = {
     flags: {
       workspace,
       url: must(url),
+      name,
       field,
       header,
       automatic: whether('send every captured lead automatically'),
@@ -90,6 +93,7 @@ export const subscriptions: Group = {
         description:
           'the destination; another scheme, host or port removes the headers, and `droppedHeaders` names them',
       },
+      name: changedName,
       field,
       ...policy,
       header: { ...header, description: 'as for create; `name` alone keeps its value, an empty text removes all' },
@@ -135,7 +139,7 @@ const event = many(text(`an event to send; repeatable: ${feedEventTypes.join(', 
 export const hooks: Group = {
   create: command({
     summary: 'Send events to a destination; the secret is shown only now',
-    flags: { workspace, url: must(url), event: must(event), header, ...limits },
+    flags: { workspace, url: must(url), name, event: must(event), header, ...limits },
     run: ({ hooks }, given) => hooks.createHook(given),
   }),
   list: command({
@@ -148,6 +152,7 @@ export const hooks: Group = {
     flags: {
       ...namedHook,
       url: { ...url, description: 'the destination; as for `subscriptions update`' },
+      name: changedName,
       event,
       header: { ...header, description: 'as for `subscriptions update`' },
       status,

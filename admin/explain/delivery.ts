@@ -63,9 +63,9 @@ async function destinationFacts({ leads, hooks }: Services, id: string): Promise
     ? (await hooks.getHook({ hookId: id })).hook
     : (await leads.getSubscription({ subscriptionId: id })).subscription
   if (!destination) return []
-  const { destinationUrl, status, disabledReason, failingSince, droppedHeaders, maxPerSecond } = destination
+  const { name, destinationUrl, status, disabledReason, failingSince, droppedHeaders, maxPerSecond } = destination
   return [
-    `Destination ${id} is at ${URL.parse(destinationUrl)?.host ?? 'an unknown host'}.`,
+    `Destination ${id}${name && ` (${name})`} is at ${URL.parse(destinationUrl)?.host ?? 'an unknown host'}.`,
     ...(status === SubscriptionStatus.DISABLED
       ? [
           `Destination ${id} is disabled (${DisabledReason[disabledReason]?.toLowerCase()}). Enable it with \`${id.startsWith('hook_') ? 'hooks update --hook' : 'subscriptions update --subscription'} ${id} --status enabled\`.`,

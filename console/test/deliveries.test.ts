@@ -186,6 +186,31 @@ describe('a lead field that is typed but not added', () => {
   })
 })
 
+describe('two destinations on one host', () => {
+  it('are told apart by their names in lists, filters and deliveries; a name can be removed', async () => {
+    const destinationUrl = 'https://crm.example.com/••••'
+    core.leads.addSubscription({ subscriptionId: 'sub_two', destinationUrl, name: 'Newsletter' })
+    core.leads.addAttempt({ deliveryId: 'dlv_two', leadId: 'lead_1', subscriptionId: 'sub_two' })
+    const page = await browser.open(core, 'subscriptions/sub_crm')
+    const name = page.getByLabel('Name', { exact: true })
+    await name.fill(' Sales ')
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Sales' }).waitFor()
+    await page.getByRole('link', { name: 'Destinations' }).first().click()
+    for (const title of ['Sales', 'Newsletter'])
+      await page.locator('.table-row', { hasText: 'crm.example.com' }).getByText(title, { exact: true }).waitFor()
+    await page.getByRole('link', { name: 'Deliveries' }).first().click()
+    for (const title of ['Sales', 'Newsletter']) await page.locator('.table-row', { hasText: title }).first().waitFor()
+    await page.getByLabel('Destination').selectOption('Newsletter')
+    await page.locator('.table-row', { hasText: 'Newsletter' }).click()
+    await page.getByRole('link', { name: 'Newsletter' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Newsletter' }).waitFor()
+    await name.fill('')
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await page.getByRole('heading', { level: 1, name: 'crm.example.com' }).waitFor()
+  })
+})
+
 describe('changes of lead subscriptions', () => {
   itLong(
     'a secret rotation is retried with the same idempotency key if the response is lost; the next rotation has a new key',

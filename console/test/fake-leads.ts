@@ -76,13 +76,14 @@ export function fakeLeads() {
         listHooks: () => ({
           hooks: subscriptions
             .filter(isHook)
-            .map(({ subscriptionId: hookId, destinationUrl, status, policy }) =>
-              create(HookSchema, { hookId, destinationUrl, status, eventTypes: policy?.types ?? [] }),
+            .map(({ subscriptionId: hookId, name, destinationUrl, status, policy }) =>
+              create(HookSchema, { hookId, name, destinationUrl, status, eventTypes: policy?.types ?? [] }),
             ),
         }),
-        createHook({ destinationUrl, eventTypes: types }) {
+        createHook({ name, destinationUrl, eventTypes: types }) {
           const hook = create(SubscriptionSchema, {
             subscriptionId: `hook_${subscriptions.length + 1}`,
+            name,
             destinationUrl: masked(destinationUrl),
             purpose: SubscriptionPurpose.OPERATIONAL_EVENTS,
             policy: { types },
@@ -105,6 +106,7 @@ export function fakeLeads() {
         listSubscriptions: () => ({ subscriptions: subscriptions.filter((each) => !isHook(each)) }),
         getSubscription: ({ subscriptionId }) => ({ subscription: found(subscriptionId), audit: audits }),
         createSubscription({
+          name,
           destinationUrl,
           mappedFields,
           automatic,
@@ -115,6 +117,7 @@ export function fakeLeads() {
         }) {
           const subscription = create(SubscriptionSchema, {
             subscriptionId: `sub_${subscriptions.length + 1}`,
+            name,
             destinationUrl: masked(destinationUrl),
             mappedFields,
             automatic,
@@ -147,6 +150,7 @@ export function fakeLeads() {
           }
           if (rest.disableAfterNotFound !== undefined) subscription.disableAfterNotFound = rest.disableAfterNotFound
           if (mappedFields) subscription.mappedFields = mappedFields.names
+          if (rest.name !== undefined) subscription.name = rest.name
           if (rest.sentNames) subscription.sentNames = rest.sentNames.names
           if (rest.policy) subscription.policy = rest.policy
           if (automatic !== undefined) subscription.automatic = automatic

@@ -37,6 +37,8 @@ export interface LeadSubscription extends HandsOff, Receives {
   subscriptionId: string
   workspaceId: string
   destination: SealedDestination
+  /** Name for the team. */
+  name?: string
   /** Maximum number of requests per second. Absent or 0 if there is no limit. */
   maxPerSecond?: number
   /** Number of consecutive 404 answers that disable the subscription; 0 for never. Absent: 5. */
@@ -76,6 +78,7 @@ export type SubscriptionChanges = Partial<
   Pick<
     LeadSubscription,
     | 'destination'
+    | 'name'
     | 'mappedFields'
     | 'sentNames'
     | 'automatic'

@@ -25,6 +25,7 @@ import {
 
 export interface SubscriptionSettings {
   destinationUrl?: string
+  name?: string
   mappedFields?: string[]
   /** Names under which mapped fields are sent. Replaces all present ones. */
   sentNames?: Record<string, string>
@@ -51,11 +52,12 @@ type Stored = Pick<LeadSubscription, 'resource'> &
 
 /** Returns the violated rules of settings. `stored` is the subscription before the change. */
 export const settingIssues = (settings: SubscriptionSettings, stored: Stored): Issues => {
-  const { destinationUrl, headers = [] } = settings
+  const { destinationUrl, name, headers = [] } = settings
   const { maxPerSecond = 0, disableAfterNotFound = 0 } = settings
   const kept = isNewOrigin(destinationUrl, stored) ? [] : (stored.headers ?? [])
   return [
     field('/destinationUrl', destinationUrl, destinationShape),
+    field('/name', name || undefined, line(1, 80)),
     ...leadIssues(settings, stored),
     ...policyIssues(settings.policy, stored),
     ...headerIssues(headers, kept),

@@ -125,7 +125,7 @@ export async function createSubscription(
   const { secretBox, plannedIds, config } = core
   if (by.workspaceId !== undefined && by.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
   await findWorkspace(core, workspaceId)
-  const { mappedFields, sentNames, automatic, policy, maxPerSecond, disableAfterNotFound, workflow } = rest
+  const { name, mappedFields, sentNames, automatic, policy, maxPerSecond, disableAfterNotFound, workflow } = rest
   const settings = { ...rest, destinationUrl, headers }
   validate(...settingIssues(settings, { resource }))
   requireReadable({ resource, policy, mappedFields, automatic }, by)
@@ -138,6 +138,7 @@ export async function createSubscription(
     subscriptionId,
     workspaceId,
     destination: sealedDestination(secretBox, destinationUrl),
+    name,
     mappedFields,
     sentNames,
     automatic,

@@ -61,6 +61,44 @@ async function scene(eventTypes: string[] = feedEventTypes) {
 const shown = (bodies: { eventType: string; data: { body?: string } }[]) =>
   bodies.map(({ eventType, data }) => `${eventType} ${data.body ?? ''}`.trim()).toSorted()
 
+it('the name of a hook or a destination is set, kept, changed and removed; wrong names are refused', async () => {
+  const { hooks, leads } = await scene(['message.visitor'])
+  const hook = { destinationUrl, eventTypes: ['message.visitor'] }
+  const { hookId } = await hooks.createHook({ ...hook, name: 'Alerts' })
+  const { subscriptionId } = await leads.createSubscription({ destinationUrl, name: 'CRM' })
+  const names = async () => {
+    const [[listed], { hook }, { subscription }] = await Promise.all([
+      hooks.listHooks({}).then((answer) => answer.hooks.filter((each) => each.hookId === hookId)),
+      hooks.getHook({ hookId }),
+      leads.getSubscription({ subscriptionId }),
+    ])
+    expect(listed!.name).toBe(hook!.name)
+    return [hook!.name, subscription!.name]
+  }
+  expect(await names()).toEqual(['Alerts', 'CRM'])
+  await hooks.updateHook({ hookId, maxPerSecond: 1 })
+  await leads.updateSubscription({ subscriptionId, maxPerSecond: 1 })
+  expect(await names()).toEqual(['Alerts', 'CRM'])
+  const longest = '😀'.repeat(80)
+  await hooks.updateHook({ hookId, name: longest })
+  await leads.updateSubscription({ subscriptionId, name: longest })
+  expect(await names()).toEqual([longest, longest])
+  for (const [name, rule] of [
+    [`${longest}x`, 'maxLength'],
+    ['two\nlines', 'pattern'],
+  ] as const)
+    for (const call of [
+      () => hooks.createHook({ ...hook, name }),
+      () => hooks.updateHook({ hookId, name }),
+      () => leads.createSubscription({ destinationUrl, name }),
+      () => leads.updateSubscription({ subscriptionId, name }),
+    ])
+      expect(await issuesOf(call())).toEqual([`/name ${rule}`])
+  await hooks.updateHook({ hookId, name: '' })
+  await leads.updateSubscription({ subscriptionId, name: '' })
+  expect(await names()).toEqual(['', ''])
+})
+
 it('a retry of a lead’s delivery counts an attempt of a hook as unknown', async () => {
   const { site, sent, leads, hookId } = await scene(['message.visitor'])
   await send(cores.core, await cores.newVisitor(site), 'one')

@@ -9,7 +9,7 @@ beforeAll(async () => {
   stack = await startLocalStack({ database })
 })
 
-it('the administration command accepts the name of a workspace, and the host of a destination, if the name is unique', async () => {
+it('the administration command accepts the name of a workspace, and the name or host of a destination, if it is unique', async () => {
   const create = async (name: string) => (await stack.operator().workspaces.createWorkspace({ name })).workspace!
   const { workspaceId } = await create('Corner shop')
   for (const _ of [1, 2]) await create('Twin')
@@ -30,6 +30,9 @@ it('the administration command accepts the name of a workspace, and the host of 
       '',
     ])
   }
+  const named = ['subscriptions', 'update', '--subscription', first!.subscriptionId, '--name', 'CRM']
+  expect((await admin(named)).code).toBe(0)
+  expect((await list('--subscription', 'CRM')).stdout).toMatch(/dlv_\w+ +pending +attempt 1 +CRM +lead/)
   const recovery = ['--since', '2026-01-01T00:00:00Z']
   for (const [args, message] of [
     [['workspaces', 'changes', '--workspace', 'Nowhere'], 'no workspace is named "Nowhere"'],

@@ -5,7 +5,7 @@ import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
 import { pathOf } from '../router.ts'
-import { listDestinations } from '../subscriptions/destinations.ts'
+import { listDestinations, nameOf } from '../subscriptions/destinations.ts'
 import { countOf } from '../time.ts'
 import { SelectField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
@@ -51,7 +51,7 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours: wi
   )
   const titleOf = useLeadTitles(list.items.map(({ leadId }) => leadId))
   const hasPending = list.items.some((delivery) => isPending(delivery.status))
-  const destinations = new Map(subscriptions.value?.map((known) => [known.subscriptionId, known.destinationUrl]))
+  const destinations = new Map(subscriptions.value?.map((known) => [known.subscriptionId, nameOf(known)]))
   const off = subscriptions.value?.filter(({ status }) => status === SubscriptionStatus.DISABLED).length ?? 0
   const filter = (change: Filter) =>
     router.go(pathOf({ view: 'deliveries', status, subscription: subscriptionId, hours: withinHours, ...change }))

@@ -2,6 +2,7 @@ import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
 import { pathOf } from '../router.ts'
+import { nameOf } from '../subscriptions/destinations.ts'
 import { useLoad } from '../ui/load.ts'
 import { WhenLoaded } from '../ui/notice.tsx'
 import { Card, Fact, Facts, Page } from '../ui/page.tsx'
@@ -21,10 +22,10 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
     pollMs,
   )
   const subscriptionId = loaded.value?.[0]?.subscriptionId
-  const subscription = useLoad(
-    async () => subscriptionId && (await api.leads.getSubscription({ subscriptionId })).subscription?.destinationUrl,
-    [subscriptionId],
-  )
+  const destination = useLoad(async () => {
+    const { subscription } = subscriptionId ? await api.leads.getSubscription({ subscriptionId }) : {}
+    return subscription && nameOf(subscription)
+  }, [subscriptionId])
   const leadId = loaded.value?.[0]?.leadId ?? ''
   const titleOf = useLeadTitles([leadId])
   return (
@@ -42,7 +43,7 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
                   </Fact>
                   <Fact name="Destination">
                     <a class="breakable" href={pathOf({ view: 'subscription', subscriptionId: latest.subscriptionId })}>
-                      {subscription.value ?? latest.subscriptionId}
+                      {destination.value ?? latest.subscriptionId}
                     </a>
                   </Fact>
                   <Fact name="Lead">

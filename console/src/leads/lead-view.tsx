@@ -5,7 +5,7 @@ import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { Attempts } from '../deliveries/attempts.tsx'
 import { conversationPath, pathOf } from '../router.ts'
-import { type Destination, listDestinations } from '../subscriptions/destinations.ts'
+import { type Destination, listDestinations, nameOf } from '../subscriptions/destinations.ts'
 import { ActionButton } from '../ui/dialog.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { useLoad } from '../ui/load.ts'
@@ -23,8 +23,8 @@ export function LeadView({ leadId }: { leadId: string }) {
   const attempts = useLoad(async () => (await api.leads.listDeliveryAttempts({ leadId })).attempts, [leadId], pollMs)
   const subscriptions = useLoad(() => listDestinations(api), [])
   const byDelivery = Map.groupBy(attempts.value ?? [], ({ deliveryId }) => deliveryId)
-  const destinationOf = (id: string | undefined) =>
-    subscriptions.value?.find(({ subscriptionId }) => subscriptionId === id)?.destinationUrl ?? id
+  const names = new Map(subscriptions.value?.map((known) => [known.subscriptionId, nameOf(known)]))
+  const destinationOf = (id = '') => names.get(id) ?? id
 
   return (
     <Page title={loaded.value ? leadTitle(loaded.value) : 'Lead'} back={backTo('leads')}>
@@ -101,7 +101,7 @@ function SendForm({ leadId, subscriptions, onSent }: SendFormProps) {
       <SelectField
         label="Send to"
         value={subscriptionId}
-        options={enabled.map((known) => [known.subscriptionId, known.destinationUrl])}
+        options={enabled.map((known) => [known.subscriptionId, nameOf(known)])}
         onChange={setChosen}
       />
       <ActionButton

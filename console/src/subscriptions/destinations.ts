@@ -5,6 +5,7 @@ import type { Api } from '../api.ts'
 export interface Destination {
   subscriptionId: string
   destinationUrl: string
+  name: string
   status: SubscriptionStatus
   isHook: boolean
 }
@@ -31,3 +32,6 @@ export async function listDestinations(api: Api): Promise<Destination[]> {
     ...hooks.map(({ hookId, ...each }) => ({ ...each, subscriptionId: hookId, isHook: true })),
   ]
 }
+
+/** Returns the name that the team gave a destination, or its masked URL. */
+export const nameOf = ({ name, destinationUrl }: Pick<Destination, 'name' | 'destinationUrl'>) => name || destinationUrl

@@ -23,6 +23,7 @@ export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
   async function submit({ fields, policy, automatic, ...input }: SubscriptionInput) {
     const settings = {
       destinationUrl: input.destinationUrl.trim(),
+      name: input.name.trim(),
       maxPerSecond: Number(input.maxPerSecond) || undefined,
       disableAfterNotFound: Number(input.disableAfterNotFound),
     }
@@ -39,6 +40,7 @@ export function NewSubscriptionView({ isHook }: { isHook: boolean }) {
           <SubscriptionForm
             isHook={isHook}
             initial={{
+              name: '',
               destinationUrl: '',
               fields,
               automatic: !isHook,

@@ -20,6 +20,7 @@ const changedUrlHint =
 const ready = 'lead.ready-for-delivery'
 
 export interface SubscriptionInput {
+  name: string
   /** Empty to keep the present URL, which is never shown. */
   destinationUrl: string
   /** Names of lead fields. Other clients can send them under other names. */
@@ -95,6 +96,7 @@ export function SubscriptionForm({ initial, present, sentNames = {}, isHook, ...
   return (
     <Card title="Destination">
       <Form form={form} button={action} disabled={!isNew && !form.isChanged} actions={children}>
+        <TextField label="Name" hint="Only your team sees it." maxLength={80} {...field('name')} />
         <TextField
           label="Destination URL"
           hint={isNew ? newUrlHint : changedUrlHint}

@@ -25,10 +25,10 @@ import { actionText, disabledText, heldNumber } from './subscription-words.ts'
 export function SubscriptionView({ subscriptionId }: { subscriptionId: string }) {
   const { api } = useConsole()
   const loaded = useLoad(() => api.leads.getSubscription({ subscriptionId }), [subscriptionId])
-  const { destinationUrl } = loaded.value?.subscription ?? {}
+  const { name, destinationUrl } = loaded.value?.subscription ?? {}
   return (
     <Page
-      title={destinationUrl ? (URL.parse(destinationUrl)?.host ?? destinationUrl) : 'Destination'}
+      title={name || URL.parse(destinationUrl ?? '')?.host || 'Destination'}
       back={backTo('subscriptions')}
       actions={
         <a class="button" href={pathOf({ view: 'deliveries', subscription: subscriptionId })}>
@@ -124,13 +124,13 @@ function TestButton({ subscriptionId }: Pick<Subscription, 'subscriptionId'>) {
 }
 
 function DeleteSubscription({
-  subscription: { subscriptionId, destinationUrl },
+  subscription: { subscriptionId, name, destinationUrl },
 }: Pick<SubscriptionPart, 'subscription'>) {
   const { api, router, announcer } = useConsole()
   return (
     <DeleteCard
       kind="destination"
-      name={URL.parse(destinationUrl)?.host ?? destinationUrl}
+      name={name || (URL.parse(destinationUrl)?.host ?? destinationUrl)}
       explanation="Nothing more is sent to this destination, and its deliveries are removed. Leads stay."
       onDelete={async () => {
         await api.leads.deleteSubscription({ subscriptionId })
@@ -141,7 +141,8 @@ function DeleteSubscription({
   )
 }
 
-const editedValues = ({ mappedFields, automatic, policy, maxPerSecond, disableAfterNotFound }: Subscription) => ({
+const editedValues = ({ name, mappedFields, automatic, policy, maxPerSecond, disableAfterNotFound }: Subscription) => ({
+  name,
   destinationUrl: '',
   fields: mappedFields,
   automatic,
@@ -163,6 +164,7 @@ function EditForm({ subscription, onChanged }: SubscriptionPart) {
       subscriptionId: subscription.subscriptionId,
       destinationUrl: destinationUrl.trim() || undefined,
       mappedFields: edited.fields && { names: edited.fields },
+      name: edited.name?.trim(),
       policy: edited.policy,
       automatic: edited.automatic,
       maxPerSecond: numberOf(edited.maxPerSecond),

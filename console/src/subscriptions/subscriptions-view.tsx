@@ -8,7 +8,7 @@ import { Icon } from '../ui/icon.tsx'
 import { useLoad } from '../ui/load.ts'
 import { Empty, WhenLoaded } from '../ui/notice.tsx'
 import { Page, RowText } from '../ui/page.tsx'
-import { listSubscriptions } from './destinations.ts'
+import { listSubscriptions, nameOf } from './destinations.ts'
 import { disabledText, heldNumber } from './subscription-words.ts'
 
 /** Lists the lead subscriptions of the workspace, then its event hooks. */
@@ -73,14 +73,15 @@ function textOf({ mappedFields, automatic, policy }: Subscription): string {
 }
 
 function Row({ id, destination, text }: { id: string; destination: Subscription | Hook; text: string }) {
-  const { destinationUrl, status, disabledReason, heldDeliveries, maxPerSecond = 0 } = destination
+  const { name, destinationUrl, status, disabledReason, heldDeliveries, maxPerSecond = 0 } = destination
   const isEnabled = status === SubscriptionStatus.ENABLED
   return (
     <li>
       <a class="table-row" href={pathOf({ view: 'subscription', subscriptionId: id })}>
         <EnabledTag enabled={isEnabled} />
-        <RowText title={destinationUrl}>
+        <RowText title={nameOf(destination)}>
           {!isEnabled && `${disabledText(disabledReason)} `}
+          {name && `${destinationUrl} · `}
           {text}
           {maxPerSecond > 0 && ` · at most ${maxPerSecond} per second`}
         </RowText>

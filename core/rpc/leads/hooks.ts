@@ -44,11 +44,12 @@ export function hookService(router: ConnectRouter, core: Core): void {
 
   router.service(HookService, {
     async createHook(request, context) {
-      const { workspaceId: named, destinationUrl, eventTypes, headers, maxPerSecond, disableAfterNotFound } = request
+      const { workspaceId: named, destinationUrl, eventTypes, name, headers, ...rest } = request
       const by = callerOf(context)
       const workspaceId = requiredWorkspace(context, named)
       const made = await once(context, request, async (operation) => {
-        const limits = { headers, maxPerSecond, disableAfterNotFound }
+        const { maxPerSecond, disableAfterNotFound } = rest
+        const limits = { name, headers, maxPerSecond, disableAfterNotFound }
         const unused = { mappedFields: [], automatic: false }
         const settings = { workspaceId, destinationUrl, policy: policyOf(eventTypes), ...limits, ...unused }
         const created = await createSubscription(core, { ...settings, resource: 'hook' }, by, operation)
@@ -58,11 +59,12 @@ export function hookService(router: ConnectRouter, core: Core): void {
     },
 
     async updateHook(request, context) {
-      const { hookId, destinationUrl, eventTypes, status, headers, maxPerSecond, disableAfterNotFound } = request
+      const { hookId, destinationUrl, eventTypes, name, status, headers, maxPerSecond, disableAfterNotFound } = request
       const by = callerOf(context)
       const named = nameOf(SubscriptionStatus, status)
       const settings = {
         ...(destinationUrl === undefined ? {} : { destinationUrl }),
+        ...(name === undefined ? {} : { name }),
         ...(eventTypes && { policy: policyOf(eventTypes.types) }),
         ...(named && { status: named }),
         ...(headers && { headers: headers.headers }),

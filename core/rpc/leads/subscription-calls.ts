@@ -78,11 +78,12 @@ export function subscriptionCalls(
 
     async updateSubscription(request, context) {
       const { subscriptionId, destinationUrl, mappedFields, status, automatic, headers, maxPerSecond } = request
-      const { disableAfterNotFound, sentNames, policy } = request
+      const { disableAfterNotFound, sentNames, policy, name } = request
       const by = callerOf(context)
       const named = nameOf(SubscriptionStatus, status)
       const settings = {
         ...(destinationUrl === undefined ? {} : { destinationUrl }),
+        ...(name === undefined ? {} : { name }),
         ...(mappedFields && { mappedFields: mappedFields.names }),
         ...(sentNames && { sentNames: sentNames.names }),
         ...fromPolicy(policy),
@@ -148,12 +149,12 @@ function fromPolicy(policy: EventPolicyMessage | undefined): { policy?: EventPol
 
 /** Returns the fields that hooks have too. */
 export function toDestination({ subscription, heldDeliveries }: SubscriptionView, at: Date) {
-  const { workspaceId, maxPerSecond, status, droppedHeaders, secrets, headers = [] } = subscription
+  const { workspaceId, name, maxPerSecond, status, droppedHeaders, secrets, headers = [] } = subscription
   const { disableAfterNotFound = defaultDisableAfterNotFound } = subscription
   const { disabledReason, failingSince, createdAt, updatedAt, recovery } = subscription
   const activeId = activeSecret(secrets, at)?.secretId
   return {
-    ...{ workspaceId, status, disabledReason, failingSince, recovery, createdAt, updatedAt },
+    ...{ workspaceId, name, status, disabledReason, failingSince, recovery, createdAt, updatedAt },
     destinationUrl: maskedDestination(subscription),
     maxPerSecond: maxPerSecond || undefined,
     secrets: liveSecrets(secrets, at).map((secret) => ({

@@ -105,6 +105,13 @@ export declare type Hook = Message<"service.hook.v1.Hook"> & {
    * @generated from field: google.protobuf.Timestamp updated_at = 16;
    */
   updatedAt?: Timestamp | undefined;
+
+  /**
+   * See Subscription.name.
+   *
+   * @generated from field: string name = 17;
+   */
+  name: string;
 };
 
 /**
@@ -164,6 +171,13 @@ export declare type CreateHookRequest = Message<"service.hook.v1.CreateHookReque
    * @generated from field: optional string idempotency_key = 7;
    */
   idempotencyKey?: string | undefined;
+
+  /**
+   * See LeadService.CreateSubscription.
+   *
+   * @generated from field: optional string name = 8;
+   */
+  name?: string | undefined;
 };
 
 /**
@@ -251,6 +265,13 @@ export declare type UpdateHookRequest = Message<"service.hook.v1.UpdateHookReque
    * @generated from field: optional string idempotency_key = 8;
    */
   idempotencyKey?: string | undefined;
+
+  /**
+   * New name. Empty to remove the name.
+   *
+   * @generated from field: optional string name = 9;
+   */
+  name?: string | undefined;
 };
 
 /**

@@ -159,6 +159,13 @@ export declare type Subscription = Message<"service.lead.v1.Subscription"> & {
    * @generated from field: map<string, string> sent_names = 22;
    */
   sentNames: { [key: string]: string };
+
+  /**
+   * Name for the team, at most 80 characters. Empty if there is none.
+   *
+   * @generated from field: string name = 23;
+   */
+  name: string;
 };
 
 /**
@@ -431,6 +438,13 @@ export declare type CreateSubscriptionRequest = Message<"service.lead.v1.CreateS
    * @generated from field: map<string, string> sent_names = 14;
    */
   sentNames: { [key: string]: string };
+
+  /**
+   * Name for the team, one line of at most 80 characters.
+   *
+   * @generated from field: optional string name = 15;
+   */
+  name?: string | undefined;
 };
 
 /**
@@ -558,6 +572,13 @@ export declare type UpdateSubscriptionRequest = Message<"service.lead.v1.UpdateS
    * @generated from field: optional service.lead.v1.SentNames sent_names = 14;
    */
   sentNames?: SentNames | undefined;
+
+  /**
+   * New name. Empty to remove the name.
+   *
+   * @generated from field: optional string name = 15;
+   */
+  name?: string | undefined;
 };
 
 /**
