@@ -119,7 +119,8 @@ export function fakeWorkspace() {
           const { translations = {}, ...look } = appearance ?? {}
           const texts = Object.entries(look).filter(([name, text]) => name !== '$typeName' && text !== '')
           for (const [tag, texts] of Object.entries(translations)) {
-            if (texts.title || texts.greeting) installation.appearance!.translations[tag] = texts
+            if (texts.title || texts.greeting || texts.openingReplies?.texts.length)
+              installation.appearance!.translations[tag] = texts
             else delete installation.appearance!.translations[tag]
           }
           Object.assign(installation.appearance!, Object.fromEntries(texts))

@@ -214,11 +214,21 @@ describe('availability and translations in the console', () => {
     const look = () => core.workspace.installation('pk_shop').appearance!
     const translations = () => look().translations
     await until('the translation', () => translations()['de-AT']?.title === 'Laden')
+    const german = card.getByLabel('Opening replies')
+    await german.fill(' Wo ist meine Bestellung? \n \nEin Mensch, bitte')
+    await card.getByLabel('Title').fill('')
+    await save(page)
+    const texts = ['Wo ist meine Bestellung?', 'Ein Mensch, bitte']
+    await until('replies alone', () => translations()['de-AT']?.title === '')
+    expect(translations()['de-AT']?.openingReplies?.texts).toEqual(texts)
+    await openTab(page, 'Hours')
+    await openTab(page, 'Look')
+    await until('the saved replies', async () => (await german.inputValue()) === texts.join('\n'))
     await card.getByRole('button', { name: /^Remove de-/ }).click()
     await save(page)
     await until('its removal', () => translations()['de-AT'] === undefined)
     const replies = page.getByRole('region', { name: 'Appearance' }).getByLabel('Opening replies')
-    await replies.fill('Where is my order?\n\nA person, please')
+    await replies.fill('Where is my order?\n \nA person, please')
     await save(page)
     const shown = () => look().openingReplies?.texts.join(' | ')
     await until('the replies', () => shown() === 'Where is my order? | A person, please')

@@ -3,6 +3,7 @@ import { Field, Segments, TextField } from '../ui/field.tsx'
 import { Form, useForm } from '../ui/form.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Card } from '../ui/page.tsx'
+import { repliesHint, repliesOf } from './installation-words.ts'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 /** Card that edits the widget's appearance and shows a preview. */
@@ -22,7 +23,7 @@ export function AppearanceCard(part: InstallationPart) {
       accentColor: isColour(draft.accentColor) ? undefined : 'Enter # and six hexadecimal digits.',
     }),
     save: (_, { title, greeting, replies, ...look }) => {
-      const openingReplies = replies === undefined ? undefined : { texts: replies.split('\n').filter(Boolean) }
+      const openingReplies = replies === undefined ? undefined : repliesOf(replies)
       const texts = { title: title?.trim(), greeting: greeting?.trim() }
       return update({ appearance: { ...look, ...texts, openingReplies } }, 'Appearance saved.')
     },
@@ -43,12 +44,7 @@ export function AppearanceCard(part: InstallationPart) {
             maxLength={1024}
             {...field('greeting')}
           />
-          <TextField
-            label="Opening replies"
-            hint="Sent with a tap as the first message. At most five lines of 80 characters."
-            rows={2}
-            {...field('replies')}
-          />
+          <TextField label="Opening replies" hint={repliesHint} rows={2} {...field('replies')} />
           <Field
             label="Accent colour"
             hint={faint && `Hardly visible on the ${faint} background. The chat adds a thin line around it.`}

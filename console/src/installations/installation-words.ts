@@ -22,6 +22,17 @@ export const capabilities: Record<CapabilityName, { label: string; hint: string 
 /** Names of the capabilities. */
 export const capabilityNames = Object.keys(capabilities) as CapabilityName[]
 
+/** Describes a field for the lines of which `repliesOf` makes opening replies. */
+export const repliesHint = 'Sent with a tap as the first message. At most five lines of 80 characters.'
+
+/** Returns the opening replies that a text has, one in each line. */
+export const repliesOf = (text: string) => ({
+  texts: text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean),
+})
+
 const hostLabel = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
 
 /** Returns the problem with an allowed origin, or undefined. The service checks the same rules. */

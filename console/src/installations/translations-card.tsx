@@ -3,6 +3,7 @@ import { TextField } from '../ui/field.tsx'
 import { Form, keyed, useForm } from '../ui/form.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Card } from '../ui/page.tsx'
+import { repliesOf } from './installation-words.ts'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 const wrongTag = 'Enter a language tag, for example de or de-AT.'
@@ -14,22 +15,22 @@ export function TranslationsCard(part: InstallationPart) {
   const form = useForm({
     start: () => ({
       rows: Object.entries(stored).map(([tag, { title = '', greeting = '', openingReplies }]) =>
-        keyed({ tag, title, greeting, openingReplies }),
+        keyed({ tag, title, greeting, replies: openingReplies?.texts.join('\n') ?? '' }),
       ),
     }),
     problemsOf: ({ rows }) =>
       Object.fromEntries(
-        rows.map(({ key, tag, title, greeting, openingReplies }) => {
+        rows.map(({ key, tag, title, greeting, replies }) => {
           const isDouble = rows.some((other) => other.key !== key && isSameTag(other.tag, tag))
-          const isEmpty = !openingReplies && `${title}${greeting}`.trim() === ''
+          const isEmpty = `${title}${greeting}${replies}`.trim() === ''
           const texts = isEmpty ? 'Enter a text, or remove this language.' : undefined
           return [key, !isLocale(tag.trim()) ? wrongTag : isDouble ? 'This language is there twice.' : texts]
         }),
       ),
     save({ rows }) {
-      const kept = rows.map(({ tag, title, greeting, openingReplies }) => [
+      const kept = rows.map(({ tag, title, greeting, replies }) => [
         Intl.getCanonicalLocales(tag.trim())[0]!,
-        { title: title.trim(), greeting: greeting.trim(), openingReplies },
+        { title: title.trim(), greeting: greeting.trim(), openingReplies: repliesOf(replies) },
       ])
       // The service removes a language if its texts are empty. Send empty texts for saved languages
       // that the form no longer contains.
@@ -48,7 +49,7 @@ export function TranslationsCard(part: InstallationPart) {
         </p>
         <ul class="stack">
           {rows.map((row, index) => {
-            const field = (name: 'tag' | 'title' | 'greeting') => ({
+            const field = (name: 'tag' | 'title' | 'greeting' | 'replies') => ({
               value: row[name],
               onChange: (value: string) => setRows(rows.with(index, { ...row, [name]: value })),
             })
@@ -65,6 +66,7 @@ export function TranslationsCard(part: InstallationPart) {
                 />
                 <TextField label="Title" maxLength={128} {...field('title')} />
                 <TextField label="Greeting" rows={2} maxLength={1024} {...field('greeting')} />
+                <TextField label="Opening replies" rows={2} {...field('replies')} />
                 <IconButton
                   icon="trash"
                   label={`Remove ${row.tag || 'language'}`}
@@ -78,7 +80,7 @@ export function TranslationsCard(part: InstallationPart) {
           <Button
             kind="small"
             disabled={rows.length >= 50}
-            onClick={() => setRows([...rows, keyed({ tag: '', title: '', greeting: '', openingReplies: undefined })])}
+            onClick={() => setRows([...rows, keyed({ tag: '', title: '', greeting: '', replies: '' })])}
           >
             <Icon name="plus" />
             Add language
