@@ -16,7 +16,8 @@ export const sampleBody = JSON.stringify({
   data: { reference: 'lead_1', name: 'Zoë' },
 })
 
-function signerOf(secret: string) {
+/** Returns a function that makes the headers of a signed delivery. */
+export function signerOf(secret: string) {
   return (id: string, { at = new Date(), key = secret, body = sampleBody } = {}): Record<string, string> => ({
     'content-type': 'application/json',
     'x-service-webhook-version': '1.0',
@@ -26,7 +27,8 @@ function signerOf(secret: string) {
   })
 }
 
-async function statusOf(url: string, headers: Record<string, string>, content = sampleBody): Promise<number> {
+/** Sends a delivery, and returns the status of the answer. */
+export async function statusOf(url: string, headers: Record<string, string>, content = sampleBody): Promise<number> {
   const answer = await fetch(url, { method: 'POST', headers, body: content })
   await answer.body?.cancel()
   return answer.status
