@@ -227,7 +227,7 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
                 class="input"
                 required
                 maxLength={128}
-                autocomplete="off"
+                autocomplete="name"
                 defaultValue={localStore.getItem(nameKey) ?? ''}
               />
             )}

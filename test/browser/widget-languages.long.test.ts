@@ -53,18 +53,41 @@ const views: Record<string, { config: Record<string, unknown>; show(page: Page):
   },
 }
 
+async function translate(page: Page, locale: string) {
+  await page.evaluate(
+    `document.querySelector('script[data-site-key]').serviceWidget.load().then((widget) => widget.setLocale('${locale}'))`,
+  )
+  await inWidget(page, `[lang="${locale}"] .panel`).waitFor()
+}
+
 it.each(Object.entries(views))('no text breaks its place at 320 px in any language in %s', async (_name, view) => {
   await serve(view.config)
   const page = await visit({ context: { viewport: { width: 320, height: 568 } } })
   await view.show(page)
   const found: Record<string, unknown> = {}
   for (const locale of widgetLocales) {
-    await page.evaluate(
-      `document.querySelector('script[data-site-key]').serviceWidget.load().then((widget) => widget.setLocale('${locale}'))`,
-    )
-    await inWidget(page, `[lang="${locale}"] .panel`).waitFor()
+    await translate(page, locale)
     const broken = await page.evaluate<string[]>(outOfPlace)
     if (broken.length > 0) found[locale] = broken
   }
   expect(found).toEqual({})
 })
+
+/** The spacing of WCAG 1.4.12. */
+const wideSpacing = `(() => {
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync('* { line-height: 1.5 !important; letter-spacing: .12em !important; word-spacing: .16em !important } p { margin-bottom: 2em !important }')
+  document.querySelector('[data-service-widget]').shadowRoot.adoptedStyleSheets.push(sheet)
+})()`
+
+it.each(Object.entries(views))(
+  'no text breaks its place at 320 px with wide text spacing in %s',
+  async (_name, view) => {
+    await serve(view.config)
+    const page = await visit({ context: { viewport: { width: 320, height: 568 } } })
+    await view.show(page)
+    await translate(page, 'de')
+    await page.evaluate(wideSpacing)
+    expect(await page.evaluate<string[]>(outOfPlace)).toEqual([])
+  },
+)
