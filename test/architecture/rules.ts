@@ -108,6 +108,9 @@ const upperLayers: { layer: RegExp; onlyFrom: RegExp }[] = [
 /** Files besides `config.ts` that may read the environment, with the reason. */
 export const environmentReaders: Record<string, string> = {
   'docs/examples/bot.ts': 'is a program of its own, whose token is in its environment',
+  'docs/examples/crm-relay.ts': 'is a program of its own, whose secret is in its environment',
+  'docs/examples/hubspot-relay.ts': 'is a program of its own, whose token is in its environment',
+  'docs/examples/salesforce-relay.ts': 'is a program of its own, whose secret is in its environment',
   'deploy/compose/init-replica-set.js': 'runs in mongosh in a container, which gets its secrets by environment',
   'test/documents/operating.long.test.ts': 'passes PATH and HOME to the commands of the document',
   'test/support/chromium.ts': 'passes the environment to the browser and sets its font folder',
