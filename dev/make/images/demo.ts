@@ -9,7 +9,7 @@ import { readDevConfig } from '../../config.ts'
 import type { DemoFile } from '../../demo-seed.ts'
 
 const images = join(import.meta.dirname, '../../../docs/images')
-const desktop = { width: 1280, height: 800 }
+const narrow = { width: 1180, height: 720 }
 const wide = { width: 1440, height: 860 }
 
 interface View {
@@ -22,7 +22,7 @@ interface View {
 }
 
 const views: View[] = [
-  { name: 'demo-shop', viewport: desktop, colorScheme: 'light' },
+  { name: 'demo-shop', viewport: narrow, colorScheme: 'light' },
   {
     name: 'demo-shop-workbench',
     viewport: wide,
