@@ -13,11 +13,11 @@ const root = join(import.meta.dirname, '../..')
 const sides = {
   server: {
     folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'serve', 'dev', 'admin'],
-    limits: { lines: 53_200, tokens: 328_000 },
+    limits: { lines: 52_650, tokens: 326_300 },
   },
   browser: {
     folders: ['widget', 'console', 'browser', 'webhooks'],
-    limits: { lines: 29_300, tokens: 148_300 },
+    limits: { lines: 28_700, tokens: 145_600 },
   },
 }
 
