@@ -26,6 +26,7 @@ export const groups: Record<string, Record<string, string[][]>> = {
   },
   conformance: {
     default: [['test/conformance/main.ts']],
+    pack: [['test/conformance/pack.ts']],
   },
   verify: {
     audit: [['dev/audit.ts']],

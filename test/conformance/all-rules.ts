@@ -41,11 +41,17 @@ import { visitorPolicyRules } from './visitor-policies.ts'
  *
  * @param database database of the stack `roomy`
  * @param restarted restarts parts of the stack `roomy`
+ * @param minCodes the suite must have received more error codes than this
  */
-export function allRules(suite: () => Suite, database: TestDatabase, restarted: () => RestartedStack): void {
+export function allRules(
+  suite: () => Suite,
+  database: TestDatabase,
+  restarted: () => RestartedStack,
+  minCodes: number,
+): void {
   describe('interleavings, lifetimes and deliveries', () => waitingRules(suite, database))
   quickRules(suite, database, restarted)
-  responseRules(suite, 18)
+  responseRules(suite, minCodes)
 }
 
 /**

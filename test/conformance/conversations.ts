@@ -23,18 +23,20 @@ export function conversationRules(suite: () => Suite): void {
    */
   let untilTypingEnds: Promise<{ seconds: number; events: StreamEvent[] }>
 
-  beforeAll(async () => {
+  async function letTypingEnd() {
     const { client, operator, stack } = suite().roomy
     const visitor = await client.visitor()
     const stream = await visitor.openStream({ via: stack.gateways[1]!.url })
     const { conversationId } = visitor.session
     await operator.messaging.setTyping({ conversationId, state: TypingState.STARTED, agent: ada })
     const started = performance.now()
-    untilTypingEnds = (async () => {
-      await until('the end of typing', () => stream.events.length >= 2)
-      stream.close()
-      return { seconds: (performance.now() - started) / 1000, events: stream.events }
-    })()
+    await until('the end of typing', () => stream.events.length >= 2)
+    stream.close()
+    return { seconds: (performance.now() - started) / 1000, events: stream.events }
+  }
+
+  beforeAll(() => {
+    untilTypingEnds = letTypingEnd()
     untilTypingEnds.catch(() => {})
   })
 

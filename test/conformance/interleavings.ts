@@ -79,6 +79,8 @@ export function interleavingRules(
 
   concurrentRule('S1.1', async () => {
     const { client, operator, stack } = suite().roomy
+    // Read here, so that a missing operator skips the test.
+    const { messaging } = operator
 
     async function play(steps: Step[], isConcurrent: boolean) {
       const visitor = await client.visitor()
@@ -115,7 +117,7 @@ export function interleavingRules(
           merge.add(answer.body)
         },
         agent: ({ operation }: { operation: number }) =>
-          operator.messaging.sendAgentMessage({
+          messaging.sendAgentMessage({
             conversationId,
             clientOperationId: `a${operation}`,
             body: `agent ${operation}`,

@@ -2,26 +2,32 @@ import { expect } from 'vitest'
 import { newSite } from '../support/resources.ts'
 import { until } from '../support/until.ts'
 import { bearer } from './client.ts'
-import { rule } from './rule.ts'
+import { inTime, rule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
 /** Tests of contract section 1: rate limits. */
 export function rateRules(suite: () => Suite): void {
   const address = (last: number) => suite().fromAddress(last)
 
-  rule('C1.50', async () => {
-    const { client } = suite().limited
-    const visitor = await client.visitor()
-    const answers = []
-    for (let index = 0; index < 12; index++) answers.push(await visitor.send(`message ${index}`))
-    expect(answers.slice(0, 10).map(({ status }) => status)).toEqual(Array(10).fill(202))
-    const { body, headers } = answers[11]!
-    expect(body).toMatchObject({ code: 'RateLimited', retryable: true, terminal: false })
-    expect(body.retryAfter).toBeLessThanOrEqual(2)
-    expect(headers.get('retry-after')).toBe(String(body.retryAfter))
-    // The limit per session allows one more request every two seconds.
-    await until('another token', async () => (await visitor.send('later')).status === 202)
-  })
+  rule('C1.50', () =>
+    inTime(async () => {
+      const { client } = suite().limited
+      const visitor = await client.visitor()
+      const answers = []
+      const started = performance.now()
+      for (let index = 0; index < 12; index++) answers.push(await visitor.send(`message ${index}`))
+      expect(answers.slice(0, 10).map(({ status }) => status)).toEqual(Array(10).fill(202))
+      // After four seconds, the limit allows two more messages.
+      if (performance.now() - started > 4000) return false
+      const { body, headers } = answers[11]!
+      expect(body).toMatchObject({ code: 'RateLimited', retryable: true, terminal: false })
+      expect(body.retryAfter).toBeLessThanOrEqual(2)
+      expect(headers.get('retry-after')).toBe(String(body.retryAfter))
+      // The limit per session allows one more request every two seconds.
+      await until('another token', async () => (await visitor.send('later')).status === 202)
+      return true
+    }),
+  )
 
   rule('C1.51', async () => {
     const { client, stack } = suite().limited

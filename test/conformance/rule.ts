@@ -3,8 +3,6 @@ import { MissingAccess } from './missing-access.ts'
 import { rules } from './rules.ts'
 
 const tested = new Map<string, number>()
-/** Why tests were skipped, by test name. */
-export const skipped = new Map<string, string>()
 
 let isCounting = false
 
@@ -23,7 +21,7 @@ type Test = (id: string, run: () => Promise<void>, detail?: string) => void
  */
 export const rule: Test = (id, run, detail) => {
   const name = nameOf(id, detail)
-  if (!isCounting) it(name, skippable(name, run))
+  if (!isCounting) it(name, skippable(run))
 }
 
 /**
@@ -31,20 +29,19 @@ export const rule: Test = (id, run, detail) => {
  */
 export const concurrentRule: Test = (id, run, detail) => {
   const name = nameOf(id, detail)
-  if (!isCounting) it.concurrent(name, skippable(name, run))
+  if (!isCounting) it.concurrent(name, skippable(run))
 }
 
 /**
  * Skips the test when it reads something that the deployment does not provide. If an assertion
  * fails earlier, the test fails.
  */
-function skippable(name: string, run: () => Promise<void>) {
+function skippable(run: () => Promise<void>) {
   return async ({ skip }: TestContext) => {
     try {
       await run()
     } catch (error) {
       if (!(error instanceof MissingAccess)) throw error
-      skipped.set(name, error.message)
       skip(error.message)
     }
   }
@@ -56,9 +53,6 @@ function nameOf(id: string, detail: string | undefined): string {
   tested.set(id, (tested.get(id) ?? 0) + 1)
   return `${id} ${found.sentence}${detail === undefined ? '' : ` (${detail})`}`
 }
-
-/** Returns the number of registered tests. */
-export const countTests = () => [...tested.values()].reduce((sum, count) => sum + count, 0)
 
 /** Prints each rule with its number of tests; fails if a rule has none. Must be registered last. */
 export function everyRuleIsTested(): void {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import Type, { type Static } from 'typebox'
 import Value from 'typebox/value'
 import type { DemoFile } from '../../dev/demo-seed.ts'
-import { operatorOf } from '../support/operator.ts'
+import { type Operator, operatorOf } from '../support/operator.ts'
 import type { RunningStack } from '../support/stack.ts'
 import { startVisitor } from '../support/visitor.ts'
 import { createClient } from './client.ts'
@@ -25,17 +25,22 @@ const TargetSchema = Type.Object({
   identity: Type.Object({ kid: Text, secret: Text }),
 })
 
-/** Addresses and credentials of a deployment to check. `DATA_DIR/demo.json` has these fields. */
-export type Target = Static<typeof TargetSchema>
+type Access = Static<typeof TargetSchema>
+
+/**
+ * Addresses and credentials of a deployment to check. `DATA_DIR/demo.json` has these fields. A public
+ * deployment gives the first three only.
+ */
+export type Target = Pick<Access, 'gatewayUrl' | 'siteKey' | 'origin'> & Partial<Access>
 
 /** @throws an error that names the invalid fields and shows no value */
-export async function readTarget(path: string): Promise<Target> {
+export async function readTarget(path: string): Promise<Access> {
   const target: unknown = JSON.parse(await readFile(path, 'utf8'))
   const invalid = [...Value.Errors(TargetSchema, target)].map(
     ({ instancePath, message }) => `${instancePath || '/'} ${message}`,
   )
   if (invalid.length > 0) throw new Error(`${path}: ${invalid.join(', ')}`)
-  return target as Target
+  return target as Access
 }
 
 /** Repeats a request that a rate limit refused, after the time that the answer names. */
@@ -52,29 +57,60 @@ const patientFetch: typeof fetch = async (input, init) => {
 const sessionsPatiently: typeof fetch = (input, init) =>
   (String(input).endsWith('/sessions') ? patientFetch : fetch)(input, init)
 
+function required<T>(value: T | undefined, what: string): T {
+  if (value === undefined) throw new MissingAccess(what)
+  return value
+}
+
 /**
  * Returns a suite for a running deployment. Fields that the deployment does not provide throw
  * `MissingAccess`.
  */
 export async function suiteOf({ gatewayUrl, ...target }: Target): Promise<Suite> {
   const urls = gatewayUrl.split(',').map((url) => ({ url: url.replace(/\/$/, '') }))
+  const { coreUrl, serviceToken } = target
+  const operator =
+    coreUrl !== undefined && serviceToken !== undefined
+      ? operatorOf(coreUrl, serviceToken)
+      : missing<Operator>('a service token')
+  const demo: DemoFile = {
+    gatewayUrl,
+    siteKey: target.siteKey,
+    origin: target.origin,
+    workspaceSession: '',
+    mongodbUri: '',
+    get coreUrl() {
+      return required(coreUrl, 'the address of a core')
+    },
+    get workspaceId() {
+      return required(target.workspaceId, 'the id of a workspace')
+    },
+    get serviceToken() {
+      return required(serviceToken, 'a service token')
+    },
+    get identity() {
+      return required(target.identity, 'an identity secret')
+    },
+  }
   const withClients = async (send: typeof fetch) => {
     const stack: RunningStack = {
-      demo: { ...target, gatewayUrl, workspaceSession: '', mongodbUri: '' } satisfies DemoFile,
+      demo,
       get dataDir(): string {
         throw new MissingAccess('the signing keys of the deployment')
       },
-      cores: [{ url: target.coreUrl }],
+      get cores() {
+        return [{ url: demo.coreUrl }]
+      },
       // Many tests use two gateways. If there is one, they use it twice.
       gateways: urls.length > 1 ? urls : [...urls, ...urls],
-      operator: () => operatorOf(target.coreUrl, target.serviceToken),
+      operator: () => operator,
       newVisitor: ({ origin = target.origin, siteKey = target.siteKey, ...options } = {}) =>
         startVisitor({ gatewayUrl: urls[0]!.url, origin, siteKey, fetch: send, ...options }),
       addGateway: () => {
         throw new MissingAccess('another gateway')
       },
     }
-    return { stack, client: await createClient(stack, send), operator: stack.operator() }
+    return { stack, client: await createClient(stack, send), operator }
   }
   const roomy = await withClients(patientFetch)
   const limited = await withClients(sessionsPatiently)
