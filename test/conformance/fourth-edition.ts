@@ -99,11 +99,14 @@ export function fourthEditionRules(suite: () => Suite): void {
     const submitted = await client.call('POST', '/forms/offline', { headers: bearer(visitor), body })
     expect(submitted.status).toBe(202)
     const { conversationId } = visitor.session
-    await until('the conversation among the unanswered', async () =>
-      (await messaging.listConversations({ workspaceId, unanswered: true })).conversations.some(
-        (each) => each.conversationId === conversationId,
-      ),
-    )
+    await until('the conversation among the unanswered', async () => {
+      let page: Awaited<ReturnType<typeof messaging.listConversations>> | undefined
+      do {
+        page = await messaging.listConversations({ workspaceId, unanswered: true, pageToken: page?.nextPageToken })
+        if (page.conversations.some((each) => each.conversationId === conversationId)) return true
+      } while (page.nextPageToken !== undefined)
+      return false
+    })
   })
 
   rule('C8.34', async () => {
