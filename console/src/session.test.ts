@@ -1,9 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createSessionHolder, takeSignInFragment } from './session.ts'
 import type { CallResult, WorkspaceSession } from './session-calls.ts'
 
 beforeEach(() => void vi.useFakeTimers({ now: 1_800_000_000_000 }))
-afterEach(() => void vi.useRealTimers())
+afterEach(() => {
+  // First the spies: they stand on the fake timers.
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+})
 
 /** One browser with a cookie, and a service whose answers can be delayed. */
 function newBrowser() {
@@ -117,8 +121,7 @@ describe('the session of a browser', () => {
     // A clock that is moved by 30 days would also run every timer that another file has left.
     const timers: [run: () => void, ms: number][] = []
     const setTimer = (run: () => void, ms: number) => void timers.push([run, ms])
-    const { mockRestore } = vi.spyOn(globalThis, 'setTimeout').mockImplementation(setTimer as never)
-    onTestFinished(mockRestore)
+    vi.spyOn(globalThis, 'setTimeout').mockImplementation(setTimer as never)
     const tab = newBrowser().newTab()
     const began = Date.now()
     await tab.signIn({ link: 'good' }, { displayName: 'Ada' })
