@@ -46,7 +46,7 @@ function toHeader(given: string) {
   return { name: name.trim(), ...(rest.length > 0 && { value: rest.join(':').trim() }) }
 }
 
-/** Returns the field of an update that replaces all headers. The flag with an empty text removes them. */
+/** Returns the headers of an update, which replace all earlier ones. A flag with an empty text adds none. */
 const changedHeaders = (headers: ReturnType<typeof toHeader>[] | undefined) =>
   headers && { headers: headers.filter(({ name, value }) => name !== '' || value !== undefined) }
 

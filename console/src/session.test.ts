@@ -118,7 +118,7 @@ describe('the session of a browser', () => {
   })
 
   it('expires on time, even if its lifetime exceeds the maximum delay of setTimeout', async () => {
-    // A clock that is moved by 30 days would also run every timer that another file has left.
+    // Moving the clock by 30 days would also run the timers that tests of other files have left.
     const timers: [run: () => void, ms: number][] = []
     const setTimer = (run: () => void, ms: number) => void timers.push([run, ms])
     vi.spyOn(globalThis, 'setTimeout').mockImplementation(setTimer as never)

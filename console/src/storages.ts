@@ -18,5 +18,5 @@ export function storedSwitch(name: string, start: boolean) {
 /** Whether an answer assigns a conversation that nobody has. */
 export const assignsAnswered = storedSwitch('assigns-answered', true)
 
-/** Whether the conversation that waits longest opens after *Send and close*. */
+/** Whether *Send and close* then opens the conversation that has waited longest. */
 export const opensNext = storedSwitch('opens-next', false)

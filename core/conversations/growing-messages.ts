@@ -1,4 +1,3 @@
-import { eventsOf } from '../log/event-store.ts'
 /**
  * Messages of bots that gain text call by call. The text so far is in the event of the message, and
  * one conditional write of this event decides each step on all cores: the next text, the end, a stop.
@@ -15,6 +14,7 @@ import { type Core, perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import type { Appended } from '../log/event-log.ts'
 import { logOf } from '../log/event-log.ts'
+import { eventsOf } from '../log/event-store.ts'
 import { toEvent } from '../log/history-page-store.ts'
 import { type GrowthState, type LogEvent, operationKeys } from '../log-event.ts'
 import { msUntil } from '../mongodb/leases.ts'
@@ -100,11 +100,9 @@ async function appendInTurn(core: Core, part: GrowthPart, begin: () => Promise<A
     const grown =
       event === undefined
         ? await beginWith(core, part, begin)
-        : kind === 'next'
-          ? await write(core, event, part, remembered !== undefined)
-          : kind === 'end'
-            ? await write(core, event, endOf(event, part), remembered !== undefined)
-            : undefined
+        : kind === 'next' || kind === 'end'
+          ? await write(core, event, kind === 'next' ? part : endOf(event, part), remembered !== undefined)
+          : undefined
     if (grown) return grown
     if (event && !remembered && (kind === 'repeat' || kind === 'late')) {
       seen.set(key, event)
@@ -136,7 +134,10 @@ async function beginWith(core: Core, part: GrowthPart, begin: () => Promise<Appe
   return part.done ? write(core, begun, endOf(begun, part)) : grownOf(begun, false)
 }
 
-/** Writes the next text of a message. Returns undefined if the stored message has changed since it was read. */
+/**
+ * Writes the next text of a message. Returns undefined if the stored message has changed since it was read, or if the
+ * text is invalid after a remembered message, which the stored one may have passed.
+ */
 async function write(
   core: Core,
   event: GrowingEvent,

@@ -110,7 +110,10 @@ export async function addPasskey(
   return { id, ...passkey }
 }
 
-/** Begins a sign-in. Errors: `ValidationFailed`. */
+/**
+ * Begins a sign-in with a passkey. `optionsJson` is for the browser's dialog, and `browserSecret` binds the sign-in
+ * to this browser. Errors: `ValidationFailed`.
+ */
 export async function beginPasskeySignIn(
   core: Core,
   origin: string,

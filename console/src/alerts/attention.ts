@@ -2,9 +2,9 @@ import type { TabFocus } from './tab-focus.ts'
 
 /** The service counts a report for 90 seconds. */
 const everyMs = 60_000
-/** A report this recent is not repeated. Two reports are at most `everyMs` plus this time apart. */
+/** Time in milliseconds after a report in which none is sent. Two reports are at most `everyMs` and this time apart. */
 const recentMs = 25_000
-/** Time for another tab of the console to get the focus. */
+/** Time in milliseconds in which another tab of the console may get the focus. */
 const otherTabMs = 1_000
 
 /**

@@ -63,7 +63,7 @@ export function createThread(deps: ThreadDeps) {
   const loading = signal(true)
   const loadingOlder = signal(false)
   const failure = signal<Failure | undefined>(undefined)
-  /** Who types: the names of colleagues, and an empty name for the visitor. */
+  /** Names of the colleagues who are typing. An empty name stands for the visitor. */
   const typists = signal<readonly string[]>([])
   const session = signal<Session | undefined>(undefined)
   /** True if the service has no session of this visitor. */

@@ -106,7 +106,7 @@ function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof ty
   )
 }
 
-/** Returns the name of a field in leads. Without one, it is made from the label. */
+/** Returns the name that a field has in leads. If the team gave none, it is made from the label. */
 const nameOf = ({ name, label }: EditedField) =>
   name ||
   label

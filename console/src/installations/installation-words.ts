@@ -50,7 +50,7 @@ export function originProblem(entry: string): string | undefined {
     : 'Enter the address of a site, for example shop.example.'
 }
 
-/** Returns the origin of an address, which may lack the scheme or have a path. */
+/** Returns the origin of an address. The address may have a path, and may lack the scheme. */
 export function toOrigin(address: string): string {
   if (/[*\s]/.test(address)) return address
   const scheme = /^localhost\b|^[\d.]+(:|$)/.test(address) ? 'http' : 'https'

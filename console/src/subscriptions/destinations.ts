@@ -33,5 +33,5 @@ export async function listDestinations(api: Api): Promise<Destination[]> {
   ]
 }
 
-/** Returns the name that the team gave a destination, or its masked URL. */
+/** Returns the name of a destination. If it has none, returns its masked URL. */
 export const nameOf = ({ name, destinationUrl }: Pick<Destination, 'name' | 'destinationUrl'>) => name || destinationUrl

@@ -12,7 +12,7 @@ interface Policies {
   createPolicy(name: string, rules: { createScriptURL: () => string }): { createScriptURL(input: string): string }
 }
 
-/** The browser allows one policy of this name, which makes no other URL. */
+/** A page can create one policy of this name. It returns the URL of the worker only. */
 let policy: ReturnType<Policies['createPolicy']> | undefined
 
 function workerUrl(): string {

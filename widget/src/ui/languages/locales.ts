@@ -16,7 +16,7 @@ export async function loadTexts(locale: string, loadPart: LoadPart): Promise<Wid
   )
 }
 
-/** Makes functions of texts with a placeholder, such as `{name}`, and of texts with plural forms. */
+/** Replaces each text that has a placeholder, such as `{name}`, or plural forms by a function of the value. */
 function textsOf(data: TextData, language: string): unknown {
   const fill = (text: unknown, value: string | number) =>
     String(text).replace(/\{\w+\}/, () => value.toLocaleString(language))
