@@ -27,6 +27,7 @@ const observed: Entry['kind'][] = [
   'feed event',
   'withdrawn',
   'text received',
+  'answer',
 ]
 
 it('a short chaos run over a simulated replica set finds no violation', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { check } from './checker.ts'
-import type { Entry, RecordedEvent, Records } from './history.ts'
+import type { Answer, Entry, RecordedEvent, Records } from './history.ts'
 
 const event = (sequence: number, more: Partial<RecordedEvent> = {}): RecordedEvent => ({
   conversationId: 'cnv_1',
@@ -57,6 +57,19 @@ const reload = (change: Partial<Extract<Entry, { kind: 'reload' }>> = {}): Entry
   ...change,
 })
 const lead: Entry = { kind: 'lead', leadId: 'lead_1' }
+const answer = (change: Partial<Answer> = {}): Entry => ({
+  kind: 'answer',
+  operation: 'robo-1',
+  planned: 'one two three',
+  acknowledged: 'one two',
+  state: 'stopped',
+  lengths: [{ expected: 7, got: 7 }],
+  stops: [{ state: 'stopped', sequence: 4 }],
+  statesAfterStop: ['stopped'],
+  shown: ['one', 'one', 'one two'],
+  final: { body: 'one two' },
+  ...change,
+})
 const delivered: Entry = { kind: 'delivery', deliveryId: 'dlv_1', leadId: 'lead_1' }
 
 const good: Entry[] = [
@@ -133,6 +146,10 @@ describe('a valid history', () => {
     const events = [event(1), event(2), event(3), event(5, { type: 'session.closed', sessionId: 'ses_2' })]
     const typing = seen(4, { type: 'typing.started', messageId: undefined })
     expect(brokenRules([...good, typing, sent(5)], { events })).toEqual([])
+  })
+
+  it('may have an answer that was stopped between its arrival and its acknowledgement', () => {
+    expect(brokenRules([...good, answer(), answer({ acknowledged: 'one' })])).toEqual([])
   })
 
   it('may have a lead whose capture was not acknowledged', () => {
@@ -223,6 +240,24 @@ describe('the checker reports', () => {
       {},
       ['withdrawn'],
     ],
+    ...(
+      [
+        ['lost acknowledged text', { acknowledged: 'one two three' }],
+        ['a part twice', { planned: 'one three' }],
+        ['an end before the last part', { state: 'completed' }],
+        ['a shorter length', { lengths: [{ expected: 7, got: 3 }] }],
+        ['a text that is no part of it', { shown: ['one three', 'one two'] }],
+        ['an end that was not shown', { shown: ['one'] }],
+        ['no end', { final: { body: 'one two', growing: true } }],
+        ['two stops', { stops: [4, 5].map((sequence) => ({ state: 'stopped', sequence })) }],
+        ['text after its stop', { statesAfterStop: ['growing'] }],
+      ] satisfies [string, Partial<Answer>][]
+    ).map(([name, change]): [string, Entry[], Partial<Records>, string[]] => [
+      `an answer with ${name}`,
+      [...good, answer(change)],
+      {},
+      ['answer exact'],
+    ]),
     [
       'a session still active after a ban',
       [...good, { kind: 'still live', what: 'a tab sends' }],

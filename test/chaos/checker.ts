@@ -30,6 +30,7 @@ export const rules = {
   'lead exists': 'every delivery belongs to an existing lead',
   fenced: 'a result under a lost claim has no effect',
   withdrawn: 'no attempt that begins after the answer to a withdrawal has the text',
+  'answer exact': 'a growing answer has all acknowledged text once, shows nothing else, and ends with a stop',
   'access ended': 'a ban ends every session of the visitor',
   memory: 'clients that do not read their answers cost bounded memory',
   recovered: 'all work completes after the faults end',
@@ -54,6 +55,7 @@ export function check(all: Entry[], records: Records): Violation[] {
     ...entriesOf(entries, 'not in majority').map(({ operation }) => violation('majority', operation)),
     ...entriesOf(entries, 'still live').map(({ what }) => violation('access ended', what)),
     ...checkWithdrawals(entries),
+    ...entriesOf(entries, 'answer').flatMap(checkAnswer),
     ...checkRecovery(entries),
     ...entriesOf(entries, 'memory').map(({ part, mebibytes }) => violation('memory', `${part}: ${mebibytes} MiB`)),
   ]
@@ -251,6 +253,25 @@ function checkWithdrawals(entries: Entry[]): Violation[] {
       ? [violation('withdrawn', `the text of ${visitor} arrived ${Math.round(lateMs)} ms after its withdrawal`)]
       : []
   })
+}
+
+function checkAnswer(answer: EntryOf<'answer'>): Violation[] {
+  const { operation, planned, acknowledged, state, lengths, stops, statesAfterStop, shown, final } = answer
+  const { body = '', growing } = final ?? {}
+  const wrongLength = lengths.find(({ expected, got }) => expected !== got)
+  const wrongText = shown.find((text) => !body.startsWith(text))
+  const wrong = [
+    !body.startsWith(acknowledged) && `acknowledged ${acknowledged}`,
+    !planned.startsWith(body) && `planned ${planned}`,
+    state === 'completed' && body !== planned && `was completed as ${planned}`,
+    wrongLength && `had ${wrongLength.got} characters in place of ${wrongLength.expected}`,
+    wrongText !== undefined && `showed ${wrongText}`,
+    shown.at(-1) !== body && `showed ${shown.at(-1)} at last`,
+    growing && 'grows for ever',
+    new Set(stops.map((stop) => `${stop.state} ${stop.sequence}`)).size > 1 && 'was stopped twice',
+    stops[0]?.state === 'stopped' && statesAfterStop.some((each) => each !== 'stopped') && 'grew after its stop',
+  ]
+  return wrong.filter(Boolean).map((what) => violation('answer exact', `${operation} is ${body}, and ${what}`))
 }
 
 function checkLeads(entries: Entry[], { leads, subscriptions, deliveries }: Records): Violation[] {

@@ -67,8 +67,30 @@ export type Entry =
   | { kind: 'withdrawn'; visitor: string; at: number }
   /** The receiver of a hook got the text of this visitor's message. */
   | { kind: 'text received'; visitor: string; at: number }
+  | ({ kind: 'answer' } & Answer)
   /** An operation did not complete in time after the faults ended. */
   | { kind: 'stuck'; what: string }
+
+/** An answer that a bot wrote part by part, and what its visitor saw of it. */
+export interface Answer {
+  operation: string
+  /** The text that the bot wanted to write. */
+  planned: string
+  /** The text that was acknowledged to the bot. */
+  acknowledged: string
+  /** The state of the bot's last call. */
+  state: string
+  /** The length that each call returned, beside that of the acknowledged text. */
+  lengths: { expected: number; got: number }[]
+  /** What the visitor's stops, all with one key, returned. */
+  stops: { state: string; sequence: number }[]
+  /** The states of calls that began after a stop was acknowledged. */
+  statesAfterStop: string[]
+  /** The texts that the visitor saw, in order. */
+  shown: string[]
+  /** The message of the history, after it has ended. */
+  final?: { body: string; growing?: boolean }
+}
 
 export interface HistoryMessage {
   messageId: string

@@ -86,6 +86,39 @@ export const knownBugs: KnownBug[] = [
     ],
   },
   {
+    name: 'a part of a growing answer is acknowledged before it is written',
+    faults: ['core-killed'],
+    changes: [
+      {
+        folder: 'core/conversations',
+        from: 'if (!(await writes.add({ event, next }))) return undefined',
+        to: 'void writes.add({ event, next }).catch(() => {})',
+      },
+    ],
+  },
+  {
+    name: 'a part of a growing answer is acknowledged before it is journaled',
+    faults: ['engine-killed'],
+    changes: [
+      {
+        folder: 'core/conversations',
+        from: '{ ordered: false },\n  )\n  if (matchedCount',
+        to: '{ ordered: false, writeConcern: { w: 1, journal: false } },\n  )\n  if (matchedCount',
+      },
+    ],
+  },
+  {
+    name: 'a growing answer goes on after its stop',
+    faults: ['worker-stopped'],
+    changes: [
+      {
+        folder: 'core/conversations',
+        from: "filter: { ...placeOf(event), 'growth.state': 'growing', 'growth.length': event.growth.length },",
+        to: "filter: { ...placeOf(event), 'growth.length': event.growth.length },",
+      },
+    ],
+  },
+  {
     name: 'a replay starts one event too late',
     faults: ['answers-broken'],
     changes: [

@@ -20,7 +20,12 @@ export async function readRecords(db: Db, workspaceId: string): Promise<Records>
       type,
       sessionId,
       transient: transient === true,
-      ...(message && { messageId: message.messageId, operation: operationKey?.split(' ').at(-1) ?? '' }),
+      // The end of a message that grew repeats the message.
+      ...(message &&
+        type !== 'message.completed' && {
+          messageId: message.messageId,
+          operation: operationKey?.split(' ').at(-1) ?? '',
+        }),
     })),
     leads: leads.map(String),
     subscriptions: subscriptions.map(String),

@@ -10,6 +10,7 @@ import type { ClientContext } from './client-context.ts'
 import { type FaultName, faults } from './faults.ts'
 import { missingInFeed } from './feed-checker.ts'
 import { readFeed } from './feed-readers.ts'
+import { growAnswers } from './growing-answers.ts'
 import { createRecorder, type Entry, type Recorder } from './history.ts'
 import { captureLeads, prepareLeads, reportTooLate } from './leads.ts'
 import { checkMajorityReads } from './majority-reads.ts'
@@ -142,6 +143,7 @@ export async function runWith(
       checkMajorityReads(context, db),
       leaveAnswersUnread(context),
       withdrawMessages(context, 'withdrawer', receiver),
+      growAnswers(context, 'robo'),
     ].map((client) => client.catch(reportFailure('a client')))
     await disturb(service, faultRandom, recorder).catch(reportFailure('the faults'))
     await waitForRecovery()

@@ -20,7 +20,7 @@ export interface ChaosVisitor {
 }
 
 /** The client closes a stream that is silent for this time. Heartbeats are sent every second. */
-const silenceMs = 3_500
+export const silenceMs = 3_500
 const writersPerVisitor = 2
 
 export async function visit(context: ClientContext, name: string): Promise<ChaosVisitor | undefined> {

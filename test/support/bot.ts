@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-node'
 import { BotService } from '#proto/bot/v1/bot_pb.js'
-import type { RunningStack } from './stack.ts'
 
 export const robo = { displayName: 'Robo', avatarUrl: 'https://shop.example/robo.png' }
 
@@ -11,7 +10,10 @@ export const robo = { displayName: 'Robo', avatarUrl: 'https://shop.example/robo
 export async function botOf({
   dataDir,
   cores,
-}: Pick<RunningStack, 'dataDir' | 'cores'>): Promise<Client<typeof BotService>> {
+}: {
+  dataDir: string
+  cores: { url: string }[]
+}): Promise<Client<typeof BotService>> {
   const token = await readFile(join(dataDir, 'bot.token'), 'utf8')
   const authorize: Interceptor = (next) => (request) => {
     request.header.set('authorization', `Bearer ${token}`)
