@@ -143,7 +143,7 @@ export async function runWith(
       checkMajorityReads(context, db),
       leaveAnswersUnread(context),
       withdrawMessages(context, 'withdrawer', receiver),
-      growAnswers(context, 'robo'),
+      ...['robo', 'automat', 'clerk'].map((bot) => growAnswers(context, bot)),
     ].map((client) => client.catch(reportFailure('a client')))
     await disturb(service, faultRandom, recorder).catch(reportFailure('the faults'))
     await waitForRecovery()

@@ -1,5 +1,6 @@
 import { operatorOf } from '../support/operator.ts'
 import type { Receiver } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
 import { type ClientContext, callTimeoutMs } from './client-context.ts'
 import { ownerOf } from './history.ts'
 import { arrive, pause, send } from './visitors.ts'
@@ -25,11 +26,8 @@ export async function withdrawMessages(context: ClientContext, name: string, rec
     response.writeHead(isOwn && !draining.aborted ? 503 : 200).end(body)
   })
   const { workspaceId } = demo
-  await operators[0]!.hooks.createHook({
-    workspaceId,
-    destinationUrl: `${receiver.http}${path}`,
-    eventTypes: ['message.visitor'],
-  })
+  const hook = { workspaceId, destinationUrl: `${receiver.http}${path}`, eventTypes: ['message.visitor'] }
+  await until('the hook', () => operators[0]!.hooks.createHook(hook, options).catch(() => undefined))
 
   for (let count = 1; !draining.aborted; count += 1) {
     await service.undisturbed(() => withdrawOne(`${name}-${count}`))
