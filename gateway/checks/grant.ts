@@ -71,11 +71,12 @@ export const requireGrant: Check = (request) => {
 /**
  * Rejects a request with `RouteNotAdvertised` if the installation does not advertise its route. If
  * the cached authorization has the capability, the request passes, because the core checks the
- * capability again. Otherwise the gateway asks a core, because the capability may be new.
+ * capability again. Otherwise the gateway asks a core, because the capability may be new. A call that may
+ * have closed its session passes as well: the core answers a repeat as before.
  */
 export const requireAdvertised: Check = (request) => {
-  const { advertisedBy } = request.routeOptions.config
-  if (advertisedBy === undefined) return
+  const { advertisedBy, closedToo } = request.routeOptions.config
+  if (advertisedBy === undefined || closedToo) return
   const { credentials } = request.visitor!
   const grants = grantsOf(request.server.gateway)
   if (grants.known(credentials, false)?.capabilities?.[advertisedBy]) return

@@ -165,12 +165,8 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
       },
       config: {
         ...identityChecks,
-        errors: [
-          'RouteNotAdvertised',
-          'IdentityAssertionInvalid',
-          'IdentityAssertionExpired',
-          'IdentityAssertionReplayed',
-        ],
+        advertisedBy: 'identity',
+        errors: ['IdentityAssertionInvalid', 'IdentityAssertionExpired', 'IdentityAssertionReplayed'],
       },
     },
     async (request, reply) => {

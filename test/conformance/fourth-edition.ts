@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import { Code, ConnectError } from '@connectrpc/connect'
 import { expect } from 'vitest'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { openRawSocket } from '../support/raw-socket.ts'
 import { until } from '../support/until.ts'
 import { bearer } from './client.ts'
 import { createDeliveryClient } from './delivery-client.ts'
-import { rule } from './rule.ts'
+import { concurrentRule, rule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
 /** Tests of the corrections in section 8 of the contract. */
@@ -46,6 +48,15 @@ export function fourthEditionRules(suite: () => Suite): void {
     if (left.body.sessionId === visitor.session.sessionId) expect(left.body.renewalToken).toBeUndefined()
   })
 
+  rule('C8.25', async () => {
+    const before = suite().receiver.bytesSent()
+    const { subscriptionId } = await deliveries.subscribe('/continue-flood')
+    const attempt = await deliveries.settled(await deliveries.deliver(subscriptionId))
+    expect(attempt).toMatchObject({ status: 'failed', responseClass: 'rejected' })
+    // What the system holds for the connection is sent, too.
+    expect(suite().receiver.bytesSent() - before).toBeLessThan(16_000_000)
+  })
+
   rule('C8.26', async () => {
     const { events, leads, workspaces } = operator()
     const ends: { workspaceId: string; cursor: string }[] = []
@@ -62,6 +73,73 @@ export function fourthEditionRules(suite: () => Suite): void {
     for (const wrong of [other.cursor, cursor.replace(/\d+$/, (number) => `${Number(number) + 1}`)])
       await expect(events.listEvents({ workspaceId, cursor: wrong })).rejects.toThrow('ValidationFailed')
     expect((await events.listEvents({ workspaceId, cursor })).events).toEqual([])
+  })
+
+  rule('C8.27', async () => {
+    const { workspaces, hooks, leads } = operator()
+    const { workspaceId } = (await workspaces.createWorkspace({ name: 'many' })).workspace!
+    const destinationUrl = `${suite().receiver.http}/200`
+    const max = 100
+    const all = Array.from({ length: max + 1 })
+    const createHook = () => hooks.createHook({ workspaceId, destinationUrl, eventTypes: ['message.visitor'] })
+    const subscribe = () => leads.createSubscription({ workspaceId, destinationUrl, mappedFields: ['email'] })
+    const list = async (ofPage: (pageToken: string) => Promise<{ ids: string[]; nextPageToken: string }>) => {
+      const found: string[] = []
+      for (let pageToken: string | undefined; pageToken !== ''; ) {
+        const page = await ofPage(pageToken ?? '')
+        found.push(...page.ids)
+        pageToken = page.nextPageToken
+      }
+      return new Set(found).size
+    }
+    for (const create of [createHook, subscribe]) {
+      const created = await Promise.allSettled(all.map(async () => void (await create())))
+      expect(created.filter(({ status }) => status === 'fulfilled')).toHaveLength(max)
+    }
+    const hooksListed = await list(async (pageToken) => {
+      const page = await hooks.listHooks({ workspaceId, pageToken, limit: 30 })
+      return { ...page, ids: page.hooks.map(({ hookId }) => hookId) }
+    })
+    const subscriptionsListed = await list(async (pageToken) => {
+      const page = await leads.listSubscriptions({ workspaceId, pageToken, limit: 30 })
+      return { ...page, ids: page.subscriptions.map(({ subscriptionId }) => subscriptionId) }
+    })
+    expect([hooksListed, subscriptionsListed]).toEqual([max, max])
+  })
+
+  concurrentRule('C8.28', async () => {
+    const { stack } = suite().roomy
+    const urls = [stack.gateways[0]!.url, stack.cores[0]!.url].filter((url) => url.startsWith('http:'))
+    await Promise.all(
+      urls.flatMap((url) =>
+        ['', 'GET / HT', 'GET / HTTP/1.1\r\nHost: x\r\n'].map(async (bytes) => {
+          const { hostname, port } = new URL(url)
+          const began = performance.now()
+          const client = openRawSocket(Number(port), bytes, { host: hostname })
+          await client.ended
+          client.socket.destroy()
+          expect(performance.now() - began, `${url} after ${bytes}`).toBeGreaterThan(5_000)
+        }),
+      ),
+    )
+  })
+
+  rule('C8.29', async () => {
+    const { workspaceId } = suite().roomy.stack.demo
+    const { events } = operator()
+    const stop = new AbortController()
+    const follow = async () => {
+      for await (const _ of events.followEvents({ workspaceId }, { signal: stop.signal }));
+    }
+    const codes: Code[] = []
+    const following = Array.from({ length: 200 }, () =>
+      follow().catch((error) => codes.push(ConnectError.from(error).code)),
+    )
+    await until('a refusal', () => codes.includes(Code.ResourceExhausted))
+    // Who follows takes no place of those who read.
+    await events.listEvents({ workspaceId })
+    stop.abort()
+    await Promise.all(following)
   })
 
   rule('C8.30', async () => {
@@ -123,5 +201,30 @@ export function fourthEditionRules(suite: () => Suite): void {
     await until('the frame', () => removed.includes(conversationId))
     stop.abort()
     await watching
+  })
+
+  rule('C8.45', async () => {
+    const { client, stack } = suite().roomy
+    const { siteKey } = stack.demo
+    const visitor = await client.visitor()
+    await operator().workspaces.updateInstallation({ siteKey, capabilities: { identity: false } })
+    try {
+      const left = await client.call('DELETE', '/sessions/identify', { headers: bearer(visitor) })
+      expect(left.status).toBe(200)
+      const headers = { ...bearer(visitor), 'idempotency-key': null }
+      // A gateway learns of the change within a second.
+      await until('the change', async () => {
+        const { body } = await client.call('POST', '/sessions/identify', { headers, body: { unknown: 1 } })
+        return body.code === 'RouteNotAdvertised'
+      })
+    } finally {
+      await operator().workspaces.updateInstallation({ siteKey, capabilities: { identity: true } })
+    }
+  })
+
+  rule('C8.49', async () => {
+    const { visitor, message } = await withMessage('a\u000bb\u000cc\u0085d\u2028e\u2029f\r\ng\rh')
+    expect(message.body).toBe('a\nb\nc\nd\ne\nf\ng\nh')
+    expect((await visitor.history())[0].body).toBe(message.body)
   })
 }

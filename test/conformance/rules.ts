@@ -274,7 +274,11 @@ export const rules: Rule[] = [
   ...from('C8 fourth edition', [
     ['C8.23', 'a withdrawn message is delivered without its text, also by deliveries that were held'],
     ['C8.24', 'leaving an identity returns no renewal token for a session that the request did not make'],
+    ['C8.25', 'every byte of an answer counts, also of interim answers: what exceeds the limit is rejected'],
     ['C8.26', 'a cursor of another workspace, or beyond the end of the feed, is ValidationFailed'],
+    ['C8.27', 'a workspace has at most 100 event hooks and 100 lead subscriptions, each listed apart, with pages'],
+    ['C8.28', 'gateway and core close connections that send nothing, or no whole head'],
+    ['C8.29', 'followers of the feed are bounded for each token, and leave its places to reads'],
     ['C8.30', 'a lead subscription that maps fields, or is automatic, needs leads:read of who creates it'],
     ['C8.31', 'who leaves an address through a form is in the inbox, unanswered'],
     ['C8.34', 'the stream of the inbox says which conversations an erasure removed'],
@@ -289,6 +293,8 @@ export const rules: Rule[] = [
     ['C8.37', 'a visitor stops an answer once, and nothing that the bot adds later is shown'],
     ['C8.38', 'a stop of bots, a request for a person and a withdrawal end an answer that grows at once'],
     ['C8.39', 'the feed has an answer once, with its whole text, when it has ended'],
+    ['C8.45', 'who is verified may leave also while the capability `identity` is off; other calls of it are 404 first'],
+    ['C8.49', 'soft line ends of a person’s text are stored as LF'],
   ]),
   ...from('S whole', [
     ['S1.1', 'POST responses, history and stream merge into one list under any interleaving of calls'],
