@@ -19,7 +19,7 @@ const create = (more: object) => ({ publicSiteKey: 'pk_demo', clientInstanceId: 
 /** Starts a gateway. `sendAll` sends advisory fields to each route that accepts them. */
 async function startSender() {
   const gateway = await startTestGateway({ env: { RATE_LIMIT_FACTOR: '10000' } })
-  gateway.core.capabilities = { messageRetryRoute: true }
+  gateway.core.capabilities = { messageRetryRoute: true, pageContext: true }
   const { call } = gateway
   return {
     ...gateway,

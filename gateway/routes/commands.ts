@@ -19,12 +19,9 @@ import {
 } from '../schemas/commands.ts'
 import { markReplayed, operation } from './sessions.ts'
 
-const DECISION_ERRORS: PublicErrorCode[] = [
-  'RouteNotAdvertised',
-  'CommandNotFound',
-  'CommandAlreadyResolved',
-  'CommandExpired',
-]
+const COMMAND_ERRORS: PublicErrorCode[] = ['CommandNotFound', 'CommandAlreadyResolved', 'CommandExpired']
+/** Some decisions are accepted although the capability is off. */
+const DECISION_ERRORS: PublicErrorCode[] = ['RouteNotAdvertised', ...COMMAND_ERRORS]
 
 /**
  * POST /commands/navigation/…/acknowledgements, /commands/screenshots/…/acknowledgements,
@@ -114,9 +111,10 @@ const uploadRoute: FastifyPluginAsyncTypebox = async (app) => {
       },
       config: {
         ...operation,
+        advertisedBy: 'screenshots',
         bodyTypes: SCREENSHOT_TYPES,
         bodyMaxBytes: contractLimits.screenshotMaxBytes,
-        errors: [...DECISION_ERRORS, 'ConsentRequired'],
+        errors: [...COMMAND_ERRORS, 'ConsentRequired'],
       },
     },
     async (request, reply) => {

@@ -52,7 +52,6 @@ describe('POST /sessions/identify', () => {
     ['an unknown field', { assertion: 'grant-1', externalSubject: 'me' }],
   ])('rejects %s', async (_, body) => {
     const { call, core } = await startTestGateway()
-    core.capabilities = { identity: true }
     const answer = await call('POST', '/sessions/identify', { body })
     expect(answer.status).toBe(400)
     const text = await answer.text()

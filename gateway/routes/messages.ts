@@ -181,9 +181,10 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
       },
       config: {
         scoped: true,
+        advertisedBy: 'typing',
         idempotent: 'optional',
         rate: 'calls',
-        errors: ['RouteNotAdvertised', 'ConsentRequired'],
+        errors: ['ConsentRequired'],
       },
     },
     async (request, reply) => {

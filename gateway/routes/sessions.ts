@@ -209,9 +209,10 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
       },
       config: {
         scoped: true,
+        advertisedBy: 'pageContext',
         idempotent: 'optional',
         rate: 'calls',
-        errors: ['RouteNotAdvertised', 'ConsentRequired'],
+        errors: ['ConsentRequired'],
       },
     },
     async (request, reply) => {

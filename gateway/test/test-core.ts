@@ -47,7 +47,9 @@ export function createTestCore() {
     /** Time in the answer of AuthorizeGrant until which the session can be renewed. */
     renewableUntil: SESSION_END + 7_200_000,
     /** Capabilities in the answer of AuthorizeGrant. */
-    capabilities: undefined as MessageInitShape<typeof CapabilitiesSchema> | undefined,
+    capabilities: { identity: true, typing: true, pageContext: true, screenshots: true } as
+      | MessageInitShape<typeof CapabilitiesSchema>
+      | undefined,
     refuseNext: undefined as Error | undefined,
     /** Site keys of installations. */
     siteKeys: new Set(['pk_demo']),

@@ -207,18 +207,28 @@ export function fourthEditionRules(suite: () => Suite): void {
     const { client, stack } = suite().roomy
     const { siteKey } = stack.demo
     const visitor = await client.visitor()
-    await operator().workspaces.updateInstallation({ siteKey, capabilities: { identity: false } })
+    const set = (is: boolean) =>
+      operator().workspaces.updateInstallation({
+        siteKey,
+        capabilities: { identity: is, typing: is, pageContext: is, screenshots: is, receipts: is, stopAnswer: is },
+      })
+    const calls = [
+      '/sessions/identify',
+      '/typing',
+      '/context/page',
+      '/commands/screenshots/none/upload',
+      '/messages/receipts',
+      '/messages/none/stop',
+    ]
+    await set(false)
     try {
       const left = await client.call('DELETE', '/sessions/identify', { headers: bearer(visitor) })
       expect(left.status).toBe(200)
-      const headers = { ...bearer(visitor), 'idempotency-key': null }
-      // A gateway learns of the change within a second.
-      await until('the change', async () => {
-        const { body } = await client.call('POST', '/sessions/identify', { headers, body: { unknown: 1 } })
-        return body.code === 'RouteNotAdvertised'
-      })
+      const headers = { ...bearer(visitor), 'idempotency-key': 'ö' }
+      for (const path of calls)
+        await client.fails('RouteNotAdvertised', 'POST', path, { headers, body: { unknown: 1 } })
     } finally {
-      await operator().workspaces.updateInstallation({ siteKey, capabilities: { identity: true } })
+      await set(true)
     }
   })
 

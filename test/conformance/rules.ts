@@ -293,7 +293,10 @@ export const rules: Rule[] = [
     ['C8.37', 'a visitor stops an answer once, and nothing that the bot adds later is shown'],
     ['C8.38', 'a stop of bots, a request for a person and a withdrawal end an answer that grows at once'],
     ['C8.39', 'the feed has an answer once, with its whole text, when it has ended'],
-    ['C8.45', 'who is verified may leave also while the capability `identity` is off; other calls of it are 404 first'],
+    [
+      'C8.45',
+      'who is verified may leave also while the capability `identity` is off; what is not advertised is 404 before key and schema',
+    ],
     ['C8.49', 'soft line ends of a person’s text are stored as LF'],
   ]),
   ...from('S whole', [
