@@ -45,7 +45,7 @@ const leadLoaderOf = perCore((core) =>
 )
 
 /** The attempt of a request, and whether an earlier request with the same key created it. */
-interface Requested {
+export interface Requested {
   attempt: AttemptView
   existing: boolean
 }

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
+import type { ConnectRouter } from '@connectrpc/connect'
 import {
+  AcknowledgeScreenshotResponseSchema,
   CommandSchema,
   CommandService,
   type GetScreenshotResponseSchema,
@@ -9,38 +9,31 @@ import {
   type UploadScreenshotRequest,
 } from '#proto/command/v1/command_pb.js'
 import { acknowledgeNavigation, acknowledgeScreenshot } from '../commands/command-decisions.ts'
-import {
-  cancelCommand,
-  findCommand,
-  listCommands,
-  type Operator,
-  requestNavigation,
-  requestScreenshot,
-} from '../commands/commands.ts'
+import { cancelCommand, findCommand, listCommands, requestNavigation, requestScreenshot } from '../commands/commands.ts'
 import { type Command, isFinal } from '../commands/model.ts'
 import { openScreenshot, type ScreenshotUpload, uploadScreenshot } from '../commands/screenshots.ts'
 import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
 import { callerOf } from '../transport/caller.ts'
 import { toProto } from './proto-values.ts'
-import { fromCredentials } from './visitor.ts'
+import { ofVisitor } from './visitor.ts'
 
 export function commandService(router: ConnectRouter, core: Core): void {
   router.service(CommandService, {
     async requestNavigation({ sessionId, url, label, clientOperationId }, context) {
       const request = { sessionId, url, ...withoutEmpty({ label, clientOperationId }) }
-      const { content, replayed } = await requestNavigation(core, request, operatorOf(context))
+      const { content, replayed } = await requestNavigation(core, request, callerOf(context))
       return { command: toCommand(content), replayed }
     },
 
     async requestScreenshot({ sessionId, purpose, clientOperationId }, context) {
       const request = { sessionId, ...withoutEmpty({ purpose, clientOperationId }) }
-      const { content, replayed } = await requestScreenshot(core, request, operatorOf(context))
+      const { content, replayed } = await requestScreenshot(core, request, callerOf(context))
       return { command: toCommand(content), replayed }
     },
 
     async cancelCommand({ commandId }, context) {
-      return { command: toCommand(await cancelCommand(core, commandId, operatorOf(context))) }
+      return { command: toCommand(await cancelCommand(core, commandId, callerOf(context))) }
     },
 
     async getCommand({ commandId }, context) {
@@ -53,35 +46,21 @@ export function commandService(router: ConnectRouter, core: Core): void {
     },
 
     async *getScreenshot({ commandId }, context): AsyncGenerator<MessageInitShape<typeof GetScreenshotResponseSchema>> {
-      const { screenshot, chunks } = openScreenshot(
-        core,
-        await findCommand(core, commandId, callerOf(context).workspaceId),
-      )
+      const command = await findCommand(core, commandId, callerOf(context).workspaceId)
+      const { screenshot, chunks } = openScreenshot(core, command)
       const { contentType, byteLength, sha256 } = screenshot
       yield { part: { case: 'header', value: { commandId, contentType, byteLength, sha256 } } }
       for await (const chunk of chunks) yield { part: { case: 'chunk', value: chunk } }
     },
 
-    async acknowledgeNavigation({ credentials, ...rest }) {
-      const { content, replayed } = await acknowledgeNavigation(core, {
-        ...rest,
-        credentials: fromCredentials(credentials),
-      })
+    async acknowledgeNavigation(request) {
+      const { content, replayed } = await acknowledgeNavigation(core, ofVisitor(request))
       return { ...content, replayed }
     },
 
-    async acknowledgeScreenshot({ credentials, ...rest }) {
-      const { content, replayed } = await acknowledgeScreenshot(core, {
-        ...rest,
-        credentials: fromCredentials(credentials),
-      })
-      const { commandId, state, upload } = content
-      const terms = upload && {
-        maxBytes: upload.maxBytes,
-        contentTypes: [...upload.contentTypes],
-        expiresAt: timestampFromDate(upload.expiresAt),
-      }
-      return { requestId: commandId, state, upload: terms, replayed }
+    async acknowledgeScreenshot(request) {
+      const { content, replayed } = await acknowledgeScreenshot(core, ofVisitor(request))
+      return toProto(AcknowledgeScreenshotResponseSchema, { ...content, requestId: content.commandId, replayed })
     },
 
     async uploadScreenshot(requests) {
@@ -94,11 +73,6 @@ export function commandService(router: ConnectRouter, core: Core): void {
   })
 }
 
-function operatorOf(context: HandlerContext): Operator {
-  const { subject, workspaceId } = callerOf(context)
-  return { subject, workspaceId }
-}
-
 /** Removes absent and empty fields. */
 function withoutEmpty<Fields extends Record<string, string | undefined>>(
   fields: Fields,
@@ -106,20 +80,8 @@ function withoutEmpty<Fields extends Record<string, string | undefined>>(
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value)) as { [K in keyof Fields]?: string }
 }
 
-function fromHeader({
-  credentials,
-  requestId,
-  contentType,
-  idempotencyKey,
-  byteLength,
-}: UploadHeader): ScreenshotUpload {
-  return {
-    credentials: fromCredentials(credentials),
-    requestId,
-    contentType,
-    idempotencyKey,
-    byteLength: byteLength === undefined ? undefined : Number(byteLength),
-  }
+function fromHeader({ byteLength, ...header }: UploadHeader): ScreenshotUpload {
+  return { ...ofVisitor(header), byteLength: byteLength === undefined ? undefined : Number(byteLength) }
 }
 
 /**
@@ -143,10 +105,8 @@ function toCommand(command: Command) {
   const outcome = transitions.findLast(({ by, state }) => by === 'visitor' && state !== 'uploaded')?.state
   return toProto(CommandSchema, {
     ...command,
+    ...screenshot,
     ...{ url: url || undefined, label: label || undefined, purpose: purpose || undefined, outcome },
     resolvedAt: isFinal(kind, state) ? transitions.at(-1)?.at : undefined,
-    byteLength: screenshot?.byteLength,
-    sha256: screenshot?.sha256,
-    contentType: screenshot?.contentType,
   })
 }

@@ -12,13 +12,12 @@ import { findConversation, hasSiteCapability, summarizeConversations } from '../
 import { listConversationEvents } from '../conversations/conversation-events.ts'
 import { countConversations, inboxOf, listConversations, pageTokenAfter } from '../conversations/inbox.ts'
 import { recordReceipt, updateMessageStates } from '../conversations/message-states.ts'
-import { type Assignee, tagOf } from '../conversations/model.ts'
+import { type Assignee, type Conversation, tagOf } from '../conversations/model.ts'
 import { addNote, listNotes } from '../conversations/notes.ts'
 import { redactMessage } from '../conversations/redactions.ts'
 import { searchTexts } from '../conversations/search.ts'
 import { addTag, listTags, removeTag } from '../conversations/tags.ts'
-import type { TypingState } from '../conversations/typing.ts'
-import { setTypingOfAgent, setTypingOfVisitor } from '../conversations/typing.ts'
+import { setTypingOfAgent, setTypingOfVisitor, type TypingState } from '../conversations/typing.ts'
 import { visitorPresenceOf } from '../conversations/visitor-presence.ts'
 import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
@@ -45,39 +44,9 @@ import { nameOf } from './proto-values.ts'
 import { fromCredentials } from './visitor.ts'
 import { watchConversations } from './watch-conversations.ts'
 
-type ConversationMethods = Pick<
-  ServiceImpl<typeof MessagingService>,
-  | 'listConversations'
-  | 'searchConversations'
-  | 'getConversation'
-  | 'listConversationEvents'
-  | 'setTyping'
-  | 'setVisitorTyping'
-  | 'reportReceipt'
-  | 'stopMails'
-  | 'updateMessageState'
-  | 'assignAgent'
-  | 'unassignAgent'
-  | 'listAgents'
-  | 'setAgentPicture'
-  | 'listSavedReplies'
-  | 'saveReply'
-  | 'deleteSavedReply'
-  | 'redactMessage'
-  | 'closeConversation'
-  | 'reopenConversation'
-  | 'stopBot'
-  | 'resumeBot'
-  | 'addTag'
-  | 'removeTag'
-  | 'listTags'
-  | 'addNote'
-  | 'listNotes'
-  | 'watchConversations'
->
-
 /** The methods of `service.messaging.v1.MessagingService` for conversations and typing. */
-export function conversationMethods(core: Core): ConversationMethods {
+export function conversationMethods(core: Core) {
+  const changed = async (conversation: Promise<Conversation>) => ({ conversation: toConversation(await conversation) })
   return {
     async listConversations(
       { limit, pageToken, countFor: name, countForOperator: operator, tag, ...request },
@@ -189,30 +158,23 @@ export function conversationMethods(core: Core): ConversationMethods {
         avatarUrl: found && (await facesOf(core, workspaceId, [found.operator])).get(found.operator),
       }
       const operator = operatorId ?? (others.length === 0 ? found?.operator : undefined)
-      return { conversation: toConversation(await assignAgent(core, conversationId, named, scope, operator)) }
+      return changed(assignAgent(core, conversationId, named, scope, operator))
     },
 
-    async unassignAgent({ conversationId }, context) {
-      return {
-        conversation: toConversation(await unassignAgent(core, conversationId, callerOf(context).workspaceId)),
-      }
-    },
+    unassignAgent: ({ conversationId }, context) =>
+      changed(unassignAgent(core, conversationId, callerOf(context).workspaceId)),
 
     async listAgents({ workspaceId }, context) {
       const workspace = requiredWorkspace(context, workspaceId)
       const found = await operatorsIn(core, workspace)
-      const faces = await facesOf(
-        core,
-        workspace,
-        found.map(({ operator }) => operator),
-      )
-      return {
-        agents: found.map(({ displayName, operator }) => ({
-          displayName,
-          avatarUrl: faces.get(operator),
-          operatorId: operator,
-        })),
-      }
+      const ids = found.map(({ operator }) => operator)
+      const faces = await facesOf(core, workspace, ids)
+      const toAgent = ({ displayName, operator: operatorId }: SignedInOperator) => ({
+        displayName,
+        operatorId,
+        avatarUrl: faces.get(operatorId),
+      })
+      return { agents: found.map(toAgent) }
     },
 
     async setAgentPicture({ workspaceId: named, image, gatewayOrigin }, context) {
@@ -240,32 +202,22 @@ export function conversationMethods(core: Core): ConversationMethods {
       return { message: toMessage(await redactMessage(core, { conversationId, sequence }, caller)) }
     },
 
-    async closeConversation({ conversationId, requestRating }, context) {
-      const { workspaceId } = callerOf(context)
-      return { conversation: toConversation(await closeConversation(core, conversationId, workspaceId, requestRating)) }
-    },
+    closeConversation: ({ conversationId, requestRating }, context) =>
+      changed(closeConversation(core, conversationId, callerOf(context).workspaceId, requestRating)),
 
-    async reopenConversation({ conversationId }, context) {
-      return {
-        conversation: toConversation(await reopenConversation(core, conversationId, callerOf(context).workspaceId)),
-      }
-    },
+    reopenConversation: ({ conversationId }, context) =>
+      changed(reopenConversation(core, conversationId, callerOf(context).workspaceId)),
 
-    async stopBot({ conversationId }, context) {
-      return { conversation: toConversation(await stopBots(core, conversationId, callerOf(context).workspaceId)) }
-    },
+    stopBot: ({ conversationId }, context) => changed(stopBots(core, conversationId, callerOf(context).workspaceId)),
 
-    async resumeBot({ conversationId }, context) {
-      return { conversation: toConversation(await resumeBots(core, conversationId, callerOf(context).workspaceId)) }
-    },
+    resumeBot: ({ conversationId }, context) =>
+      changed(resumeBots(core, conversationId, callerOf(context).workspaceId)),
 
-    async addTag({ conversationId, tag }, context) {
-      return { conversation: toConversation(await addTag(core, conversationId, tag, callerOf(context).workspaceId)) }
-    },
+    addTag: ({ conversationId, tag }, context) =>
+      changed(addTag(core, conversationId, tag, callerOf(context).workspaceId)),
 
-    async removeTag({ conversationId, tag }, context) {
-      return { conversation: toConversation(await removeTag(core, conversationId, tag, callerOf(context).workspaceId)) }
-    },
+    removeTag: ({ conversationId, tag }, context) =>
+      changed(removeTag(core, conversationId, tag, callerOf(context).workspaceId)),
 
     async listTags({ workspaceId }, context) {
       return { tags: await listTags(core, requiredWorkspace(context, workspaceId)) }
@@ -286,7 +238,7 @@ export function conversationMethods(core: Core): ConversationMethods {
         { ...callerOf(context), workspaceId: workspaceOf(context, workspaceId) },
         context.signal,
       ),
-  }
+  } satisfies Partial<ServiceImpl<typeof MessagingService>>
 }
 
 /** Contact data belongs to leads, so it needs their scope. */

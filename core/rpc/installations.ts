@@ -37,6 +37,7 @@ import type {
   Translation,
 } from '../workspaces/model.ts'
 import { canonicalLocale } from '../workspaces/translations.ts'
+import { given } from './proto-values.ts'
 
 /** Maximum number of messages that a browser queues while it cannot send. */
 const outboxMax = 50
@@ -125,11 +126,6 @@ export function toWidgetConfig(
       reconnectMaxMs: config.RECONNECT_MAX_MS,
     },
   } satisfies Record<keyof ProtoFields<WidgetConfig>, unknown>
-}
-
-/** Removes absent fields, so that they leave the stored ones unchanged. */
-function given<Fields extends object>(fields: Fields): Partial<Fields> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>
 }
 
 /** An empty text counts as absent. */

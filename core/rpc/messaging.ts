@@ -1,9 +1,10 @@
-import type { MessageInitShape } from '@bufbuild/protobuf'
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { ConnectRouter } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   type AcceptedMessage,
+  GetReportResponseSchema,
   MessagingService,
   type VisitorMessage,
   type VisitorMessageResultSchema,
@@ -11,6 +12,7 @@ import {
 import { validCorrelationId } from '../../contract/correlation-id.ts'
 import type { ProtoFields } from '../../contract/proto-fields.ts'
 import { stopAnswer } from '../conversations/growing-messages.ts'
+import { inboxOf } from '../conversations/inbox.ts'
 import {
   listMessages,
   listMessagesForVisitor,
@@ -23,12 +25,12 @@ import { giveRating } from '../conversations/ratings.ts'
 import type { Core } from '../core.ts'
 import { invalid } from '../errors.ts'
 import type { Appended } from '../log/event-log.ts'
-import { callerOf } from '../transport/caller.ts'
+import { readReport } from '../reports/reports.ts'
+import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { correlationIdOf, toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 import { conversationMethods } from './conversations.ts'
 import { fromAgent, toMessage, toPage, toVisitorsPage } from './messaging-values.ts'
 import { observeSends } from './observed-sends.ts'
-import { reportMethods } from './report.ts'
 import { fromCredentials, fromPageContext } from './visitor.ts'
 import { watchEvents } from './watch-events.ts'
 
@@ -92,7 +94,18 @@ export function messagingService(router: ConnectRouter, core: Core): void {
     },
 
     ...conversationMethods(core),
-    ...reportMethods(core),
+
+    async *getReport({ workspaceId, firstDay, days, timeZone }, context) {
+      const query = { workspaceId: requiredWorkspace(context, workspaceId), firstDay, days, timeZone }
+      // The report must include the messages that this process has accepted.
+      await inboxOf(core).noted()
+      for await (const part of readReport(core, query, context.signal)) {
+        const isReport = 'total' in part
+        yield create(GetReportResponseSchema, {
+          frame: isReport ? { case: 'report', value: part } : { case: 'progress', value: part },
+        })
+      }
+    },
 
     watchEvents: (commands, { signal }) => watchEvents(core, commands, signal),
   })

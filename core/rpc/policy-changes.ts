@@ -1,13 +1,12 @@
 import { type Message, toJson } from '@bufbuild/protobuf'
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
-import { PolicyChangeSchema, type SuppressionEntry, type WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import type { HandlerContext } from '@connectrpc/connect'
+import type { SuppressionEntry } from '#proto/workspace/v1/workspace_pb.js'
 import type { Core } from '../core.ts'
 import { deleteObject, workspaceOfObject } from '../privacy/deletions.ts'
 import type { DeletionKind } from '../privacy/model.ts'
-import { callerOf, operatorWrites, requiredWorkspace } from '../transport/caller.ts'
+import { callerOf, operatorWrites } from '../transport/caller.ts'
 import type { PolicySetting } from '../workspaces/model.ts'
-import { listPolicyChanges, recordPolicyChange } from '../workspaces/policy-changes.ts'
-import { toProto } from './proto-values.ts'
+import { recordPolicyChange } from '../workspaces/policy-changes.ts'
 
 interface Subject {
   workspaceId: string
@@ -16,30 +15,24 @@ interface Subject {
 }
 
 /** Like `operatorWrites`, but records the write as a policy change. */
-export type AuditedWrites = <R>(
-  context: HandlerContext,
-  request: Message & { idempotencyKey?: string },
-  subject: Subject,
-  run: (operation: string) => Promise<R>,
-) => Promise<R>
-
-export function auditedWrites(core: Core): AuditedWrites {
+export function auditedWrites(core: Core) {
   const once = operatorWrites(core)
-  return (context, request, { workspaceId, target, settings = settingsOf(context, request) }, run) =>
-    once(context, request, (operation) =>
-      recordPolicyChange(
-        core,
-        operation,
-        {
-          workspaceId,
-          actor: callerOf(context).subject,
-          action: context.method.name,
-          target: typeof target === 'string' ? target : target(operation),
-          settings,
-        },
-        () => run(operation),
-      ),
-    )
+  return <R>(
+    context: HandlerContext,
+    request: Message & { idempotencyKey?: string },
+    { workspaceId, target, settings = settingsOf(context, request) }: Subject,
+    run: (operation: string) => Promise<R>,
+  ): Promise<R> =>
+    once(context, request, (operation) => {
+      const action = { actor: callerOf(context).subject, action: context.method.name }
+      const change = {
+        workspaceId,
+        ...action,
+        target: typeof target === 'string' ? target : target(operation),
+        settings,
+      }
+      return recordPolicyChange(core, operation, change, () => run(operation))
+    })
 }
 
 /**
@@ -61,23 +54,6 @@ export function operatorDeletion(core: Core) {
       await recordPolicyChange(core, `${kind} ${target}`, change, () => deleteObject(core, kind, target, scope))
       return {}
     })
-}
-
-export function policyChangeCalls(core: Core): Pick<ServiceImpl<typeof WorkspaceService>, 'listPolicyChanges'> {
-  return {
-    async listPolicyChanges({ workspaceId, limit, pageToken, target }, context) {
-      const { changes, nextPageToken = '' } = await listPolicyChanges(core, {
-        workspaceId: requiredWorkspace(context, workspaceId),
-        limit,
-        pageToken: pageToken || undefined,
-        target: target || undefined,
-      })
-      return {
-        changes: changes.map((change) => toProto(PolicyChangeSchema, { ...change, confirmed: change.isConfirmed })),
-        nextPageToken,
-      }
-    },
-  }
 }
 
 const maxSettings = 64

@@ -9,6 +9,10 @@ export function nameOf<Enum extends Record<number, string>>(names: Enum, value: 
   return value === 0 ? undefined : (names[value]?.toLowerCase() as NameIn<Enum> | undefined)
 }
 
+/** Removes absent fields, so that they leave the stored ones unchanged. */
+export const given = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>
+
 /** A value of a message, as documents have it: a date, or the public name of an enum value. */
 type Stored<T> = T extends Timestamp
   ? Date

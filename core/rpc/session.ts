@@ -1,6 +1,7 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { Message } from '@bufbuild/protobuf'
 import type { ConnectRouter, HandlerContext } from '@connectrpc/connect'
 import {
+  AuthorizeGrantResponseSchema,
   CloseScope,
   ConsentRecordSchema,
   ConsentDecision as DecisionMessage,
@@ -19,7 +20,7 @@ import { invalid } from '../errors.ts'
 import { clearIdentity, identifyVisitor } from '../identity/identification.ts'
 import { findPicture } from '../pictures/pictures.ts'
 import { usualAnswersOf } from '../reports/usual-answer.ts'
-import type { Session } from '../sessions/model.ts'
+import type { Session, SessionContent } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { renewSession } from '../visitors/renewal.ts'
@@ -28,7 +29,7 @@ import { installationFor, isOriginKnown } from '../workspaces/workspaces.ts'
 import { toWidgetConfig } from './installations.ts'
 import { auditedWrites } from './policy-changes.ts'
 import { nameOf, toProto } from './proto-values.ts'
-import { fromCredentials, fromPageContext } from './visitor.ts'
+import { fromCredentials, fromPageContext, ofVisitor } from './visitor.ts'
 
 export function sessionService(router: ConnectRouter, core: Core): void {
   const { config } = core
@@ -46,6 +47,22 @@ export function sessionService(router: ConnectRouter, core: Core): void {
   const toResponse = async (session: Session) => ({
     session: toSession(session, await stateOf(session), await banOf(core, session)),
   })
+
+  const answered = ({ content, replayed }: { content: SessionContent; replayed: boolean }) => ({
+    session: toProto(SessionContentSchema, content),
+    replayed,
+  })
+
+  /** Changes a session, which is recorded as a policy change. */
+  async function changed(
+    request: Message & { sessionId: string },
+    context: HandlerContext,
+    change: (workspaceId: string) => Promise<Session>,
+  ) {
+    const { sessionId: target } = request
+    const { workspaceId } = await findSession(core, target, callerOf(context).workspaceId)
+    return toResponse(await audited(context, request, { workspaceId, target }, () => change(workspaceId)))
+  }
 
   async function unbanVerified(context: HandlerContext, request: UnbanVisitorRequest, subject: VerifiedSubject) {
     const workspaceId = requiredWorkspace(context, subject.workspaceId)
@@ -71,49 +88,24 @@ export function sessionService(router: ConnectRouter, core: Core): void {
 
     getPicture: ({ pictureId }) => findPicture(core, pictureId),
 
-    async createSession({ pageContext, ...rest }) {
-      const page = fromPageContext(pageContext)
-      const { content, replayed } = await createSession(core, { ...rest, pageContext: page })
-      return { session: toProto(SessionContentSchema, content), replayed }
-    },
+    createSession: async ({ pageContext, ...rest }) =>
+      answered(await createSession(core, { ...rest, pageContext: fromPageContext(pageContext) })),
 
-    async renewSession({ credentials, ...rest }) {
-      const request = { ...rest, credentials: fromCredentials(credentials) }
-      const { content, replayed } = await renewSession(core, request)
-      return { session: toProto(SessionContentSchema, content), replayed }
-    },
+    renewSession: async (request) => answered(await renewSession(core, ofVisitor(request))),
 
-    async identifyVisitor({ credentials, ...rest }) {
-      const request = { ...rest, credentials: fromCredentials(credentials) }
-      const { content, replayed } = await identifyVisitor(core, request)
-      return { session: toProto(SessionContentSchema, content), replayed }
-    },
+    identifyVisitor: async (request) => answered(await identifyVisitor(core, ofVisitor(request))),
 
-    async clearIdentity({ credentials, ...rest }) {
-      const request = { ...rest, credentials: fromCredentials(credentials) }
-      const { content, replayed } = await clearIdentity(core, request)
-      return { session: toProto(SessionContentSchema, content), replayed }
-    },
+    clearIdentity: async (request) => answered(await clearIdentity(core, ofVisitor(request))),
 
-    async recordConsent({ credentials, policyVersion, decision, idempotencyKey }) {
-      const named = nameOf(DecisionMessage, decision)
-      if (!named) throw invalid('/decision', 'enum')
-      const { content, replayed } = await recordConsent(core, {
-        credentials: fromCredentials(credentials),
-        policyVersion,
-        decision: named,
-        idempotencyKey,
-      })
+    async recordConsent(request) {
+      const decision = nameOf(DecisionMessage, request.decision)
+      if (!decision) throw invalid('/decision', 'enum')
+      const { content, replayed } = await recordConsent(core, { ...ofVisitor(request), decision })
       return { consent: toProto(ConsentRecordSchema, content), replayed }
     },
 
-    async reportPageContext({ credentials, pageContext, idempotencyKey }) {
-      return reportPage(core, {
-        credentials: fromCredentials(credentials),
-        pageContext: fromPageContext(pageContext) ?? {},
-        idempotencyKey,
-      })
-    },
+    reportPageContext: (request) =>
+      reportPage(core, { ...ofVisitor(request), pageContext: fromPageContext(request.pageContext) ?? {} }),
 
     async authorizeGrant({ credentials, closedToo, expiredToo, reportsHere }) {
       const sent = fromCredentials(credentials)
@@ -122,24 +114,14 @@ export function sessionService(router: ConnectRouter, core: Core): void {
           ? await visitorAccessOf(core).authorize(sent, { closedToo, expiredToo })
           : await authorizeReport(core, sent, 'presence')
       if (reportsHere) notePanelUse(core, session, 'report')
-      return {
-        sessionId: session.sessionId,
-        expiresAt: timestampFromDate(grantExpiresAt),
-        renewableUntil: timestampFromDate(session.renewableUntil),
-        capabilities: installation.capabilities,
-        conversationId: session.conversationId,
-        workspaceId: session.workspaceId,
-      }
+      const { capabilities } = installation
+      return toProto(AuthorizeGrantResponseSchema, { ...session, expiresAt: grantExpiresAt, capabilities })
     },
 
-    async closeSession({ credentials, scope, idempotencyKey }) {
-      const named = nameOf(CloseScope, scope)
-      if (!named) throw invalid('/scope', 'enum')
-      const { content, replayed } = await closeSession(core, {
-        credentials: fromCredentials(credentials),
-        scope: named,
-        idempotencyKey,
-      })
+    async closeSession(request) {
+      const scope = nameOf(CloseScope, request.scope)
+      if (!scope) throw invalid('/scope', 'enum')
+      const { content, replayed } = await closeSession(core, { ...ofVisitor(request), scope })
       return { ...content, replayed }
     },
 
@@ -147,32 +129,18 @@ export function sessionService(router: ConnectRouter, core: Core): void {
       return toResponse(await findSession(core, sessionId, callerOf(context).workspaceId))
     },
 
-    async revokeSession(request, context) {
-      const { sessionId } = request
-      const { workspaceId } = await findSession(core, sessionId, callerOf(context).workspaceId)
-      const revoked = await audited(context, request, { workspaceId, target: sessionId }, () =>
-        revokeSession(core, sessionId, workspaceId),
-      )
-      return toResponse(revoked)
-    },
+    revokeSession: (request, context) =>
+      changed(request, context, (workspaceId) => revokeSession(core, request.sessionId, workspaceId)),
 
-    async banVisitor(request, context) {
+    banVisitor(request, context) {
       const { sessionId, reason, addressBanSeconds } = request
-      const { workspaceId } = await findSession(core, sessionId, callerOf(context).workspaceId)
-      const banned = await audited(context, request, { workspaceId, target: sessionId }, () =>
-        banSession(core, sessionId, reason, workspaceId, addressBanSeconds),
-      )
-      return toResponse(banned)
+      return changed(request, context, (scope) => banSession(core, sessionId, reason, scope, addressBanSeconds))
     },
 
-    async unbanVisitor(request, context) {
+    unbanVisitor(request, context) {
       const { sessionId, subject } = request
       if (subject) return unbanVerified(context, request, subject)
-      const { workspaceId } = await findSession(core, sessionId, callerOf(context).workspaceId)
-      const unbanned = await audited(context, request, { workspaceId, target: sessionId }, () =>
-        unbanSession(core, sessionId, workspaceId),
-      )
-      return toResponse(unbanned)
+      return changed(request, context, (workspaceId) => unbanSession(core, sessionId, workspaceId))
     },
   })
 }

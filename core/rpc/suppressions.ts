@@ -11,10 +11,8 @@ import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { auditedWrites, entryCounts } from './policy-changes.ts'
 import { toProto } from './proto-values.ts'
 
-type Calls = Pick<ServiceImpl<typeof WorkspaceService>, 'addSuppressions' | 'removeSuppressions' | 'listSuppressions'>
-
 /** The calls of WorkspaceService for the list of people who must not be contacted. */
-export function suppressionCalls(core: Core): Calls {
+export function suppressionCalls(core: Core) {
   const audited = auditedWrites(core)
 
   return {
@@ -38,18 +36,15 @@ export function suppressionCalls(core: Core): Calls {
     },
 
     async listSuppressions({ workspaceId, limit, pageToken, entry }, context) {
-      const { suppressions: found, nextPageToken = '' } = await listSuppressions(core, {
+      const { suppressions: found, nextPageToken } = await listSuppressions(core, {
         workspaceId: requiredWorkspace(context, workspaceId),
         limit,
         pageToken: pageToken || undefined,
         entry: entry && fromEntry(entry),
       })
-      return {
-        suppressions: found.map((each) => toProto(SuppressionSchema, each)),
-        nextPageToken,
-      }
+      return { suppressions: found.map((each) => toProto(SuppressionSchema, each)), nextPageToken }
     },
-  }
+  } satisfies Partial<ServiceImpl<typeof WorkspaceService>>
 }
 
 const fromEntry = ({ of }: EntryMessage): SuppressionEntry => ({ kind: of.case, value: of.value ?? '' })

@@ -8,13 +8,14 @@ export function fromCredentials(message: VisitorCredentialsMessage | undefined):
   return { accessGrant: message?.accessGrant ?? '', origin: message?.origin ?? '' }
 }
 
+/** Returns a visitor's request with the credentials as the core checks them. */
+export const ofVisitor = <Request extends { credentials?: VisitorCredentialsMessage }>({
+  credentials,
+  ...rest
+}: Request) => ({ ...rest, credentials: fromCredentials(credentials) })
+
 export function fromPageContext(message: PageContextMessage | undefined): PageContext | undefined {
   if (!message) return undefined
   const { url, title, referrer, viewport } = message
-  return {
-    url,
-    title,
-    referrer,
-    viewport: viewport && { width: viewport.width, height: viewport.height },
-  }
+  return { url, title, referrer, viewport: viewport && { width: viewport.width, height: viewport.height } }
 }

@@ -1,20 +1,25 @@
-import type { MessageInitShape } from '@bufbuild/protobuf'
-import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { create } from '@bufbuild/protobuf'
 import type { ConnectRouter } from '@connectrpc/connect'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   ConnectionSchema,
   ConnectionStatus,
+  PolicyChangeSchema,
+  type Retention,
+  RetentionSchema,
   TokenSchema,
-  type WorkspaceSchema,
+  WorkspaceSchema,
   WorkspaceService,
 } from '#proto/workspace/v1/workspace_pb.js'
 import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { setLogo } from '../pictures/pictures.ts'
 import { undoDeletion } from '../privacy/deletions.ts'
+import { validate } from '../rules.ts'
 import { callerOf, operatorWrites, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
-import type { Connection, Workspace } from '../workspaces/model.ts'
+import { type Connection, retentionKinds, type Workspace, type WorkspaceSettings } from '../workspaces/model.ts'
+import { listPolicyChanges } from '../workspaces/policy-changes.ts'
+import { retentionOf } from '../workspaces/retention.ts'
 import type { TokenDocument } from '../workspaces/tokens.ts'
 import { listTokens, revokeToken } from '../workspaces/tokens.ts'
 import {
@@ -35,9 +40,8 @@ import {
   updateWorkspace,
 } from '../workspaces/workspaces.ts'
 import { fromSettings, toInstallation } from './installations.ts'
-import { auditedWrites, operatorDeletion, policyChangeCalls } from './policy-changes.ts'
+import { auditedWrites, operatorDeletion } from './policy-changes.ts'
 import { nameOf, toProto } from './proto-values.ts'
-import { fromRetention, toRetention } from './retention.ts'
 import { suppressionCalls } from './suppressions.ts'
 
 export function workspaceService(router: ConnectRouter, core: Core): void {
@@ -45,15 +49,22 @@ export function workspaceService(router: ConnectRouter, core: Core): void {
   const audited = auditedWrites(core)
   const deletion = operatorDeletion(core)
 
-  function toWorkspace(workspace: Workspace): MessageInitShape<typeof WorkspaceSchema> {
-    const { workspaceId, name, createdAt } = workspace
-    const retention = toRetention(core, workspace)
-    return { workspaceId, name, createdAt: timestampFromDate(createdAt), retention }
-  }
+  const toWorkspace = (workspace: Workspace) =>
+    toProto(WorkspaceSchema, { ...workspace, retention: toRetention(core, workspace) })
 
   router.service(WorkspaceService, {
     ...suppressionCalls(core),
-    ...policyChangeCalls(core),
+
+    async listPolicyChanges({ workspaceId, limit, pageToken, target }, context) {
+      const { changes, nextPageToken } = await listPolicyChanges(core, {
+        workspaceId: requiredWorkspace(context, workspaceId),
+        limit,
+        pageToken: pageToken || undefined,
+        target: target || undefined,
+      })
+      const shown = changes.map((change) => toProto(PolicyChangeSchema, { ...change, confirmed: change.isConfirmed }))
+      return { changes: shown, nextPageToken }
+    },
 
     async createWorkspace(request, context) {
       // A token limited to one workspace cannot create workspaces.
@@ -205,3 +216,29 @@ export function workspaceService(router: ConnectRouter, core: Core): void {
 const toConnection = (connection: Connection) => toProto(ConnectionSchema, connection)
 
 const toToken = ({ _id: tokenId, ...token }: TokenDocument) => toProto(TokenSchema, { ...token, tokenId })
+
+/** Converts the periods of a request. Errors: `ValidationFailed` for a period below a day. */
+function fromRetention(message: Retention): WorkspaceSettings['retention'] {
+  return Object.fromEntries(
+    retentionKinds.flatMap((kind) => {
+      const period = message[kind]?.period
+      if (message[kind] === undefined) return []
+      if (period?.case === 'forever')
+        validate(period.value ? undefined : { path: `/retention/${kind}/forever`, rule: 'const' })
+      // 0 days are rejected, because the stored value 0 means no limit.
+      if (period?.case === 'days')
+        validate(period.value > 0 ? undefined : { path: `/retention/${kind}/days`, rule: 'minimum' })
+      return [[kind, period?.case === 'days' ? period.value : period?.case === 'forever' ? 0 : null]]
+    }),
+  )
+}
+
+function toRetention(core: Core, workspace: Workspace): Retention {
+  const periods = retentionOf(core, workspace)
+  const fields = retentionKinds.map((kind) => {
+    const days = periods[kind]
+    const period = days === 0 ? { case: 'forever' as const, value: true } : { case: 'days' as const, value: days }
+    return [kind, { period, isDefault: workspace.retention?.[kind] === undefined }]
+  })
+  return create(RetentionSchema, Object.fromEntries(fields))
+}

@@ -5,7 +5,7 @@ import type { RunningCore } from '../context.ts'
 import { takeDeliveries } from '../deliveries/claims.ts'
 import { recordResults as record } from '../deliveries/results.ts'
 import type { WorkerRoom } from '../deliveries/worker-room.ts'
-import { fromResult, toClaimed } from '../rpc/leads/attempt-messages.ts'
+import { fromResult, toClaimed } from '../rpc/leads/work-deliveries.ts'
 import { validate } from '../rules.ts'
 
 export interface Room {

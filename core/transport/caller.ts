@@ -138,14 +138,12 @@ export function requiredWorkspace(context: HandlerContext, named: string | undef
  * The result of `run` is stored, so it must identify the created object and contain no secret. The
  * response is read after the run, also for a repeated call. Errors: those of `Idempotency.once`.
  */
-type OperatorWrites = <R>(
-  context: HandlerContext,
-  request: Message & { idempotencyKey?: string },
-  run: (operation: string) => Promise<R>,
-) => Promise<R>
-
-export function operatorWrites({ idempotency, config }: Core): OperatorWrites {
-  return async (context, request, run) => {
+export function operatorWrites({ idempotency, config }: Core) {
+  return async <R>(
+    context: HandlerContext,
+    request: Message & { idempotencyKey?: string },
+    run: (operation: string) => Promise<R>,
+  ): Promise<R> => {
     const { idempotencyKey: key, ...input } = request
     if (key === undefined) return run(randomUUID())
     const { subject, workspaceId = '' } = callerOf(context)

@@ -1,51 +1,47 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt'
-import type { ServiceImpl } from '@connectrpc/connect'
-import { DeliveryAttemptSchema, DeliverySchema, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+import {
+  DeliveryAttemptSchema,
+  DeliverySchema,
+  DeliveryStatus,
+  type RecoverDeliveriesRequest,
+  RecoverySchema,
+} from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
-import { deliveryEvents } from '../../../contract/event-kinds.ts'
+import { type DeliveryEventType, deliveryEvents } from '../../../contract/event-kinds.ts'
 import type { Core } from '../../core.ts'
 import {
   type AttemptView,
   createAttempt,
   listAttempts,
   listDeliveries,
+  type Requested,
   retryAttempt,
   sendTest,
   viewAttempts,
 } from '../../deliveries/deliveries.ts'
-import type { Delivery } from '../../deliveries/model.ts'
+import { type Delivery, deliveryStatuses } from '../../deliveries/model.ts'
+import { beginRecovery, previewRecovery } from '../../deliveries/recovery.ts'
+import { recoverableStatuses } from '../../deliveries/subscription-model.ts'
+import { findSubscription } from '../../deliveries/subscriptions.ts'
 import { invalid } from '../../errors.ts'
-import { callerOf, requiredWorkspace } from '../../transport/caller.ts'
+import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
 import type { Caller } from '../../workspaces/access.ts'
 import { nameOf, toProto } from '../proto-values.ts'
 
-type Calls = ServiceImpl<typeof LeadService>
-
 /** Calls about deliveries for operators and other services. */
-export function deliveryCalls(
-  core: Core,
-): Pick<
-  Calls,
-  'createDeliveryAttempt' | 'sendTestDelivery' | 'retryDeliveryAttempt' | 'listDeliveryAttempts' | 'listDeliveries'
-> {
+export function deliveryCalls(core: Core) {
+  const once = operatorWrites(core)
+  const shown = async (requested: Promise<Requested>, context: HandlerContext) => {
+    const { attempt, existing } = await requested
+    return { attempt: toAttempt(attempt, callerOf(context)), existing }
+  }
   return {
-    async createDeliveryAttempt({ leadId, subscriptionId, idempotencyKey }, context) {
-      const request = { leadId, subscriptionId, idempotencyKey }
-      const { attempt, existing } = await createAttempt(core, request, callerOf(context))
-      return { attempt: toAttempt(attempt, callerOf(context)), existing }
-    },
+    createDeliveryAttempt: (request, context) => shown(createAttempt(core, request, callerOf(context)), context),
 
-    async sendTestDelivery({ subscriptionId, idempotencyKey, eventType }, context) {
-      const request = { subscriptionId, idempotencyKey, eventType }
-      const { attempt, existing } = await sendTest(core, request, callerOf(context))
-      return { attempt: toAttempt(attempt, callerOf(context)), existing }
-    },
+    sendTestDelivery: (request, context) => shown(sendTest(core, request, callerOf(context)), context),
 
-    async retryDeliveryAttempt({ attemptId, ofLead, idempotencyKey }, context) {
-      const request = { attemptId, ofLead, idempotencyKey }
-      const { attempt, existing } = await retryAttempt(core, request, callerOf(context))
-      return { attempt: toAttempt(attempt, callerOf(context)), existing }
-    },
+    retryDeliveryAttempt: (request, context) => shown(retryAttempt(core, request, callerOf(context)), context),
 
     async listDeliveryAttempts({ leadId, deliveryId }, context) {
       if ((leadId === '') === (deliveryId === '')) throw invalid('/leadId', 'oneOf')
@@ -55,17 +51,12 @@ export function deliveryCalls(
     },
 
     async listDeliveries(request, context) {
-      const { workspaceId, subscriptionId, leadId, statuses, createdSince, createdUntil, limit, pageToken } = request
-      const names = statuses.map((status) => {
-        const name = nameOf(DeliveryStatus, status)
-        if (!name) throw invalid('/statuses', 'enum')
-        return name
-      })
-      const { deliveries: found, nextPageToken = '' } = await listDeliveries(core, {
+      const { workspaceId, subscriptionId, leadId, createdSince, createdUntil, limit, pageToken } = request
+      const { deliveries: found, nextPageToken } = await listDeliveries(core, {
         workspaceId: requiredWorkspace(context, workspaceId),
         subscriptionId,
         leadId,
-        statuses: names.length === 0 ? undefined : names,
+        statuses: fromStatuses(request.statuses, deliveryStatuses),
         since: createdSince && timestampDate(createdSince),
         until: createdUntil && timestampDate(createdUntil),
         limit,
@@ -74,7 +65,20 @@ export function deliveryCalls(
       const by = callerOf(context)
       return { deliveries: found.map((delivery) => toDelivery(delivery, by)), nextPageToken }
     },
-  }
+
+    async recoverDeliveries(request, context) {
+      const by = callerOf(context)
+      const { subscriptionId } = request
+      const wanted = fromRequest(request)
+      if (request.preview) return { count: await previewRecovery(core, wanted, by) }
+      await once(context, request, async (operation) => {
+        await beginRecovery(core, wanted, by, operation)
+        return { subscriptionId }
+      })
+      const { recovery } = await findSubscription(core, subscriptionId, by)
+      return { recovery: recovery && toProto(RecoverySchema, recovery) }
+    },
+  } satisfies Partial<ServiceImpl<typeof LeadService>>
 }
 
 /** A destination may repeat the data that it received, so its answer needs the scope of that data. */
@@ -87,4 +91,23 @@ function toAttempt(attempt: AttemptView, { scopes }: Caller) {
 function toDelivery(delivery: Delivery, by: Caller) {
   const latest = viewAttempts(delivery).at(-1)
   return toProto(DeliverySchema, { ...delivery, latestAttempt: latest && toAttempt(latest, by) })
+}
+
+function fromRequest({ subscriptionId, since, until, statuses, eventTypes }: RecoverDeliveriesRequest) {
+  if (!since) throw invalid('/since', 'required')
+  return {
+    subscriptionId,
+    since: timestampDate(since),
+    until: until && timestampDate(until),
+    statuses: fromStatuses(statuses, recoverableStatuses),
+    // Whether the words are known is checked with the other settings.
+    eventTypes: eventTypes.length === 0 ? undefined : (eventTypes as DeliveryEventType[]),
+  }
+}
+
+/** Returns the names of statuses, each once; undefined for none. Errors: `ValidationFailed` for a status not in `known`. */
+function fromStatuses<Name extends string>(statuses: DeliveryStatus[], known: readonly Name[]): Name[] | undefined {
+  const names = [...new Set(statuses)].map((status) => known.find((name) => name === nameOf(DeliveryStatus, status)))
+  if (names.includes(undefined)) throw invalid('/statuses', 'enum')
+  return names.length === 0 ? undefined : (names as Name[])
 }

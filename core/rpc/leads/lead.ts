@@ -1,4 +1,5 @@
 import type { ConnectRouter } from '@connectrpc/connect'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
   type CaptureLeadRequest,
   FormKind,
@@ -9,24 +10,27 @@ import {
 import type { ProtoFields } from '../../../contract/proto-fields.ts'
 import type { Core } from '../../core.ts'
 import { captureLead, submitForm } from '../../deliveries/lead-capture.ts'
-import { invalid } from '../../errors.ts'
+import { invalid, ServiceError } from '../../errors.ts'
 import { getLead, listLeads } from '../../leads/leads.ts'
 import type { Lead } from '../../leads/model.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
 import { toProto } from '../proto-values.ts'
 import { fromCredentials } from '../visitor.ts'
 import { deliveryCalls } from './delivery-calls.ts'
-import { recoveryCalls } from './recovery-calls.ts'
 import { subscriptionCalls } from './subscription-calls.ts'
-import { workerCalls } from './worker-calls.ts'
+import { workDeliveries } from './work-deliveries.ts'
 
 export function leadService(router: ConnectRouter, core: Core): void {
   const once = operatorWrites(core)
   router.service(LeadService, {
     ...deliveryCalls(core),
-    ...workerCalls(core),
-    ...recoveryCalls(core),
     ...subscriptionCalls(core),
+
+    /** Workers serve all workspaces, so tokens limited to one workspace are rejected. */
+    workDeliveries(messages, context) {
+      if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
+      return workDeliveries(core, messages, context.signal)
+    },
 
     async captureLead(request, context) {
       const { workspaceId, source, fields, conversationId } = request
@@ -51,7 +55,7 @@ export function leadService(router: ConnectRouter, core: Core): void {
     },
 
     async listLeads({ workspaceId, leadIds, contact, limit, pageToken }, context) {
-      const { leads: found, nextPageToken = '' } = await listLeads(core, {
+      const { leads: found, nextPageToken } = await listLeads(core, {
         workspaceId: requiredWorkspace(context, workspaceId),
         leadIds,
         contact: contact || undefined,

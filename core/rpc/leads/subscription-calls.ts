@@ -1,11 +1,16 @@
-import type { ServiceImpl } from '@connectrpc/connect'
+import type { Message } from '@bufbuild/protobuf'
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import type { ListHooksRequest, UpdateHookRequest } from '#proto/hook/v1/hook_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import {
   type EventPolicy as EventPolicyMessage,
+  type ListSubscriptionsRequest,
   SubscriptionAuditSchema,
   SubscriptionPurpose,
   SubscriptionSchema,
   SubscriptionStatus,
+  type UpdateSubscriptionRequest,
   type Workflow as WorkflowMessage,
 } from '#proto/lead/v1/subscription_pb.js'
 import type { Core } from '../../core.ts'
@@ -16,13 +21,13 @@ import {
   type HandoffWhen,
   isHook,
   operationalEvents,
-  type SubscriptionAuditEntry,
 } from '../../deliveries/subscription-model.ts'
-import { maskedDestination, sentNamesOf } from '../../deliveries/subscription-settings.ts'
+import { maskedDestination, type SubscriptionSettings, sentNamesOf } from '../../deliveries/subscription-settings.ts'
 import {
   activateSecret,
   createSubscription,
   getSubscription,
+  type ListedDestinations,
   listSubscriptions,
   type Requester,
   rotateSecret,
@@ -31,110 +36,141 @@ import {
   updateSubscription,
 } from '../../deliveries/subscriptions.ts'
 import { activeSecret, liveSecrets, maskedSecret } from '../../deliveries/webhook-requests.ts'
+import { ServiceError } from '../../errors.ts'
 import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
 import { operatorDeletion } from '../policy-changes.ts'
-import { nameOf, toProto } from '../proto-values.ts'
+import { given, nameOf, toProto } from '../proto-values.ts'
 
-type Calls = ServiceImpl<typeof LeadService>
+type Write = Message & { idempotencyKey?: string }
 
-export function subscriptionCalls(
+/** The calls that lead subscriptions and hooks have in common. `toAnswer` returns the destination under its name. */
+export function destinationCalls<Answer>(
   core: Core,
-): Pick<
-  Calls,
-  | 'createSubscription'
-  | 'updateSubscription'
-  | 'rotateSubscriptionSecret'
-  | 'activateSubscriptionSecret'
-  | 'deleteSubscription'
-  | 'getSubscription'
-  | 'listSubscriptions'
-> {
-  const { now } = core
+  listed: ListedDestinations,
+  toAnswer: (view: SubscriptionView, at: Date) => Answer,
+) {
   const once = operatorWrites(core)
-  const deletion = operatorDeletion(core)
-  const toCurrent = (view: SubscriptionView) => toSubscription(view, new Date(now()))
+  const show = (view: SubscriptionView) => toAnswer(view, new Date(core.now()))
 
-  /** Returns the subscription's current state and the secret that a write created. */
-  async function withSecret({ subscriptionId, secretId }: { subscriptionId: string; secretId: string }, by: Requester) {
-    const { audit: _, ...view } = await getSubscription(core, subscriptionId, by)
-    return { secret: showSecret(core, view.subscription, secretId), subscription: toCurrent(view) }
+  /** Errors: `SubscriptionNotFound`, also for a lead subscription that is called as a hook. */
+  async function get(id: string, by: Requester) {
+    const found = await getSubscription(core, id, by)
+    if (listed === 'hooks' && !isHook(found.subscription)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
+    return found
   }
 
+  /** Returns the destination's current state, and the secret that a write created. */
+  async function withSecret(id: string, secretId: string, by: Requester) {
+    const found = await get(id, by)
+    return { secret: showSecret(core, found.subscription, secretId), ...show(found) }
+  }
+
+  const write = (
+    request: Write,
+    context: HandlerContext,
+    id: string,
+    run: (by: Requester, operation: string) => Promise<SubscriptionView & { secretId?: string }>,
+  ) =>
+    once(context, request, async (operation) => {
+      const by = callerOf(context)
+      if (listed === 'hooks') await get(id, by)
+      return { secretId: (await run(by, operation)).secretId ?? '' }
+    })
+
   return {
-    async createSubscription(request, context) {
-      const { $typeName: _, purpose, idempotencyKey: __, workflow, policy, ...given } = request
-      const isOperational = purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
-      const kept = { ...fromWorkflow(workflow), ...fromPolicy(policy) }
-      const by = callerOf(context)
-      const workspaceId = requiredWorkspace(context, request.workspaceId)
-      const made = await once(context, request, async (operation) => {
-        const operational = isOperational && { resource: 'hook' as const, ...operationalEvents }
-        const settings = { ...given, ...kept, workspaceId, ...operational }
-        const { subscription, secretId } = await createSubscription(core, settings, by, operation)
-        return { subscriptionId: subscription.subscriptionId, secretId }
-      })
-      return { subscriptionId: made.subscriptionId, ...(await withSecret(made, by)) }
+    withSecret,
+
+    async update(request: Write, context: HandlerContext, id: string, settings: SubscriptionSettings) {
+      await write(request, context, id, (...how) => updateSubscription(core, id, given(settings), ...how))
+      return show(await get(id, callerOf(context)))
     },
 
-    async updateSubscription(request, context) {
-      const { subscriptionId, destinationUrl, mappedFields, status, automatic, headers, maxPerSecond } = request
-      const { disableAfterNotFound, sentNames, policy, name } = request
-      const by = callerOf(context)
-      const named = nameOf(SubscriptionStatus, status)
-      const settings = {
-        ...(destinationUrl === undefined ? {} : { destinationUrl }),
-        ...(name === undefined ? {} : { name }),
-        ...(mappedFields && { mappedFields: mappedFields.names }),
-        ...(sentNames && { sentNames: sentNames.names }),
-        ...fromPolicy(policy),
-        ...(automatic === undefined ? {} : { automatic }),
-        ...(named && { status: named }),
-        ...(headers && { headers: headers.headers }),
-        ...(maxPerSecond === undefined ? {} : { maxPerSecond }),
-        ...(disableAfterNotFound === undefined ? {} : { disableAfterNotFound }),
-        ...fromWorkflow(request.workflow),
-      }
-      await once(context, request, async (operation) => {
-        await updateSubscription(core, subscriptionId, settings, by, operation)
-        return { subscriptionId }
-      })
-      return { subscription: toCurrent(await getSubscription(core, subscriptionId, by)) }
+    async rotate(request: Write & { overlapSeconds?: number }, context: HandlerContext, id: string) {
+      const rotated = await write(request, context, id, (...how) =>
+        rotateSecret(core, id, request.overlapSeconds, ...how),
+      )
+      return withSecret(id, rotated.secretId, callerOf(context))
     },
 
-    async rotateSubscriptionSecret(request, context) {
-      const { subscriptionId, overlapSeconds } = request
-      const by = callerOf(context)
-      const { secretId } = await once(context, request, async (operation) => ({
-        secretId: (await rotateSecret(core, subscriptionId, overlapSeconds, by, operation)).secretId,
-      }))
-      return withSecret({ subscriptionId, secretId }, by)
+    async activate(request: Write & { secretId: string }, context: HandlerContext, id: string) {
+      await write(request, context, id, (...how) => activateSecret(core, id, request.secretId, ...how))
+      return show(await get(id, callerOf(context)))
     },
 
-    async activateSubscriptionSecret(request, context) {
-      const { subscriptionId, secretId } = request
-      const by = callerOf(context)
-      await once(context, request, async (operation) => {
-        await activateSecret(core, subscriptionId, secretId, by, operation)
-        return { subscriptionId }
-      })
-      return { subscription: toCurrent(await getSubscription(core, subscriptionId, by)) }
+    async read(id: string, context: HandlerContext) {
+      const found = await get(id, callerOf(context))
+      return { ...show(found), audit: found.audit.map((entry) => toProto(SubscriptionAuditSchema, entry)) }
     },
 
-    deleteSubscription: (request, context) => deletion(context, request, 'subscription', request.subscriptionId),
-
-    async getSubscription({ subscriptionId }, context) {
-      const { audit, ...view } = await getSubscription(core, subscriptionId, callerOf(context))
-      return { subscription: toCurrent(view), audit: audit.map(toAudit) }
-    },
-
-    async listSubscriptions({ workspaceId: named, limit, pageToken }, context) {
-      const workspaceId = requiredWorkspace(context, named)
-      const query = { workspaceId, listed: 'subscriptions' as const, limit, pageToken: pageToken || undefined }
-      const { page, nextPageToken } = await listSubscriptions(core, query)
-      return { subscriptions: page.map(toCurrent), nextPageToken }
+    async list(
+      { workspaceId, limit, pageToken }: ListHooksRequest | ListSubscriptionsRequest,
+      context: HandlerContext,
+    ) {
+      const of = { workspaceId: requiredWorkspace(context, workspaceId), listed }
+      const { page, nextPageToken } = await listSubscriptions(core, { ...of, limit, pageToken: pageToken || undefined })
+      return { shown: page.map(show), nextPageToken }
     },
   }
 }
+
+export function subscriptionCalls(core: Core) {
+  const once = operatorWrites(core)
+  const deletion = operatorDeletion(core)
+  const calls = destinationCalls(core, 'subscriptions', toSubscription)
+
+  return {
+    async createSubscription(request, context) {
+      const { $typeName: _, purpose, idempotencyKey: __, workflow, policy, ...settings } = request
+      const kept = { ...fromWorkflow(workflow), ...fromPolicy(policy) }
+      const isOperational = purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
+      const operational = isOperational && { resource: 'hook' as const, ...operationalEvents }
+      const by = callerOf(context)
+      const workspaceId = requiredWorkspace(context, request.workspaceId)
+      const made = await once(context, request, async (operation) => {
+        const wanted = { ...settings, ...kept, workspaceId, ...operational }
+        const { subscription, secretId } = await createSubscription(core, wanted, by, operation)
+        return { subscriptionId: subscription.subscriptionId, secretId }
+      })
+      return { ...made, ...(await calls.withSecret(made.subscriptionId, made.secretId, by)) }
+    },
+
+    updateSubscription(request, context) {
+      const { subscriptionId, mappedFields, sentNames, policy, workflow, automatic } = request
+      return calls.update(request, context, subscriptionId, {
+        ...destinationSettings(request),
+        ...{ mappedFields: mappedFields?.names, sentNames: sentNames?.names, automatic },
+        ...fromPolicy(policy),
+        ...fromWorkflow(workflow),
+      })
+    },
+
+    rotateSubscriptionSecret: (request, context) => calls.rotate(request, context, request.subscriptionId),
+
+    activateSubscriptionSecret: (request, context) => calls.activate(request, context, request.subscriptionId),
+
+    deleteSubscription: (request, context) => deletion(context, request, 'subscription', request.subscriptionId),
+
+    getSubscription: ({ subscriptionId }, context) => calls.read(subscriptionId, context),
+
+    async listSubscriptions(query, context) {
+      const { shown, nextPageToken } = await calls.list(query, context)
+      return { subscriptions: shown.map(({ subscription }) => subscription), nextPageToken }
+    },
+  } satisfies Partial<ServiceImpl<typeof LeadService>>
+}
+
+/** Returns the settings of a request to update a destination; undefined for those that stay. */
+export const destinationSettings = ({
+  destinationUrl,
+  name,
+  status,
+  headers,
+  maxPerSecond,
+  disableAfterNotFound,
+}: UpdateHookRequest | UpdateSubscriptionRequest): SubscriptionSettings => ({
+  ...{ destinationUrl, name, maxPerSecond, disableAfterNotFound },
+  ...{ status: nameOf(SubscriptionStatus, status), headers: headers?.headers },
+})
 
 /** Whether `when` is one of the known words is checked with the other settings. */
 const fromWorkflow = (workflow: WorkflowMessage | undefined) =>
@@ -147,40 +183,33 @@ function fromPolicy(policy: EventPolicyMessage | undefined): { policy?: EventPol
   return { policy: { types: types.length === 0 ? defaultPolicy.types : types, sources, installations } as EventPolicy }
 }
 
-/** Returns the fields that hooks have too. */
+/** Returns what is shown of a destination, where it is not what is stored. */
 export function toDestination({ subscription, heldDeliveries }: SubscriptionView, at: Date) {
-  const { workspaceId, name, maxPerSecond, status, droppedHeaders, secrets, headers = [] } = subscription
-  const { disableAfterNotFound = defaultDisableAfterNotFound } = subscription
-  const { disabledReason, failingSince, createdAt, updatedAt, recovery } = subscription
+  const { maxPerSecond, secrets, headers = [], disableAfterNotFound = defaultDisableAfterNotFound } = subscription
   const activeId = activeSecret(secrets, at)?.secretId
   return {
-    ...{ workspaceId, name, status, disabledReason, failingSince, recovery, createdAt, updatedAt },
     destinationUrl: maskedDestination(subscription),
     maxPerSecond: maxPerSecond || undefined,
     secrets: liveSecrets(secrets, at).map((secret) => ({
-      ...{ secretId: secret.secretId, createdAt: secret.createdAt, expiresAt: secret.expiresAt },
+      ...secret,
       masked: maskedSecret(secret),
       active: secret.secretId === activeId,
     })),
     headers: headers.map(({ name }) => ({ name, masked: '••••' })),
-    droppedHeaders,
     disableAfterNotFound,
     heldDeliveries,
   }
 }
 
 function toSubscription(view: SubscriptionView, at: Date) {
-  const { subscriptionId, mappedFields, sentNames, automatic, policy, workflow, ...rest } = view.subscription
-  return toProto(SubscriptionSchema, {
+  const { mappedFields, sentNames, policy = defaultPolicy, workflow } = view.subscription
+  const subscription = toProto(SubscriptionSchema, {
+    ...view.subscription,
     ...toDestination(view, at),
-    subscriptionId,
-    mappedFields,
     sentNames: sentNamesOf(sentNames, mappedFields),
-    automatic,
-    policy: policy ?? defaultPolicy,
-    purpose: isHook(rest) ? 'operational_events' : 'leads',
+    policy,
+    purpose: isHook(view.subscription) ? 'operational_events' : 'leads',
     workflow: workflow?.workflowId ? workflow : undefined,
   })
+  return { subscription }
 }
-
-export const toAudit = (entry: SubscriptionAuditEntry) => toProto(SubscriptionAuditSchema, entry)

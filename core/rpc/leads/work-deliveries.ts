@@ -2,22 +2,26 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import {
+  AttemptPhase,
   type AttemptResult as AttemptResultMessage,
   type ClaimStateSchema,
+  FailureReason,
   type HeldClaim,
   type WorkDeliveriesRequest,
   type WorkDeliveriesResponse,
   WorkDeliveriesResponseSchema,
 } from '#proto/lead/v1/delivery_pb.js'
+import type { CoreConfig } from '../../config.ts'
 import type { Core } from '../../core.ts'
 import { renewClaims } from '../../deliveries/claims.ts'
 import { deliveryDispatchOf } from '../../deliveries/dispatch.ts'
-import { addResult } from '../../deliveries/results.ts'
+import type { AttemptFacts } from '../../deliveries/model.ts'
+import { type AttemptResult, addResult } from '../../deliveries/results.ts'
 import { bodiesMaxBytes, type ClaimedDelivery } from '../../deliveries/webhook-requests.ts'
 import { createWorkerRoom } from '../../deliveries/worker-room.ts'
 import { ServiceError } from '../../errors.ts'
 import { field, integer, line, validate } from '../../rules.ts'
-import { fromResult, toClaimed } from './attempt-messages.ts'
+import { nameOf } from '../proto-values.ts'
 
 type ClaimState = MessageInitShape<typeof ClaimStateSchema>
 
@@ -203,4 +207,43 @@ const keyOf = ({ deliveryId, claimId }: { deliveryId: string; claimId: string })
 function refuse(error: unknown): boolean {
   if (error instanceof ServiceError && error.code === ErrorCode.VALIDATION_FAILED) return false
   throw error
+}
+
+export const toClaimed = (
+  delivery: ClaimedDelivery,
+  { DELIVERY_ATTEMPT_DEADLINE_MS: deadlineMs, DELIVERY_LEASE_MS: leaseMs }: CoreConfig,
+) => ({ ...delivery, deadlineMs, leaseMs })
+
+/** Converts the result of an attempt. Returns undefined if the message has no outcome. */
+export function fromResult({
+  deliveryId,
+  attemptId,
+  claimId,
+  durationMs,
+  attemptNumber,
+  destination,
+  outcome,
+}: AttemptResultMessage): AttemptResult | undefined {
+  const facts = fromOutcome(outcome)
+  const claimed = attemptNumber > 0 && destination !== '' ? { attemptNumber, subscriptionId: destination } : undefined
+  return facts && { deliveryId, attemptId, claimId, durationMs, facts, claimed }
+}
+
+function fromOutcome(outcome: AttemptResultMessage['outcome']): AttemptFacts | 'released' | undefined {
+  switch (outcome.case) {
+    case 'released':
+      return 'released'
+    case 'response': {
+      const { status, retryAfterMs, text } = outcome.value
+      const answer = { status, retryAfterMs: retryAfterMs === undefined ? undefined : Number(retryAfterMs) }
+      return text === '' ? answer : { ...answer, text }
+    }
+    case 'failure': {
+      const reason = nameOf(FailureReason, outcome.value.reason)
+      const phase = nameOf(AttemptPhase, outcome.value.phase)
+      return reason && { reason, phase }
+    }
+    default:
+      return undefined
+  }
 }
