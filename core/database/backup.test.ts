@@ -1,13 +1,13 @@
 import { copyFile, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Binary, type Document, Double, Int32, Long, MongoClient } from 'mongodb'
+import { Binary, type Document, Double, Int32, Long } from 'mongodb'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { testDatabase } from '../../test/support/test-database.ts'
+import { testClient, testDatabase } from '../../test/support/test-database.ts'
 import { openBackups, readBackup } from './backup.ts'
 
 const [from, into] = [testDatabase({ isNew: true }), testDatabase({ isNew: true })]
-const client = new MongoClient(from.uri)
+const client = testClient()
 let folder: string
 let backups: Awaited<ReturnType<typeof openBackups>>
 
@@ -44,7 +44,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await backups.close()
-  await client.close()
   await rm(folder, { recursive: true, force: true })
 })
 

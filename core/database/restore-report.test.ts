@@ -1,12 +1,9 @@
-import { MongoClient } from 'mongodb'
-import { afterAll, expect, it } from 'vitest'
-import { testDatabase } from '../../test/support/test-database.ts'
+import { expect, it } from 'vitest'
+import { testClient, testDatabase } from '../../test/support/test-database.ts'
 import { reportOf } from './restore-report.ts'
 
 const [before, after] = [testDatabase(), testDatabase()]
-const client = new MongoClient(before.uri)
-const [replaced, restored] = [client.db(before.name), client.db(after.name)]
-afterAll(() => client.close())
+const [replaced, restored] = [testClient().db(before.name), testClient().db(after.name)]
 
 it('lists lost messages by conversation, all lost bans, and idempotency records by their number only', async () => {
   const event = (conversationId: string, sequence: number) => ({ conversationId, sequence })

@@ -1,16 +1,13 @@
-import { MongoClient } from 'mongodb'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
-import { testDatabase } from '../../test/support/test-database.ts'
+import { testClient, testDatabase } from '../../test/support/test-database.ts'
 import { openDatabase } from './database.ts'
 import { createMigrationLock } from './migration-lock.ts'
 import { migrations } from './migrations.ts'
 import { isReady, migrate, schemaStatus } from './schema.ts'
 
 const { uri, name } = testDatabase({ isNew: true })
-const client = new MongoClient(uri)
-const db = client.db(name)
-afterAll(() => client.close())
+const db = testClient().db(name)
 beforeEach(() => db.dropDatabase())
 
 const open = (migrates: boolean) => openDatabase({ uri, name, timeoutMs: 5000, migrates })

@@ -1,14 +1,11 @@
-import { MongoClient } from 'mongodb'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { dumpDatabase, restoreDump, restoreSnapshot } from '../../test/support/database-dump.ts'
-import { testDatabase } from '../../test/support/test-database.ts'
+import { testClient, testDatabase } from '../../test/support/test-database.ts'
 import { migrate } from './schema.ts'
 import { beginHistory, currentHistory } from './store-history.ts'
 
-const { uri, name } = testDatabase({ isNew: true })
-const client = new MongoClient(uri)
-const db = client.db(name)
-afterAll(() => client.close())
+const { name } = testDatabase({ isNew: true })
+const db = testClient().db(name)
 beforeEach(async () => {
   await db.dropDatabase()
   await migrate(db)

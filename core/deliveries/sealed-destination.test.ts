@@ -1,14 +1,12 @@
 import { inspect } from 'node:util'
-import { MongoClient } from 'mongodb'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { testClient } from '../../test/support/test-database.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
-const client = new MongoClient(test.uri)
-const db = () => client.db(test.name)
+const db = () => testClient().db(test.name)
 beforeAll(() => test.open({ started: true }))
 beforeEach(() => test.clear())
-afterAll(() => client.close())
 
 const destinationUrl = 'https://hooks.example:8443/T000/PATH-SECRET?token=QUERY-SECRET'
 const shown = 'https://hooks.example:8443/••••'

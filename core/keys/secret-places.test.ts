@@ -1,7 +1,7 @@
-import { MongoClient } from 'mongodb'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { SubscriptionPurpose } from '#proto/lead/v1/subscription_pb.js'
 import { someOf } from '../../test/support/is-long.ts'
+import { testClient } from '../../test/support/test-database.ts'
 import type { IdentityProvider } from '../operators/identity-provider.ts'
 import {
   beginProviderSignIn,
@@ -18,9 +18,7 @@ import { createConnection, createInstallation, createWorkspace, updateInstallati
 // secret must not be in it.
 
 const test = testDeliveries()
-const client = new MongoClient(test.uri)
 beforeAll(() => test.open({ started: true }))
-afterAll(() => client.close())
 
 /** The secrets that must not be sent after a change, and everything that is sent after it. */
 interface Change {
@@ -172,8 +170,8 @@ describe('a stored secret', () => {
       else if (value !== null && typeof value === 'object' && Object.getPrototypeOf(value) === Object.prototype)
         for (const [name, each] of Object.entries(value)) visit(each, `${path}.${name}`)
     }
-    for (const { name } of await client.db(test.name).listCollections().toArray())
-      for await (const document of client.db(test.name).collection(name).find()) visit(document, name)
+    for (const { name } of await testClient().db(test.name).listCollections().toArray())
+      for await (const document of testClient().db(test.name).collection(name).find()) visit(document, name)
     expect([...found].toSorted()).toEqual(Object.keys(places).toSorted())
   })
 })

@@ -1,7 +1,6 @@
-import { MongoClient } from 'mongodb'
 import { afterAll, expect, it } from 'vitest'
 import { startFaultyProxy } from '../../test/support/faulty-proxy.ts'
-import { isEngine, testDatabase } from '../../test/support/test-database.ts'
+import { isEngine, testClient, testDatabase } from '../../test/support/test-database.ts'
 import { openDatabase } from '../database/database.ts'
 import type { LogEvent } from '../log-event.ts'
 import { createEventStore } from './event-store.ts'
@@ -35,7 +34,5 @@ it.skipIf(!isEngine(testing))(broken, async () => {
   await expect(store.insert([event(2)])).rejects.toThrow()
   proxy.mend()
 
-  const direct = new MongoClient(uri)
-  closing.unshift(() => direct.close())
-  expect(await direct.db(name).collection('events').distinct('sequence')).toEqual([1])
+  expect(await testClient().db(name).collection('events').distinct('sequence')).toEqual([1])
 })

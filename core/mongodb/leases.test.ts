@@ -1,6 +1,5 @@
-import { MongoClient } from 'mongodb'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { testDatabase } from '../../test/support/test-database.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { testClient, testDatabase } from '../../test/support/test-database.ts'
 import { createLeases, LeaseLost, whileHeld } from './leases.ts'
 
 interface Job {
@@ -10,17 +9,14 @@ interface Job {
   steps?: number
 }
 
-const { uri, name } = testDatabase()
-const client = new MongoClient(uri)
-const jobs = client.db(name).collection<Job>('jobs')
+const { name } = testDatabase()
+const jobs = testClient().db(name).collection<Job>('jobs')
 const leases = createLeases(jobs, { until: 'nextAt', token: 'fencingToken' })
 const at = (second: number) => new Date(Date.UTC(2030, 0, 1) + second * 1000)
 const take = (second: number) => leases.take({ now: at(second), until: at(second + 30) })
 const step = { $inc: { steps: 1 } }
 
-beforeAll(() => client.connect())
 beforeEach(() => jobs.deleteMany({}))
-afterAll(() => client.close())
 
 describe('a lease', () => {
   it('belongs to one of many processes that ask at the same time, until it ends', async () => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { isLong, runs } from '../../test/support/is-long.ts'
+import { testClient } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import { findSession } from '../bans/bans.ts'
 import type { RunningCore } from '../context.ts'
@@ -12,7 +13,7 @@ import { listSubscriptions, updateSubscription } from '../deliveries/subscriptio
 import { getLead } from '../leads/leads.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { hasFailed, newSubject, testCores } from '../test/cores.ts'
-import { findOverdue, observeQueries, sweepAll, withDatabase } from '../test/retention-rules.ts'
+import { findOverdue, observeQueries, sweepAll } from '../test/retention-rules.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
 import { acceptForms, idsOf, placesOfTexts, plantMarks } from '../test/visitor-marks.ts'
 import type { WorkspaceSettings } from '../workspaces/model.ts'
@@ -216,13 +217,13 @@ describe('after random calls and a sweep', () => {
           await act().catch(() => {})
           await inboxOf(core).noted()
         }
-        const ids = async () =>
-          withDatabase(cores, async (client, name) => {
-            const all = ['conversations', 'leads', 'sessions'].map(async (collection) =>
-              (await client.db(name).collection(collection).find().toArray()).map(({ _id }) => `${collection}: ${_id}`),
-            )
-            return (await Promise.all(all)).flat()
-          })
+        const db = testClient().db(cores.name)
+        const ids = async () => {
+          const all = ['conversations', 'leads', 'sessions'].map(async (collection) =>
+            (await db.collection(collection).find().toArray()).map(({ _id }) => `${collection}: ${_id}`),
+          )
+          return (await Promise.all(all)).flat()
+        }
         const before = await ids()
         const due = await findOverdue(cores, 100_000)
         await sweepAll(cores)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { itLong, someOf } from '../../test/support/is-long.ts'
+import { testClient } from '../../test/support/test-database.ts'
 import { findSession } from '../bans/bans.ts'
 import { requestNavigation } from '../commands/commands.ts'
 import { findConversations } from '../conversations/conversation-store.ts'
@@ -13,7 +14,7 @@ import { updateSubscription } from '../deliveries/subscriptions.ts'
 import { getLead } from '../leads/leads.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { newSubject, testCores } from '../test/cores.ts'
-import { collectionsWithRule, findOverdue, sweepAll, withDatabase } from '../test/retention-rules.ts'
+import { collectionsWithRule, findOverdue, sweepAll } from '../test/retention-rules.ts'
 import { credentialsOf, site } from '../test/visitor-credentials.ts'
 import { acceptForms, finishErasures, idsOf, placesOfTexts, plantMarks, visitorOf } from '../test/visitor-marks.ts'
 import { reportPage } from '../visitors/sessions.ts'
@@ -53,9 +54,7 @@ describe('the collections of the database', () => {
   it('each have a retention rule', async () => {
     await cores.send(await cores.newSession(), 'hello')
     await cores.newVerified()
-    const names = await withDatabase(cores, async (client, name) =>
-      (await client.db(name).listCollections().toArray()).map((collection) => collection.name),
-    )
+    const names = (await testClient().db(cores.name).listCollections().toArray()).map(({ name }) => name)
     const declared = Object.keys(cores.core.database.collections)
     expect([...names, ...declared].filter((name) => !collectionsWithRule.includes(name))).toEqual([])
     expect(

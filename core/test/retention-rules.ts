@@ -1,7 +1,7 @@
 import type { Document } from 'mongodb'
-import { MongoClient } from 'mongodb'
 // @ts-expect-error: the driver has no types for its internal modules.
 import { Connection } from 'mongodb/lib/cmap/connection.js'
+import { testClient } from '../../test/support/test-database.ts'
 import { endOverdueTyping } from '../conversations/typing.ts'
 import { sweepTransient } from '../log/transient-sweep.ts'
 import { runDueRemovals } from '../privacy/removals.ts'
@@ -127,34 +127,20 @@ const periodsOf = ({ workspaceId }: Document, { periods }: Scan) => periods.get(
 
 export const collectionsWithRule = Object.keys(rules)
 
-export async function withDatabase<T>(
-  { uri, name }: Pick<TestCores, 'uri' | 'name'>,
-  use: (client: MongoClient, name: string) => Promise<T>,
-): Promise<T> {
-  const client = new MongoClient(uri)
-  try {
-    return await use(client, name)
-  } finally {
-    await client.close()
-  }
-}
-
 /**
  * Returns all raw documents that will be older than allowed in `inSeconds` seconds, as
  * `collection: id`.
  */
 export async function findOverdue(cores: TestCores, inSeconds = 0): Promise<string[]> {
-  return withDatabase(cores, async (client, name) => {
-    const raw: Raw = new Map(collectionsWithRule.map((collection) => [collection, []]))
-    for (const collection of await client.db(name).collections())
-      raw.set(collection.collectionName, await collection.find().toArray())
-    const workspaces = raw.get('workspaces')!
-    const periods = new Map(workspaces.map(({ _id, retention }) => [String(_id), inMs(cores, { retention })]))
-    const scan = { raw, now: cores.now() + inSeconds * 1000, periods }
-    return [...raw].flatMap(([collection, documents]) =>
-      documents.filter((each) => rules[collection]!(each, scan)).map(({ _id }) => `${collection}: ${_id}`),
-    )
-  })
+  const raw: Raw = new Map(collectionsWithRule.map((collection) => [collection, []]))
+  for (const collection of await testClient().db(cores.name).collections())
+    raw.set(collection.collectionName, await collection.find().toArray())
+  const workspaces = raw.get('workspaces')!
+  const periods = new Map(workspaces.map(({ _id, retention }) => [String(_id), inMs(cores, { retention })]))
+  const scan = { raw, now: cores.now() + inSeconds * 1000, periods }
+  return [...raw].flatMap(([collection, documents]) =>
+    documents.filter((each) => rules[collection]!(each, scan)).map(({ _id }) => `${collection}: ${_id}`),
+  )
 }
 
 function inMs({ core }: TestCores, workspace: { retention?: Retention }) {
@@ -218,15 +204,12 @@ export async function observeQueries(cores: TestCores, act: () => Promise<void>)
   } finally {
     restore()
   }
-  const scans = await withDatabase(cores, async (admin, database) => {
-    const found = new Set<string>()
-    for (const { command } of asked) {
-      const { lsid: _, $db: __, writeConcern: ___, readConcern: ____, txnNumber: _____, ...question } = command
-      const explained = { explain: question, verbosity: 'queryPlanner' }
-      const plan = await admin.db(database).command(explained, { ignoreUndefined: true })
-      if (JSON.stringify(plan).includes('COLLSCAN')) found.add(JSON.stringify(question))
-    }
-    return [...found]
-  })
-  return { collections: new Set(asked.map(({ name, command }) => command[name])), scans }
+  const scans = new Set<string>()
+  for (const { command } of asked) {
+    const { lsid: _, $db: __, writeConcern: ___, readConcern: ____, txnNumber: _____, ...question } = command
+    const explained = { explain: question, verbosity: 'queryPlanner' }
+    const plan = await testClient().db(cores.name).command(explained, { ignoreUndefined: true })
+    if (JSON.stringify(plan).includes('COLLSCAN')) scans.add(JSON.stringify(question))
+  }
+  return { collections: new Set(asked.map(({ name, command }) => command[name])), scans: [...scans] }
 }

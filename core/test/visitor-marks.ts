@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { MongoClient } from 'mongodb'
 import { expect } from 'vitest'
 import { imageOf } from '../../test/support/images.ts'
+import { testClient } from '../../test/support/test-database.ts'
 import { findSession } from '../bans/bans.ts'
 import { acknowledgeScreenshot } from '../commands/command-decisions.ts'
 import { requestNavigation, requestScreenshot } from '../commands/commands.ts'
@@ -125,18 +125,16 @@ export async function idsOf(cores: TestCores, { session, created }: Awaited<Retu
 }
 
 /** Returns the places in all collections that contain one of the texts, also encoded in base64. */
-export async function placesOfTexts({ uri, name }: TestCores, texts: string[]): Promise<string[]> {
+export async function placesOfTexts({ name }: TestCores, texts: string[]): Promise<string[]> {
   const needles = texts.flatMap((text) => [Buffer.from(text), Buffer.from(Buffer.from(text).toString('base64'))])
   const places = new Set<string>()
-  const client = new MongoClient(uri)
-  for (const collection of await client.db(name).collections()) {
+  for (const collection of await testClient().db(name).collections()) {
     const documents = (await collection.find({}, { raw: true }).toArray()) as unknown as Buffer[]
     for (const bytes of documents) {
       for (const [index, needle] of needles.entries())
         if (bytes.includes(needle)) places.add(`${collection.collectionName}: ${texts[index >> 1]}`)
     }
   }
-  await client.close()
   return [...places]
 }
 

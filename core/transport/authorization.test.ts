@@ -66,49 +66,6 @@ describe('an operator whose request names no workspace', () => {
   )
 })
 
-/** Methods that change or remove what other methods need. Each is called with objects of its own. */
-const isDestructive = (name: string) => /\.(Delete|Erase|Ban|Unban|Revoke|Close|Redact|Disable|Remove)/.test(name)
-
-async function ownThings(name: string) {
-  if (!isDestructive(name)) return things
-  const fresh = await cores.newSession()
-  const own = await thingsOf(cores, fresh.sessionId, fresh.conversationId)
-  const { publicSiteKey: siteKey, ...site } = await cores.newSite()
-  return /Delete(Workspace|Connection|Installation)$/.test(name) ? { ...own, ...site, siteKey } : own
-}
-
-// test/authorization calls each method as every caller that it must refuse.
-it('each method authorizes an operator of the workspace, unless it is global', async () => {
-  const answers: Record<string, string> = {}
-  for (const [name, method] of methods.filter(([, method]) => isOperators(method))) {
-    const own = await ownThings(name)
-    answers[name] = await call(cores, method, requests[name]!(own), await session({ wid: own.workspaceId }))
-  }
-  const refused = Object.fromEntries(Object.entries(answers).filter(([, answer]) => answer !== 'ok'))
-  expect(refused).toEqual({
-    ...Object.fromEntries(globalMethods.map((name) => [name, 'PermissionDenied PermissionDenied'])),
-    // These methods are about the account of a session of the console.
-    ...Object.fromEntries(
-      [
-        'AddPasskey',
-        'BeginPasskey',
-        'ConfirmOwnMail',
-        'GetOwnAccount',
-        'GetOwnNotifications',
-        'RemovePasskey',
-        'ReportAttention',
-        'SetPushSubscription',
-        'UpdateOwnAccount',
-        'UpdateOwnNotifications',
-      ].map((name) => [`OperatorService.${name}`, 'PermissionDenied PermissionDenied']),
-    ),
-    // The command of the request is a navigation, so it has no screenshot.
-    'CommandService.GetScreenshot': expect.stringMatching(/^NotFound/),
-    // The attempt still waits for a worker, so it cannot be retried.
-    'LeadService.RetryDeliveryAttempt': 'FailedPrecondition AttemptNotRetryable',
-  })
-})
-
 describe('a method that requires an access grant', () => {
   it('rejects a workspace session in place of the grant', async () => {
     const service = bearer(await accessOf(cores.core).issue({ subject: 'gateway', scopes: ['visitors:act'] }))
@@ -147,5 +104,41 @@ describe('a stream of an operator', () => {
       for await (const _ of message) frames += 1
     })().catch((error: ConnectError) => error.code)
     expect([frames > 0, end]).toEqual([true, Code.Unauthenticated])
+  })
+})
+
+/** Methods that remove what others need. They are called last, in this order. */
+const removing = 'Redact Close Revoke Ban Unban Erase DeleteHook DeleteSub DeleteI DeleteC DeleteW'.split(' ')
+const rank = (name: string) => removing.findIndex((part) => name.includes(`.${part}`))
+
+// The last test, because it removes the workspace.
+// test/authorization calls each method as every caller that it must refuse.
+it('each method authorizes an operator of the workspace, unless it is global', async () => {
+  const answers: Record<string, string> = {}
+  const operators = methods.filter(([, method]) => isOperators(method))
+  for (const [name, method] of operators.toSorted(([one], [other]) => rank(one) - rank(other)))
+    answers[name] = await call(cores, method, requests[name]!(things), await session())
+  const refused = Object.fromEntries(Object.entries(answers).filter(([, answer]) => answer !== 'ok'))
+  expect(refused).toEqual({
+    ...Object.fromEntries(globalMethods.map((name) => [name, 'PermissionDenied PermissionDenied'])),
+    // These methods are about the account of a session of the console.
+    ...Object.fromEntries(
+      [
+        'AddPasskey',
+        'BeginPasskey',
+        'ConfirmOwnMail',
+        'GetOwnAccount',
+        'GetOwnNotifications',
+        'RemovePasskey',
+        'ReportAttention',
+        'SetPushSubscription',
+        'UpdateOwnAccount',
+        'UpdateOwnNotifications',
+      ].map((name) => [`OperatorService.${name}`, 'PermissionDenied PermissionDenied']),
+    ),
+    // The command of the request is a navigation, so it has no screenshot.
+    'CommandService.GetScreenshot': expect.stringMatching(/^NotFound/),
+    // The attempt still waits for a worker, so it cannot be retried.
+    'LeadService.RetryDeliveryAttempt': 'FailedPrecondition AttemptNotRetryable',
   })
 })

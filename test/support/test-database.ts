@@ -20,8 +20,12 @@ interface TestDatabaseOptions {
 
 /** Databases of ended test files of this worker. Their collections are empty. */
 const free: string[] = []
+let client: MongoClient | undefined
 /** Emptying larger collections takes longer than creating them again. */
 const maxEmptied = 10_000
+
+/** The client of this worker, for tests that look into their database. It stays open. */
+export const testClient = (): MongoClient => (client ??= new MongoClient(inject('mongodbUri')))
 
 /**
  * Returns an empty database for a test file. Must be called at the top level of the file. Later
@@ -33,22 +37,26 @@ export const testDatabase = ({ isNew = false }: TestDatabaseOptions = {}): TestD
   const name = (isNew ? undefined : free.pop()) ?? `test-${randomBytes(8).toString('hex')}`
   // Runs after the steps that stop the cores. A core whose data vanishes ends its process.
   atFileEnd(async () => {
-    const client = new MongoClient(uri)
-    const db = client.db(name)
+    const db = testClient().db(name)
     if (!isNew && (await isEmptied(db))) free.push(name)
     else await db.dropDatabase()
-    await client.close()
   })
   return { uri, name }
 }
 
 /** Empties all collections but `migrations`. Returns false if one is too large. */
 async function isEmptied(db: Db): Promise<boolean> {
-  for (const { name } of await db.listCollections({}, { nameOnly: true }).toArray()) {
-    if (name === 'migrations') continue
-    const count = await db.collection(name).estimatedDocumentCount()
-    if (count > maxEmptied) return false
-    if (count > 0) await db.collection(name).deleteMany({})
-  }
+  const names = (await db.listCollections({}, { nameOnly: true }).toArray()).map(({ name }) => name)
+  const sizes = await db
+    .aggregate<{ name: string; count: number }>([
+      { $documents: [] },
+      ...names.map((coll) => {
+        const pipeline = [{ $collStats: { count: {} } }, { $project: { name: { $literal: coll }, count: 1 } }]
+        return { $unionWith: { coll, pipeline } }
+      }),
+    ])
+    .toArray()
+  if (sizes.some(({ count }) => count > maxEmptied)) return false
+  for (const { name, count } of sizes) if (count > 0 && name !== 'migrations') await db.collection(name).deleteMany({})
   return true
 }
