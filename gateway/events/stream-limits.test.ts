@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { refusal } from '../test/core-answers.ts'
 import { startTestGateway, type TestGateway } from '../test/test-gateway.ts'
-import { ids, openRawStream, openStream } from '../test/test-streams.ts'
+import { ids, openStream } from '../test/test-streams.ts'
 
 /**
  * Advances the clock in steps, between which written bytes leave the process. In one long step, a
@@ -49,17 +49,6 @@ describe('heartbeats', () => {
 })
 
 describe('stream limits', () => {
-  test('the seventh stream of a session closes only the oldest of that session', async () => {
-    const gateway = await startTestGateway()
-    gateway.core.grants.set('grant-2', 'ok')
-    const other = await openStream(gateway, '/events', { authorization: 'Bearer grant-2' })
-    const streams: Awaited<ReturnType<typeof openStream>>[] = []
-    for (let opened = 0; opened < 7; opened++) streams.push(await openStream(gateway))
-    await expect.poll(() => streams.map(({ ended }) => ended)).toEqual([true, ...Array(6).fill(false)])
-    expect(other.ended).toBe(false)
-    await expect.poll(() => gateway.core.links[0]!.open.size).toBe(7)
-  })
-
   test('a stream ends within 30 minutes', async () => {
     const gateway = await startTestGateway()
     const stream = await openStream(gateway)
@@ -68,46 +57,6 @@ describe('stream limits', () => {
     expect(stream.ended).toBe(false)
     await passTime(gateway, 6 * 60_000)
     await expect.poll(() => stream.ended).toBe(true)
-  })
-
-  test('a reader that does not read is disconnected, and others continue', async () => {
-    const gateway = await startTestGateway()
-    const reader = await openStream(gateway)
-    const { socket, closed } = openRawStream(gateway)
-    socket.pause()
-    await expect.poll(() => gateway.core.links[0]!.open.size).toBe(2)
-    let sent = 0
-    await expect
-      .poll(
-        () => {
-          for (let burst = 0; burst < 4; burst++)
-            gateway.core.publish('message.received', { sent: sent++, x: 'x'.repeat(32_768) })
-          return gateway.core.links[0]!.open.size
-        },
-        { interval: 5, timeout: 20_000 },
-      )
-      .toBe(1)
-    socket.resume()
-    await closed
-    await expect.poll(() => reader.events.length, { timeout: 10_000 }).toBe(gateway.core.log.length)
-    expect(reader.broken).toBe(false)
-  })
-
-  test('streams end when the gateway stops', async () => {
-    const gateway = await startTestGateway()
-    const stream = await openStream(gateway)
-    await gateway.gateway.close()
-    await expect.poll(() => stream.ended).toBe(true)
-    expect(stream.broken).toBe(false)
-  })
-
-  test('a pending stream is rejected when the gateway stops', async () => {
-    const gateway = await startTestGateway()
-    gateway.core.onSubscribe = () => {}
-    const asked = openStream(gateway)
-    await expect.poll(() => gateway.core.links[0]?.subscribed.length).toBe(1)
-    await gateway.gateway.close()
-    expect((await asked).response.status).toBe(503)
   })
 
   test('opening a stream counts towards the limit of calls per session', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { itLong, someOf } from '../../test/support/is-long.ts'
+import { someOf } from '../../test/support/is-long.ts'
 import { refusal } from '../test/core-answers.ts'
 import { SITE } from '../test/test-core.ts'
 import { startTestGateway, type TestGateway } from '../test/test-gateway.ts'
@@ -182,17 +182,6 @@ describe('limit of refused requests per address', () => {
       return answer
     })
     expect(statuses).toContain(429)
-  })
-})
-
-describe('rate limits of an address', () => {
-  itLong('allow 240 configuration requests and 60 new sessions per minute, counted separately', async () => {
-    const { call } = await startTestGateway()
-    const config = await statusesOf(250, () => call('GET', '/config/pk_demo'))
-    expect(tally(config)).toEqual({ 200: 240, 429: 10 })
-    const sessions = await statusesOf(65, () => call('POST', '/sessions', { body: create }))
-    expect(tally(sessions)).toEqual({ 201: 60, 429: 5 })
-    expect((await call('GET', '/messages')).status).toBe(200)
   })
 })
 

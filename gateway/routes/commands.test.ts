@@ -15,59 +15,6 @@ async function codeOf(response: Response): Promise<[number, string]> {
   return [response.status, ((await response.json()) as { code: string }).code]
 }
 
-describe('a navigation acknowledgement', () => {
-  test('is forwarded with the visitor’s credentials and the key, and gets the core’s answer', async () => {
-    const { call, core } = await startTestGateway()
-    const response = await call('POST', '/commands/navigation/cmd_1/acknowledgements', {
-      body: { outcome: 'accepted' },
-      headers: { 'idempotency-key': 'again' },
-    })
-    expect([response.status, await response.json()]).toEqual([200, { commandId: 'cmd_1', state: 'accepted' }])
-    expect(response.headers.get('idempotency-replayed')).toBe('true')
-    expect(response.headers.get('cache-control')).toBe('no-store')
-    expect(core.calls.at(-1)?.request).toMatchObject({
-      credentials: { accessGrant: GRANT, origin: SITE },
-      commandId: 'cmd_1',
-      outcome: 'accepted',
-      idempotencyKey: 'again',
-    })
-  })
-
-  test.each([
-    ['another outcome', { outcome: 'maybe' }, '/outcome', 'enum'],
-    ['an unknown field', { outcome: 'accepted', url: 'https://evil.example' }, '/url', 'additionalProperties'],
-    ['no outcome', {}, '/outcome', 'required'],
-  ])('is rejected with %s without a call to the core', async (_name, body, field, rule) => {
-    const { call, core } = await startTestGateway()
-    const response = await call('POST', '/commands/navigation/cmd_1/acknowledgements', { body })
-    expect([response.status, await response.json()]).toMatchObject([400, { issues: [{ path: field, rule }] }])
-    expect(core.count('acknowledgeNavigation')).toBe(0)
-  })
-
-  test('gets CommandNotFound for a command of another session', async () => {
-    const { call } = await startTestGateway()
-    const body = { outcome: 'accepted' }
-    const response = await call('POST', '/commands/navigation/cmd_2/acknowledgements', { body })
-    expect(await codeOf(response)).toEqual([404, 'CommandNotFound'])
-    expect(await codeOf(await call('GET', '/commands/navigation/cmd_2/acknowledgements'))).toEqual([
-      405,
-      'MethodNotAllowed',
-    ])
-  })
-})
-
-test('the answer to a screenshot acknowledgement has upload terms only if consent is granted', async () => {
-  const { call } = await startTestGateway()
-  const answer = async (consent: string) =>
-    (await call('POST', '/commands/screenshots/scr_1/acknowledgements', { body: { consent } })).json()
-  expect(await answer('granted')).toEqual({
-    requestId: 'scr_1',
-    state: 'granted',
-    upload: { maxBytes, contentTypes: ['image/png'], expiresAt: '2026-01-02T03:04:05.006Z' },
-  })
-  expect(await answer('denied')).toEqual({ requestId: 'scr_1', state: 'denied' })
-})
-
 describe('a screenshot upload', () => {
   test('is streamed to the core as a header part, the bytes in order and an end part', async () => {
     const gateway = await startTestGateway()

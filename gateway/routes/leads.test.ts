@@ -224,9 +224,3 @@ describe.each([
       expect(lines.join('\n')).not.toContain(secret)
   })
 })
-
-test('widget routes answer InternalError if a core rejects the service token', async () => {
-  const { call, core } = await start()
-  core.refuseNext = refusal('Unauthenticated')
-  expect((await call('GET', '/config/pk_demo')).status).toBe(500)
-})

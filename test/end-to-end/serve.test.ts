@@ -5,26 +5,26 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { buildConsoleIfStale } from '../../console/build.ts'
+import { adminHere } from '../support/admin.ts'
 import { atFileEnd } from '../support/clean-up.ts'
-import { freePort, inheritedEnvironment, type StartedProcess, startProcess } from '../support/processes.ts'
+import { itLong } from '../support/is-long.ts'
+import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
-import { startVisitor } from '../support/visitor.ts'
+import { startVisitor, type Visitor } from '../support/visitor.ts'
 
 const run = promisify(execFile)
-const root = join(import.meta.dirname, '../..')
 const database = testDatabase({ isNew: true })
 let dataDir: string
 let env: Record<string, string>
 let gatewayUrl: string
 let service: StartedProcess
+let visitor: Visitor
 
 const start = () =>
   startProcess({ entry: 'serve/main.ts', name: 'npm run serve', env, readyUrl: `${gatewayUrl}/readyz` })
-const administer = async (...args: string[]) => {
-  const settings = { cwd: root, env: { ...inheritedEnvironment(), DATA_DIR: dataDir } }
-  return JSON.parse((await run(process.execPath, ['admin/main.ts', ...args, '--json'], settings)).stdout)
-}
+const administer = async (...args: string[]) =>
+  JSON.parse((await adminHere([...args, '--json'], { DATA_DIR: dataDir })).stdout)
 const linkIn = (output: string) => /http\S+#sign-in=\S+/.exec(output)?.[0]
 async function signIn(link: string): Promise<number> {
   const { origin, hash } = new URL(link)
@@ -85,19 +85,23 @@ describe('npm run serve', () => {
       ])
   })
 
-  it('carries a message, drains on SIGTERM, and starts again with the same secrets and without a link', async () => {
+  it('carries a message, and drains on SIGTERM', async () => {
     const origin = 'https://shop.example'
     const [{ workspaceId }] = (await administer('workspaces', 'list')).workspaces
     const { connection } = await administer('connections', 'create', '--workspace', workspaceId, '--name', 'Website')
     const site = ['--connection', connection.connectionId, '--origin', origin]
     const { installation } = await administer('installations', 'create', ...site)
-    const visitor = await startVisitor({ gatewayUrl, origin, siteKey: installation.publicSiteKey })
+    visitor = await startVisitor({ gatewayUrl, origin, siteKey: installation.publicSiteKey })
     const stream = await visitor.openStream()
     expect((await visitor.send('Hello')).status).toBe(202)
     await until('the event', () => stream.events.length === 1)
     service.kill('SIGTERM')
     expect(await service.exited).toEqual({ code: 0, signal: null })
     await stream.ended
+    expect(service.output()).not.toMatch(/ {4}at |"level":50/)
+  })
+
+  itLong('starts again with the same secrets and without a link', async () => {
     service = await start()
     expect(linkIn(service.output())).toBeUndefined()
     expect((await visitor.send('Still me')).body.sequence).toBe(2)

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { DemoFile } from '../../dev/demo-seed.ts'
+import { adminHere } from '../support/admin.ts'
 import { isLong, itLong } from '../support/is-long.ts'
 import { freePort, type StartedProcess, startProcess } from '../support/processes.ts'
 import { until } from '../support/until.ts'
@@ -16,6 +17,7 @@ const root = join(import.meta.dirname, '../..')
 let dataDir: string
 let ports: { GATEWAY_PORT: string; CORE_PORT: string; DEMO_PORT: string; METRICS_PORT: string }
 let service: StartedProcess
+const itWithCurl = it.runIf(isLong && existsSync('/usr/bin/curl'))
 
 async function start(env: Record<string, string> = {}): Promise<StartedProcess> {
   const readyUrl = `http://127.0.0.1:${ports.DEMO_PORT}/`
@@ -101,22 +103,19 @@ describe('npm start', () => {
     for (const secret of [serviceToken, identity.secret]) expect(service.output()).not.toContain(secret)
   })
 
-  it.skipIf(!existsSync('/usr/bin/curl'))(
-    'prints a command that sends an agent’s message to the latest conversation',
-    async () => {
-      const visitor = await newVisitor()
-      await visitor.send('Is anybody there?')
-      const line = service
-        .output()
-        .split('\n')
-        .find((text) => text.includes('SendAgentMessage'))
-      await run('bash', ['-c', line ?? 'false'], { cwd: root })
-      expect((await visitor.history()).map(({ body, author }) => [author.kind, body])).toEqual([
-        ['visitor', 'Is anybody there?'],
-        ['agent', 'Hello, how can I help?'],
-      ])
-    },
-  )
+  itWithCurl('prints a command that sends an agent’s message to the latest conversation', async () => {
+    const visitor = await newVisitor()
+    await visitor.send('Is anybody there?')
+    const line = service
+      .output()
+      .split('\n')
+      .find((text) => text.includes('SendAgentMessage'))
+    await run('bash', ['-c', line ?? 'false'], { cwd: root })
+    expect((await visitor.history()).map(({ body, author }) => [author.kind, body])).toEqual([
+      ['visitor', 'Is anybody there?'],
+      ['agent', 'Hello, how can I help?'],
+    ])
+  })
 
   it('prints the console URL and a link that signs in once, and the administration command creates another link', async () => {
     const lines = service.output().split('\n')
@@ -132,13 +131,12 @@ describe('npm start', () => {
     }
     const link = lines.find((text) => text.includes('#sign-in='))?.trim() ?? ''
     expect([await signIn(link), await signIn(link)]).toEqual([200, 401])
-    const settings = { cwd: root, env: { PATH: '', DATA_DIR: dataDir } }
-    const { stdout } = await run(process.execPath, ['admin/main.ts', 'console-link'], settings)
+    const { stdout } = await adminHere(['console-link'], { DATA_DIR: dataDir })
     expect(await signIn(/http\S+/.exec(stdout)![0])).toBe(200)
     expect(service.output()).not.toContain((await demoFile()).workspaceSession)
   })
 
-  it.skipIf(!existsSync('/usr/bin/curl'))('runs the commands of docs/integrating.md as printed', async () => {
+  itWithCurl('runs the commands of docs/integrating.md as printed', async () => {
     // A busy machine needs longer for the events.
     const stdout = await runCommandsOf('docs/integrating.md', (text) => text.replace('--max-time 2', '--max-time 9'))
     expect(stdout).toContain('"capabilities"')
@@ -147,7 +145,7 @@ describe('npm start', () => {
     expect(stdout).toContain('event: message.received')
   })
 
-  it.runIf(isLong && existsSync('/usr/bin/curl'))('runs the commands of docs/leads.md as printed', async () => {
+  itWithCurl('runs the commands of docs/leads.md as printed', async () => {
     // Replaces the destination by a closed local port, so that no public server is called.
     const here = `http://127.0.0.1:${await freePort()}/leads`
     const stdout = await runCommandsOf('docs/leads.md', (text) => text.replace('https://example.com/leads', here))
