@@ -1,6 +1,7 @@
 import { checkOptions } from './client/client-options.ts'
 import { createLauncher, type ServiceWidgetLoader } from './ui/launcher/launcher.ts'
-import type { ServiceWidget, ServiceWidgetOptions } from './ui/service-widget-types.ts'
+import type { ServiceWidgetOptions } from './ui/service-widget-types.ts'
+import type { ServiceWidget } from './ui/widget.ts'
 
 export type { ServiceWidget, ServiceWidgetLoader, ServiceWidgetOptions }
 

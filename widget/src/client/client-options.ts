@@ -1,6 +1,6 @@
 import type { Platform } from '../../../browser/platform.ts'
 import type { StorageMode } from '../../../browser/storage.ts'
-import type { SupportedRequests } from '../features/agent-requests.ts'
+import type { SupportedRequests } from '../features/feature-parts.ts'
 import { WidgetError } from '../vocabulary/errors.ts'
 import type { IdentityProvider, PageContext } from '../vocabulary/types.ts'
 

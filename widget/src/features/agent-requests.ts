@@ -1,9 +1,6 @@
 import { createPause, type Pause } from '../../../browser/pause.ts'
-import type { Platform } from '../../../browser/platform.ts'
-import type { Grants } from '../session/session.ts'
 import { retrying } from '../transport/retrying.ts'
 import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
-import type { Emitter } from '../vocabulary/events.ts'
 import type {
   AgentRequest,
   NavigationOutcome,
@@ -11,11 +8,10 @@ import type {
   UploadedScreenshot,
   UploadTerms,
 } from '../vocabulary/feature-types.ts'
-import type { StreamEvent, WidgetConfig } from '../vocabulary/types.ts'
-import type { FeatureApi, UploadOptions } from './feature-api.ts'
-import type { FeatureRecords } from './feature-record.ts'
+import type { StreamEvent } from '../vocabulary/types.ts'
+import type { UploadOptions } from './feature-api.ts'
 import { createPendingRequests } from './pending-requests.ts'
-import type { PresenceKeeper } from './presence.ts'
+import type { PartsWithPresence } from './presence.ts'
 
 const attempts = 8
 /**
@@ -25,40 +21,18 @@ const attempts = 8
 const reportWithinMs = 120_000
 
 /**
- * Kinds of agents' requests that the application handles. The client answers a request of another
- * kind with `unsupported`.
- */
-export interface SupportedRequests {
-  navigation: boolean
-  screenshots: boolean
-}
-
-interface AgentRequestsDeps {
-  api: Pick<FeatureApi, 'acknowledgeNavigation' | 'acknowledgeScreenshot' | 'uploadScreenshot'>
-  platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
-  emitter: Emitter
-  records: FeatureRecords
-  presence: Pick<PresenceKeeper, 'add'>
-  supports: SupportedRequests
-  /** Returns by how much the browser's clock is ahead of the service's, in milliseconds. */
-  aheadMs(): number
-  config(): WidgetConfig | undefined
-  grants: Grants
-}
-
-/**
  * Receives navigation and screenshot requests of agents. Reports the visitor's answers (section 3
  * of the contract). Each answer is one idempotent operation and is retried until its deadline. This
  * module never navigates and takes no screenshots, because that is the application's task.
  */
-export function createAgentRequests(deps: AgentRequestsDeps) {
-  const { api, emitter, records, presence, supports, aheadMs, config, grants } = deps
-  const { clock, random, newId, lifecycle } = deps.platform
+export function createAgentRequests(parts: PartsWithPresence) {
+  const { api, emitter, records, supports, aheadMs, config, grants } = parts
+  const { clock, random, newId, lifecycle } = parts.platform
   const answers = new Map<string, Promise<unknown>>()
   const pauses = new Set<Pause>()
   const uploadKeys = new WeakMap<Blob, string>()
   const uploads = new Map<string, AbortController>()
-  const pending = createPendingRequests({ clock, emitter, records, presence, onEnd: (id) => uploads.get(id)?.abort() })
+  const pending = createPendingRequests(parts, (id) => uploads.get(id)?.abort())
   lifecycle.subscribe((signal) => {
     if (signal === 'online') for (const pause of pauses) pause.hurry()
     if (signal === 'visible' || signal === 'pageshow') pending.expire()
@@ -190,7 +164,7 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
 
   function isSupported({ kind, url }: AgentRequest): boolean {
     const capability = kind === 'navigation' ? 'navigation' : 'screenshots'
-    if (!supports[capability] || config()?.capabilities[capability] === false) return false
+    if (!supports?.[capability] || config()?.capabilities[capability] === false) return false
     return kind === 'screenshot' || (URL.canParse(url ?? '') && /^https?:$/.test(new URL(url!).protocol))
   }
 
@@ -230,7 +204,8 @@ export function createAgentRequests(deps: AgentRequestsDeps) {
       return await retrying(() => withGrant(call), {
         pause,
         random,
-        isEnough: ({ retryAfterMs = 0 }, attempt) => attempt + 1 >= attempts || clock.now() + retryAfterMs >= untilMs,
+        attempts,
+        isEnough: ({ retryAfterMs = 0 }) => clock.now() + retryAfterMs >= untilMs,
       })
     } catch (error) {
       const failure = toWidgetError(error)

@@ -1,15 +1,8 @@
-import type { Api } from '../transport/api.ts'
-import type { Emitter } from '../vocabulary/events.ts'
-import type { Availability, StreamEvent, WidgetConfig } from '../vocabulary/types.ts'
+import type { Availability, StreamEvent } from '../vocabulary/types.ts'
+import type { FeaturesDeps } from './feature-parts.ts'
 
 /** Keeps the configuration of an open page up to date. */
-export function createConfigRefresh(deps: {
-  api: Pick<Api, 'config'>
-  siteKey: string
-  config(): WidgetConfig | undefined
-  emitter: Emitter
-}) {
-  const { api, siteKey, config, emitter } = deps
+export function createConfigRefresh({ api, siteKey, config, emitter }: Omit<FeaturesDeps, 'consented'>) {
   let isRunning = false
   /**
    * Number of received availability changes. A response does not overwrite a change that was

@@ -4,11 +4,9 @@ import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { ConsentDecision, ConsentState } from '../vocabulary/feature-types.ts'
 import type { WidgetErrorDetail } from '../vocabulary/types.ts'
 import { createConfigRefresh } from './config-refresh.ts'
-import type { FeaturesDeps } from './features.ts'
+import type { FeaturesDeps } from './feature-parts.ts'
 
 const attempts = 5
-
-type ConsentDeps = Omit<FeaturesDeps, 'consented'>
 
 export type ConsentKeeper = ReturnType<typeof createConsent>
 
@@ -18,7 +16,7 @@ export type ConsentKeeper = ReturnType<typeof createConsent>
  * denies it. If the service refuses an operation because consent is missing, the visitor is asked
  * again.
  */
-export function createConsent(deps: ConsentDeps) {
+export function createConsent(deps: Omit<FeaturesDeps, 'consented'>) {
   const { api, emitter, config, consentRecords, grants } = deps
   const { clock, random, newId } = deps.platform
   const { refresh: reload } = createConfigRefresh(deps)
@@ -70,7 +68,7 @@ export function createConsent(deps: ConsentDeps) {
     try {
       await retrying(
         () => withGrant((grant) => api.post<object>('/sessions/consent', 'decidedAt', body, operation, grant)),
-        { pause, random, isEnough: (_, attempt) => attempt + 1 >= attempts },
+        { pause, random, attempts },
       )
       isReopened = false
       consentRecords.keep(policyVersion, decision)

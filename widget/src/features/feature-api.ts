@@ -22,15 +22,13 @@ export interface UploadOptions {
   upload?: Platform['upload']
 }
 
-type FeatureCalls = Pick<Api, 'call' | 'post' | 'exchange'>
-
 export type FeatureApi = ReturnType<typeof createFeatureApi>
 
 /**
  * The routes for typing, presence, page reports, forms and agents' requests. Each call makes one
  * attempt and rejects with a `WidgetError`.
  */
-export function createFeatureApi({ call, post, exchange }: FeatureCalls, upload: Platform['upload']) {
+export function createFeatureApi({ call, post, exchange }: Api, upload: Platform['upload']) {
   const report = (path: string, body: object, grant: string) => call<void>({ method: 'POST', path, body, grant })
   return {
     setTyping: (state: 'started' | 'stopped', grant: string) => report('/typing', { state }, grant),

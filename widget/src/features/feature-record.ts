@@ -25,20 +25,7 @@ interface FeatureRecord {
   handled: string[]
 }
 
-export interface FeatureRecords {
-  current(): Readonly<FeatureRecord>
-  change(part: Partial<FeatureRecord>): void
-  /**
-   * Assigns the record to a session. Returns true, and changes nothing, if the record belongs to
-   * another session. The caller must then call `forget`.
-   */
-  begin(sessionId: string): boolean
-  forget(): void
-  /** Removes the record from the storage. `current` still returns it. */
-  unstore(): void
-  /** Reads the record from the storage. */
-  load(): void
-}
+export type FeatureRecords = ReturnType<typeof createFeatureRecords>
 
 const empty = (): FeatureRecord => ({
   hasBegun: false,
@@ -50,21 +37,25 @@ const empty = (): FeatureRecord => ({
 })
 
 /** Creates the feature record, which is stored in the same storage as the session record. */
-export function createFeatureRecords(storage: KeyValueStorage, siteKey: string): FeatureRecords {
+export function createFeatureRecords(storage: KeyValueStorage, siteKey: string) {
   const key = featureRecordKey(siteKey)
   let record = empty()
 
   return {
-    current: () => record,
+    current: (): Readonly<FeatureRecord> => record,
 
-    change(part) {
+    change(part: Partial<FeatureRecord>) {
       record = { ...record, ...part }
       // The data of a submitted form is not stored.
       const activity = record.activity.map((one) => ({ ...one, address: undefined }))
       storage.setItem(key, JSON.stringify({ ...record, activity }))
     },
 
-    begin(sessionId) {
+    /**
+     * Assigns the record to a session. Returns true, and changes nothing, if the record belongs to
+     * another session. The caller must then call `forget`.
+     */
+    begin(sessionId: string): boolean {
       const isOther = record.sessionId !== undefined && record.sessionId !== sessionId
       if (!isOther) record = { ...record, sessionId }
       return isOther
@@ -75,9 +66,10 @@ export function createFeatureRecords(storage: KeyValueStorage, siteKey: string):
       storage.removeItem(key)
     },
 
+    /** Removes the record from the storage. `current` still returns it. */
     unstore: () => storage.removeItem(key),
 
-    /** Ignores a record that is damaged, for example because other code of the page has changed it. */
+    /** Reads the record, unless it is damaged, for example because other code of the page has changed it. */
     load() {
       record = empty()
       try {

@@ -1,21 +1,11 @@
-import type { Platform, TimerId } from '../../../browser/platform.ts'
+import type { TimerId } from '../../../browser/platform.ts'
 import type { Grants } from '../session/session.ts'
-import type { Api } from '../transport/api.ts'
 import { toWidgetError } from '../vocabulary/errors.ts'
-import type { Emitter } from '../vocabulary/events.ts'
-import type {
-  Capability,
-  PageContext,
-  Rating,
-  SessionView,
-  StreamEvent,
-  WidgetConfig,
-  WidgetMessage,
-} from '../vocabulary/types.ts'
-import { createAgentRequests, type SupportedRequests } from './agent-requests.ts'
+import type { Capability, Rating, StreamEvent } from '../vocabulary/types.ts'
+import { createAgentRequests } from './agent-requests.ts'
 import { createConfigRefresh } from './config-refresh.ts'
-import type { ConsentRecords } from './consent-record.ts'
 import { createFeatureApi } from './feature-api.ts'
+import type { FeatureParts, FeaturesDeps } from './feature-parts.ts'
 import { createFeatureRecords } from './feature-record.ts'
 import { createForms } from './forms.ts'
 import { createPageReports } from './page-reports.ts'
@@ -23,31 +13,12 @@ import { createPresence } from './presence.ts'
 import { createPresenceReports } from './presence-reports.ts'
 import { createVisitorTyping } from './visitor-typing.ts'
 
-export interface FeaturesDeps {
-  api: Pick<Api, 'call' | 'post' | 'exchange' | 'config'>
-  platform: Platform
-  emitter: Emitter
-  siteKey: string
-  supports?: Partial<SupportedRequests>
-  config(): WidgetConfig | undefined
-  session(): SessionView | undefined
-  /** Returns by how much the browser's clock is ahead of the service's, in milliseconds. */
-  aheadMs(): number
-  messages(): readonly WidgetMessage[]
-  pageContext(): PageContext | undefined
-  /** Returns a function that makes calls with grants of the current session. */
-  grants: Grants
-  consentRecords: ConsentRecords
-  /** Waits for the visitor's consent if it is required, then makes the call. */
-  consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
-}
-
 /** Time for which a browser may cache the configuration. */
 const cachedMs = 60_000
 
 /** Creates the typing reports, presence, forms, agents' requests and page reports of one client. */
 export function createFeatures(deps: FeaturesDeps) {
-  const { platform, emitter, config, pageContext, messages, consented, consentRecords } = deps
+  const { platform, emitter, config, messages, consented, consentRecords } = deps
   /**
    * Like `deps.grants`. Also fetches the configuration again if a call is refused because a
    * capability was turned off.
@@ -64,30 +35,15 @@ export function createFeatures(deps: FeaturesDeps) {
   const records = createFeatureRecords(platform.storage, deps.siteKey)
   const may = (capability: Capability) => hasSession && config()?.capabilities[capability] !== false
   const mayReport = (capability: Capability) => may(capability) && consentRecords.mayObserve(config())
-  const parts = { api, platform, emitter, records, config, grants, aheadMs: deps.aheadMs }
-  const presence = createPresence({ clock: platform.clock, emitter, records })
-  const supports = { navigation: false, screenshots: false, ...deps.supports }
-  const requests = createAgentRequests({ ...parts, presence, supports })
-  const forms = createForms({ ...parts, presence, consented, isLoaded })
+  const parts: FeatureParts = { ...deps, api, records, grants }
+  const isOnline = () => platform.lifecycle.isOnline()
+  const presence = createPresence(parts)
+  const requests = createAgentRequests({ ...parts, presence })
+  const forms = createForms({ ...parts, presence }, isLoaded)
   const configRefresh = createConfigRefresh(deps)
-  const tab = platform.newId()
-  const typing = createVisitorTyping({
-    clock: platform.clock,
-    isAllowed: () => mayReport('typing') && platform.lifecycle.isOnline(),
-    report: (state) => grants()((grant) => api.setTyping(state, grant)),
-  })
-  const pages = createPageReports({
-    clock: platform.clock,
-    isAllowed: () => mayReport('pageContext'),
-    current: pageContext,
-    report: (page) => grants()((grant) => api.reportPage(page, grant)),
-  })
-  const presenceReports = createPresenceReports({
-    clock: platform.clock,
-    lifecycle: platform.lifecycle,
-    isAllowed: () => mayReport('presence') && platform.lifecycle.isOnline(),
-    report: (state) => grants()((grant) => api.reportPresence(tab, state, grant)),
-  })
+  const typing = createVisitorTyping(parts, () => mayReport('typing') && isOnline())
+  const pages = createPageReports(parts, () => mayReport('pageContext'))
+  const presenceReports = createPresenceReports(parts, () => mayReport('presence') && isOnline())
   /** The last rating that was sent, and its idempotency key. */
   let rated: { input: string; key: string } | undefined
   let hasSession = false

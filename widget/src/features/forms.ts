@@ -1,47 +1,21 @@
 import { createPause } from '../../../browser/pause.ts'
-import type { Platform } from '../../../browser/platform.ts'
-import type { Grants } from '../session/session.ts'
 import { retrying } from '../transport/retrying.ts'
 import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
-import type { Emitter } from '../vocabulary/events.ts'
 import type { FormIssues, FormState } from '../vocabulary/feature-types.ts'
-import type { FormKind, WidgetConfig } from '../vocabulary/types.ts'
-import type { FeatureApi } from './feature-api.ts'
+import type { FormKind } from '../vocabulary/types.ts'
 import type { FeatureRecords } from './feature-record.ts'
-import type { PresenceKeeper } from './presence.ts'
+import type { PartsWithPresence } from './presence.ts'
 
 const attempts = 6
 
-interface FormsDeps {
-  api: Pick<FeatureApi, 'submitForm'>
-  platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
-  emitter: Emitter
-  records: FeatureRecords
-  presence: Pick<PresenceKeeper, 'add'>
-  config(): WidgetConfig | undefined
-  /** Returns true if the newest history page is loaded or the conversation is new. */
-  isLoaded(): boolean
-  grants: Grants
-  /** Waits for the visitor's consent if it is required, then makes the call. */
-  consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
-}
-
 /**
  * Handles the pre-chat form and the offline form. All attempts of a submission use one idempotency
- * key, even after a reload, so that the service creates only one lead.
+ * key, even after a reload, so that the service creates only one lead. `isLoaded` returns true if the
+ * newest history page is loaded or the conversation is new.
  */
-export function createForms({
-  api,
-  platform,
-  emitter,
-  records,
-  presence,
-  config,
-  isLoaded,
-  grants,
-  consented,
-}: FormsDeps) {
-  const { clock, random, newId, lifecycle } = platform
+export function createForms(parts: PartsWithPresence, isLoaded: () => boolean) {
+  const { api, emitter, records, presence, config, grants, consented } = parts
+  const { clock, random, newId, lifecycle } = parts.platform
   const pause = createPause(clock)
   const failures: Partial<Record<FormKind, Pick<FormState, 'issues' | 'error'>>> = {}
   const running = new Map<FormKind, Promise<FormState>>()
@@ -126,11 +100,7 @@ export function createForms({
     const withGrant = grants()
     const call = () =>
       consented(() => withGrant((grant) => api.submitForm(kind, submission.fields, grant, submission.key)))
-    const sending = retrying(call, {
-      pause,
-      random,
-      isEnough: (_, attempt) => attempt + 1 >= attempts,
-    })
+    const sending = retrying(call, { pause, random, attempts })
       .then(
         () => {
           if (begunFor !== visitor) return

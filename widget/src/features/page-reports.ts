@@ -1,5 +1,6 @@
-import type { Clock, TimerId } from '../../../browser/platform.ts'
+import type { TimerId } from '../../../browser/platform.ts'
 import type { PageContext } from '../vocabulary/types.ts'
+import type { FeatureParts } from './feature-parts.ts'
 import { minimized } from './page-context.ts'
 
 /** Delay before a page is reported. Single-page applications change the URL before the title. */
@@ -10,18 +11,12 @@ const delayMs = 400
  */
 const restMs = 2_000
 
-interface PageReportsDeps {
-  clock: Clock
-  isAllowed(): boolean
-  current(): PageContext | undefined
-  report(page: PageContext): Promise<void>
-}
-
 /**
  * Reports the visitor's current page. Skips pages that the visitor leaves at once, and pages that
  * were already reported. Failed reports are not retried.
  */
-export function createPageReports({ clock, isAllowed, current, report }: PageReportsDeps) {
+export function createPageReports({ api, grants, pageContext, platform }: FeatureParts, isAllowed: () => boolean) {
+  const { clock } = platform
   let timer: TimerId
   let given: PageContext | undefined
   let reported = ''
@@ -38,11 +33,11 @@ export function createPageReports({ clock, isAllowed, current, report }: PageRep
   }
 
   function send() {
-    const page = given ? minimized(given) : current()
+    const page = given ? minimized(given) : pageContext()
     if (!page || !isAllowed() || keyOf(page) === reported) return
     reported = keyOf(page)
     lastAtMs = clock.now()
-    report(page).catch(() => {
+    grants()((grant) => api.reportPage(page, grant)).catch(() => {
       reported = ''
     })
   }

@@ -1,25 +1,17 @@
-import type { Clock, TimerId } from '../../../browser/platform.ts'
-import type { Emitter } from '../vocabulary/events.ts'
+import type { TimerId } from '../../../browser/platform.ts'
 import type { Activity, AgentRequest } from '../vocabulary/feature-types.ts'
-import type { FeatureRecords } from './feature-record.ts'
-import type { PresenceKeeper } from './presence.ts'
+import type { PartsWithPresence } from './presence.ts'
 
 const handledAtMost = 50
 
-interface PendingRequestsDeps {
-  clock: Clock
-  emitter: Emitter
-  records: FeatureRecords
-  presence: Pick<PresenceKeeper, 'add'>
-  /** Called when a request has ended. */
-  onEnd(id: string): void
-}
-
 /**
  * The agents' requests that have not ended. They are stored, so that the visitor's next page
- * continues with them. Requests that the visitor does not answer in time expire.
+ * continues with them. Requests that the visitor does not answer in time expire. `onEnd` is called when a
+ * request has ended.
  */
-export function createPendingRequests({ clock, emitter, records, presence, onEnd }: PendingRequestsDeps) {
+export function createPendingRequests(parts: PartsWithPresence, onEnd: (id: string) => void) {
+  const { emitter, records, presence } = parts
+  const { clock } = parts.platform
   let timer: TimerId
 
   return {

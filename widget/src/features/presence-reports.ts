@@ -1,6 +1,7 @@
 import { longestWaitMs } from '../../../browser/pause.ts'
-import type { Clock, Lifecycle, TimerId } from '../../../browser/platform.ts'
+import type { TimerId } from '../../../browser/platform.ts'
 import { toWidgetError } from '../vocabulary/errors.ts'
+import type { FeatureParts } from './feature-parts.ts'
 
 /** Interval of the reports while the visitor sees the chat. The service expires a report after 4 s. */
 const everyMs = 2_000
@@ -9,19 +10,13 @@ const retryMs = 1_000
 /** Time without reports after the service has refused a report. */
 const mutedMs = 60_000
 
-interface PresenceReportsDeps {
-  clock: Clock
-  lifecycle: Lifecycle
-  /** Returns true while the chat has a session and the browser is online. */
-  isAllowed(): boolean
-  report(state: 'here' | 'away'): Promise<void>
-}
-
 /**
  * Reports whether the visitor sees the chat: `here` repeatedly while the chat is shown on a visible
  * page, then `away` once.
  */
-export function createPresenceReports({ clock, lifecycle, isAllowed, report }: PresenceReportsDeps) {
+export function createPresenceReports({ api, grants, platform }: FeatureParts, isAllowed: () => boolean) {
+  const { clock, lifecycle } = platform
+  const tab = platform.newId()
   let isShown = false
   let hasLeft = false
   let reported: 'here' | 'away' = 'away'
@@ -50,7 +45,7 @@ export function createPresenceReports({ clock, lifecycle, isAllowed, report }: P
     clock.clearTimeout(timer)
     isReporting = true
     let pauseMs = everyMs
-    await report(state).catch((error) => {
+    await grants()((grant) => api.reportPresence(tab, state, grant)).catch((error) => {
       const { retryable, retryAfterMs = 0 } = toWidgetError(error)
       pauseMs = Math.min(longestWaitMs, Math.max(retryAfterMs, retryable ? retryMs : mutedMs))
     })

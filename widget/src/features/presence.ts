@@ -1,28 +1,22 @@
-import type { Clock, TimerId } from '../../../browser/platform.ts'
+import type { TimerId } from '../../../browser/platform.ts'
 import { isTeam } from '../../../browser/team.ts'
-import type { Emitter } from '../vocabulary/events.ts'
 import type { Activity, Agent, Presence } from '../vocabulary/feature-types.ts'
 import type { HistoryPage } from '../vocabulary/gen/wire.ts'
 import type { MessageAuthor, RatingState, StreamEvent } from '../vocabulary/types.ts'
-import type { FeatureRecords } from './feature-record.ts'
+import type { FeatureParts } from './feature-parts.ts'
 
 /** Time after which an agent's typing indicator is removed. */
 const typingLastsMs = 8_000
 const activityAtMost = 40
 
-interface PresenceDeps {
-  clock: Clock
-  emitter: Emitter
-  records: FeatureRecords
-}
-
-export type PresenceKeeper = ReturnType<typeof createPresence>
+type PresenceKeeper = ReturnType<typeof createPresence>
+export type PartsWithPresence = FeatureParts & { presence: PresenceKeeper }
 
 /**
  * Tracks the assigned agent, agents' typing indicators, and conversation events other than
  * messages.
  */
-export function createPresence({ clock, emitter, records }: PresenceDeps) {
+export function createPresence({ platform: { clock }, emitter, records }: FeatureParts) {
   const typing = new Map<string, { author: MessageAuthor; timer: TimerId }>()
   /** Authors of messages that grow. They write, without events of typing. */
   let growing: MessageAuthor[] = []

@@ -1,6 +1,6 @@
 import { longestWaitMs } from '../../../browser/pause.ts'
-import type { Clock } from '../../../browser/platform.ts'
 import { toWidgetError } from '../vocabulary/errors.ts'
+import type { FeatureParts } from './feature-parts.ts'
 
 /**
  * Time after which a typing report is repeated while the visitor types. The service expires a
@@ -13,17 +13,11 @@ const restMs = 1_000
 /** Time without reports after a failed report, or after a refused one. Typing reports are not retried. */
 const mutedMs = { failed: 15_000, refused: 300_000 }
 
-interface VisitorTypingDeps {
-  clock: Pick<Clock, 'now'>
-  isAllowed(): boolean
-  report(state: 'started' | 'stopped'): Promise<void>
-}
-
 /**
  * Sends reports that the visitor has started or stopped typing. Reports are throttled, sent in
  * order and never retried.
  */
-export function createVisitorTyping({ clock, isAllowed, report }: VisitorTypingDeps) {
+export function createVisitorTyping({ api, grants, platform: { clock } }: FeatureParts, isAllowed: () => boolean) {
   let wanted: 'started' | 'stopped' = 'stopped'
   let startedAtMs = Number.NEGATIVE_INFINITY
   let mutedUntilMs = 0
@@ -31,7 +25,6 @@ export function createVisitorTyping({ clock, isAllowed, report }: VisitorTypingD
   let isReporting = false
 
   return {
-    /** Reports that the visitor is typing. Call on each edit of the text. */
     writes() {
       const sinceMs = clock.now() - startedAtMs
       if (!isAllowed() || clock.now() < mutedUntilMs) return
@@ -42,10 +35,6 @@ export function createVisitorTyping({ clock, isAllowed, report }: VisitorTypingD
       void run()
     },
 
-    /**
-     * Reports that the visitor has stopped typing. Call when the text is sent or emptied, or when
-     * the field loses focus.
-     */
     stops() {
       if (wanted === 'stopped') return
       wanted = 'stopped'
@@ -70,8 +59,9 @@ export function createVisitorTyping({ clock, isAllowed, report }: VisitorTypingD
     isReporting = true
     while (!isReported) {
       isReported = true
+      const state = wanted
       try {
-        await report(wanted)
+        await grants()((grant) => api.setTyping(state, grant))
       } catch (error) {
         const { retryAfterMs = 0, retryable } = toWidgetError(error)
         const pauseMs = retryable ? Math.min(longestWaitMs, Math.max(mutedMs.failed, retryAfterMs)) : mutedMs.refused

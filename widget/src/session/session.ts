@@ -20,7 +20,7 @@ export interface GivenSession {
   subject?: string
 }
 
-interface SessionDeps {
+export interface SessionDeps {
   api: Api
   platform: Pick<Platform, 'clock' | 'random' | 'newId' | 'lifecycle'>
   records: SessionRecords

@@ -12,28 +12,16 @@ import type { Emitter } from '../vocabulary/events.ts'
 import type {
   ConnectionState,
   ErrorCode,
-  PageContext,
-  ReplayReset,
   SessionView,
   StreamEvent,
   StreamPosition,
   WidgetConfig,
 } from '../vocabulary/types.ts'
-import { createSession, type GivenSession } from './session.ts'
-import type { SessionRecords } from './session-record.ts'
+import { createSession, type SessionDeps } from './session.ts'
 import { surfaceUnknown } from './unknown-events.ts'
 
-interface VisitDeps {
-  api: Api
+interface VisitDeps extends Omit<SessionDeps, 'platform' | 'onError'> {
   platform: Platform
-  records: SessionRecords
-  siteKey: string
-  locale?: string
-  pageContext: () => PageContext | undefined
-  /** Resolves when the configuration is loaded, or when the chat starts without it. */
-  configured: Promise<void>
-  /** Session to use instead of a stored or new one, for example after an identification. */
-  given?: GivenSession
   /** Emits events to the application. Not called after `close`. */
   emit: Emitter['emit']
   config(): WidgetConfig | undefined
@@ -50,8 +38,6 @@ interface VisitDeps {
    * the given visit. Undefined if there is no identity provider.
    */
   onClosed?(visit: ClosedVisit): void
-  /** Called when the session has ended, after unsent messages were reported as failed. */
-  onEnd(code: ErrorCode, isRefused: boolean, about?: ReplayReset): void
 }
 
 /** Unsent messages and draft of an anonymous session that was closed. */

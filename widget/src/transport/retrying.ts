@@ -9,6 +9,8 @@ interface Retrying {
   pause: Pick<Pause, 'wait'>
   random: () => number
   range?: BackoffRange
+  /** The most attempts. */
+  attempts?: number
   /**
    * Returns true to stop retrying. Called after each retryable failure, before and after the wait.
    * `attempt` is the number of the failed attempt, starting at 0.
@@ -29,7 +31,7 @@ export async function retrying<Answer>(call: () => Promise<Answer>, options: Ret
       return await call()
     } catch (error) {
       const failure = toWidgetError(error)
-      const isEnough = () => options.isEnough?.(failure, attempt)
+      const isEnough = () => attempt + 1 >= (options.attempts ?? Infinity) || options.isEnough?.(failure, attempt)
       if (!failure.retryable || failure.terminal || isEnough()) throw failure
       options.onRetry?.(failure, attempt)
       await options.pause.wait(backoffDelay(attempt, options.range ?? retryRange, options.random), failure.retryAfterMs)

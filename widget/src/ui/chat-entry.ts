@@ -1,8 +1,8 @@
 import { importChecked } from './launcher/import-checked.ts'
 import type { LauncherHost } from './launcher/launcher-host.ts'
 import type { LoadPart } from './parts.ts'
-import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
-import { createWidget as create } from './widget.ts'
+import type { ServiceWidgetOptions } from './service-widget-types.ts'
+import { createWidget as create, type ServiceWidget } from './widget.ts'
 
 export { logRefusal, readableRefusal } from './panel/readable-refusal.ts'
 

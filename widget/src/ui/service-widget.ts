@@ -1,6 +1,7 @@
 import { createLauncherHost, type LauncherHost } from './launcher/launcher-host.ts'
 import { createWidget } from './package-widget.ts'
-import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
+import type { ServiceWidgetOptions } from './service-widget-types.ts'
+import type { ServiceWidget } from './widget.ts'
 
 /**
  * Creates the chat with its user interface (section 4.4 of the specification). Before `mount`, the

@@ -14,14 +14,13 @@ import { type Announcer, createAnnouncer } from './panel/announcer.ts'
 import { followAnswers } from './panel/answers.ts'
 import { createDraft } from './panel/draft.ts'
 import { currentPage, followPages } from './panel/follow-pages.ts'
-import { createOpenRecord } from './panel/open-record.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel/panel.ts'
 import { logRefusal, readableFetch } from './panel/readable-refusal.ts'
 import { followRefusals } from './panel/refusals.ts'
-import { createShell, type Shell } from './panel/shell.ts'
+import { createShell, type Shell, type Theme } from './panel/shell.ts'
 import { followVisualViewport } from './panel/viewport.ts'
 import type { LoadPart } from './parts.ts'
-import type { ServiceWidget, ServiceWidgetOptions } from './service-widget-types.ts'
+import type { ServiceWidgetOptions } from './service-widget-types.ts'
 
 interface Mounted {
   host: LauncherHost
@@ -31,6 +30,9 @@ interface Mounted {
   panel?: Panel
   remove(): void
 }
+
+/** Controls the chat widget of a page. */
+export type ServiceWidget = ReturnType<typeof createWidget>
 
 const panelId = 'panel'
 
@@ -43,11 +45,7 @@ const nextTask = () => new Promise((resolve) => setTimeout(resolve))
  *
  * @param loadPart loads code that most visitors do not need
  */
-export function createWidget(
-  given: ServiceWidgetOptions,
-  hostOf: () => LauncherHost,
-  loadPart: LoadPart,
-): ServiceWidget {
+export function createWidget(given: ServiceWidgetOptions, hostOf: () => LauncherHost, loadPart: LoadPart) {
   checkOptions(given)
   let { texts, localeTexts, locale, ...options } = given
   locale = locale && wellFormed(locale)
@@ -63,7 +61,8 @@ export function createWidget(
     { pageContext: currentPage, ...options, locale: locale ?? browserLocale(), platform, supports },
     emitter,
   )
-  const openRecord = createOpenRecord(platform.storage, options.siteKey)
+  /** Says in the storage that the panel is open, so that the next page in this tab opens it again. */
+  const openKey = `${sessionRecordKey(options.siteKey)}.open`
   let mounted: Mounted | undefined
   let shownTexts: WidgetTexts = { ...englishTexts, ...texts }
   let shownLocale: string | undefined
@@ -101,60 +100,112 @@ export function createWidget(
   })
 
   return {
+    /**
+     * Shows the launcher, and resumes the tab's session or creates one. The session is renewed until
+     * `unmount`. Resolves when the session exists or the attempt to obtain one has ended. Never
+     * rejects.
+     */
     mount,
-    unmount() {
+    /**
+     * Removes the widget from the page and closes its connection. A later `mount` resumes the
+     * session.
+     */
+    unmount(): void {
       if (!mounted) return
       isOpen = false
-      openRecord.write(false)
+      platform.storage.removeItem(openKey)
       client.setChatShown(false)
       mounted.remove()
       mounted = shownLocale = undefined
       client.stop()
     },
+    /** Opens the panel. Calls `mount` first if necessary. */
     open: () => setOpen(true),
+    /** Closes the panel. The session continues. */
     close: () => setOpen(false),
     toggle,
-    setOpen,
+    setOpen: (isOpen: boolean) => setOpen(isOpen),
     isOpen: () => isOpen,
     showLauncher: () => setLauncher(true),
+    /** Hides the launcher. The page can still open the panel with `open`. */
     hideLauncher: () => setLauncher(false),
-    setTheme(theme) {
+    setTheme(theme: Theme): void {
       options.theme = theme
       mounted?.shell.setTheme(theme)
     },
-    setLocale(next) {
+    /**
+     * Changes the language at once. Undefined chooses the language from the page and the browser
+     * again.
+     */
+    setLocale(next: string | undefined): void {
       locale = next
       updateLanguage()
     },
+    /**
+     * Sets the text of the message field without sending it. Text that the visitor has written stays.
+     */
     prefill: draft.prefill,
+    /**
+     * Returns the number of messages from agents and the system that arrived after the panel was last
+     * open. The number on the launcher also includes pending requests of agents.
+     */
     unreadCount: client.unread,
+    /**
+     * Sends a message.
+     *
+     * @throws WidgetError `message_empty`, `message_too_long`, `outbox_full`, `not_started` or
+     * `session_ended`
+     */
     sendMessage: client.sendMessage,
+    /**
+     * Retries a failed message with the same operation id. Returns false if no failed message has
+     * this id.
+     *
+     * @throws WidgetError `failure_outdated` if the message has failed again since `failureVersion`
+     */
     retryMessage: client.retryMessage,
+    /** Returns the reason why the chat has ended, or undefined if the chat has not ended. */
     ended: client.ended,
+    /** Starts a new session after the previous session ended, like *Start a new chat* in the panel. */
     startNew: client.startNew,
     messages: client.messages,
+    /**
+     * Identifies the visitor with an assertion of the identity provider. If this fails, rejects and
+     * leaves the session unchanged.
+     */
     identify: client.identify,
+    /** Logs the visitor out. */
     clearIdentity: client.clearIdentity,
-    async resetVisitor(what?: VisitorReset) {
+    /**
+     * Removes the visitor's data that the parameter selects, for example on logout or a change of
+     * account.
+     */
+    async resetVisitor(what?: VisitorReset): Promise<void> {
       try {
         await client.resetVisitor(what)
       } finally {
         draft.restore()
       }
     },
+    /**
+     * Reports that the visitor is on another page. Browsers without the Navigation API do not report
+     * `history.pushState`, so the application must call this function there.
+     */
     updatePageContext: client.updatePageContext,
+    /** Subscribes to an event. Returns a function that unsubscribes. */
     on: client.on,
+    /** Subscribes to the next event of this name. */
     once: client.once,
   }
 
-  function mount() {
+  function mount(): Promise<void> {
     if (!mounted) {
       mounted = build()
       configure()
       storedRecord = platform.storage.getItem(sessionRecordKey(options.siteKey)) ?? ''
       // Open the panel if it was open on the previous page. On a small screen, keep the panel
       // closed, because it would cover the new page.
-      if (!isOpen && openRecord.read() && !matchMedia(fullScreenQuery).matches) setOpen(true, false)
+      if (!isOpen && platform.storage.getItem(openKey) && !matchMedia(fullScreenQuery).matches) setOpen(true, false)
     }
     return client.start()
   }
@@ -247,11 +298,11 @@ export function createWidget(
     })
   }
 
-  function setOpen(next: boolean, focuses = true) {
+  function setOpen(next: boolean, focuses = true): void {
     if (next === isOpen) return
-    openRecord.write(next)
     client.setChatShown(next)
     if (next) {
+      platform.storage.setItem(openKey, 'true')
       isOpen = true
       movesFocus = focuses
       newCount = client.unread()
@@ -266,6 +317,7 @@ export function createWidget(
       emitter.emit('panel.opened', {})
       return
     }
+    platform.storage.removeItem(openKey)
     isOpen = false
     const { shell, panel } = mounted!
     const hadFocus = panel?.element.contains(shell.focused())
@@ -280,11 +332,11 @@ export function createWidget(
     else if (focusedBefore instanceof HTMLElement) focusedBefore.focus()
   }
 
-  function toggle() {
+  function toggle(): void {
     setOpen(!isOpen)
   }
 
-  function setLauncher(isShown: boolean) {
+  function setLauncher(isShown: boolean): void {
     options.launcher = isShown
     showLauncherState()
   }

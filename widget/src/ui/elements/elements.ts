@@ -22,6 +22,22 @@ export function setAttributes(target: Element, attributes: Attributes) {
   }
 }
 
+/** Creates a button that calls `onClick`. */
+export function button(className: string, label: Node | string, onClick: () => unknown, attributes: Attributes = {}) {
+  const made = element('button', { class: className, type: 'button', ...attributes }, label)
+  made.addEventListener('click', onClick)
+  return made
+}
+
+/** Shows a text, or hides the element without one. */
+export function showText(target: HTMLElement, text = '') {
+  target.hidden = text === ''
+  target.textContent = text
+}
+
+/** Returns true if the focus is inside of the element. */
+export const hasFocus = (target: Element) => target.contains((target.getRootNode() as ShadowRoot).activeElement)
+
 const svgNamespace = 'http://www.w3.org/2000/svg'
 
 /** Creates an icon of 24 by 24 pixels in the text colour. */

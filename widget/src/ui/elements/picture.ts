@@ -1,3 +1,5 @@
+import { initialsOf } from '../../../../browser/chat/initials.ts'
+import type { MessageAuthor } from '../../vocabulary/types.ts'
 import { element } from './elements.ts'
 
 /**
@@ -9,4 +11,10 @@ export function picture(address: string | undefined): HTMLImageElement[] {
   const image = element('img', { referrerpolicy: 'no-referrer', decoding: 'async', alt: '', src: address })
   image.addEventListener('error', () => image.remove())
   return [image]
+}
+
+/** Creates the avatar of an author. `otherwise` is the name of an author without one. */
+export function avatarOf({ kind, displayName, avatarUrl }: MessageAuthor, otherwise: string): HTMLElement {
+  const attributes = { class: 'avatar', 'aria-hidden': 'true', 'data-bot': kind === 'bot' }
+  return element('span', attributes, initialsOf(displayName || otherwise), ...picture(avatarUrl))
 }

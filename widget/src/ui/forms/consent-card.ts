@@ -1,13 +1,10 @@
 import { safeHref } from '../../../../browser/chat/linkify.ts'
-import type { ServiceClient } from '../../client/client.ts'
 import type { ConsentKeeper } from '../../features/consent.ts'
-import { element, setAttributes } from '../elements/elements.ts'
-import type { WidgetTexts } from '../languages/en.ts'
+import type { ConsentDecision } from '../../vocabulary/feature-types.ts'
+import { button, element, hasFocus, setAttributes, showText } from '../elements/elements.ts'
+import type { PanelParts } from '../panel/panel-parts.ts'
 
-interface ConsentCardDeps {
-  client: Pick<ServiceClient, 'on' | 'ended' | 'consent'>
-  texts: WidgetTexts
-  announce(text: string): void
+interface ConsentCardPlace {
   /** Moves the focus to the message field or the form. */
   leave(): void
   /** The card adds its subscriptions here. They end with the panel. */
@@ -20,12 +17,16 @@ interface ConsentCardDeps {
  * Adds the consent step above the message field. Messages that the visitor sends before the
  * decision wait for it.
  */
-export async function showConsentCard({ client, texts, announce, leave, ...deps }: ConsentCardDeps) {
+export async function showConsentCard(
+  { client, texts, announce }: PanelParts,
+  { leave, subscriptions, place }: ConsentCardPlace,
+) {
   const consent: ConsentKeeper = await client.consent()
   const title = element('h3', { id: 'consent-title', tabindex: '-1' }, texts.consentTitle)
   const told = element('p', { id: 'consent-told' })
-  const agree = button('primary', texts.consentAgree, () => consent.decide('granted'))
-  const decline = button('secondary', texts.consentDecline, () => consent.decide('denied'))
+  const decide = (decision: ConsentDecision) => consent.state()?.isSending || consent.decide(decision)
+  const agree = button('primary', texts.consentAgree, () => decide('granted'))
+  const decline = button('secondary', texts.consentDecline, () => decide('denied'))
   const review = button('secondary', texts.consentReview, reopen)
   const problem = element('p', { class: 'field-problem', role: 'alert', hidden: true })
   const card = element(
@@ -37,8 +38,8 @@ export async function showConsentCard({ client, texts, announce, leave, ...deps 
     element('div', { class: 'actions' }, agree, decline, review),
   )
   let shown: string | undefined
-  deps.place.append(card)
-  deps.subscriptions.push(
+  place.append(card)
+  subscriptions.push(
     client.on('consent.changed', show),
     client.on('connection.changed', show),
     client.on('panel.opened', () => tell()),
@@ -49,25 +50,16 @@ export async function showConsentCard({ client, texts, announce, leave, ...deps 
   )
   show()
 
-  function button(kind: string, label: string, onPress: () => unknown) {
-    const made = element('button', { class: kind, type: 'button' }, label)
-    made.addEventListener('click', () => {
-      if (made.getAttribute('aria-disabled') !== 'true') void onPress()
-    })
-    return made
-  }
-
   function show() {
     const state = client.ended() ? undefined : consent.state()
-    const hadFocus = card.contains((card.getRootNode() as ShadowRoot).activeElement)
+    const hadFocus = hasFocus(card)
     const status = state?.status ?? 'granted'
     card.hidden = status === 'granted'
     title.hidden = agree.hidden = decline.hidden = status !== 'asked'
     review.hidden = status !== 'denied'
     agree.textContent = state?.isSending ? texts.consentSaving : texts.consentAgree
     for (const each of [agree, decline]) setAttributes(each, { 'aria-disabled': String(state?.isSending === true) })
-    problem.hidden = !state?.error
-    problem.textContent = state?.error ? texts.consentFailed : ''
+    showText(problem, state?.error && texts.consentFailed)
     // The shown text depends on these values. Do not replace the text if none of them has changed.
     const seen = [status, state?.policyVersion, state?.policyUrl, state?.isHolding].join()
     if (seen === shown) return

@@ -1,7 +1,7 @@
 import { useOneLine } from '../../../../contract/line-ends.ts'
 import type { FormState } from '../../vocabulary/feature-types.ts'
 import type { FormDefinition, FormField } from '../../vocabulary/types.ts'
-import { element, setAttributes } from '../elements/elements.ts'
+import { button, element, setAttributes, showText } from '../elements/elements.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import { autocompleteOf, brokenRule } from './form-check.ts'
 
@@ -29,9 +29,8 @@ export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: For
   const entries = form.fields.map(createEntry)
   const failure = element('p', { class: 'field-problem', role: 'alert', hidden: true })
   const submit = element('button', { class: 'primary', type: 'submit' })
-  const skip = element('button', { class: 'quiet', type: 'button', hidden: !onSkip })
-  skip.textContent = isOffline ? texts.writeInstead : texts.skipForm
-  skip.addEventListener('click', () => onSkip?.())
+  const skipLabel = isOffline ? texts.writeInstead : texts.skipForm
+  const skip = button('quiet', skipLabel, () => onSkip?.(), { hidden: !onSkip })
   const title = element('h3', { class: 'form-title' }, isOffline ? texts.offlineTitle : texts.preChatTitle)
   const view = element(
     'form',
@@ -74,9 +73,8 @@ export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: For
       if (rule) showProblem(entry, rule)
       first ??= rule ? entry : undefined
     }
-    failure.hidden = status !== 'failed' || first !== undefined
     const failureText = error?.code === 'VisitorSuppressed' ? texts.formSuppressed : texts.formFailed
-    failure.textContent = error && !failure.hidden ? failureText : ''
+    showText(failure, status === 'failed' && !first ? failureText : '')
     first?.control.focus()
   }
 
@@ -116,9 +114,8 @@ export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: For
   }
 
   function showProblem({ field, control, problem }: Entry, rule: string | undefined) {
-    problem.hidden = rule === undefined
-    problem.textContent = rule === undefined ? '' : problemText(field, rule)
-    setAttributes(control, { 'aria-invalid': rule === undefined ? undefined : 'true' })
+    showText(problem, rule && problemText(field, rule))
+    setAttributes(control, { 'aria-invalid': rule && 'true' })
   }
 
   function problemText({ type, maxLength }: FormField, rule: string): string {

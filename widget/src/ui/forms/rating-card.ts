@@ -1,17 +1,8 @@
 import { saveText } from '../../../../browser/chat/save-text.ts'
 import { useOneLine } from '../../../../contract/line-ends.ts'
-import type { ServiceClient } from '../../client/client.ts'
-import { element, icon, setAttributes } from '../elements/elements.ts'
-import type { Dates } from '../languages/dates.ts'
-import type { WidgetTexts } from '../languages/en.ts'
+import { button, element, hasFocus, icon, setAttributes } from '../elements/elements.ts'
+import type { PanelParts } from '../panel/panel-parts.ts'
 import { transcriptOf } from './transcript.ts'
-
-interface RatingCardDeps {
-  client: Pick<ServiceClient, 'presence' | 'config' | 'rate' | 'messages' | 'hasOlder' | 'loadOlder'>
-  texts: WidgetTexts
-  dates: Dates
-  announce(text: string): void
-}
 
 export type RatingCard = ReturnType<typeof createRatingCard>
 
@@ -20,7 +11,7 @@ const mouths = [12, 14.2, 16, 17.8, 20]
 const commentMaxLength = 500
 
 /** Creates the card below a closed conversation: five faces with a line of text, and the transcript. */
-export function createRatingCard({ client, texts, dates, announce }: RatingCardDeps) {
+export function createRatingCard({ client, texts, dates, announce }: PanelParts) {
   let score = 0
   let isSending = false
   let shown: string | undefined
@@ -39,14 +30,13 @@ export function createRatingCard({ client, texts, dates, announce }: RatingCardD
   const send = element('button', { class: 'primary', type: 'submit' }, texts.ratingSend)
   const more = element('form', { class: 'rating-more', novalidate: true }, comment, send)
   const problem = element('p', { class: 'field-problem', role: 'alert' })
-  const transcript = element('button', { class: 'quiet', type: 'button' }, texts.transcriptSave)
+  const transcript = button('quiet', texts.transcriptSave, save)
   const rating = element('section', { 'aria-labelledby': 'rating-title' }, title, group, more)
   const card = element('div', { class: 'rating' }, rating, problem, transcript)
   more.addEventListener('submit', (event) => {
     event.preventDefault()
     void submit()
   })
-  transcript.addEventListener('click', () => void save())
   update()
 
   return { element: card, update }
@@ -54,21 +44,20 @@ export function createRatingCard({ client, texts, dates, announce }: RatingCardD
   function createFace(depth: number, index: number): HTMLButtonElement {
     const name = texts.ratingScores[index]!
     const path = `M12 2.5a9.5 9.5 0 1 0 0 19 9.5 9.5 0 1 0 0-19M8.7 9.2v.9M15.3 9.2v.9M8 16Q12 ${depth} 16 16`
-    const face = element('button', { class: 'face', type: 'button', title: name, 'aria-label': name }, icon(path))
-    face.addEventListener('click', () => {
+    const choose = () => {
       if (isSending) return
       score = index + 1
       update()
       comment.focus()
-    })
-    return face
+    }
+    return button('face', icon(path), choose, { title: name, 'aria-label': name })
   }
 
   /** Shows the state of the rating. */
   function update() {
     const state = client.config()?.capabilities.rating ? client.presence().rating : undefined
     const isOpen = state === 'requested'
-    const hadFocus = rating.contains((card.getRootNode() as ShadowRoot).activeElement)
+    const hadFocus = hasFocus(rating)
     if (!isOpen) score = 0
     rating.hidden = !state
     group.hidden = !isOpen

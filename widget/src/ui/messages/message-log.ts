@@ -1,7 +1,7 @@
 import { initialOf } from '../../../../browser/chat/initials.ts'
 import { isTeam } from '../../../../browser/team.ts'
 import type { WidgetMessage } from '../../vocabulary/types.ts'
-import { element, icon } from '../elements/elements.ts'
+import { button, element, icon } from '../elements/elements.ts'
 import { downIcon } from '../elements/icons.ts'
 import { layOut } from './message-layout.ts'
 import { createMessageRow, type MessageRow, type RowContext, replyButtons } from './message-row.ts'
@@ -45,18 +45,10 @@ export function createMessageLog(deps: MessageLogDeps) {
   const list = element('div', { class: 'list', role: 'log', 'aria-live': 'polite', 'aria-label': texts.log })
   const typing = element('div', { class: 'typing', hidden: true })
   const newLabel = element('span', { hidden: true }, texts.newMessages)
-  const jump = element(
-    'button',
-    { class: 'jump', type: 'button', 'aria-label': texts.toLatest, hidden: true },
-    icon(downIcon),
-    newLabel,
-  )
+  const jump = button('jump', icon(downIcon), toEndByHand, { 'aria-label': texts.toLatest, hidden: true })
   const scroller = element('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': texts.log })
   scroller.append(greeting, openers, list, typing)
-  jump.addEventListener('click', () => {
-    toEnd()
-    scroller.focus({ preventScroll: true })
-  })
+  jump.append(newLabel)
   scroller.addEventListener('scroll', () => {
     followsEnd = isAtEnd()
     top = scroller.scrollTop
@@ -268,6 +260,11 @@ export function createMessageLog(deps: MessageLogDeps) {
     followsEnd = true
     scroller.scrollTop = scroller.scrollHeight
     showJump()
+  }
+
+  function toEndByHand() {
+    toEnd()
+    scroller.focus({ preventScroll: true })
   }
 
   /** Scrolls to the first message that the visitor has not seen, or to the end if that shows it too. */

@@ -1,10 +1,9 @@
-import { initialsOf } from '../../../../browser/chat/initials.ts'
 import { linkify } from '../../../../browser/chat/linkify.ts'
 import { isTeam } from '../../../../browser/team.ts'
-import type { MessageAuthor, WidgetMessage } from '../../vocabulary/types.ts'
-import { element, icon } from '../elements/elements.ts'
+import type { WidgetMessage } from '../../vocabulary/types.ts'
+import { button, element, icon } from '../elements/elements.ts'
 import { alertIcon, tickIcon } from '../elements/icons.ts'
-import { picture } from '../elements/picture.ts'
+import { avatarOf } from '../elements/picture.ts'
 import { authorName } from '../languages/author-name.ts'
 import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
@@ -63,7 +62,7 @@ export function createMessageRow(
     ...said,
   )
   const meta = element('div', { class: 'meta', 'aria-live': 'off' })
-  const avatar = isTeam(author) ? avatarOf(author, texts) : undefined
+  const avatar = isTeam(author) ? avatarOf(author, texts.agent) : undefined
   const replies = element('div', { class: 'replies' }, ...replyButtons(quickReplies, context.onReply))
   const column = element('div', { class: 'column' }, label, bubble, meta)
   const line = element('div', { class: 'line' }, ...(avatar ? [avatar] : []), column)
@@ -114,19 +113,14 @@ export function createMessageRow(
   function failedParts({ error, messageId, clientOperationId, failureVersion }: WidgetMessage): Node[] {
     const failure = element('span', { class: 'failure' }, icon(alertIcon), texts.notSent)
     if (messageId || !clientOperationId || !error?.recoverable) return [failure]
-    const retry = element('button', { class: 'retry', type: 'button', 'aria-describedby': bubbleId }, texts.retry)
-    retry.addEventListener('click', () => context.onRetry(clientOperationId, { failureVersion }))
-    return [failure, retry]
+    const retry = () => context.onRetry(clientOperationId, { failureVersion })
+    return [failure, button('retry', texts.retry, retry, { 'aria-describedby': bubbleId })]
   }
 }
 
 /** Buttons that send their text. */
 export const replyButtons = (texts: string[], onReply: (text: string) => void): Node[] =>
-  texts.map((text) => {
-    const button = element('button', { class: 'reply', type: 'button', dir: 'auto' }, text)
-    button.addEventListener('click', () => onReply(text))
-    return button
-  })
+  texts.map((text) => button('reply', text, () => onReply(text), { dir: 'auto' }))
 
 function bodyNodes(body: string, texts: WidgetTexts): Node[] {
   return linkify(body).map(({ text, href }) => {
@@ -136,12 +130,6 @@ function bodyNodes(body: string, texts: WidgetTexts): Node[] {
     const label = `${text} (${texts.opensInNewTab})`
     return element('a', { href, target: '_blank', rel: 'noopener noreferrer', 'aria-label': label }, text)
   })
-}
-
-function avatarOf({ kind, displayName = '', avatarUrl }: MessageAuthor, texts: WidgetTexts): HTMLElement {
-  const initials = initialsOf(displayName || texts.agent)
-  const attributes = { class: 'avatar', 'aria-hidden': 'true', 'data-bot': kind === 'bot' }
-  return element('span', attributes, initials, ...picture(avatarUrl))
 }
 
 /**

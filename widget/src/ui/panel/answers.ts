@@ -1,12 +1,11 @@
 import { createChime } from '../../../../browser/chat/chime.ts'
-import { initialsOf } from '../../../../browser/chat/initials.ts'
 import type { KeyValueStorage } from '../../../../browser/storage.ts'
 import type { ServiceClient } from '../../client/client.ts'
 import { sessionRecordKey } from '../../session/session-record.ts'
 import type { StoredMessage } from '../../vocabulary/types.ts'
-import { element, icon } from '../elements/elements.ts'
+import { button, element, icon } from '../elements/elements.ts'
 import { closeIcon, soundIcon, soundOffIcon } from '../elements/icons.ts'
-import { picture } from '../elements/picture.ts'
+import { avatarOf } from '../elements/picture.ts'
 import { authorName } from '../languages/author-name.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import type { Announcer } from './announcer.ts'
@@ -61,27 +60,14 @@ export function followAnswers({ client, texts, isOpen, mounted, storage, siteKey
     shown = messageId
     const { agent, replied, closeAnswer } = texts()
     const name = authorName(author, texts())
-    const open = element(
-      'button',
-      { class: 'answer-open', type: 'button' },
-      element(
-        'span',
-        { class: 'avatar', 'data-bot': author.kind === 'bot' },
-        initialsOf(author.displayName || agent),
-        ...picture(author.avatarUrl),
-      ),
-      element(
-        'span',
-        { class: 'answer-words' },
-        element('bdi', { class: 'answer-name' }, name),
-        element('span', { class: 'answer-text', dir: 'auto' }, body),
-      ),
-    )
-    const label = { class: 'answer-close', type: 'button', 'aria-label': closeAnswer }
-    const close = element('button', label, icon(closeIcon))
+    const words = [
+      element('bdi', { class: 'answer-name' }, name),
+      element('span', { class: 'answer-text', dir: 'auto' }, body),
+    ]
+    const open = button('answer-open', avatarOf(author, agent), onOpen)
+    open.append(element('span', { class: 'answer-words' }, ...words))
+    const close = button('answer-close', icon(closeIcon), clear, { 'aria-label': closeAnswer })
     card = element('section', { class: 'answer', 'aria-label': replied(name) }, open, soundButton(), close)
-    open.addEventListener('click', onOpen)
-    close.addEventListener('click', clear)
     card.addEventListener('keydown', ({ key }) => key === 'Escape' && clear())
     shell.frame.append(card)
     playSound()
@@ -92,16 +78,16 @@ export function followAnswers({ client, texts, isOpen, mounted, storage, siteKey
   }
 
   function soundButton() {
-    const toggle = element('button', { class: 'answer-sound', type: 'button', 'aria-label': texts().answerSound })
+    const change = () => {
+      isSoundOn() ? storage.removeItem(soundKey) : storage.setItem(soundKey, 'true')
+      playSound()
+      draw()
+    }
+    const toggle = button('answer-sound', '', change, { 'aria-label': texts().answerSound })
     const draw = () => {
       toggle.ariaPressed = `${isSoundOn()}`
       toggle.replaceChildren(icon(isSoundOn() ? soundIcon : soundOffIcon))
     }
-    toggle.addEventListener('click', () => {
-      isSoundOn() ? storage.removeItem(soundKey) : storage.setItem(soundKey, 'true')
-      playSound()
-      draw()
-    })
     draw()
     return toggle
   }

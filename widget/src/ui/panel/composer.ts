@@ -1,5 +1,5 @@
 import { isComposing } from '../../../../browser/chat/composing.ts'
-import { element, icon } from '../elements/elements.ts'
+import { button, element, icon, showText } from '../elements/elements.ts'
 import { sendIcon, stopIcon } from '../elements/icons.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 
@@ -29,12 +29,7 @@ export function createComposer(
     autocomplete: 'off',
   })
   const send = element('button', { class: 'send', type: 'submit', 'aria-label': texts.send }, icon(sendIcon))
-  const stop = element(
-    'button',
-    { class: 'send', type: 'button', 'aria-label': texts.stop, hidden: true },
-    icon(stopIcon),
-  )
-  stop.addEventListener('click', onStop)
+  const stop = button('send', icon(stopIcon), onStop, { 'aria-label': texts.stop, hidden: true })
   const problem = element('p', { class: 'problem', role: 'alert', hidden: true })
   const form = element('form', { class: 'composer' }, problem, element('div', { class: 'entry' }, field, send, stop))
 
@@ -79,8 +74,7 @@ export function createComposer(
   function submit() {
     if (field.value.trim() === '') return
     const refused = onSend(field.value)
-    problem.hidden = refused === undefined
-    problem.textContent = refused ?? ''
+    showText(problem, refused)
     if (refused !== undefined) return
     field.value = ''
     refresh()

@@ -1,6 +1,6 @@
 import { initialOf, initialsOf } from '../../../../browser/chat/initials.ts'
 import type { ConnectionState, MessageAuthor, WidgetConfig } from '../../vocabulary/types.ts'
-import { element, icon, setAttributes } from '../elements/elements.ts'
+import { button, element, icon, setAttributes } from '../elements/elements.ts'
 import { closeIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
 import { authorName } from '../languages/author-name.ts'
@@ -17,8 +17,7 @@ export function createHeader(texts: WidgetTexts, dates: Dates, titleId: string, 
   const title = element('h2', { class: 'title', id: titleId })
   const statusText = element('span', {})
   const status = element('p', { class: 'status', role: 'status' }, element('span', { class: 'dot' }), statusText)
-  const close = element('button', { class: 'close', type: 'button', 'aria-label': texts.closePanel }, icon(closeIcon))
-  close.addEventListener('click', onClose)
+  const close = button('close', icon(closeIcon), onClose, { 'aria-label': texts.closePanel })
   // Use a `div`, because a `header` element would add a second banner landmark to the host page.
   const header = element('div', { class: 'header' }, mark, element('div', { class: 'heading' }, title, status), close)
   let shownConfig: WidgetConfig | undefined

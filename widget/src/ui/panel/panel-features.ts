@@ -1,11 +1,8 @@
 import { isTeam } from '../../../../browser/team.ts'
-import type { ServiceClient } from '../../client/client.ts'
 import type { MessageAuthor, WidgetMessage } from '../../vocabulary/types.ts'
-import { element } from '../elements/elements.ts'
+import { element, hasFocus } from '../elements/elements.ts'
 import type { RatingCard } from '../forms/rating-card.ts'
 import { authorName } from '../languages/author-name.ts'
-import type { Dates } from '../languages/dates.ts'
-import type { WidgetTexts } from '../languages/en.ts'
 import { withActivity } from '../messages/activity-lines.ts'
 import type { MessageLog } from '../messages/message-log.ts'
 import type { LoadPart } from '../parts.ts'
@@ -14,18 +11,14 @@ import type { Composer } from './composer.ts'
 import type { Header } from './header.ts'
 import { latePart } from './late-part.ts'
 import { createPanelForms } from './panel-forms.ts'
+import type { PanelParts } from './panel-parts.ts'
 
-interface PanelFeaturesDeps {
-  client: ServiceClient
-  texts: WidgetTexts
-  header: Header
-  log: MessageLog
-  dates: Dates
-  composer: Composer
-  announce(text: string): void
-  conceal(isHidden: boolean): void
+interface PanelFeaturesDeps extends PanelParts {
   addStyles(css: string): void
   loadPart: LoadPart
+  header: Header
+  log: MessageLog
+  composer: Composer
   /**
    * Called when the activity lines of the message log change. They show conversation events that
    * are not messages.
@@ -35,7 +28,7 @@ interface PanelFeaturesDeps {
 
 /** Adds the assigned agent, typing indicators, forms and agents' requests to the panel. */
 export function createPanelFeatures(deps: PanelFeaturesDeps) {
-  const { client, texts, header, log, composer, announce, conceal, onLines } = deps
+  const { client, texts, header, log, composer, announce, onLines } = deps
   const late = latePart('forms', deps, (part) => {
     if (!part) return void composer.element.toggleAttribute('hidden', client.ended() !== undefined)
     showForm()
@@ -46,7 +39,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     reportArrivals()
     showRequest()
   })
-  const forms = createPanelForms({ ...deps, late })
+  const forms = createPanelForms(deps, late)
   const cards = element('div', { class: 'requests', hidden: true })
   const ratingPlace = element('div', { hidden: true })
   const aboveComposer = element('div', { class: 'above-composer' }, ratingPlace, cards, forms.offer)
@@ -159,9 +152,9 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     const part = request && requestCards()
     if (request && !part) return
     if (card && card.id === request?.id) return card.update(request)
-    const hadFocus = card?.element.contains((cards.getRootNode() as ShadowRoot).activeElement)
+    const hadFocus = hasFocus(cards)
     card?.dispose()
-    card = request && part?.createRequestCard(request, { client, texts, agentName: agentName(), conceal })
+    card = request && part?.createRequestCard(request, deps, agentName())
     cards.replaceChildren(...(card ? [card.element] : []))
     cards.hidden = !card
     if (request) card?.update(request)
@@ -179,17 +172,17 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     if (!part) return
     hasConsentCard = true
     const leave = () => (forms.isShown() ? forms.focus() : composer.focus())
-    void part.showConsentCard({ client, texts, announce, leave, subscriptions, place: aboveComposer })
+    void part.showConsentCard(deps, { leave, subscriptions, place: aboveComposer })
   }
 
   /** Shows the rating and the transcript while the conversation is closed. */
   function showRating() {
     const isClosed = client.presence().isClosed && !client.ended()
     if (isClosed && !rating) {
-      rating = late()?.createRatingCard({ client, texts, announce, dates: deps.dates })
+      rating = late()?.createRatingCard(deps)
       if (rating) ratingPlace.append(rating.element)
     }
-    const hadFocus = ratingPlace.contains((ratingPlace.getRootNode() as ShadowRoot).activeElement)
+    const hadFocus = hasFocus(ratingPlace)
     ratingPlace.hidden = !isClosed || !rating
     if (hadFocus && !isClosed) composer.focus()
     rating?.update()

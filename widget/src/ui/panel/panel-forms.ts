@@ -1,39 +1,25 @@
-import type { ServiceClient } from '../../client/client.ts'
 import type { FormState } from '../../vocabulary/feature-types.ts'
 import type { FormField, FormKind } from '../../vocabulary/types.ts'
-import { element } from '../elements/elements.ts'
+import { button, element } from '../elements/elements.ts'
 import type { FormView } from '../forms/form-view.ts'
-import type { WidgetTexts } from '../languages/en.ts'
 import type { MessageLog } from '../messages/message-log.ts'
 import type { Composer } from './composer.ts'
 import type { latePart } from './late-part.ts'
-
-interface PanelFormsDeps {
-  client: ServiceClient
-  texts: WidgetTexts
-  log: MessageLog
-  composer: Composer
-  late: ReturnType<typeof latePart<'forms'>>
-}
+import type { PanelParts } from './panel-parts.ts'
 
 /** Shows the form that is due instead of the message log. */
-export function createPanelForms({ client, texts, log, composer, late }: PanelFormsDeps) {
+export function createPanelForms(
+  { client, texts, log, composer }: PanelParts & { log: MessageLog; composer: Composer },
+  late: ReturnType<typeof latePart<'forms'>>,
+) {
   const place = element('div', { class: 'form-place', tabindex: '-1', hidden: true })
-  const offer = element('button', { class: 'quiet offer', type: 'button', hidden: true }, texts.leaveDetails)
+  const offer = button('quiet offer', texts.leaveDetails, openOffline, { hidden: true })
   const views = new Map<FormKind, FormView>()
   const skipped = new Set<FormKind>()
   let shownForm: FormKind | undefined
   /** True if the visitor has asked for the offline form during the conversation. */
   let wantsOffline = false
   let visitorOf = client.session()?.sessionId
-
-  offer.addEventListener('click', () => {
-    skipped.delete('offline')
-    wantsOffline = true
-    if (!views.get('offline')?.isFilled()) views.delete('offline')
-    show()
-    views.get('offline')?.focus()
-  })
 
   return {
     place,
@@ -47,6 +33,14 @@ export function createPanelForms({ client, texts, log, composer, late }: PanelFo
       views.get(kind)?.show(state)
       show()
     },
+  }
+
+  function openOffline() {
+    skipped.delete('offline')
+    wantsOffline = true
+    if (!views.get('offline')?.isFilled()) views.delete('offline')
+    show()
+    views.get('offline')?.focus()
   }
 
   /** Deletes the forms' views, including the entered values, when the visitor changes. */

@@ -1,11 +1,9 @@
 import { isComposing } from '../../../../browser/chat/composing.ts'
 import { pageLifecycle } from '../../../../browser/page-lifecycle.ts'
-import type { ServiceClient } from '../../client/client.ts'
 import type { ConsentKeeper } from '../../features/consent.ts'
 import { toWidgetError } from '../../vocabulary/errors.ts'
-import { element, setAttributes } from '../elements/elements.ts'
+import { button, element, setAttributes } from '../elements/elements.ts'
 import { createDates } from '../languages/dates.ts'
-import type { WidgetTexts } from '../languages/en.ts'
 import { languageOf, regionalLocale } from '../languages/locale-choice.ts'
 import { createMessageLog } from '../messages/message-log.ts'
 import type { LoadPart } from '../parts.ts'
@@ -14,6 +12,7 @@ import { keepFocusInside } from './focus-trap.ts'
 import { createHeader } from './header.ts'
 import { keepEventsInside } from './own-events.ts'
 import { createPanelFeatures } from './panel-features.ts'
+import type { PanelParts } from './panel-parts.ts'
 
 /**
  * Media query for screens on which the panel covers the whole screen. `panel.css` has the same
@@ -23,19 +22,13 @@ export const fullScreenQuery = '(max-width: 480px), (max-height: 480px)'
 
 export type Panel = ReturnType<typeof createPanel>
 
-interface PanelDeps {
-  client: ServiceClient
-  texts: WidgetTexts
-  locale: string
-  panelId: string
-  onClose(): void
-  /** Announces a text to screen readers. */
-  announce(text: string): void
-  /** Hides the whole widget if `isHidden` is true, else shows it. */
-  conceal(isHidden: boolean): void
+interface PanelDeps extends Omit<PanelParts, 'dates'> {
   /** Adds a style sheet to the widget. */
   addStyles(css: string): void
   loadPart: LoadPart
+  locale: string
+  panelId: string
+  onClose(): void
   /** Returns the text that the page wrote into the message field, which is not the visitor's. */
   prefilled(): string
 }
@@ -44,7 +37,8 @@ interface PanelDeps {
  * Creates the chat panel with header, message log and message field. Updates the panel when the
  * client emits events.
  */
-export function createPanel({ client, texts, locale, panelId, onClose, ...deps }: PanelDeps) {
+export function createPanel(deps: PanelDeps) {
+  const { client, texts, locale, panelId, onClose } = deps
   const titleId = `${panelId}-title`
   const composer = createComposer(texts, send, client.setDraft, client.stopAnswer)
   const dates = createDates(regionalLocale(locale), texts)
@@ -71,7 +65,7 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     onSeen: client.markRead,
   })
   const showLines = () => log.show(features.withLines(client.messages()), false)
-  const features = createPanelFeatures({ client, texts, header, log, dates, composer, ...deps, onLines: showLines })
+  const features = createPanelFeatures({ ...deps, header, log, dates, composer, onLines: showLines })
   const notice = element('div', { class: 'notice', role: 'alert', hidden: true })
   const panel = element(
     'section',
@@ -227,12 +221,11 @@ export function createPanel({ client, texts, locale, panelId, onClose, ...deps }
     const isPrevious = ended.event && client.canStartNew() && !shown
     const reason = element('p', {}, isPrevious ? previousEnded : endReasons[ended.event ?? 'unavailable'])
     if (!client.canStartNew()) return notice.replaceChildren(reason)
-    const again = element('button', { class: 'again', type: 'button' }, startNew)
-    again.addEventListener('click', () => {
+    const again = () => {
       log.show([], true)
       isLoaded = false
       void client.startNew().then(() => composer.focus())
-    })
-    notice.replaceChildren(reason, again)
+    }
+    notice.replaceChildren(reason, button('again', startNew, again))
   }
 }

@@ -1,7 +1,7 @@
 import type { AgentRequest } from '../../vocabulary/feature-types.ts'
-import { element } from '../elements/elements.ts'
+import { button, element } from '../elements/elements.ts'
 import { leaveFor } from './leave.ts'
-import { actions, button, problemOf, type RequestStepsDeps } from './request-steps.ts'
+import { actions, problemOf, type RequestStepsDeps } from './request-steps.ts'
 
 /** Creates the step of a navigation request: shows the target and asks whether to go there. */
 export function createNavigationSteps(

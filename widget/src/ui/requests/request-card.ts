@@ -1,9 +1,7 @@
-import type { ServiceClient } from '../../client/client.ts'
 import type { AgentRequest } from '../../vocabulary/feature-types.ts'
-import { element, icon } from '../elements/elements.ts'
-import type { WidgetTexts } from '../languages/en.ts'
+import { element, icon, showText } from '../elements/elements.ts'
+import type { PanelParts } from '../panel/panel-parts.ts'
 import { createNavigationSteps } from './navigation-steps.ts'
-import { cameraIcon, compassIcon } from './request-icons.ts'
 import requestsCss from './requests.css?inline'
 import { createScreenshotSteps } from './screenshot-steps.ts'
 
@@ -11,38 +9,27 @@ export { reportArrivals } from './leave.ts'
 
 export const styles: string = requestsCss
 
-interface RequestCardDeps {
-  client: ServiceClient
-  texts: WidgetTexts
-  agentName: string
-  conceal(isHidden: boolean): void
-}
+const compassIcon = 'M12 3.5a8.5 8.5 0 1 0 0 17 8.5 8.5 0 0 0 0-17Z M15.5 8.5l-2 5-5 2 2-5 5-2Z'
+const cameraIcon =
+  'M4.5 8h3l1.5-2.5h6L16.5 8h3A1.5 1.5 0 0 1 21 9.5v8a1.5 1.5 0 0 1-1.5 1.5h-15A1.5 1.5 0 0 1 3 17.5v-8A1.5 1.5 0 0 1 4.5 8Z M12 10a3.3 3.3 0 1 0 0 6.6 3.3 3.3 0 0 0 0-6.6Z'
 
-export interface RequestCard {
-  id: string
-  element: HTMLElement
-  update(request: AgentRequest): void
-  dispose(): void
-}
+export type RequestCard = ReturnType<typeof createRequestCard>
 
 /**
  * Creates the card of an agent's request: explanation, countdown and buttons for the visitor's
  * answer.
  */
-export function createRequestCard(first: AgentRequest, deps: RequestCardDeps): RequestCard {
-  const { agentName, texts } = deps
+export function createRequestCard(first: AgentRequest, parts: PanelParts, agentName: string) {
+  const { texts } = parts
   const titleId = `request-${first.id}`
   const isNavigation = first.kind === 'navigation'
   const title = isNavigation ? texts.navigationTitle(agentName) : texts.screenshotTitle(agentName)
   const problem = element('p', { class: 'field-problem', role: 'alert', hidden: true })
   const timer = element('span', { class: 'expiry', role: 'timer' })
+  const deps = { ...parts, showProblem: (text: string | undefined) => showText(problem, text) }
   const steps = isNavigation
-    ? createNavigationSteps(first, { ...deps, showProblem })
-    : createScreenshotSteps(first, {
-        ...deps,
-        showProblem,
-        onBusy: (isBusy) => timer.classList.toggle('visually-hidden', isBusy),
-      })
+    ? createNavigationSteps(first, deps)
+    : createScreenshotSteps(first, deps, (isBusy) => timer.classList.toggle('visually-hidden', isBusy))
   const card = element(
     'section',
     { class: 'request', 'aria-labelledby': titleId },
@@ -63,7 +50,7 @@ export function createRequestCard(first: AgentRequest, deps: RequestCardDeps): R
   return {
     id: first.id,
     element: card,
-    update(request) {
+    update(request: AgentRequest) {
       current = request
       steps.update(request)
       showTime()
@@ -79,10 +66,5 @@ export function createRequestCard(first: AgentRequest, deps: RequestCardDeps): R
     const seconds = Math.max(0, Math.floor((current.expiresAtMs - Date.now()) / 1_000))
     const time = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
     timer.textContent = current.state === 'accepted' ? '' : texts.expiresIn(time)
-  }
-
-  function showProblem(text: string | undefined) {
-    problem.hidden = text === undefined
-    problem.textContent = text ?? ''
   }
 }

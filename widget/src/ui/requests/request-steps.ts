@@ -1,10 +1,7 @@
-import type { ServiceClient } from '../../client/client.ts'
 import { element } from '../elements/elements.ts'
-import type { WidgetTexts } from '../languages/en.ts'
+import type { PanelParts } from '../panel/panel-parts.ts'
 
-export interface RequestStepsDeps {
-  client: ServiceClient
-  texts: WidgetTexts
+export interface RequestStepsDeps extends PanelParts {
   /** Shows the text of a problem. Undefined removes the problem. */
   showProblem(text: string | undefined): void
 }
@@ -28,10 +25,4 @@ export function problemOf(
 
 export function actions(...buttons: Node[]): HTMLElement {
   return element('div', { class: 'actions' }, ...buttons)
-}
-
-export function button(kind: 'primary' | 'secondary' | 'quiet', text: string, onClick: () => void): HTMLButtonElement {
-  const made = element('button', { class: kind, type: 'button' }, text)
-  made.addEventListener('click', onClick)
-  return made
 }

@@ -1,15 +1,10 @@
 import type { AgentRequest } from '../../vocabulary/feature-types.ts'
-import { element } from '../elements/elements.ts'
+import { button, element, hasFocus } from '../elements/elements.ts'
 import { pageUpload } from './page-upload.ts'
-import { actions, button, codeOf, problemOf, type RequestStepsDeps } from './request-steps.ts'
+import { actions, codeOf, problemOf, type RequestStepsDeps } from './request-steps.ts'
 import { canCaptureScreen, captureScreen, drawPicture, imageTypes, pictureOf } from './screen-capture.ts'
 
 const defaultMaxBytes = 5 * 1024 * 1024
-
-interface ScreenshotStepsDeps extends RequestStepsDeps {
-  conceal(isHidden: boolean): void
-  onBusy(isBusy: boolean): void
-}
 
 /**
  * Creates the steps of a screenshot request: choose, preview, send. Reports the visitor's consent
@@ -17,12 +12,13 @@ interface ScreenshotStepsDeps extends RequestStepsDeps {
  */
 export function createScreenshotSteps(
   { id, purpose }: AgentRequest,
-  { client, texts, conceal, showProblem, onBusy }: ScreenshotStepsDeps,
+  { client, texts, conceal, showProblem }: RequestStepsDeps,
+  onBusy: (isBusy: boolean) => void,
 ) {
   const file = element('input', { type: 'file', accept: imageTypes.join(','), hidden: true, tabindex: '-1' })
   const share = button('primary', texts.shareScreen, () => preview(() => captureScreen(maxBytes(), conceal)))
   const choose = button(canCaptureScreen() ? 'secondary' : 'primary', texts.chooseImage, () => file.click())
-  const decline = button('quiet', texts.noThanks, () => void refuse())
+  const decline = button('quiet', texts.noThanks, refuse)
   share.hidden = !canCaptureScreen()
   file.addEventListener('change', () => {
     const [chosen] = file.files ?? []
@@ -31,8 +27,8 @@ export function createScreenshotSteps(
   })
 
   const canvas = element('canvas', { class: 'preview', role: 'img', 'aria-label': texts.screenshotPreview })
-  const send = button('primary', texts.sendScreenshot, () => void deliver())
-  const discard = button('quiet', texts.discard, () => showChoice())
+  const send = button('primary', texts.sendScreenshot, deliver)
+  const discard = button('quiet', texts.discard, showChoice)
   const bar = element('progress', { class: 'bar', max: '1', 'aria-label': texts.uploading(0) })
   const progressText = element('p', { class: 'note', 'aria-hidden': 'true' })
   const stop = button('quiet', texts.stop, () => sending?.abort())
@@ -123,7 +119,7 @@ export function createScreenshotSteps(
 
   /** Shows a step. If the focus is in this card, moves it to the element `first` of the step. */
   function show(shown: HTMLElement, first: HTMLElement) {
-    const hadFocus = body.contains((body.getRootNode() as ShadowRoot).activeElement)
+    const hadFocus = hasFocus(body)
     for (const one of [choice, look, upload]) one.hidden = one !== shown
     if (hadFocus) first.focus({ preventScroll: true })
   }

@@ -1,0 +1,42 @@
+import type { Platform } from '../../../browser/platform.ts'
+import type { Grants } from '../session/session.ts'
+import type { Api } from '../transport/api.ts'
+import type { Emitter } from '../vocabulary/events.ts'
+import type { PageContext, SessionView, WidgetConfig, WidgetMessage } from '../vocabulary/types.ts'
+import type { ConsentRecords } from './consent-record.ts'
+import type { FeatureApi } from './feature-api.ts'
+import type { FeatureRecords } from './feature-record.ts'
+
+/**
+ * Kinds of agents' requests that the application handles. The client answers a request of another
+ * kind with `unsupported`.
+ */
+export interface SupportedRequests {
+  navigation: boolean
+  screenshots: boolean
+}
+
+export interface FeaturesDeps {
+  api: Api
+  platform: Platform
+  emitter: Emitter
+  siteKey: string
+  supports?: Partial<SupportedRequests>
+  config(): WidgetConfig | undefined
+  session(): SessionView | undefined
+  /** Returns by how much the browser's clock is ahead of the service's, in milliseconds. */
+  aheadMs(): number
+  messages(): readonly WidgetMessage[]
+  pageContext(): PageContext | undefined
+  /** Returns a function that makes calls with grants of the current session. */
+  grants: Grants
+  consentRecords: ConsentRecords
+  /** Waits for the visitor's consent if it is required, then makes the call. */
+  consented<Answer>(call: () => Promise<Answer>): Promise<Answer>
+}
+
+/** What the features share. */
+export interface FeatureParts extends Omit<FeaturesDeps, 'api'> {
+  api: FeatureApi
+  records: FeatureRecords
+}
