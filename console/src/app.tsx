@@ -17,7 +17,7 @@ import { Shell } from './shell.tsx'
 import type { Shortcuts } from './shortcuts.ts'
 import { SignIn } from './sign-in.tsx'
 import { tabStore } from './storages.ts'
-import { Loading, Notice } from './ui/notice.tsx'
+import { Loading, Notice } from './ui/page.tsx'
 
 interface AppProps {
   holder: SessionHolder

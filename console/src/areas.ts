@@ -1,5 +1,5 @@
 import { type KnownRoute, pathOf, type View } from './router.ts'
-import type { IconName } from './ui/icon.tsx'
+import type { IconName } from './ui/page.tsx'
 
 /** `view` is the first view of an area; `views` are its other views, such as one conversation. */
 interface Area {

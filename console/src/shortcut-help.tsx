@@ -1,7 +1,7 @@
 import { areas } from './areas.ts'
 import { useConsole } from './console-context.ts'
 import { Dialog } from './ui/dialog.tsx'
-import { Toggle } from './ui/field.tsx'
+import { Toggle } from './ui/form.tsx'
 
 const groups: { title: string; keys: [string[], string][] }[] = [
   {

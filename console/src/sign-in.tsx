@@ -3,10 +3,8 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ProviderProblem, SessionEnd, SessionHolder } from './session.ts'
 import type { LinkDescription } from './session-calls.ts'
 import { localStore } from './storages.ts'
-import { Button } from './ui/button.tsx'
-import { Field } from './ui/field.tsx'
-import { Icon } from './ui/icon.tsx'
-import { Notice } from './ui/notice.tsx'
+import { Field } from './ui/form.tsx'
+import { Button, Icon, Notice } from './ui/page.tsx'
 
 const reasons: Record<SessionEnd, { tone: 'info' | 'warning'; text: string }> = {
   signed_out: { tone: 'info', text: 'You are signed out in all tabs.' },

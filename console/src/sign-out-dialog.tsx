@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks'
 import { useConsole } from './console-context.ts'
-import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
-import { Notice } from './ui/notice.tsx'
+import { Button, Notice } from './ui/page.tsx'
 
 interface SignOutDialogProps {
   /** Number of conversations with drafts, in all tabs. */

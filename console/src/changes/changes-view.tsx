@@ -1,11 +1,8 @@
 import type { PolicyChange } from '#proto/workspace/v1/workspace_pb.js'
 import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
-import { Empty } from '../ui/notice.tsx'
-import { Page } from '../ui/page.tsx'
-import { PagedList } from '../ui/paged-list.tsx'
-import { usePages } from '../ui/pages.ts'
-import { When } from '../ui/when.tsx'
+import { PagedList, usePages } from '../ui/load.tsx'
+import { Empty, Page, When } from '../ui/page.tsx'
 import { actionText, settingsText } from './change-words.ts'
 
 /** Lists who changed which policy of the workspace. */

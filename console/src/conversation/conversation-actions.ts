@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import { opensNext } from '../storages.ts'
-import { useAction } from '../ui/action.ts'
+import { useAction } from '../ui/load.tsx'
 import type { Thread } from './thread.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
-import { When } from '../ui/when.tsx'
+import { When } from '../ui/page.tsx'
 import { deliveryStatuses, outcomeText } from './delivery-words.ts'
 import { RetryButton } from './retry-button.tsx'
 

@@ -1,7 +1,7 @@
 import type { DeliveryAttempt } from '#proto/lead/v1/delivery_pb.js'
 import { useConsole } from '../console-context.ts'
 import { ActionButton } from '../ui/dialog.tsx'
-import { Icon } from '../ui/icon.tsx'
+import { Icon } from '../ui/page.tsx'
 import { isRetryable } from './delivery-words.ts'
 
 interface RetryButtonProps {

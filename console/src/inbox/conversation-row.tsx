@@ -2,7 +2,7 @@ import { type Conversation, ConversationStatus } from '#proto/messaging/v1/messa
 import { useConsole } from '../console-context.ts'
 import { authorName } from '../conversation/messages/message-words.ts'
 import { Avatar, presenceWords, VerifiedMark } from '../ui/avatar.tsx'
-import { Waiting, When } from '../ui/when.tsx'
+import { Waiting, When } from '../ui/page.tsx'
 import { isUnread, isWaiting, visitorName } from './conversation-record.ts'
 
 interface ConversationRowProps {

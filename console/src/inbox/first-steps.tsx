@@ -2,8 +2,8 @@ import type { ComponentChildren } from 'preact'
 import { useConsole } from '../console-context.ts'
 import { snippetOf } from '../installations/installation-words.ts'
 import { pathOf } from '../router.ts'
-import { useLoad } from '../ui/load.ts'
-import { CopyButton } from '../ui/secrets.tsx'
+import { CopyButton } from '../ui/dialog.tsx'
+import { useLoad } from '../ui/load.tsx'
 
 const pollMs = 5_000
 

@@ -1,8 +1,6 @@
 import { isFaint, launcherColors } from '../../../browser/colors.ts'
-import { Field, Segments, TextField } from '../ui/field.tsx'
-import { Form, useForm } from '../ui/form.tsx'
-import { Icon } from '../ui/icon.tsx'
-import { Card } from '../ui/page.tsx'
+import { Field, Form, Segments, TextField, useForm } from '../ui/form.tsx'
+import { Card, Icon } from '../ui/page.tsx'
 import { repliesHint, repliesOf } from './installation-words.ts'
 import { type InstallationPart, useUpdate } from './update.ts'
 

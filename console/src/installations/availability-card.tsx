@@ -1,9 +1,5 @@
-import { Button, IconButton } from '../ui/button.tsx'
-import { Segments, SelectField, TextField, Toggle } from '../ui/field.tsx'
-import { Form, keyed, useForm, withoutKey } from '../ui/form.tsx'
-import { Icon } from '../ui/icon.tsx'
-import { FailureNotice } from '../ui/notice.tsx'
-import { Card } from '../ui/page.tsx'
+import { Form, keyed, Segments, SelectField, TextField, Toggle, useForm, withoutKey } from '../ui/form.tsx'
+import { Button, Card, FailureNotice, Icon, IconButton } from '../ui/page.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 const modes = [

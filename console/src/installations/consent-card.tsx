@@ -1,5 +1,4 @@
-import { TextField, Toggle } from '../ui/field.tsx'
-import { Form, useForm } from '../ui/form.tsx'
+import { Form, TextField, Toggle, useForm } from '../ui/form.tsx'
 import { Card } from '../ui/page.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 

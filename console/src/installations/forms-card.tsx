@@ -1,8 +1,5 @@
-import { Button, IconButton } from '../ui/button.tsx'
-import { SelectField, TextField } from '../ui/field.tsx'
-import { Form, keyed, useForm, withoutKey } from '../ui/form.tsx'
-import { Icon } from '../ui/icon.tsx'
-import { Card } from '../ui/page.tsx'
+import { Form, keyed, SelectField, TextField, useForm, withoutKey } from '../ui/form.tsx'
+import { Button, Card, Icon, IconButton } from '../ui/page.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 interface EditedField {

@@ -1,10 +1,12 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
 import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
-import { WithUnsavedBar } from '../ui/form.tsx'
-import { useLoad } from '../ui/load.ts'
-import { Empty, WhenLoaded } from '../ui/notice.tsx'
-import { Page } from '../ui/page.tsx'
+import { ActionDialog } from '../ui/dialog.tsx'
+import { changedForms } from '../ui/form.tsx'
+import { useLoad, WhenLoaded } from '../ui/load.tsx'
+import { Button, Empty, Page } from '../ui/page.tsx'
 import { TabContent } from './installation-tabs.tsx'
 
 type Tab = 'install' | 'look' | 'hours' | 'forms' | 'privacy' | 'keys'
@@ -66,5 +68,54 @@ export function InstallationView({ siteKey, tab = 'install' }: { siteKey: string
         }
       </WhenLoaded>
     </Page>
+  )
+}
+
+/**
+ * Shows a bar while forms in it have unsaved changes, and asks before the operator leaves the view.
+ * `Discard` creates the content anew.
+ */
+function WithUnsavedBar({ children }: { children: (revision: number) => ComponentChildren }) {
+  const { router, announcer } = useConsole()
+  const [revision, setRevision] = useState(0)
+  const isChanged = changedForms.value.length > 0
+  const wanted = router.held.value
+  useEffect(() => {
+    if (!isChanged) return
+    announcer.say('There are unsaved changes.')
+    return router.hold()
+  }, [isChanged])
+
+  return (
+    <>
+      {children(revision)}
+      {isChanged && (
+        <section class="unsaved" aria-label="Unsaved changes">
+          <span>Unsaved changes</span>
+          <Button kind="small" onClick={() => setRevision(revision + 1)}>
+            Discard
+          </Button>
+          <Button
+            kind="small primary"
+            onClick={() => {
+              for (const form of changedForms.peek()) form.requestSubmit()
+            }}
+          >
+            Save changes
+          </Button>
+        </section>
+      )}
+      {wanted !== undefined && (
+        <ActionDialog
+          title="Leave without saving?"
+          action="Leave"
+          danger
+          onClose={router.stay}
+          onConfirm={async () => router.leave(wanted)}
+        >
+          <p>Your changes on this page are not saved.</p>
+        </ActionDialog>
+      )}
+    </>
   )
 }

@@ -3,13 +3,9 @@ import { type Connection, ConnectionStatus, type Installation } from '#proto/wor
 import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
-import { Button } from '../ui/button.tsx'
-import { DeleteButton } from '../ui/delete-button.tsx'
-import { EnableButton, EnabledTag } from '../ui/enabled.tsx'
-import { Icon } from '../ui/icon.tsx'
-import { useLoad } from '../ui/load.ts'
-import { Empty, WhenLoaded } from '../ui/notice.tsx'
-import { Card, Page, RowText } from '../ui/page.tsx'
+import { DeleteButton, EnableButton, EnabledTag } from '../ui/dialog.tsx'
+import { useLoad, WhenLoaded } from '../ui/load.tsx'
+import { Button, Card, Empty, Icon, Page, RowText } from '../ui/page.tsx'
 import { NewWebsite } from './new-website.tsx'
 
 export function InstallationsView() {

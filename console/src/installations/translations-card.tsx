@@ -1,8 +1,5 @@
-import { Button, IconButton } from '../ui/button.tsx'
-import { TextField } from '../ui/field.tsx'
-import { Form, keyed, useForm } from '../ui/form.tsx'
-import { Icon } from '../ui/icon.tsx'
-import { Card } from '../ui/page.tsx'
+import { Form, keyed, TextField, useForm } from '../ui/form.tsx'
+import { Button, Card, Icon, IconButton } from '../ui/page.tsx'
 import { repliesOf } from './installation-words.ts'
 import { type InstallationPart, useUpdate } from './update.ts'
 

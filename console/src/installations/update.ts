@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Installation, UpdateInstallationRequestSchema } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
-import { useAction } from '../ui/action.ts'
+import { useAction } from '../ui/load.tsx'
 
 type Change = Omit<MessageInitShape<typeof UpdateInstallationRequestSchema>, 'siteKey' | '$typeName'>
 

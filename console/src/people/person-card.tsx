@@ -3,13 +3,9 @@ import { useState } from 'preact/hooks'
 import { type Erasure, ErasureState, type VisitorSchema } from '#proto/privacy/v1/privacy_pb.js'
 import { saveText } from '../../../browser/chat/save-text.ts'
 import { useConsole } from '../console-context.ts'
-import { useAction } from '../ui/action.ts'
-import { Button } from '../ui/button.tsx'
 import { DialogButton } from '../ui/dialog.tsx'
-import { type Loaded, useLoad, usePolling } from '../ui/load.ts'
-import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
-import { Card, Fact, Facts } from '../ui/page.tsx'
-import { When } from '../ui/when.tsx'
+import { type Loaded, useAction, useLoad, usePolling, WhenLoaded } from '../ui/load.tsx'
+import { Button, Card, Fact, Facts, FailureNotice, Notice, When } from '../ui/page.tsx'
 
 export interface Person {
   name: string

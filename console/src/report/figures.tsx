@@ -1,9 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { Report, ReportRow } from '#proto/messaging/v1/messaging_pb.js'
 import { countOf, formatDistance } from '../time.ts'
-import { Segments, SelectField } from '../ui/field.tsx'
-import { Empty } from '../ui/notice.tsx'
-import { Card } from '../ui/page.tsx'
+import { Segments, SelectField } from '../ui/form.tsx'
+import { Card, Empty } from '../ui/page.tsx'
 import { ColumnChart, LineChart } from './report-chart.tsx'
 
 const groups = [

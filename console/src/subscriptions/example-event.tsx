@@ -1,6 +1,6 @@
 import { sampleFields, sentFields } from '../../../contract/lead-fields.ts'
 import { useConsole } from '../console-context.ts'
-import { useLoad } from '../ui/load.ts'
+import { useLoad } from '../ui/load.tsx'
 
 interface ExampleEventProps {
   mappedFields: string[]

@@ -1,11 +1,8 @@
 import type { Subscription } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
-import { useAction } from '../ui/action.ts'
-import { IconButton } from '../ui/button.tsx'
-import { TextField } from '../ui/field.tsx'
-import { Form, useForm } from '../ui/form.tsx'
-import { FailureNotice, Notice } from '../ui/notice.tsx'
-import { Card } from '../ui/page.tsx'
+import { Form, TextField, useForm } from '../ui/form.tsx'
+import { useAction } from '../ui/load.tsx'
+import { Card, FailureNotice, IconButton, Notice } from '../ui/page.tsx'
 
 interface HeadersCardProps {
   subscription: Subscription

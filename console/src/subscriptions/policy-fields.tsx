@@ -1,8 +1,8 @@
 import { eventList, leadEventTypes } from '../../../contract/event-list.ts'
 import type { Api } from '../api.ts'
 import { useConsole } from '../console-context.ts'
-import { SelectField, Toggle } from '../ui/field.tsx'
-import { useLoad } from '../ui/load.ts'
+import { SelectField, Toggle } from '../ui/form.tsx'
+import { useLoad } from '../ui/load.tsx'
 
 /** What a destination receives by itself. */
 export interface PolicyInput {

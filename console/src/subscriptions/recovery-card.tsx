@@ -2,12 +2,9 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { useState } from 'preact/hooks'
 import { type Subscription, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
-import { useAction } from '../ui/action.ts'
-import { Button } from '../ui/button.tsx'
-import { SelectField } from '../ui/field.tsx'
-import { FailureNotice, Notice } from '../ui/notice.tsx'
-import { Card } from '../ui/page.tsx'
-import { When } from '../ui/when.tsx'
+import { SelectField } from '../ui/form.tsx'
+import { useAction } from '../ui/load.tsx'
+import { Button, Card, FailureNotice, Notice, When } from '../ui/page.tsx'
 
 interface RecoveryCardProps {
   subscription: Subscription

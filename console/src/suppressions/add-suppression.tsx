@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { EntryKind } from '../../../contract/suppression-list.ts'
 import { useConsole } from '../console-context.ts'
 import { ActionDialog } from '../ui/dialog.tsx'
-import { SelectField, TextField } from '../ui/field.tsx'
+import { SelectField, TextField } from '../ui/form.tsx'
 import { kinds, kindText, toEntry } from './suppression-words.ts'
 
 interface AddSuppressionProps {

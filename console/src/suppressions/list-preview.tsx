@@ -1,6 +1,6 @@
 import type { EntryKind, ListEntry, SuppressionList } from '../../../contract/suppression-list.ts'
 import { countOf } from '../time.ts'
-import { Notice } from '../ui/notice.tsx'
+import { Notice } from '../ui/page.tsx'
 import { articleText, countOfKind, kinds, kindText } from './suppression-words.ts'
 
 /** Maximum number of lines that a part of the preview shows. */

@@ -1,12 +1,8 @@
 import { useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
-import { useAction } from '../ui/action.ts'
-import { Button } from '../ui/button.tsx'
-import { minutesProblem, SelectField, TextField, Toggle } from '../ui/field.tsx'
-import { Form, useForm } from '../ui/form.tsx'
-import { useLoad } from '../ui/load.ts'
-import { FailureNotice, Notice, WhenLoaded } from '../ui/notice.tsx'
-import { Card } from '../ui/page.tsx'
+import { Form, minutesProblem, SelectField, TextField, Toggle, useForm } from '../ui/form.tsx'
+import { useAction, useLoad, WhenLoaded } from '../ui/load.tsx'
+import { Button, Card, FailureNotice, Notice } from '../ui/page.tsx'
 import { type PushProblem, pushProblems, subscribeBrowser, unsubscribeBrowser } from './push-browser.ts'
 
 const details = [

@@ -1,7 +1,7 @@
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import { initialsOf } from '../../../browser/chat/initials.ts'
 import { WIDGET_PREFIX } from '../../../contract/public-api.ts'
-import { Icon } from './icon.tsx'
+import { Icon } from './page.tsx'
 
 /** Shows a visitor's initials on a colour that is derived from the ID, with a dot for their presence. */
 export function Avatar({ name, id, presence }: { name: string; id: string; presence?: Presence }) {

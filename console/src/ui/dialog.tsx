@@ -1,9 +1,9 @@
 import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
-import { useAction } from './action.ts'
-import { Button, IconButton } from './button.tsx'
-import { FailureNotice } from './notice.tsx'
+import { Field, TextField } from './form.tsx'
+import { useAction } from './load.tsx'
+import { Button, Card, FailureNotice, Icon, IconButton } from './page.tsx'
 
 interface DialogProps {
   title: string
@@ -131,5 +131,201 @@ export function ActionButton({ kind = 'small', act, done, ...button }: ActionBut
       <FailureNotice failure={failure} />
       <Button kind={kind} disabled={busy} onClick={click} {...button} />
     </>
+  )
+}
+
+interface DeleteButtonProps {
+  /** Kind of the thing, for example `installation`. */
+  kind: string
+  /** Text that the operator must type. */
+  name: string
+  explanation: string
+  /** Accessible name of the button, needed if a page has several of them. */
+  label?: string
+  onDelete: () => Promise<unknown>
+}
+
+/** Button that deletes something for good, after the operator has typed its name. */
+export function DeleteButton({ kind, name, explanation, label, onDelete }: DeleteButtonProps) {
+  const [typed, setTyped] = useState('')
+  return (
+    <DialogButton
+      button="Delete"
+      label={label}
+      title={`Delete ${kind}?`}
+      action={`Delete ${kind}`}
+      danger
+      disabled={typed.trim() !== name}
+      onOpen={() => setTyped('')}
+      onConfirm={onDelete}
+    >
+      <p>{explanation} This cannot be undone.</p>
+      <TextField label={`Type “${name}” to confirm`} value={typed} maxLength={2048} onChange={setTyped} />
+    </DialogButton>
+  )
+}
+
+export function DeleteCard(props: Omit<DeleteButtonProps, 'label'>) {
+  return (
+    <Card title={`Delete this ${props.kind}`} actions={<DeleteButton {...props} />}>
+      <p>{props.explanation}</p>
+    </Card>
+  )
+}
+
+export function EnabledTag({ enabled }: { enabled: boolean }) {
+  return enabled ? <span class="tag ok">Enabled</span> : <span class="tag bad">Disabled</span>
+}
+
+interface EnableButtonProps {
+  enabled: boolean
+  /** Text that names the thing to disable, for example `this website`. */
+  what: string
+  /** Text of the button in the dialog. */
+  action: string
+  explanation: string
+  /** Accessible name of the button, needed if a page has several of them. */
+  label?: string
+  set: (enabled: boolean) => Promise<unknown>
+}
+
+/** Button that enables or disables something. Asks for a confirmation before it disables. */
+export function EnableButton({ enabled, what, action, explanation, label, set }: EnableButtonProps) {
+  if (!enabled)
+    return (
+      <ActionButton kind="primary small" aria-label={label && `Enable ${label}`} act={() => set(true)}>
+        Enable
+      </ActionButton>
+    )
+  return (
+    <DialogButton
+      button="Disable"
+      label={label && `Disable ${label}`}
+      title={`Disable ${what}?`}
+      action={action}
+      danger
+      onConfirm={() => set(false)}
+    >
+      <p>{explanation}</p>
+    </DialogButton>
+  )
+}
+
+/** A new secret and its name on screen. */
+interface NewSecret {
+  label: string
+  secret: string
+}
+
+interface CopyOnceProps extends NewSecret {
+  title: string
+  advice: string
+  onClose: () => void
+}
+
+/** Shows a secret once. Closes only after the operator confirms that it is stored. */
+export function CopyOnce({ title, secret, label, advice, onClose }: CopyOnceProps) {
+  const [isStored, setStored] = useState(false)
+  return (
+    <Dialog title={title} onClose={onClose} mustDecide>
+      <div class="stack dialog-body">
+        <p>{advice}</p>
+        <CopyField label={label} text={secret} />
+        <label class="line check">
+          <input type="checkbox" checked={isStored} onChange={(event) => setStored(event.currentTarget.checked)} />I
+          have stored it. It will not be shown again.
+        </label>
+        <div class="line dialog-actions">
+          <Button kind="primary" disabled={!isStored} onClick={onClose}>
+            Done
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  )
+}
+
+/** A text that is selected when it gets the focus, with a button that copies it. */
+export function CopyField({ label, hint, text }: { label: string; hint?: string; text: string }) {
+  return (
+    <Field label={label} hint={hint}>
+      {(attributes) => (
+        <div class="copy-row">
+          <input
+            {...attributes}
+            class="input mono"
+            readOnly
+            value={text}
+            onFocus={(event) => event.currentTarget.select()}
+          />
+          <CopyButton text={text} />
+        </div>
+      )}
+    </Field>
+  )
+}
+
+export function CopyButton({ text }: { text: string }) {
+  const [status, setStatus] = useState('Copy')
+  async function copy() {
+    const done = await navigator.clipboard?.writeText(text).then(
+      () => true,
+      () => false,
+    )
+    setStatus(done ? 'Copied' : 'Select and copy manually')
+  }
+  return (
+    <Button onClick={copy}>
+      <Icon name="copy" />
+      <span role="status">{status}</span>
+    </Button>
+  )
+}
+
+interface SecretsCardProps {
+  /** Name of the secret, for example `identity secret`. */
+  name: string
+  /** Explains the effects of a rotation. */
+  explanation: string
+  advice: string
+  rotate: () => Promise<NewSecret>
+  /** Called when the operator has confirmed that the new secret is stored. */
+  onRotated: () => void
+  children: ComponentChildren
+  /** Additional fields of the rotation dialog. */
+  fields?: ComponentChildren
+}
+
+/** Card that shows secrets and rotates them. A new secret is shown only once. */
+export function SecretsCard({ name, explanation, advice, rotate, onRotated, children, fields }: SecretsCardProps) {
+  const [created, setCreated] = useState<NewSecret>()
+  return (
+    <Card
+      title={`${name.charAt(0).toUpperCase()}${name.slice(1)}s`}
+      actions={
+        <DialogButton
+          button="Rotate"
+          title={`Rotate the ${name}?`}
+          action="Create new secret"
+          onConfirm={async () => setCreated(await rotate())}
+        >
+          <p>{explanation}</p>
+          {fields}
+        </DialogButton>
+      }
+    >
+      {children}
+      {created && (
+        <CopyOnce
+          {...created}
+          title={`New ${name}`}
+          advice={advice}
+          onClose={() => {
+            setCreated(undefined)
+            onRotated()
+          }}
+        />
+      )}
+    </Card>
   )
 }

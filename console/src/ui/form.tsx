@@ -1,14 +1,354 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { useConsole } from '../console-context.ts'
-import { useAction } from './action.ts'
-import { Button } from './button.tsx'
-import { ActionDialog } from './dialog.tsx'
-import { FailureNotice } from './notice.tsx'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useOneLine } from '../../../contract/line-ends.ts'
+import { useAction } from './load.tsx'
+import { Button, FailureNotice, IconButton } from './page.tsx'
+
+let isPressed = false
+for (const type of ['pointerdown', 'pointerup', 'pointercancel'] as const)
+  addEventListener(type, () => (isPressed = type === 'pointerdown'), { capture: true })
+
+/**
+ * Runs an action that may move buttons. If the pointer is pressed, waits until it is released,
+ * because a button that moves between press and release gets no click.
+ */
+export function afterPress(action: () => void) {
+  if (!isPressed) return action()
+  const released = new AbortController()
+  for (const type of ['pointerup', 'pointercancel'] as const)
+    addEventListener(
+      type,
+      () => {
+        released.abort()
+        action()
+      },
+      { capture: true, signal: released.signal },
+    )
+}
+
+interface FieldProps {
+  label: string
+  hint?: ComponentChildren
+  error?: string
+}
+
+interface FieldAttributes {
+  id: string
+  'aria-describedby': string | undefined
+  'aria-invalid': boolean
+}
+
+/** A labelled field with a hint and an error. */
+export function Field({
+  label,
+  hint,
+  error,
+  children,
+}: FieldProps & { children: (attributes: FieldAttributes) => ComponentChildren }) {
+  const id = useId()
+  const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children({ id, 'aria-describedby': described || undefined, 'aria-invalid': error !== undefined })}
+      <FieldNotes id={id} hint={hint} error={error} />
+    </div>
+  )
+}
+
+/** The hint and the error of a field. Their ids are `${id}-hint` and `${id}-error`. */
+export function FieldNotes({ id, hint, error }: { id: string; hint: ComponentChildren; error?: string }) {
+  return (
+    <>
+      {hint && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+      {error && (
+        <p class="field-error" id={`${id}-error`} role="alert">
+          {error}
+        </p>
+      )}
+    </>
+  )
+}
+
+interface TextFieldProps extends FieldProps {
+  value: string | number
+  /** True if the field gets the focus when it appears. */
+  takesFocus?: boolean
+  onChange: (value: string) => void
+  /** For URLs and mail addresses phones show a matching keyboard and do not correct the text. */
+  inputMode?: 'url' | 'email' | 'numeric'
+  type?: 'number' | 'date'
+  min?: number
+  max?: number
+  maxLength?: number
+  placeholder?: string
+  required?: boolean
+  readOnly?: boolean
+  spellcheck?: boolean
+  autocapitalize?: 'off'
+  /** Number of lines that are visible. A field without it has one line. */
+  rows?: number
+  class?: string
+}
+
+/** A labelled text field. Other properties are passed to the input. */
+export function TextField({ label, hint, error, takesFocus, onChange, type, ...input }: TextFieldProps) {
+  const element = useRef<HTMLInputElement>(null)
+  // The cast gives both elements the properties of an input.
+  const Input = (input.rows === undefined ? 'input' : 'textarea') as 'input'
+  const isAddress = /url|email/.test(input.inputMode ?? '')
+  // Runs as a layout effect, so that the focus moves before the next key press.
+  useLayoutEffect(() => {
+    if (takesFocus) element.current!.focus()
+  }, [])
+  return (
+    <Field label={label} hint={hint} error={error}>
+      {(attributes) => (
+        <Input
+          spellcheck={!isAddress}
+          autocapitalize={isAddress ? 'off' : undefined}
+          class="input"
+          {...attributes}
+          {...input}
+          autofocus={takesFocus}
+          type={type as 'text' | undefined}
+          ref={element}
+          onInput={({ currentTarget: { value } }) => onChange(input.rows === undefined ? useOneLine(value) : value)}
+        />
+      )}
+    </Field>
+  )
+}
+
+/** Returns what is wrong with the text of a field for whole minutes. */
+export const minutesProblem = (text: string, max: number) =>
+  /^\d+$/.test(text.trim()) && Number(text) <= max ? undefined : `Enter 0 to ${max} minutes.`
+
+interface SelectFieldProps {
+  label: string
+  hint?: string
+  value: string
+  options: readonly (readonly [value: string, text: string])[]
+  disabled?: boolean
+  onChange: (value: string) => void
+}
+
+export function SelectField({ label, hint, value, options, disabled, onChange }: SelectFieldProps) {
+  return (
+    <Field label={label} hint={hint}>
+      {(attributes) => (
+        <select
+          {...attributes}
+          class="input"
+          value={value}
+          disabled={disabled}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        >
+          {options.map(([option, text]) => (
+            <option key={option} value={option}>
+              {text}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  )
+}
+
+interface SegmentsProps<Value extends string> extends Omit<SelectFieldProps, 'label' | 'hint' | 'onChange'> {
+  legend: string
+  isLegendHidden?: boolean
+  options: readonly (readonly [value: Value, text: string])[]
+  onChange: (value: Value) => void
+}
+
+/** A choice of which all options are visible. */
+export function Segments<Value extends string>({
+  legend,
+  isLegendHidden,
+  value,
+  options,
+  disabled,
+  onChange,
+}: SegmentsProps<Value>) {
+  const name = useId()
+  return (
+    <fieldset class="segments">
+      <legend class={isLegendHidden ? 'visually-hidden' : undefined}>{legend}</legend>
+      {options.map(([option, text]) => (
+        <label key={option}>
+          <input
+            type="radio"
+            name={name}
+            disabled={disabled}
+            checked={option === value}
+            onChange={() => onChange(option)}
+          />
+          <span>{text}</span>
+        </label>
+      ))}
+    </fieldset>
+  )
+}
+
+interface ToggleProps {
+  label: string
+  hint?: string
+  checked: boolean
+  onChange: (checked: boolean) => void
+  disabled?: boolean
+}
+
+/** A switch with its label. */
+export function Toggle({ label, hint, checked, onChange, disabled }: ToggleProps) {
+  const id = useId()
+  return (
+    <div class="toggle">
+      <input
+        type="checkbox"
+        role="switch"
+        aria-checked={checked}
+        id={id}
+        checked={checked}
+        disabled={disabled}
+        aria-describedby={hint && `${id}-hint`}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />
+      <div>
+        <label for={id}>{label}</label>
+        <FieldNotes id={id} hint={hint} />
+      </div>
+    </div>
+  )
+}
+
+interface EntryListProps {
+  label: string
+  hint: string
+  placeholder: string
+  entries: readonly string[]
+  /** Returns the entry that a typed text means. */
+  read?: (text: string) => string
+  /** Returns the problem with a new entry, or undefined. */
+  problemOf: (entry: string) => string | undefined
+  /**
+   * May resolve to false if the entries are not stored. The new entry is then put back into the
+   * field. Until it resolves, no other change is accepted, because it would undo this one.
+   */
+  onChange: (entries: string[]) => unknown
+  suggestions?: readonly string[]
+  /** Whether a typed entry is added when the field loses the focus. If false, it is dropped. */
+  addsOnBlur?: boolean
+}
+
+/** An editable list of short entries. */
+export function EntryList({
+  label,
+  hint,
+  placeholder,
+  entries,
+  read = (text) => text,
+  problemOf,
+  onChange,
+  suggestions = [],
+  addsOnBlur = true,
+}: EntryListProps) {
+  const listId = useId()
+  const input = useRef<HTMLInputElement>(null)
+  const [problem, setProblem] = useState<string>()
+  const { busy, run } = useAction()
+
+  /** Resolves to false if the change is not stored, also because another change is being stored. */
+  async function change(changed: string[]): Promise<boolean> {
+    let stored: unknown
+    const hasRun = await run(async () => {
+      stored = await onChange(changed)
+    })
+    return hasRun && stored !== false
+  }
+
+  /** Adds the typed entry, if it is valid. */
+  async function add() {
+    const field = input.current
+    // The operator has left the view.
+    if (!field) return
+    const entry = read(useOneLine(field.value).trim())
+    const wrong = entry === '' ? undefined : entries.includes(entry) ? 'Already in the list.' : problemOf(entry)
+    setProblem(wrong)
+    // Makes the form invalid, so that it is not saved without the entry.
+    field.setCustomValidity(wrong ?? '')
+    if (entry === '' || wrong !== undefined) return
+    field.value = ''
+    if (!(await change([...entries, entry])) && field.value === '') field.value = entry
+  }
+
+  function addAndStay() {
+    void add()
+    input.current!.focus()
+  }
+
+  function remove(entry: string) {
+    void change(entries.filter((other) => other !== entry))
+    input.current!.focus()
+  }
+
+  return (
+    <Field label={label} hint={hint} error={problem}>
+      {(attributes) => (
+        <>
+          {entries.length > 0 && (
+            <ul class="entries">
+              {entries.map((entry) => (
+                <li key={entry}>
+                  <span class="mono breakable" dir="auto">
+                    {entry}
+                  </span>
+                  <IconButton icon="close" label={`Remove ${entry}`} disabled={busy} onClick={() => remove(entry)} />
+                </li>
+              ))}
+            </ul>
+          )}
+          <div class="copy-row">
+            <input
+              {...attributes}
+              ref={input}
+              class="input"
+              placeholder={placeholder}
+              list={suggestions.length > 0 ? listId : undefined}
+              autocomplete="off"
+              spellcheck={false}
+              // A typed entry is added when the field loses the focus, so that saving does not drop it.
+              onBlur={addsOnBlur ? () => afterPress(() => void add()) : undefined}
+              onKeyDown={(event) => {
+                if (event.key !== 'Enter') return
+                event.preventDefault()
+                addAndStay()
+              }}
+            />
+            <datalist id={listId}>
+              {suggestions
+                .filter((known) => !entries.includes(known))
+                .map((known) => (
+                  <option key={known} value={known} />
+                ))}
+            </datalist>
+            <Button disabled={busy} onClick={addAndStay}>
+              Add<span class="visually-hidden"> to {label}</span>
+            </Button>
+          </div>
+        </>
+      )}
+    </Field>
+  )
+}
 
 /** The forms of the view that have unsaved changes. */
-const changedForms = signal<readonly HTMLFormElement[]>([])
+export const changedForms = signal<readonly HTMLFormElement[]>([])
 
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
 
@@ -120,54 +460,5 @@ export function Form({ form, button, kind = 'primary', disabled, label, actions,
         </div>
       )}
     </form>
-  )
-}
-
-/**
- * Shows a bar while forms in it have unsaved changes, and asks before the operator leaves the view.
- * `Discard` creates the content anew.
- */
-export function WithUnsavedBar({ children }: { children: (revision: number) => ComponentChildren }) {
-  const { router, announcer } = useConsole()
-  const [revision, setRevision] = useState(0)
-  const isChanged = changedForms.value.length > 0
-  const wanted = router.held.value
-  useEffect(() => {
-    if (!isChanged) return
-    announcer.say('There are unsaved changes.')
-    return router.hold()
-  }, [isChanged])
-
-  return (
-    <>
-      {children(revision)}
-      {isChanged && (
-        <section class="unsaved" aria-label="Unsaved changes">
-          <span>Unsaved changes</span>
-          <Button kind="small" onClick={() => setRevision(revision + 1)}>
-            Discard
-          </Button>
-          <Button
-            kind="small primary"
-            onClick={() => {
-              for (const form of changedForms.peek()) form.requestSubmit()
-            }}
-          >
-            Save changes
-          </Button>
-        </section>
-      )}
-      {wanted !== undefined && (
-        <ActionDialog
-          title="Leave without saving?"
-          action="Leave"
-          danger
-          onClose={router.stay}
-          onConfirm={async () => router.leave(wanted)}
-        >
-          <p>Your changes on this page are not saved.</p>
-        </ActionDialog>
-      )}
-    </>
   )
 }

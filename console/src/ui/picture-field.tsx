@@ -2,10 +2,10 @@ import type { ComponentChildren } from 'preact'
 import { useId, useRef, useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import type { Failure } from '../failures.ts'
-import { useAction } from './action.ts'
 import { Picture } from './avatar.tsx'
-import { Button } from './button.tsx'
-import { FieldNotes } from './field.tsx'
+import { FieldNotes } from './form.tsx'
+import { useAction } from './load.tsx'
+import { Button } from './page.tsx'
 import { encodePicture, type PictureShape } from './picture-file.ts'
 
 /** A picture as SetAgentPicture and SetLogo take it. */

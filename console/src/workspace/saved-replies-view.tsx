@@ -1,12 +1,9 @@
 import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
-import { Button } from '../ui/button.tsx'
 import { DialogButton } from '../ui/dialog.tsx'
-import { TextField } from '../ui/field.tsx'
-import { Form, useForm } from '../ui/form.tsx'
-import { useLoad } from '../ui/load.ts'
-import { WhenLoaded } from '../ui/notice.tsx'
-import { Card, Page } from '../ui/page.tsx'
+import { Form, TextField, useForm } from '../ui/form.tsx'
+import { useLoad, WhenLoaded } from '../ui/load.tsx'
+import { Button, Card, Page } from '../ui/page.tsx'
 
 /** The replies that operators insert with `/shortcut`. */
 export function SavedRepliesView() {

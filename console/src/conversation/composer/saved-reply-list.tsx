@@ -2,8 +2,8 @@ import { useEffect } from 'preact/hooks'
 import { useConsole } from '../../console-context.ts'
 import { pathOf } from '../../router.ts'
 import { countOf } from '../../time.ts'
-import { useLoad } from '../../ui/load.ts'
-import { FailureNotice } from '../../ui/notice.tsx'
+import { useLoad } from '../../ui/load.tsx'
+import { FailureNotice } from '../../ui/page.tsx'
 
 interface SavedReplyListProps {
   /** The letters that the operator has typed after the slash. */

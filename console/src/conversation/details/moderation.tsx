@@ -1,10 +1,9 @@
 import { useState } from 'preact/hooks'
 import type { Session } from '#proto/session/v1/session_pb.js'
 import { useConsole } from '../../console-context.ts'
-import { Button } from '../../ui/button.tsx'
 import { ActionDialog } from '../../ui/dialog.tsx'
-import { SelectField, TextField } from '../../ui/field.tsx'
-import { When } from '../../ui/when.tsx'
+import { SelectField, TextField } from '../../ui/form.tsx'
+import { Button, When } from '../../ui/page.tsx'
 import type { Thread } from '../thread.ts'
 
 type ModerationAction = 'revoke' | 'ban' | 'unban'

@@ -1,7 +1,6 @@
 import { isComposing } from '../../../../browser/chat/composing.ts'
-import { Button } from '../../ui/button.tsx'
-import { TextField } from '../../ui/field.tsx'
-import { Form, useForm } from '../../ui/form.tsx'
+import { Form, TextField, useForm } from '../../ui/form.tsx'
+import { Button } from '../../ui/page.tsx'
 
 export interface CommandInput {
   purpose?: string

@@ -2,10 +2,9 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Command } from '#proto/command/v1/command_pb.js'
 import type { Api } from '../../api.ts'
 import { useConsole } from '../../console-context.ts'
-import { useAction } from '../../ui/action.ts'
-import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { FailureNotice } from '../../ui/notice.tsx'
+import { useAction } from '../../ui/load.tsx'
+import { Button, FailureNotice } from '../../ui/page.tsx'
 
 /**
  * Shows an uploaded screenshot in a dialog. Fetches it on demand and releases it when the dialog

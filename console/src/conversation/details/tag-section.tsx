@@ -1,8 +1,7 @@
 import { useConsole } from '../../console-context.ts'
-import { useAction } from '../../ui/action.ts'
-import { EntryList } from '../../ui/entry-list.tsx'
-import { useLoad } from '../../ui/load.ts'
-import { FailureNotice } from '../../ui/notice.tsx'
+import { EntryList } from '../../ui/form.tsx'
+import { useAction, useLoad } from '../../ui/load.tsx'
+import { FailureNotice } from '../../ui/page.tsx'
 import type { Thread } from '../thread.ts'
 
 const maxTags = 10

@@ -1,7 +1,6 @@
 import type { Message, Note } from '#proto/messaging/v1/messaging_pb.js'
 import { millisecondsOf } from '../../time.ts'
-import { Button } from '../../ui/button.tsx'
-import { When } from '../../ui/when.tsx'
+import { Button, When } from '../../ui/page.tsx'
 import type { OutgoingMessage } from '../composer/outbox.ts'
 import type { Thread } from '../thread.ts'
 import { MessageText } from './message-text.tsx'

@@ -1,0 +1,248 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { useConsole } from '../console-context.ts'
+import { describeFailure, type Failure } from '../failures.ts'
+import { Button, FailureNotice, Loading } from './page.tsx'
+
+export interface Loaded<T> {
+  value: T | undefined
+  loading: boolean
+  failure: Failure | undefined
+  reload(): Promise<void>
+  set(value: T): void
+}
+
+/**
+ * Loads a value, and reloads it when `dependencies` change. The old value stays until the new one
+ * arrives. A response to an older request never replaces that of a newer one. With `everyMs`, reloads
+ * at this interval while the page is visible.
+ */
+export function useLoad<T>(load: () => Promise<T>, dependencies: unknown[], everyMs?: number): Loaded<T> {
+  const [state, setState] = useState<{ value?: T; loading: boolean; failure?: Failure }>({ loading: true })
+  /** Number of the latest request, and of the latest one whose response is shown. */
+  const numbers = useRef({ asked: 0, shown: 0 }).current
+  const current = useRef(load)
+  current.current = load
+
+  async function reload() {
+    numbers.asked += 1
+    const mine = numbers.asked
+    setState((before) => ({ ...before, loading: true }))
+    const show = (change: { value: T; failure?: undefined } | { failure: Failure }) => {
+      if (mine <= numbers.shown) return
+      numbers.shown = mine
+      setState((before) => ({ ...before, ...change, loading: mine !== numbers.asked }))
+    }
+    await current.current().then(
+      (value) => show({ value, failure: undefined }),
+      (error) => show({ failure: describeFailure(error) }),
+    )
+  }
+
+  function dropRunning() {
+    numbers.shown = numbers.asked
+  }
+
+  useEffect(() => {
+    setState({ loading: true })
+    void reload()
+    return dropRunning
+  }, dependencies)
+  usePolling(reload, everyMs)
+
+  return {
+    value: state.value,
+    loading: state.loading,
+    failure: state.failure,
+    reload,
+    set(value) {
+      dropRunning()
+      setState({ value, loading: false })
+    },
+  }
+}
+
+/**
+ * Calls `refresh` every `everyMs` while the page is visible, unless the last call still runs. Does
+ * nothing if `everyMs` is undefined.
+ */
+export function usePolling(refresh: () => Promise<unknown>, everyMs: number | undefined) {
+  const current = useRef(refresh)
+  current.current = refresh
+  useEffect(() => {
+    if (everyMs === undefined) return
+    let isRunning = false
+    const timer = setInterval(() => {
+      if (isRunning || document.visibilityState !== 'visible') return
+      isRunning = true
+      void current.current().finally(() => {
+        isRunning = false
+      })
+    }, everyMs)
+    return () => clearInterval(timer)
+  }, [everyMs])
+}
+
+/**
+ * Loads a list page by page. A reload also keeps the items of later pages. `name` is the field of an
+ * answer that has the items. `keyOf` returns the key of an item.
+ */
+export function usePages<Name extends string, Answer extends { nextPageToken: string } & Record<Name, unknown[]>>(
+  load: (pageToken: string) => Promise<Answer>,
+  name: Name,
+  keyOf: (item: Answer[Name][number]) => string,
+  dependencies: unknown[],
+) {
+  type T = Answer[Name][number]
+  const start = { items: [] as T[], next: '', loading: true, first: true }
+  const [state, setState] = useState<typeof start & { failure?: Failure }>(start)
+  const generation = useRef(0)
+
+  async function fetchPage(pageToken: string, keep: (known: T[], page: T[], isAll: boolean) => T[]) {
+    const mine = generation.current
+    setState((before) => ({ ...before, loading: true }))
+    try {
+      const { [name]: items, nextPageToken } = await load(pageToken)
+      if (mine !== generation.current) return
+      setState((before) => ({
+        items: keep(before.items, items, nextPageToken === ''),
+        // After a reload of the first page, the next page is still the one after the last loaded
+        // page.
+        next:
+          pageToken === '' && nextPageToken !== '' && before.items.length > items.length ? before.next : nextPageToken,
+        loading: false,
+        first: false,
+      }))
+    } catch (error) {
+      if (mine !== generation.current) return
+      setState((before) => ({ ...before, loading: false, first: false, failure: describeFailure(error) }))
+    }
+  }
+
+  const without = (items: T[], others: T[]) => {
+    const keys = new Set(others.map(keyOf))
+    return items.filter((item) => !keys.has(keyOf(item)))
+  }
+  const reload = () =>
+    fetchPage('', (known, page, isAll) => {
+      if (isAll) return page
+      const end = known.findIndex((item) => keyOf(item) === keyOf(page.at(-1)!))
+      return [...page, ...without(known.slice(end + 1), page)]
+    })
+
+  useEffect(() => {
+    generation.current += 1
+    setState(start)
+    void fetchPage('', (_, page) => page)
+    return () => {
+      generation.current += 1
+    }
+  }, dependencies)
+
+  return {
+    items: state.items,
+    /** True until the first page has loaded or failed to load. */
+    first: state.first,
+    loading: state.loading,
+    failure: state.failure,
+    hasMore: state.next !== '',
+    more: () => fetchPage(state.next, (known, page) => [...known, ...without(page, known)]),
+    /** Reloads the first page and keeps the later ones. */
+    reload,
+  }
+}
+
+/** Lets the keys `j` and `k` move the focus between the rows that match the selector. */
+export function useRowKeys(selector: string) {
+  const { shortcuts } = useConsole()
+  useEffect(() => {
+    function move(step: number) {
+      const all = [...document.querySelectorAll<HTMLElement>(selector)]
+      const at = all.findIndex((row) => row.contains(document.activeElement))
+      const from = at >= 0 ? at : all.findIndex((row) => row.hasAttribute('aria-current'))
+      const target = from < 0 ? all[0] : all[Math.max(0, Math.min(all.length - 1, from + step))]
+      target?.focus()
+    }
+    return shortcuts.bind({ j: () => move(1), k: () => move(-1) })
+  }, [shortcuts, selector])
+}
+
+const pollMs = 20_000
+
+interface PagedListProps<T> {
+  list: Omit<ReturnType<typeof usePages>, 'items'> & { items: T[] }
+  /** Plural name of the listed items. */
+  name: string
+  /** Content to show if the list has no items. */
+  empty: ComponentChildren
+  children: (item: T) => ComponentChildren
+  everyMs?: number
+}
+
+/** Shows the rows of a paginated list, which it reloads, with a button that loads the next page. */
+export function PagedList<T>({ list, name, empty, children, everyMs = pollMs }: PagedListProps<T>) {
+  const { items, first, loading, failure, hasMore } = list
+  useRowKeys('.table .table-row')
+  usePolling(list.reload, everyMs)
+  return (
+    <>
+      <FailureNotice failure={failure} retry={() => void list.reload()} />
+      {first && <Loading label={`Loading ${name}`} />}
+      {!first && !failure && items.length === 0 && empty}
+      {items.length > 0 && <ul class="table">{items.map(children)}</ul>}
+      {hasMore && (
+        <Button kind="ghost more" disabled={loading} onClick={() => void list.more()}>
+          Load earlier {name}
+        </Button>
+      )}
+    </>
+  )
+}
+
+/**
+ * Returns `run` and its state. `run` runs one call at a time and ignores clicks while a call is
+ * running.
+ */
+export function useAction() {
+  const [busy, setBusy] = useState(false)
+  const [failure, setFailure] = useState<Failure>()
+  const running = useRef(false)
+  async function run(call: () => Promise<unknown>): Promise<boolean> {
+    if (running.current) return false
+    running.current = true
+    setBusy(true)
+    setFailure(undefined)
+    try {
+      await call()
+      return true
+    } catch (error) {
+      setFailure(describeFailure(error))
+      return false
+    } finally {
+      running.current = false
+      setBusy(false)
+    }
+  }
+  return { busy, failure, run, clear: () => setFailure(undefined) }
+}
+
+/**
+ * Shows a placeholder while a value is loading, then the value, or the failure if loading fails.
+ */
+export function WhenLoaded<T>({
+  loaded: { value, loading, failure, reload },
+  name,
+  children,
+}: {
+  loaded: Pick<Loaded<T | undefined>, 'value' | 'loading' | 'failure' | 'reload'>
+  name: string
+  children: (value: T) => ComponentChildren
+}) {
+  return (
+    <>
+      <FailureNotice failure={failure} retry={() => void reload()} />
+      {value === undefined && loading && <Loading label={`Loading ${name}`} />}
+      {value !== undefined && children(value)}
+    </>
+  )
+}
