@@ -1,6 +1,5 @@
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { isLong, itLong } from '../support/is-long.ts'
 import {
   bubbles,
   expectEachOnce,
@@ -9,7 +8,6 @@ import {
   openShop,
   type Shop,
   soon,
-  untilOnline,
   untilSent,
   write,
 } from '../support/shop.ts'
@@ -39,84 +37,6 @@ async function reopen(page: Page) {
 }
 
 describe('a visitor of the shop', () => {
-  it('can duplicate the tab: both tabs share one session and show each message once', async () => {
-    const visit = await shop.visit()
-    const { page, context } = visit
-    await openChat(page)
-    await write(page, 'from the first tab')
-    await untilSent(page, 'from the first tab')
-    const { sessionId } = await visit.session()
-    const [copy] = await Promise.all([context.waitForEvent('page'), page.evaluate('void window.open(location.href)')])
-    await copy.getByText('from the first tab').waitFor()
-    await write(copy, 'from the copy')
-    await untilSent(copy, 'from the copy')
-    await write(page, 'from the first tab again')
-    await untilSent(page, 'from the first tab again')
-    await shop.agentSays((await visit.session()).conversationId, 'hello to both of you')
-
-    const all = ['from the first tab', 'from the copy', 'from the first tab again', 'hello to both of you']
-    for (const one of [page, copy]) {
-      await one.getByText('hello to both of you').waitFor()
-      await expectEachOnce(shop, { ...visit, page: one }, all)
-      await untilOnline(one)
-    }
-    const stored = await shop.messagesOf((await visit.session()).conversationId)
-    expect(new Set(stored.flatMap((message) => message.sessionId ?? []))).toEqual(new Set([sessionId]))
-
-    // If this tab had the stream, the other tab must open a stream now.
-    await page.close()
-    await shop.agentSays((await visit.session()).conversationId, 'and to the one that stays')
-    await copy.getByText('and to the one that stays').waitFor()
-    await expectEachOnce(shop, { ...visit, page: copy }, [...all, 'and to the one that stays'])
-    expect(visit.complaints).toEqual([])
-    await context.close()
-  })
-
-  itLong('can chat in each of three tabs, which together have at most two streams', async () => {
-    const visit = await shop.visit()
-    const pages = [visit.page, await shop.openTab(visit), await shop.openTab(visit)]
-    for (const [index, page] of pages.entries()) {
-      await openChat(page)
-      await write(page, `question ${index}`)
-    }
-    for (const [index, page] of pages.entries()) {
-      await untilSent(page, `question ${index}`)
-      await shop.agentSays((await shop.sessionOf(page))!.conversationId, `answer ${index}`)
-    }
-    for (const [index, page] of pages.entries())
-      await expect.poll(() => bubbles(page), soon).toEqual([`question ${index}`, `answer ${index}`])
-    expect(shop.network.count(/^GET \S+\/widget\/events/)).toBeLessThanOrEqual(2)
-    expect(visit.complaints).toEqual([])
-    await visit.context.close()
-  })
-
-  it('sees at once that the session was revoked while they were typing, cannot send, and gets no new session on reload', async () => {
-    const visit = await shop.visit()
-    const { page, context } = visit
-    await openChat(page)
-    await write(page, 'before')
-    await untilSent(page, 'before')
-    await field(page).fill('half a sen')
-    await shop.operator.sessions.revokeSession({ sessionId: (await visit.session()).sessionId })
-    await page.getByText('This chat was ended by the site.').waitFor()
-    expect(await isOpen(page)).toBe(false)
-    await page.keyboard.press('Enter')
-    await expectEachOnce(shop, visit, ['before'])
-
-    // The panel was open, so it opens again.
-    await page.reload()
-    await page.getByText('Your previous chat has ended.').waitFor()
-    expect(await isOpen(page)).toBe(false)
-    expect((await shop.messagesOf((await visit.session()).conversationId)).map(({ body }) => body)).toEqual(['before'])
-    // As the console's dialog says, the visitor can start a new session.
-    await page.getByRole('button', { name: 'Start a new chat' }).click()
-    await untilOnline(page)
-    await write(page, 'after')
-    await untilSent(page, 'after')
-    expect(visit.complaints).toEqual([])
-    await context.close()
-  })
-
   it('sees only their own messages if another person signs in and out in the same tab', async () => {
     const visit = await shop.visit()
     const { page, context } = visit
@@ -173,47 +93,6 @@ describe('a visitor of the shop', () => {
       'good evening, Ms Berger',
       'one more thing, Ms Berger',
     ])
-    expect(visit.complaints).toEqual([])
-    await context.close()
-  })
-
-  // A page of the history has 50 messages.
-  const count = isLong ? 500 : 120
-  it(`sees each message once and in order when scrolling back through ${count} messages`, async () => {
-    const visit = await shop.visit()
-    const { page, context } = visit
-    await openChat(page)
-    await write(page, 'the very first')
-    await untilSent(page, 'the very first')
-    const { conversationId } = await visit.session()
-    for (let sent = 1; sent < count; sent += 100) {
-      const numbers = Array.from({ length: Math.min(100, count - sent) }, (_, index) => sent + index)
-      await Promise.all(numbers.map((number) => shop.agentSays(conversationId, `number ${number}.`)))
-    }
-    await page.reload()
-    await expect.poll(async () => (await bubbles(page)).length, soon).toBeGreaterThan(0)
-    expect((await bubbles(page)).length).toBeLessThan(count)
-    const scroller = page.locator('[data-service-widget] .scroller')
-    await expect
-      .poll(async () => {
-        await scroller.evaluate((element) => {
-          element.scrollTop = 0
-        })
-        return (await bubbles(page)).length
-      }, soon)
-      .toBe(count)
-
-    const stored = await shop.messagesOf(conversationId)
-    expect(stored).toHaveLength(count)
-    await expectEachOnce(
-      shop,
-      visit,
-      stored.map(({ body }) => body),
-    )
-    expect((await bubbles(page))[0]).toBe('the very first')
-    await shop.agentSays(conversationId, 'and a new one')
-    await page.getByText('and a new one').waitFor()
-    await expectEachOnce(shop, visit, [...stored.map(({ body }) => body), 'and a new one'])
     expect(visit.complaints).toEqual([])
     await context.close()
   })
