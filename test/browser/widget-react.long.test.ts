@@ -10,13 +10,14 @@ import { until } from '../support/until.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-/** A page whose component gets its `identityProvider` when the page calls `signIn`. */
+/** A page whose component gets other properties when the page calls `draw` or `signIn`. */
 const source = (apiBaseUrl: string) => `
   import { createElement, render } from 'react'
   import { ServiceWidget } from '/widget/src/react/index.ts'
   const options = { siteKey: 'pk_friendly', apiBaseUrl: '${apiBaseUrl}' }
   const draw = (more) => render(createElement(ServiceWidget, { ...options, ...more }), document.querySelector('main'))
   draw()
+  window.draw = draw
   window.signIn = (assertion) => draw({ identityProvider: async () => assertion })`
 
 /** Builds the page with Preact in place of React, whose hooks are the same. */
@@ -39,10 +40,10 @@ async function pageScript(apiBaseUrl: string): Promise<string> {
   return output[0].code
 }
 
-it('the React component passes on an identityProvider that comes after the first render', async () => {
+it('the React component passes on an identityProvider, a theme and a language that come after the first render', async () => {
   const gateway = await startScenarioServer({ heartbeatMs: 1_000 })
   const script = await pageScript(gateway.url)
-  const body = `<!doctype html><main></main><script type="module">${script.replaceAll('</', '<\\/')}</script>`
+  const body = `<!doctype html><meta charset="utf-8"><main></main><script type="module">${script.replaceAll('</', '<\\/')}</script>`
   const host = createServer((_, response) => response.setHeader('content-type', 'text/html').end(body))
   await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
   const page = await (await sharedChromium()).newPage()
@@ -57,6 +58,13 @@ it('the React component passes on an identityProvider that comes after the first
     await launcher.click()
     await until('the identification', () => gateway.seen('POST /sessions/identify').length === 1)
     expect(gateway.seen('POST /sessions/identify')[0]!.body).toEqual({ assertion: assertionOf('ada') })
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Close chat' }).waitFor()
+    const colors = () => dialog.evaluate((element) => getComputedStyle(element).colorScheme)
+    expect(await colors()).not.toBe('dark')
+    await page.evaluate(() => (globalThis as never as { draw(it: object): void }).draw({ theme: 'dark', locale: 'de' }))
+    await dialog.getByRole('button', { name: 'Chat schließen' }).waitFor()
+    await expect.poll(colors).toBe('dark')
   } finally {
     await page.close()
     host.close()

@@ -35,9 +35,10 @@ def call(method, path, body, headers):
         try:
             connection.request(method, path, payload, headers)
             answer = connection.getresponse()
-            content = answer.read()
-            if answer.status not in RETRYABLE:
-                return answer.status, json.loads(content or b"null")
+            content = json.loads(answer.read() or b"null")
+            is_retryable = answer.status >= 400 and content.get("retryable", False)
+            if answer.status not in RETRYABLE and not is_retryable:
+                return answer.status, content
         except (OSError, http.client.HTTPException, ValueError):
             pass
         finally:
