@@ -17,7 +17,6 @@ export interface EventKind<Shape extends Data = Data> {
   when: string
   /** True if `data` also has the fields of the lead that the subscription maps. */
   hasLeadFields?: true
-  /** Schema of `data`. */
   data: Shape
   /** The `data` of a test delivery. */
   example: Static<Shape>

@@ -1,8 +1,6 @@
-/** An event of a visitor's stream. */
 interface StreamedEvent {
   id: string
   type: string
-  /** The event's JSON. */
   json: string
 }
 

@@ -15,7 +15,6 @@ export function sentFields(fields: Record<string, string>, mapping: FieldMapping
   return Object.fromEntries(mapped.map((name) => [sentNameOf(name, mapping), fields[name]!]))
 }
 
-/** Returns sample values for the mapped fields. */
 export const sampleFields = (mapping: FieldMapping): Record<string, string> =>
   sentFields(
     Object.fromEntries(mapping.mappedFields.map((name) => [name, /mail/i.test(name) ? 'test@example.com' : 'Test'])),

@@ -3,7 +3,6 @@ import { useLineFeeds } from './line-ends.ts'
 
 export type EntryKind = 'subject' | 'email' | 'phone'
 
-/** An entry of a list, as written. */
 export interface ListEntry {
   line: number
   kind: EntryKind

@@ -14,7 +14,6 @@ export interface Credentials {
 /** The capabilities of the session's installation. */
 export type Capabilities = Omit<NonNullable<AuthorizeGrantResponse['capabilities']>, '$typeName' | '$unknown'>
 
-/** A grant that a core has authorized or issued. */
 interface Authorization {
   sessionId: string
   /** Undefined if no core was asked since the grant was issued. */

@@ -1,14 +1,27 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt'
+import { type Timestamp, TimestampSchema, timestampDate } from '@bufbuild/protobuf/wkt'
 import type { PageContextSchema } from '#proto/session/v1/visitor_pb.js'
 import type { PageContext } from '../schemas/fields.ts'
 
 const UINT32_MAX = 0xffff_ffff
+const TIMESTAMP = TimestampSchema.typeName
 
 /** Formats a time in RFC 3339, UTC, with milliseconds. */
 export function timeOf(timestamp: Timestamp | undefined): string {
   if (timestamp === undefined) throw new Error('the answer of the core has no time')
   return timestampDate(timestamp).toISOString()
+}
+
+/** The serializer refuses an answer without a time that its schema requires. */
+type WithTimes<M> = { [K in keyof M as Timestamp extends M[K] ? K : never]-?: string } & {
+  [K in keyof M as Timestamp extends M[K] ? never : K]: M[K]
+}
+
+/** Returns the fields of a message, with times in the format of `timeOf`. */
+export function withTimes<M extends object>(message: M): WithTimes<M> {
+  const isTime = (value: unknown): value is Timestamp => (value as Timestamp | undefined)?.$typeName === TIMESTAMP
+  const fields = Object.entries(message).map(([name, value]) => [name, isTime(value) ? timeOf(value) : value])
+  return Object.fromEntries(fields) as WithTimes<M>
 }
 
 /** Limits a sequence to the uint32 range of the protos. No log has more events than that. */

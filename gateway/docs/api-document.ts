@@ -5,6 +5,7 @@ import type { EventName } from '../../contract/event-categories.ts'
 import { CONTRACT, CONTRACT_VERSION } from '../../contract/public-api.ts'
 import { eventDefinitions, eventSchema } from '../schemas/events.ts'
 import { Envelope, portablePatterns } from '../schemas/fields.ts'
+import head from './document.json' with { type: 'json' }
 import { streamAnswer } from './event-stream-description.ts'
 import { errorsOf, headersOfAnswer, headersOfFailure, parametersOf } from './route-description.ts'
 import { webhookPaths, webhookSchemas } from './webhook-description.ts'
@@ -54,32 +55,7 @@ export async function describeApi(app: FastifyInstance, ...prefixes: string[]): 
         license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
       },
       servers: [{ url: '/', description: 'This gateway' }],
-      tags: [
-        { name: 'Bootstrap', description: 'Before there is a session.' },
-        { name: 'Session', description: 'Renewal and end of a session, and the page of the visitor.' },
-        { name: 'Identity', description: 'Identity of the visitor, signed by the host’s backend.' },
-        { name: 'Messages', description: 'Sending, reading, typing.' },
-        { name: 'Events', description: 'Live event stream.' },
-        { name: 'Commands', description: 'Requests of operators that the visitor accepts or declines.' },
-        { name: 'Webhooks', description: 'Events that the service sends to destinations.' },
-        { name: 'Leads', description: 'Delivery of leads to destinations, for backends with a workspace session.' },
-        { name: 'Forms', description: 'Pre-chat and offline forms, if advertised.' },
-      ],
-      components: {
-        securitySchemes: {
-          accessGrant: {
-            type: 'http',
-            scheme: 'bearer',
-            description: 'The access grant of a session, about 15 minutes.',
-          },
-          workspaceSession: {
-            type: 'http',
-            scheme: 'bearer',
-            bearerFormat: 'JWT',
-            description: 'A workspace session whose scope has `leads:deliver`.',
-          },
-        },
-      },
+      ...(head as object),
     },
     transform,
     transformObject: (document) => finish('openapiObject' in document ? document.openapiObject : {}) as never,
@@ -128,7 +104,6 @@ function finishOperation(operation: Operation): void {
   for (const [status, errors] of byStatus) operation.responses[status] = failure(status, errors)
 }
 
-/** Describes a binary request body. */
 function rawBody({ bodyTypes = [], bodyMaxBytes }: FastifyContextConfig): Json {
   const bytes = { schema: { type: 'string', format: 'binary' } }
   return {

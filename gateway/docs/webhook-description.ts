@@ -57,7 +57,6 @@ export function webhookPaths(): Json {
   )
 }
 
-/** One schema for each kind of event. */
 export function webhookSchemas(): Json {
   const schemas = kinds.map(([type, { when, hasLeadFields, data }]) => [
     schemaName(type),

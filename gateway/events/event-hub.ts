@@ -13,7 +13,6 @@ import { ENDING_EVENTS, encodeAvailability } from './event-stream-encoding.ts'
 import { PRESENCE_FLUSH_MS, presenceOf } from './presence-relay.ts'
 import { planMove } from './stream-balance.ts'
 
-/** One subscription of the hub. */
 interface Entry extends StreamSubscription {
   id: number
   credentials: Credentials

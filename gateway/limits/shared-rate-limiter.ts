@@ -10,7 +10,6 @@ declare module 'ioredis' {
   }
 }
 
-/** Timeout of one command. */
 const COMMAND_TIMEOUT_MS = 250
 /** How long the store is not used after a failure. */
 const PAUSE_MS = 1_000

@@ -4,7 +4,7 @@ import { contractLimits } from '../../contract/limits.ts'
 import { operationOf } from '../checks/grant.ts'
 import { mediaTypeOf } from '../checks/request-checks.ts'
 import { callOptions, coreOf } from '../core-calls/core-clients.ts'
-import { timeOf } from '../core-calls/proto-values.ts'
+import { withTimes } from '../core-calls/proto-values.ts'
 import { GatewayError } from '../errors.ts'
 import { readChunks } from '../http/request-body.ts'
 import {
@@ -17,7 +17,8 @@ import {
   ScreenshotParams,
   UploadAnswer,
 } from '../schemas/commands.ts'
-import { markReplayed, operation } from './sessions.ts'
+import operations from './operations.json' with { type: 'json' }
+import { answerOnce, operation } from './sessions.ts'
 
 const COMMAND_ERRORS: PublicErrorCode[] = ['CommandNotFound', 'CommandAlreadyResolved', 'CommandExpired']
 /** Some decisions are accepted although the capability is off. */
@@ -34,11 +35,7 @@ export const commandRoutes: FastifyPluginAsyncTypebox = async (app) => {
     '/commands/navigation/:commandId/acknowledgements',
     {
       schema: {
-        operationId: 'acknowledgeNavigation',
-        summary: 'Report the outcome of a navigation',
-        description:
-          'First the decision of the visitor, then the result. A repeat of the same outcome gets the same answer.',
-        tags: ['Commands'],
+        ...operations.acknowledgeNavigation,
         params: CommandParams,
         body: NavigationAcknowledgementBody,
         response: { 200: NavigationAcknowledgementAnswer },
@@ -46,12 +43,8 @@ export const commandRoutes: FastifyPluginAsyncTypebox = async (app) => {
       config: { ...operation, errors: DECISION_ERRORS },
     },
     async (request, reply) => {
-      const { commandId, state, replayed } = await commands.acknowledgeNavigation(
-        { ...request.params, ...request.body, ...operationOf(request) },
-        callOptions(request),
-      )
-      markReplayed(reply, replayed)
-      return { commandId, state }
+      const acknowledgement = { ...request.params, ...request.body, ...operationOf(request) }
+      return answerOnce(reply, await commands.acknowledgeNavigation(acknowledgement, callOptions(request)))
     },
   )
 
@@ -59,10 +52,7 @@ export const commandRoutes: FastifyPluginAsyncTypebox = async (app) => {
     '/commands/screenshots/:requestId/acknowledgements',
     {
       schema: {
-        operationId: 'acknowledgeScreenshot',
-        summary: 'Report whether the visitor consents to a screenshot',
-        description: 'After a granted consent the answer has the terms of the upload.',
-        tags: ['Commands'],
+        ...operations.acknowledgeScreenshot,
         params: ScreenshotParams,
         body: ScreenshotAcknowledgementBody,
         response: { 200: ScreenshotAcknowledgementAnswer },
@@ -70,17 +60,9 @@ export const commandRoutes: FastifyPluginAsyncTypebox = async (app) => {
       config: { ...operation, errors: DECISION_ERRORS },
     },
     async (request, reply) => {
-      const { requestId, state, upload, replayed } = await commands.acknowledgeScreenshot(
-        { ...request.params, ...request.body, ...operationOf(request) },
-        callOptions(request),
-      )
-      markReplayed(reply, replayed)
-      const terms = upload && {
-        maxBytes: upload.maxBytes,
-        contentTypes: upload.contentTypes,
-        expiresAt: timeOf(upload.expiresAt),
-      }
-      return { requestId, state, upload: terms }
+      const acknowledgement = { ...request.params, ...request.body, ...operationOf(request) }
+      const answer = await commands.acknowledgeScreenshot(acknowledgement, callOptions(request))
+      return { ...answerOnce(reply, answer), upload: answer.upload && withTimes(answer.upload) }
     },
   )
 
@@ -100,15 +82,7 @@ const uploadRoute: FastifyPluginAsyncTypebox = async (app) => {
   app.post(
     '/commands/screenshots/:requestId/upload',
     {
-      schema: {
-        operationId: 'uploadScreenshot',
-        summary: 'Upload a screenshot',
-        description:
-          'Needs a granted consent. The leading bytes must match the type. An incomplete upload stores nothing: send it again with the same key.',
-        tags: ['Commands'],
-        params: ScreenshotParams,
-        response: { 201: UploadAnswer },
-      },
+      schema: { ...operations.uploadScreenshot, params: ScreenshotParams, response: { 201: UploadAnswer } },
       config: {
         ...operation,
         advertisedBy: 'screenshots',
@@ -140,13 +114,12 @@ const uploadRoute: FastifyPluginAsyncTypebox = async (app) => {
         if (body.isWhole()) yield { part: { case: 'end', value: { byteLength: BigInt(sent) } } } as const
       }
       try {
-        const { requestId, state, byteLength, sha256, replayed } = await commands.uploadScreenshot(parts(), {
+        const answer = await commands.uploadScreenshot(parts(), {
           ...callOptions(request),
           // The body may arrive for this time.
           timeoutMs: REQUEST_TIMEOUT_MS + CORE_DEADLINE_MS,
         })
-        markReplayed(reply, replayed)
-        return reply.code(201).send({ requestId, state, byteLength, sha256 })
+        return reply.code(201).send(answerOnce(reply, answer))
       } catch (error) {
         // If the body was incomplete, its error explains the failed call.
         throw body.failure() ?? error

@@ -10,6 +10,7 @@ import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { timeOf } from '../core-calls/proto-values.ts'
 import { limitRefusals } from '../limits/refusals.ts'
 import { ConfigParams, WidgetConfigAnswer } from '../schemas/config.ts'
+import operations from './operations.json' with { type: 'json' }
 import { matchesEtag } from './pictures.ts'
 
 /** GET /config/{publicSiteKey} */
@@ -19,10 +20,7 @@ export const configRoutes: FastifyPluginAsyncTypebox = async (app) => {
     '/config/:publicSiteKey',
     {
       schema: {
-        operationId: 'getConfig',
-        summary: 'Read the public configuration',
-        description: 'Appearance, capabilities and limits of the installation. Needs no session.',
-        tags: ['Bootstrap'],
+        ...operations.getConfig,
         params: ConfigParams,
         response: { 200: WidgetConfigAnswer, 304: Type.Null() },
       },

@@ -5,7 +5,7 @@ import type { PublicErrorCode } from '../../contract/errors.ts'
 import { operatorAuthorization } from '../checks/operator-session.ts'
 import { refuseUrlCredentials, requireContentType } from '../checks/request-checks.ts'
 import { coreOf } from '../core-calls/core-clients.ts'
-import { timeOf } from '../core-calls/proto-values.ts'
+import { timeOf, withTimes } from '../core-calls/proto-values.ts'
 import { asOperator } from '../errors.ts'
 import { answerUnknownRoutes } from '../http/unknown-routes.ts'
 import { type Check, inOrder } from '../in-order.ts'
@@ -18,6 +18,7 @@ import {
   LeadParams,
   RetryDeliveryAttemptBody,
 } from '../schemas/leads.ts'
+import operations from './operations.json' with { type: 'json' }
 
 export const LEADS_PREFIX = '/api/leads'
 
@@ -41,11 +42,7 @@ export const leadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     '/:leadId/delivery-attempts',
     {
       schema: {
-        operationId: 'createDeliveryAttempt',
-        summary: 'Send a lead to a subscription’s destination',
-        description:
-          'Idempotent: a repeat of the `idempotencyKey` with the same input answers 200 with the attempt of the first call.',
-        tags: ['Leads'],
+        ...operations.createDeliveryAttempt,
         params: LeadParams,
         body: CreateDeliveryAttemptBody,
         response: { 201: DeliveryAttemptAnswer, 200: DeliveryAttemptAnswer },
@@ -69,11 +66,7 @@ export const leadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     '/retries/:attemptId',
     {
       schema: {
-        operationId: 'retryDeliveryAttempt',
-        summary: 'Retry a delivery at once',
-        description:
-          'Creates a new attempt of the same delivery and replaces a pending automatic one. A repeat of the `idempotencyKey` answers 200 with the attempt of the first call.',
-        tags: ['Leads'],
+        ...operations.retryDeliveryAttempt,
         params: AttemptParams,
         body: RetryDeliveryAttemptBody,
         response: { 201: DeliveryAttemptAnswer, 200: DeliveryAttemptAnswer },
@@ -103,12 +96,10 @@ function toAnswer(attempt: DeliveryAttempt | undefined) {
   if (attempt === undefined) throw new Error('the answer of the core has no attempt')
   const { status, responseClass, responseStatus, nextRetryAt } = attempt
   return {
-    ...attempt,
+    ...withTimes(attempt),
     status: DeliveryStatus[status]!.toLowerCase(),
     responseClass: responseClass === ResponseClass.UNSPECIFIED ? null : ResponseClass[responseClass]!.toLowerCase(),
     responseStatus: responseStatus ?? null,
     nextRetryAt: nextRetryAt === undefined ? null : timeOf(nextRetryAt),
-    createdAt: timeOf(attempt.createdAt),
-    updatedAt: timeOf(attempt.updatedAt),
   }
 }

@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import { type Message, Presence, TypingState } from '#proto/messaging/v1/messaging_pb.js'
 import { operationOf, visitorOf } from '../checks/grant.ts'
 import { callOptions, coreOf } from '../core-calls/core-clients.ts'
-import { timeOf, toAdvisory, toUint32 } from '../core-calls/proto-values.ts'
+import { timeOf, toAdvisory, toUint32, withTimes } from '../core-calls/proto-values.ts'
 import { sendMessage } from '../core-calls/send-batcher.ts'
 import { GatewayError } from '../errors.ts'
 import { streamsOf } from '../events/event-streams.ts'
@@ -25,7 +25,8 @@ import {
   StopParams,
   TypingBody,
 } from '../schemas/messages.ts'
-import { markReplayed, operation } from './sessions.ts'
+import operations from './operations.json' with { type: 'json' }
+import { answerOnce, operation } from './sessions.ts'
 
 const typingStates = { started: TypingState.STARTED, stopped: TypingState.STOPPED }
 const presences = { here: Presence.HERE, away: Presence.AWAY }
@@ -42,15 +43,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post(
     '/messages',
     {
-      schema: {
-        operationId: 'sendMessage',
-        summary: 'Send a message',
-        description:
-          'Idempotent: a repeat with the same input gets the first answer again. When it is answered, the message is stored durably.',
-        tags: ['Messages'],
-        body: SendMessageBody,
-        response: { 202: SendMessageAnswer },
-      },
+      schema: { ...operations.sendMessage, body: SendMessageBody, response: { 202: SendMessageAnswer } },
       config: {
         scoped: true,
         idempotent: true,
@@ -68,11 +61,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
     '/messages/:clientOperationId/retry',
     {
       schema: {
-        operationId: 'retryMessage',
-        summary: 'Send a message again by its operation id',
-        description:
-          'The same as a repeat of `POST /messages`, for installations with `messageRetryRoute`: returns the first answer, or sends the message now.',
-        tags: ['Messages'],
+        ...operations.retryMessage,
         params: RetryParams,
         body: SendMessageBody,
         response: { 202: SendMessageAnswer },
@@ -97,15 +86,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.get(
     '/messages',
     {
-      schema: {
-        operationId: 'listMessages',
-        summary: 'Read the history',
-        description:
-          'A page of the conversation, the oldest message first: after `afterSequence`, just before `beforeSequence`, or from the start. Not both. It ends at `limit` messages or at 256 KiB; `hasMore` says that there is more.',
-        tags: ['Messages'],
-        querystring: HistoryQuery,
-        response: { 200: HistoryAnswer },
-      },
+      schema: { ...operations.listMessages, querystring: HistoryQuery, response: { 200: HistoryAnswer } },
       config: { scoped: true, rate: 'calls', readsPages: true },
     },
     async (request) => {
@@ -122,24 +103,12 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post(
     '/messages/:messageId/stop',
     {
-      schema: {
-        operationId: 'stopAnswer',
-        summary: 'Stop an answer that grows',
-        description:
-          'Needs the capability `stopAnswer`. No text that the bot adds later is shown. An answer that has ended before keeps its state.',
-        tags: ['Messages'],
-        params: StopParams,
-        response: { 202: StopAnswer },
-      },
+      schema: { ...operations.stopAnswer, params: StopParams, response: { 202: StopAnswer } },
       config: { ...operation, advertisedBy: 'stopAnswer', errors: ['NotFound'] },
     },
     async (request, reply) => {
-      const { replayed, messageId, state, sequence } = await messaging.stopAnswer(
-        { ...operationOf(request), ...request.params },
-        callOptions(request),
-      )
-      markReplayed(reply, replayed)
-      return reply.code(202).send({ messageId, state, sequence })
+      const stop = { ...operationOf(request), ...request.params }
+      return reply.code(202).send(answerOnce(reply, await messaging.stopAnswer(stop, callOptions(request))))
     },
   )
 
@@ -148,11 +117,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
     '/messages/receipts',
     {
       schema: {
-        operationId: 'reportReceipt',
-        summary: 'Report received or shown messages',
-        description:
-          "Needs the capability `receipts`. Advances the agents' messages up to a sequence to `delivered` or `read`. A state never goes back, so a repeat changes nothing. Report the latest message only.",
-        tags: ['Messages'],
+        ...operations.reportReceipt,
         body: ReceiptBody,
         response: { 204: Type.Null({ description: 'The states are stored.' }) },
       },
@@ -171,11 +136,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
     '/typing',
     {
       schema: {
-        operationId: 'setTyping',
-        summary: 'Report that the visitor types',
-        description:
-          'Needs the capability `typing`. A start expires after a while and with the next message, so repeat it while the visitor types.',
-        tags: ['Messages'],
+        ...operations.setTyping,
         body: TypingBody,
         response: { 204: Type.Null({ description: 'Operators are notified.' }) },
       },
@@ -197,15 +158,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post(
     '/ratings',
     {
-      schema: {
-        operationId: 'rateConversation',
-        summary: 'Rate the closed conversation',
-        description:
-          'Needs the capability `rating`. Accepted once after each closing that asked for a rating, until the conversation is reopened. A repeat with the same key gets the first answer again.',
-        tags: ['Messages'],
-        body: RatingBody,
-        response: { 201: RatingAnswer },
-      },
+      schema: { ...operations.rateConversation, body: RatingBody, response: { 201: RatingAnswer } },
       config: {
         ...operation,
         advertisedBy: 'rating',
@@ -213,12 +166,9 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
       },
     },
     async (request, reply) => {
-      const { ratedAt, replayed, score, sequence } = await messaging.rateConversation(
-        { ...operationOf(request), ...request.body },
-        callOptions(request),
-      )
-      markReplayed(reply, replayed)
-      return reply.code(201).send({ score, sequence, ratedAt: timeOf(ratedAt) })
+      const rating = { ...operationOf(request), ...request.body }
+      const answer = answerOnce(reply, await messaging.rateConversation(rating, callOptions(request)))
+      return reply.code(201).send(withTimes(answer))
     },
   )
 
@@ -227,11 +177,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
     '/presence',
     {
       schema: {
-        operationId: 'reportPresence',
-        summary: 'Report whether the visitor sees the chat',
-        description:
-          'Needs the capability `presence`. `here` while this tab shows the chat: repeat it every 2 seconds, because it expires after 4. `away` when the tab no longer shows the chat. Operators see it; nothing is stored.',
-        tags: ['Events'],
+        ...operations.reportPresence,
         body: PresenceBody,
         response: { 204: Type.Null({ description: 'Operators are notified.' }) },
       },
@@ -252,14 +198,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.get(
     '/events',
     {
-      schema: {
-        operationId: 'openEvents',
-        summary: 'Open or resume the event stream',
-        description:
-          'Server-sent events. The stream begins after the greater of `Last-Event-ID` and `afterSequence`; with neither, at the present end. A position that cannot be resumed from gets one `replay.reset.required`, and the stream ends.',
-        tags: ['Events'],
-        querystring: EventsQuery,
-      },
+      schema: { ...operations.openEvents, querystring: EventsQuery },
       config: { scoped: true, rate: 'calls', headers: ['Last-Event-ID'], stream: true },
       exposeHeadRoute: false,
     },
@@ -277,20 +216,12 @@ async function send(reply: FastifyReply, body: SendMessageBody, retryRoute = fal
   const { id: correlationId, server } = reply.request
   const { credentials } = visitorOf(reply.request)
   const message = { ...body, ...toAdvisory(body), credentials, retryRoute, correlationId }
-  const accepted = await sendMessage(server.gateway, message)
-  markReplayed(reply, accepted.replayed)
+  const accepted = answerOnce(reply, await sendMessage(server.gateway, message))
   return { ...accepted, acceptedAt: timeOf(accepted.acceptedAt) }
 }
 
 function toAnswer({ quickReplies, ...message }: Message): MessageAnswer {
-  const { author, createdAt, redactedAt } = message
-  return {
-    ...message,
-    author: author!,
-    createdAt: timeOf(createdAt),
-    redactedAt: redactedAt && timeOf(redactedAt),
-    ...(quickReplies.length > 0 && { quickReplies }),
-  }
+  return { ...withTimes(message), author: message.author!, ...(quickReplies.length > 0 && { quickReplies }) }
 }
 
 /**

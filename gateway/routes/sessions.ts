@@ -6,7 +6,7 @@ import { operationOf, visitorOf } from '../checks/grant.ts'
 import { idempotencyKeyOf } from '../checks/request-checks.ts'
 import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { grantsOf } from '../core-calls/grant-cache.ts'
-import { timeOf, toAdvisory, toPageContext } from '../core-calls/proto-values.ts'
+import { toAdvisory, toPageContext, withTimes } from '../core-calls/proto-values.ts'
 import { limitRefusals } from '../limits/refusals.ts'
 import { PageContext } from '../schemas/fields.ts'
 import {
@@ -21,6 +21,7 @@ import {
   RenewSessionBody,
   SessionAnswer,
 } from '../schemas/sessions.ts'
+import operations from './operations.json' with { type: 'json' }
 
 /** Config of a route that acts for a visitor, once for each `Idempotency-Key`. */
 export const operation = { scoped: true, idempotent: true, rate: 'calls' } as const
@@ -33,15 +34,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post(
     '/sessions',
     {
-      schema: {
-        operationId: 'createSession',
-        summary: 'Start a visitor session',
-        description:
-          'The answer carries credentials: keep them in memory or in the tab, and never in a URL. A repeat gets the same session for 10 minutes.',
-        tags: ['Bootstrap'],
-        body: CreateSessionBody,
-        response: { 201: SessionAnswer },
-      },
+      schema: { ...operations.createSession, body: CreateSessionBody, response: { 201: SessionAnswer } },
       config: {
         idempotent: true,
         rate: 'sessions',
@@ -73,15 +66,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post(
     '/sessions/renew',
     {
-      schema: {
-        operationId: 'renewSession',
-        summary: 'Renew the access grant',
-        description:
-          'From `renewAfter` on. Until `renewableUntil` the expired grant is accepted too. The renewal token changes with each renewal. Open streams go on.',
-        tags: ['Session'],
-        body: RenewSessionBody,
-        response: { 200: SessionAnswer },
-      },
+      schema: { ...operations.renewSession, body: RenewSessionBody, response: { 200: SessionAnswer } },
       config: { ...operation, expiredToo: true },
     },
     async (request, reply) => {
@@ -94,58 +79,32 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post(
     '/sessions/close',
     {
-      schema: {
-        operationId: 'closeSession',
-        summary: 'Close the panel, or end the session',
-        description:
-          '`panel` is kept with the session and shown to operators. `continuity` ends the session: its streams get `session.closed`, and the next identification of the same subject begins a new conversation. A repeat gets the same answer, even though the grant has ended.',
-        tags: ['Session'],
-        body: CloseSessionBody,
-        response: { 200: CloseSessionAnswer },
-      },
+      schema: { ...operations.closeSession, body: CloseSessionBody, response: { 200: CloseSessionAnswer } },
       config: { ...operation, closedToo: true },
     },
     async (request, reply) => {
       const operation = operationOf(request)
       const scope = request.body.scope === 'panel' ? CloseScope.PANEL : CloseScope.CONTINUITY
-      const { sessionId, state, replayed } = await sessions.closeSession({ ...operation, scope }, callOptions(request))
-      if (state === 'closed') grants.forget(operation.credentials)
-      markReplayed(reply, replayed)
-      return { sessionId, state }
+      const answer = await sessions.closeSession({ ...operation, scope }, callOptions(request))
+      if (answer.state === 'closed') grants.forget(operation.credentials)
+      return answerOnce(reply, answer)
     },
   )
 
   app.post(
     '/sessions/consent',
     {
-      schema: {
-        operationId: 'recordConsent',
-        summary: 'Grant or deny the consent policy',
-        description:
-          'Takes the `policyVersion` of the configuration; any other version is `ValidationFailed`. While `consent.required` is true, messages and forms are `ConsentRequired` until the visitor has granted the present version. A later decision replaces an earlier one. Identification and renewal keep the decision.',
-        tags: ['Session'],
-        body: ConsentBody,
-        response: { 200: ConsentAnswer },
-      },
+      schema: { ...operations.recordConsent, body: ConsentBody, response: { 200: ConsentAnswer } },
       config: operation,
     },
     async (request, reply) => {
-      const { policyVersion, decision } = request.body
-      const { consent, replayed } = await sessions.recordConsent(
-        {
-          ...operationOf(request),
-          policyVersion,
-          decision: decision === 'granted' ? ConsentDecision.GRANTED : ConsentDecision.DENIED,
-        },
-        callOptions(request),
-      )
+      const { policyVersion } = request.body
+      const decision = request.body.decision === 'granted' ? ConsentDecision.GRANTED : ConsentDecision.DENIED
+      const record = { ...operationOf(request), policyVersion, decision }
+      const { consent } = answerOnce(reply, await sessions.recordConsent(record, callOptions(request)))
       if (!consent) throw new Error('the answer of the core has no decision')
-      markReplayed(reply, replayed)
-      return {
-        decision: consent.decision === ConsentDecision.GRANTED ? 'granted' : 'denied',
-        policyVersion: consent.policyVersion,
-        decidedAt: timeOf(consent.decidedAt),
-      }
+      const isGranted = consent.decision === ConsentDecision.GRANTED
+      return { ...withTimes(consent), decision: isGranted ? ('granted' as const) : ('denied' as const) }
     },
   )
 
@@ -154,15 +113,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post(
     '/sessions/identify',
     {
-      schema: {
-        operationId: 'identifyVisitor',
-        summary: 'Identify the visitor',
-        description:
-          'Needs the capability `identity`. Takes an assertion that the host’s backend has signed. Continue with the session of the answer. An anonymous session, or one of another subject, is closed and its grant ends; the same subject keeps its session. The answer has a renewal token only for a new session, or if the request names the one of the session. A repeat with the same key gets the same answer, even though the grant has ended. A failed assertion changes nothing.',
-        tags: ['Identity'],
-        body: IdentifyBody,
-        response: { 200: IdentityAnswer },
-      },
+      schema: { ...operations.identifyVisitor, body: IdentifyBody, response: { 200: IdentityAnswer } },
       config: {
         ...identityChecks,
         advertisedBy: 'identity',
@@ -178,15 +129,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.delete(
     '/sessions/identify',
     {
-      schema: {
-        operationId: 'clearIdentity',
-        summary: 'Log the visitor out',
-        description:
-          'The body may be left out. Closes the session and answers with a new anonymous one with a new conversation. An anonymous session is returned unchanged, with a renewal token only if the request names the one of the session.',
-        tags: ['Identity'],
-        body: ClearIdentityBody,
-        response: { 200: IdentityAnswer },
-      },
+      schema: { ...operations.clearIdentity, body: ClearIdentityBody, response: { 200: IdentityAnswer } },
       config: { ...identityChecks, bodyOptional: true },
     },
     async (request, reply) => {
@@ -199,11 +142,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     '/context/page',
     {
       schema: {
-        operationId: 'reportPageContext',
-        summary: 'Report the page of the visitor',
-        description:
-          'Needs the capability `pageContext`. Operators see the latest one. No value is rejected: invalid ones are dropped. With an `Idempotency-Key` it counts once, so that a late repeat does not overwrite a newer page.',
-        tags: ['Session'],
+        ...operations.reportPageContext,
         body: PageContext,
         response: { 204: Type.Null({ description: 'The page context is stored.' }) },
       },
@@ -218,42 +157,31 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     async (request, reply) => {
       const { credentials } = visitorOf(request)
       const key = request.headers['idempotency-key']
-      const { replayed } = await sessions.reportPageContext(
-        {
-          credentials,
-          pageContext: toPageContext(request.body),
-          idempotencyKey: typeof key === 'string' ? key : undefined,
-        },
-        callOptions(request),
-      )
-      markReplayed(reply, replayed)
+      const idempotencyKey = typeof key === 'string' ? key : undefined
+      const report = { credentials, pageContext: toPageContext(request.body), idempotencyKey }
+      answerOnce(reply, await sessions.reportPageContext(report, callOptions(request)))
       return reply.code(204).send(null)
     },
   )
 }
 
-/** Marks an answer that repeats the answer of an earlier request with the same key. */
-export function markReplayed(reply: FastifyReply, replayed: boolean): void {
+/** Returns the answer of a core. Marks one that repeats the answer of an earlier request with the same key. */
+export function answerOnce<Answer extends { replayed: boolean }>(
+  reply: FastifyReply,
+  { replayed, ...answer }: Answer,
+): Omit<Answer, 'replayed'> {
   if (replayed) reply.header('idempotency-replayed', 'true')
+  return answer
 }
 
 /** Converts session content to the public contract. Caches the authorization of the session's grant. */
-function answerSession(
-  { session, replayed }: { session?: SessionContent; replayed: boolean },
-  reply: FastifyReply,
-): SessionAnswer {
+function answerSession(answer: { session?: SessionContent; replayed: boolean }, reply: FastifyReply): SessionAnswer {
+  const { session } = answerOnce(reply, answer)
   if (session?.replay === undefined) throw new Error('the answer of the core has no session')
   grantsOf(reply.server.gateway).remember(reply.request.headers.origin!, session)
-  markReplayed(reply, replayed)
-  return {
-    ...session,
-    expiresAt: timeOf(session.expiresAt),
-    renewAfter: timeOf(session.renewAfter),
-    renewableUntil: timeOf(session.renewableUntil),
-    replay: session.replay,
-    continuity: { state: session.continuityState },
-    identity: { state: session.identityState, displayName: session.displayName },
-  }
+  const { replay, continuityState, identityState, displayName } = session
+  const states = { continuity: { state: continuityState }, identity: { state: identityState, displayName } }
+  return { ...withTimes(session), replay, ...states }
 }
 
 function answerIdentity(answer: { session?: SessionContent; replayed: boolean }, reply: FastifyReply): IdentityAnswer {

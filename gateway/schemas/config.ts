@@ -13,7 +13,7 @@ import type {
   WidgetConfig,
 } from '#proto/session/v1/session_pb.js'
 import { compatibility } from '../../contract/event-categories.ts'
-import { widgetLanguages } from '../../contract/widget-locales.ts'
+import about from './about.json' with { type: 'json' }
 import { Identifier, Named, OneOf, type SchemasOf, Strict, Time } from './fields.ts'
 
 export const ConfigParams = Strict({ publicSiteKey: { ...Identifier, examples: ['pk_demo'] } })
@@ -112,55 +112,6 @@ export const WidgetConfigAnswer = Strict(
       reconnectMaxMs: Count,
     } satisfies SchemasOf<Realtime>),
   } satisfies SchemasOf<WidgetConfig, Regrouped> & Record<GatewayOwn, TSchema>,
-  {
-    description: 'The public configuration of the installation.',
-    examples: [
-      {
-        contract: 'service.widget.public-api',
-        contractVersion: '1.0',
-        publicSiteKey: 'pk_demo',
-        locale: { default: 'en', supported: widgetLanguages },
-        appearance: {
-          title: 'Shop',
-          greeting: 'Hello',
-          accentColor: '#2f6f4f',
-          position: 'right',
-          translations: { de: { title: 'Laden', greeting: 'Guten Tag' } },
-          openingReplies: { texts: ['Where is my order?'] },
-        },
-        capabilities: {
-          identity: true,
-          typing: true,
-          pageContext: true,
-          navigation: false,
-          screenshots: false,
-          preChatForm: true,
-          offlineForm: false,
-          messageRetryRoute: false,
-          presence: true,
-          receipts: true,
-          rating: true,
-          stopAnswer: true,
-        },
-        forms: {
-          preChat: {
-            fields: [{ name: 'email', label: 'Your e-mail address', type: 'email', required: true, maxLength: 254 }],
-          },
-        },
-        consent: { required: true, policyUrl: 'https://shop.example/privacy', policyVersion: '2026-01' },
-        availability: { online: true, nextChangeAt: '2026-11-23T16:00:00.000Z' },
-        usualAnswerMinutes: 5,
-        compatibility,
-        limits: {
-          bodyMaxLength: 4000,
-          pageContextMaxBytes: 4096,
-          historyPageMax: 100,
-          screenshotMaxBytes: 5242880,
-          outboxMax: 50,
-        },
-        realtime: { heartbeatSeconds: 15, reconnectMinMs: 500, reconnectMaxMs: 20000 },
-      },
-    ],
-  },
+  about.WidgetConfigAnswer,
 )
 export type WidgetConfigAnswer = Static<typeof WidgetConfigAnswer>

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
+import about from './about.json' with { type: 'json' }
 import { Identifier, Named, OperationId, Strict, Time } from './fields.ts'
 
 const namesOf = (values: object) =>
@@ -9,13 +10,10 @@ const namesOf = (values: object) =>
 
 export const CreateDeliveryAttemptBody = Strict(
   { subscriptionId: Identifier, idempotencyKey: OperationId },
-  { examples: [{ subscriptionId: 'sub_7c2f9a', idempotencyKey: 'crm-import-42' }] },
+  about.CreateDeliveryAttemptBody,
 )
 
-export const RetryDeliveryAttemptBody = Strict(
-  { idempotencyKey: OperationId },
-  { examples: [{ idempotencyKey: 'crm-import-42-again' }] },
-)
+export const RetryDeliveryAttemptBody = Strict({ idempotencyKey: OperationId }, about.RetryDeliveryAttemptBody)
 
 export const LeadParams = Strict({ leadId: Type.String({ examples: ['lead_5b1d0e'] }) })
 export const AttemptParams = Strict({ attemptId: Type.String({ examples: ['att_9e8d7c'] }) })
@@ -43,23 +41,5 @@ export const DeliveryAttemptAnswer = Strict(
     createdAt: Time,
     updatedAt: Time,
   },
-  {
-    description: 'The attempt. `accepted` means that the destination took the request, not that it processed the lead.',
-    examples: [
-      {
-        attemptId: 'att_9e8d7c',
-        deliveryId: 'dlv_3a4b5c',
-        leadId: 'lead_5b1d0e',
-        subscriptionId: 'sub_7c2f9a',
-        attemptNumber: 1,
-        status: 'pending',
-        responseClass: null,
-        responseStatus: null,
-        nextRetryAt: null,
-        correlationId: '5f0c2a52-6f0e-4d5c-9d8b-0a3f0f3b9a11',
-        createdAt: '2026-01-02T03:04:05.006Z',
-        updatedAt: '2026-01-02T03:04:05.006Z',
-      },
-    ],
-  },
+  about.DeliveryAttemptAnswer,
 )

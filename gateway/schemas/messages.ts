@@ -10,6 +10,7 @@ import type {
   VisitorMessage,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { contractLimits } from '../../contract/limits.ts'
+import about from './about.json' with { type: 'json' }
 import {
   Line,
   Locale,
@@ -33,15 +34,7 @@ export const SendMessageBody = Strict(
     locale: Type.Optional(Locale),
     pageContext: Type.Optional(PageContext),
   } satisfies SchemasOf<VisitorMessage, 'credentials' | 'retryRoute' | 'correlationId'>,
-  {
-    examples: [
-      {
-        clientOperationId: '018f3f9e-6a51-7bd2-9c6e-6a0d9e2f4b10',
-        body: 'Do you ship to Graz?',
-        contentType: 'text',
-      },
-    ],
-  },
+  about.SendMessageBody,
 )
 export type SendMessageBody = Static<typeof SendMessageBody>
 
@@ -55,20 +48,7 @@ export const SendMessageAnswer = Strict(
     state: Named('queued'),
     acceptedAt: Time,
   } satisfies SchemasOf<AcceptedMessage, 'replayed'>,
-  {
-    description: 'The message is stored durably in the conversation.',
-    examples: [
-      {
-        clientOperationId: '018f3f9e-6a51-7bd2-9c6e-6a0d9e2f4b10',
-        messageId: 'msg_7c2q9w',
-        sessionId: 'ses_3f9k2m',
-        conversationId: 'cnv_8d1p4x',
-        sequence: 41,
-        state: 'queued',
-        acceptedAt: '2026-01-02T03:04:05.678Z',
-      },
-    ],
-  },
+  about.SendMessageAnswer,
 )
 export type SendMessageAnswer = Static<typeof SendMessageAnswer>
 
@@ -123,28 +103,7 @@ export const HistoryAnswer = Strict(
       description: 'Whether the visitor may rate the closed conversation, or has rated it.',
     }),
   } satisfies SchemasOf<ListVisitorMessagesResponse>,
-  {
-    description: 'A page of the history.',
-    examples: [
-      {
-        messages: [
-          {
-            messageId: 'msg_2k5h8r',
-            conversationId: 'cnv_8d1p4x',
-            sequence: 42,
-            author: { kind: 'agent', displayName: 'Ada' },
-            body: 'We do.',
-            contentType: 'text',
-            state: 'sent',
-            createdAt: '2026-01-02T03:04:09.120Z',
-          },
-        ],
-        hasMore: false,
-        lastSequence: 42,
-        oldestSequence: 1,
-      },
-    ],
-  },
+  about.HistoryAnswer,
 )
 
 export const StopParams = Strict({ messageId: Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$' }) })
@@ -155,25 +114,19 @@ export const StopAnswer = Strict(
     state: { ...Named('stopped', 'completed', 'interrupted'), description: 'How the answer ended.' },
     sequence: Sequence,
   } satisfies SchemasOf<StopAnswerResponse, 'replayed'>,
-  {
-    description: 'The answer has ended. `sequence` is that of its `message.completed`.',
-    examples: [{ messageId: 'msg_2k5h8r', state: 'stopped', sequence: 44 }],
-  },
+  about.StopAnswer,
 )
 export type StopAnswer = Static<typeof StopAnswer>
 
 export const EventsQuery = Strict({ afterSequence: Type.Optional(Sequence) })
 
-export const ReceiptBody = Strict(
-  { upToSequence: Sequence, state: OneOf(['delivered', 'read']) },
-  { examples: [{ upToSequence: 42, state: 'read' }] },
-)
+export const ReceiptBody = Strict({ upToSequence: Sequence, state: OneOf(['delivered', 'read']) }, about.ReceiptBody)
 
-export const TypingBody = Strict({ state: OneOf(['started', 'stopped']) }, { examples: [{ state: 'started' }] })
+export const TypingBody = Strict({ state: OneOf(['started', 'stopped']) }, about.TypingBody)
 
 export const PresenceBody = Strict(
   { tab: Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$' }), state: OneOf(['here', 'away']) },
-  { examples: [{ tab: '3735928559-1-2-3', state: 'here' }] },
+  about.PresenceBody,
 )
 
 export const RatingBody = Strict(
@@ -181,13 +134,10 @@ export const RatingBody = Strict(
     score: Score,
     comment: Type.Optional(Line(1, contractLimits.ratingCommentMaxLength)),
   } satisfies SchemasOf<RateConversationRequest, 'credentials' | 'idempotencyKey'>,
-  { examples: [{ score: 5, comment: 'Quick and friendly' }] },
+  about.RatingBody,
 )
 
 export const RatingAnswer = Strict(
   { score: Score, sequence: Sequence, ratedAt: Time } satisfies SchemasOf<RateConversationResponse, 'replayed'>,
-  {
-    description: 'The rating is stored durably. `sequence` is that of the event `rating.given`.',
-    examples: [{ score: 5, sequence: 44, ratedAt: '2026-01-02T03:04:05.678Z' }],
-  },
+  about.RatingAnswer,
 )

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import about from './about.json' with { type: 'json' }
 import {
   EventId,
   Identifier,
@@ -33,7 +34,7 @@ export const CreateSessionBody = Strict(
     locale: Type.Optional(Locale),
     pageContext: Type.Optional(PageContext),
   },
-  { examples: [{ publicSiteKey: 'pk_demo', clientInstanceId: 'browser-1', locale: 'en' }] },
+  about.CreateSessionBody,
 )
 
 export const RenewSessionBody = Strict(
@@ -42,13 +43,10 @@ export const RenewSessionBody = Strict(
     renewalToken: OpaqueToken,
     lastSeenEventId: Type.Optional(EventId),
   },
-  { examples: [{ sessionId: 'ses_3f9k2m', renewalToken: 'vJx0…', lastSeenEventId: '7f3a-42' }] },
+  about.RenewSessionBody,
 )
 
-export const CloseSessionBody = Strict(
-  { scope: OneOf(['panel', 'continuity']) },
-  { examples: [{ scope: 'continuity' }] },
-)
+export const CloseSessionBody = Strict({ scope: OneOf(['panel', 'continuity']) }, about.CloseSessionBody)
 
 export const IdentifyBody = Strict(
   {
@@ -56,13 +54,10 @@ export const IdentifyBody = Strict(
     assertion: Type.String({ minLength: 1, maxLength: 8192 }),
     renewalToken: Type.Optional(OpaqueToken),
   },
-  { examples: [{ assertion: 'eyJhbGciOiJIUzI1NiIs…' }] },
+  about.IdentifyBody,
 )
 
-export const ClearIdentityBody = Strict(
-  { renewalToken: Type.Optional(OpaqueToken) },
-  { examples: [{ renewalToken: 'vJx0…' }] },
-)
+export const ClearIdentityBody = Strict({ renewalToken: Type.Optional(OpaqueToken) }, about.ClearIdentityBody)
 
 const sessionContent = {
   sessionId: Type.String(),
@@ -93,7 +88,7 @@ export type IdentityAnswer = Static<typeof IdentityAnswer>
 
 export const CloseSessionAnswer = Strict(
   { sessionId: Type.String(), state: Named('active', 'closed') },
-  { description: 'The state of the session.', examples: [{ sessionId: 'ses_3f9k2m', state: 'closed' }] },
+  about.CloseSessionAnswer,
 )
 
 export const ConsentBody = Strict(
@@ -101,13 +96,10 @@ export const ConsentBody = Strict(
     policyVersion: Line(1, 64),
     decision: OneOf(['granted', 'denied']),
   },
-  { examples: [{ policyVersion: '2026-01', decision: 'granted' }] },
+  about.ConsentBody,
 )
 
 export const ConsentAnswer = Strict(
   { decision: Named('granted', 'denied'), policyVersion: Type.String(), decidedAt: Time },
-  {
-    description: 'The stored decision.',
-    examples: [{ decision: 'granted', policyVersion: '2026-01', decidedAt: '2026-01-02T03:04:05.678Z' }],
-  },
+  about.ConsentAnswer,
 )
