@@ -164,7 +164,6 @@ function readGiven(name: string, flag: Flag, given: Given | Given[]): unknown {
   return typeof given === 'string' ? flag.read?.(given, name) : given
 }
 
-/** Returns the name of a flag's value. */
 export const fieldOf = (name: string, { field }: Flag) => field ?? camelCase(name)
 
 const camelCase = (name: string) => name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())

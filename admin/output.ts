@@ -24,7 +24,6 @@ function rowsOf(value: unknown, path: string): string[][] {
   return [[path, String(value)]]
 }
 
-/** Aligns rows of text in columns. */
 export function columns(rows: string[][]): string {
   const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)))
   return rows

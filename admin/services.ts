@@ -21,7 +21,6 @@ const services = {
   console: ConsoleService,
 }
 
-/** The schemas of all messages of the services. */
 export const schemas = createRegistry(
   ...Object.values<DescService>(services).flatMap(({ file }) => [file, ...file.dependencies]),
 )

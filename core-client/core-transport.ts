@@ -97,7 +97,6 @@ function createStreamTransport(baseUrl: string, material: TlsMaterial) {
   })
   return {
     stream,
-    /** Sends a request on the connection if it is open. */
     async probe(signal: AbortSignal) {
       if (connection.state() !== 'open') return
       const request = await connection.request('GET', '/livez', {}, {})

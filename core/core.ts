@@ -16,7 +16,6 @@ import type { Nudge } from './wakeups/wakeup-store.ts'
 export class Core extends ProcessParts {
   config!: CoreConfig
   database!: Database
-  /** The collections by name. */
   db!: Collections
   bus!: Bus
   /** Id of the data's history (`core/database/store-history.ts`). A part of every epoch. */

@@ -157,7 +157,6 @@ export interface Growth {
 export interface GrownPart {
   conversationId: string
   messageId: string
-  /** Sequence of the message. */
   sequence: number
   /** Number of code points before the text. */
   offset: number
@@ -168,7 +167,6 @@ export interface GrownPart {
 export interface GrowingText {
   conversationId: string
   messageId: string
-  /** Sequence of the message. */
   sequence: number
   text: string
   /** Number of code points of the text. */
@@ -264,7 +262,6 @@ export const operationKeys = {
   /** Key of the event that a message is unseen. */
   unseen: (sequence: number) => keyOf('unseen', String(sequence)),
   form: (formSubmissionId: string) => keyOf('form', formSubmissionId),
-  /** Key of a visitor's rating. */
   rating: (sessionId: string, idempotencyKey: string) => keyOf('rating', sessionId, idempotencyKey),
   redaction: (messageId: string) => keyOf('redaction', messageId),
   completion: (messageId: string) => keyOf('completion', messageId),

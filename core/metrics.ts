@@ -217,7 +217,6 @@ export function observeLags(
   })
 }
 
-/** Reports when each job last succeeded. */
 export function observeJobs(
   { jobLastSuccess, jobPeriod }: Pick<CoreMetrics, 'jobLastSuccess' | 'jobPeriod'>,
   jobs: { name: string; everyMs: number; lastSuccessAt(): number }[],

@@ -1,4 +1,3 @@
-/** Maximum length of a locale tag. */
 const maxLocaleLength = 35
 
 /** Removes control characters and lone surrogates. Shortens the text to `maxCodePoints`. */

@@ -16,7 +16,6 @@ import { serveHealth } from './health.ts'
 import { createDeliveryMetrics } from './metrics.ts'
 import { createDelivery } from './worker.ts'
 
-/** Signals that request a graceful stop. */
 const stopSignals: ('SIGINT' | 'SIGTERM')[] = ['SIGINT', 'SIGTERM']
 
 /** Time for the last claims and reports of a stopping worker, in addition to its grace time. */

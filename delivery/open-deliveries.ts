@@ -20,7 +20,6 @@ export interface OpenDelivery {
   sentOver?: CoreStream | undefined
 }
 
-/** Identifies a claim of a delivery. */
 export const keyOf = ({ deliveryId, claimId }: { deliveryId: string; claimId: string }) => `${deliveryId} ${claimId}`
 
 export type OpenDeliveries = ReturnType<typeof createOpenDeliveries>

@@ -24,7 +24,6 @@ export interface SenderOptions {
   resolver: Resolver
   /** Maximum number of bytes that are read from the response of a destination. */
   responseMaxBytes?: number
-  /** Maximum number of idle connections. */
   maxIdle?: number
   now?: () => number
   dial?: Dial | undefined

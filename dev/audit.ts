@@ -11,7 +11,6 @@ interface Report {
 
 export type AuditResult = { outcome: 'clean' | 'vulnerable' | 'unknown'; summary: string }
 
-/** Classifies a report of `npm audit --json`. */
 export function classifyReport(text: string): AuditResult {
   const { metadata, vulnerabilities = {}, message } = readReport(text)
   if (metadata === undefined) {

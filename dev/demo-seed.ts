@@ -33,7 +33,6 @@ export interface DemoAddresses {
   origin: string
 }
 
-/** Fixed ids of the demo. */
 export const demoIds = { workspaceId: 'ws_demo', connectionId: 'con_demo', siteKey: 'pk_demo' }
 
 /** Creates a demo workspace with one installation at the first start. Later starts reuse it. */

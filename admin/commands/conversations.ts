@@ -12,7 +12,6 @@ interface ListedConversation {
   agent?: { displayName: string }
 }
 
-/** Returns one row for each conversation. */
 function conversationRows(answer: { conversations?: ListedConversation[]; nextPageToken?: string }): string[][] {
   const { conversations = [], nextPageToken } = answer
   const rows = conversations.map(({ conversationId, sessionId, agent, waitingSince, lastMessageAt }) => [

@@ -23,12 +23,10 @@ interface ListedDelivery {
   createdAt: string
   /** Name of the destination of a subscription, or its URL. */
   destination?: string
-  /** Title of the lead. */
   lead?: string
   latestAttempt?: { attemptNumber: number; eventType: string; nextRetryAt?: string }
 }
 
-/** Returns one row for each delivery. */
 function deliveryRows(answer: { deliveries: ListedDelivery[]; nextPageToken: string }): string[][] {
   const rows = answer.deliveries.map(({ destination, latestAttempt: attempt, ...delivery }) => [
     delivery.createdAt,

@@ -52,7 +52,6 @@ export const events: Group = {
 
 const dateFormat = /^\d{4}-\d{2}-\d{2}/
 
-/** Returns the time or the cursor from which to replay. */
 function startOf(replay: string): Date | string {
   if (!dateFormat.test(replay)) return replay
   const time = new Date(replay)

@@ -9,7 +9,6 @@ const DAY_MS = 86_400_000
 /** Programs that renew certificates do it earlier than this number of days before the end. */
 const MIN_DAYS_LEFT = 14
 
-/** Returns all addresses of a host. */
 type Resolve = (host: string, options: { all: true }) => Promise<{ address: string }[]>
 
 /**

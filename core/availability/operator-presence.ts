@@ -115,7 +115,6 @@ export const operatorPresenceOf = perCore((core) => {
 
 /** The workspaces whose inbox is watched on one core. */
 export interface OperatorPresenceDocument {
-  /** Id of the process. */
   _id: string
   workspaces: string[]
   /** End of the lease. A process that dies does not renew it. */

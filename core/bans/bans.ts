@@ -9,7 +9,6 @@ import { allIdsOf, banIdsOfBrowser, banIdsOfSubject, visitorIdsOf } from '../ses
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { banNetwork, isNetworkBanned, liftNetworkBans, networkBannedUntil, networkOf } from './network-bans.ts'
 
-/** Returns a session. */
 export async function findSession(core: Core, sessionId: string, workspaceId?: string): Promise<Session> {
   const [session] = await sessionStoreOf(core).find([sessionId])
   return inWorkspace(session, workspaceId)

@@ -106,7 +106,6 @@ export interface UploadedScreenshot {
   byteLength: number
   /** SHA-256 hash of the file, in lower-case hex. */
   sha256: string
-  /** Idempotency key of the upload. */
   uploadKey: string
 }
 

@@ -107,7 +107,6 @@ function rejection({ now }: Core, command: Command): ServiceError {
   return new ServiceError(ErrorCode.CONSENT_REQUIRED)
 }
 
-/** Returns the result of an earlier identical upload. */
 function earlierResult(command: Command, key: string, sha256: string): Uploaded | undefined {
   const { state, screenshot } = command
   if (state !== 'uploaded' || screenshot?.uploadKey !== key || screenshot.sha256 !== sha256) return undefined

@@ -1,10 +1,5 @@
 /** What runs behind a write: it makes complete what the write could not do in the same document. */
-export interface Follower {
-  /** Handles batches until none is left, another process goes on, or the signal aborts. */
-  run(): Promise<void>
-  /** Time in milliseconds for which the oldest item waits that this process has read. */
-  lagMs(): number
-}
+export type Follower = ReturnType<typeof createFollower>
 
 /**
  * The one runner of what is repaired later. A crash delays this work and never loses it, because what
@@ -25,11 +20,13 @@ export function createFollower<T>(options: {
   now?: () => number
   paced?: <R>(work: () => Promise<R>) => Promise<R>
   signal?: AbortSignal
-}): Follower {
+}) {
   const { batch, read, handle, since, now = Date.now, paced = (work) => work(), signal } = options
   let lagMs = 0
   return {
+    /** Time in milliseconds for which the oldest item waits that this process has read. */
     lagMs: () => lagMs,
+    /** Handles batches until none is left, another process goes on, or the signal aborts. */
     async run() {
       while (!signal?.aborted) {
         const items = await read(batch)

@@ -2,20 +2,7 @@ import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { stackFrames } from '../../platform/observability/stack-frames.ts'
 
-export interface Job {
-  readonly name: string
-  readonly everyMs: number
-  /**
-   * Returns the end of the last successful run, in milliseconds since 1970. Before the first one,
-   * returns the time at which the job was created.
-   */
-  lastSuccessAt(): number
-  start(): void
-  /** Makes the next run begin within this time in milliseconds. */
-  wake(inMs?: number): void
-  /** Starts no more runs. Resolves when the current run, if any, has ended. */
-  stop(): Promise<void>
-}
+export type Job = ReturnType<typeof createJob>
 
 /** A job that keeps failing is logged again after this time. */
 const logEveryMs = 60_000
@@ -41,7 +28,7 @@ export function createJob(options: {
   run: () => Promise<unknown>
   logger: Logger
   random?: () => number
-}): Job {
+}) {
   const { name, everyMs, run, logger, random = Math.random } = options
   let timer: NodeJS.Timeout | undefined
   let running: Promise<unknown> | undefined
@@ -62,7 +49,8 @@ export function createJob(options: {
     logger.warn({ reason: error.name, place, failures }, `${name} failed; the next run repeats it`)
   }
 
-  function wake(inMs = 0) {
+  /** Makes the next run begin within this time in milliseconds. */
+  function wake(inMs: number = 0) {
     nextAt = Math.min(nextAt, performance.now() + inMs)
     if (state !== 'started' || running) return
     clearTimeout(timer)
@@ -90,12 +78,17 @@ export function createJob(options: {
   return {
     name,
     everyMs,
+    /**
+     * Returns the end of the last successful run, in milliseconds since 1970. Before the first one,
+     * returns the time at which the job was created.
+     */
     lastSuccessAt: () => lastSuccessAt,
     start() {
       state = 'started'
       wake(everyMs > longPeriodMs ? jittered(everyMs) : Math.min(everyMs, firstRunMs) * random())
     },
     wake,
+    /** Starts no more runs. Resolves when the current run, if any, has ended. */
     async stop() {
       state = 'stopped'
       clearTimeout(timer)

@@ -1,26 +1,10 @@
 /** Bounds memory that several holders share. */
-export interface SharedBytes {
-  /** @param eachMax maximum for this holder */
-  join(eachMax: number): BytesHolder
-}
-
-interface BytesHolder {
-  /**
-   * Counts bytes. Returns false, and counts nothing, if the holder would have more than its maximum,
-   * or if all holders have used the memory up and this one would have more than its fair share.
-   */
-  take(bytes: number): boolean
-  giveBack(bytes: number): void
-  /** Gives all bytes back. */
-  leave(): void
-}
-
-export function createSharedBytes(max: number): SharedBytes {
+export function createSharedBytes(max: number) {
   let used = 0
   let holders = 0
 
   return {
-    join(eachMax) {
+    join(eachMax: number) {
       let own = 0
       let isHolding = true
       holders += 1
@@ -29,15 +13,20 @@ export function createSharedBytes(max: number): SharedBytes {
         used += bytes
       }
       return {
-        take(bytes) {
+        /**
+         * Counts bytes. Returns false, and counts nothing, if the holder would have more than its maximum,
+         * or if all holders have used the memory up and this one would have more than its fair share.
+         */
+        take(bytes: number) {
           const isFair = used + bytes <= max || own + bytes <= max / holders
           if (!isHolding || own + bytes > eachMax || !isFair) return false
           change(bytes)
           return true
         },
-        giveBack(bytes) {
+        giveBack(bytes: number) {
           if (isHolding) change(-bytes)
         },
+        /** Gives all bytes back. */
         leave() {
           if (!isHolding) return
           isHolding = false

@@ -1,25 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { createPace } from './pace.ts'
 
-/**
- * Does work in rounds, one at a time. A run consists of consecutive rounds. It ends when no work is
- * left or a round fails.
- */
-interface SingleFlight {
-  /**
-   * Starts a run, or joins the current run. Settles when that run ends, and rejects if a round
-   * fails.
-   */
-  run(): Promise<void>
-  /** Resolves when no run is active, even after a failed run. Skips the pause between rounds. */
-  settled(): Promise<void>
-  /**
-   * Resolves when the work that was present at this call has been tried once, even if new work
-   * keeps arriving. Skips the pause between rounds.
-   */
-  caughtUp(): Promise<void>
-}
-
 interface SingleFlightOptions {
   /**
    * Minimum time between the starts of two rounds. During the pause, more work arrives for the next
@@ -39,7 +20,7 @@ export function createSingleFlight(
   hasMore: () => boolean,
   round: () => Promise<void>,
   { paceMs = 0, isFull = () => false }: SingleFlightOptions = {},
-): SingleFlight {
+) {
   let running: Promise<void> | undefined
   const paced = createPace({ everyMs: paceMs })
   let skippingPace = new AbortController()
@@ -77,10 +58,15 @@ export function createSingleFlight(
   }
 
   return {
+    /**
+     * Starts a run, or joins the current run. Settles when that run ends, and rejects if a round
+     * fails.
+     */
     run() {
       running ??= runAll()
       return running
     },
+    /** Resolves when no run is active, even after a failed run. Skips the pause between rounds. */
     async settled() {
       while (running) {
         skippingPace.abort()
@@ -88,6 +74,10 @@ export function createSingleFlight(
       }
       skippingPace = new AbortController()
     },
+    /**
+     * Resolves when the work that was present at this call has been tried once, even if new work
+     * keeps arriving. Skips the pause between rounds.
+     */
     async caughtUp() {
       const next = begun + 1
       while (running && ended < next) {

@@ -23,7 +23,6 @@ import type { VisitorCredentials } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { requireCapability } from '../workspaces/capabilities.ts'
 
-/** A message that grows: its event with `growth`. */
 type GrowingEvent = LogEvent & Required<Pick<LogEvent, 'message' | 'growth'>>
 
 /** The next text of a message. `event` is the message as it was read. */
@@ -258,7 +257,6 @@ export async function interruptGrowth(core: Core, event: LogEvent): Promise<void
   await end(core, event, 'interrupted')
 }
 
-/** Interrupts all messages that grow in a conversation. */
 export async function interruptGrowthIn(core: Core, conversationId: string): Promise<void> {
   for (const event of await growingIn(core, conversationId)) await end(core, event, 'interrupted')
 }

@@ -33,7 +33,6 @@ interface ListQuery {
   assignee?: Assignee
   /** True for open conversations whose visitor waits for an answer. */
   unanswered?: boolean
-  /** A tag of the conversations. */
   tag?: string
 }
 
@@ -137,7 +136,6 @@ export const inboxOf = perCore((core) => {
   }
 })
 
-/** Stores the latest activity of conversations. */
 export async function recordActivity({ db }: Core, activities: Activity[]): Promise<void> {
   await db.conversations.bulkWrite(
     activities.map(({ conversationId, unseenAt, ...activity }) => ({

@@ -30,7 +30,6 @@ export interface Conversation {
   tags?: Tags
   /** The bot that last wrote, with the sequence of its message. */
   botAuthor?: { sequence: number; bot: Agent }
-  /** The last mail of unseen answers. */
   mail?: AnswerMail
   /** Set if the visitor wants no more mails for this conversation. */
   noMails?: true
@@ -110,7 +109,6 @@ export interface StoredRating {
 /** Whether the visitor of a closed conversation may rate it, or has rated it. */
 export type RatingState = 'requested' | 'given'
 
-/** Returns the rating of an event `rating.given`. */
 export const ratingOf = ({ sequence, data }: LogEvent): StoredRating => ({ sequence, score: data?.score ?? 0 })
 
 export const isRating = ({ type }: LogEvent) => type === 'rating.given'
@@ -158,7 +156,6 @@ export interface Activity {
   conversationId: string
   lastMessageAt: Date
   lastSequence: number
-  /** Session of the last message, with the sequence of that message. */
   lastSession?: { sequence: number; sessionId: string }
   /** Author of the last message of a bot. */
   botAuthor?: { sequence: number; bot: Agent }
@@ -167,7 +164,6 @@ export interface Activity {
   unseenAt?: Date
 }
 
-/** A period in which one author is typing in one conversation. */
 export interface TypingTurn {
   /**
    * Key made of the conversation's id and the author. An author has at most one turn at a time in
@@ -177,7 +173,6 @@ export interface TypingTurn {
   turnId: string
   conversationId: string
   author: Author
-  /** Number of renewals so far. */
   renewals: number
   renewedAt: Date
   endsAt: Date
@@ -192,7 +187,6 @@ export interface TypingTurn {
 const order: MessageState[] = ['queued', 'sent', 'delivered', 'read']
 export const before = (state: MessageState) => order.slice(0, order.indexOf(state))
 
-/** The current state of a message. */
 export function stateOf({ currentState, message }: Pick<LogEvent, 'currentState' | 'message'>): MessageState {
   return currentState ?? message?.state ?? 'queued'
 }

@@ -14,7 +14,6 @@ import { findConversations } from './conversation-store.ts'
 import type { Assignee, Conversation } from './model.ts'
 import { notesOf } from './notes.ts'
 
-/** The current text of a source. */
 export interface SourceText {
   /** The parts of the text. All parts together must have the searched words. */
   texts: string[]

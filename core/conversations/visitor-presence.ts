@@ -159,7 +159,6 @@ export const visitorPresenceOf = perCore(({ now }) => {
           reports.forEach(report)
         },
 
-        /** Ends all streams of the gateway. */
         end(): void {
           sources.delete(listen)
           if (!isSilent) for (const stream of streams.values()) countStream(stream, -1)
@@ -169,7 +168,6 @@ export const visitorPresenceOf = perCore(({ now }) => {
       }
     },
 
-    /** Returns the presence of a conversation's visitor. */
     of: (conversationId: string): Presence => visitors.get(conversationId)?.shown ?? 'gone',
 
     /**

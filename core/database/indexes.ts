@@ -7,7 +7,6 @@ export type IndexPlan = [
   options: CreateIndexesOptions & { name: string },
 ]
 
-/** All indexes of all collections. */
 export const indexes: IndexPlan[] = [
   // Allows one event per conversation and sequence, and sorts a log by sequence.
   ['events', { conversationId: 1, sequence: 1 }, { name: 'by_sequence', unique: true }],

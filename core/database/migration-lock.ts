@@ -3,14 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from 'mongodb'
 import { createLeases, type Lease } from '../mongodb/leases.ts'
 
-interface MigrationLock {
-  /**
-   * Waits until no other process holds the lock, and runs work under the lock. `check` throws if the
-   * lock was lost because its lease expired.
-   */
-  holding(work: (check: () => Promise<void>) => Promise<void>): Promise<void>
-}
-
 const id = 'migrations'
 const leaseMs = 15_000
 const renewEveryMs = 5_000
@@ -24,7 +16,7 @@ export type OnWait = (holder: string) => void
  * Creates a lock that is stored in one document. The work must be repeatable: if its process dies,
  * the next holder of the lock starts the work again.
  */
-export function createMigrationLock(db: Db, now: () => number, onWait: OnWait = () => {}): MigrationLock {
+export function createMigrationLock(db: Db, now: () => number, onWait: OnWait = () => {}) {
   const locks = db.collection<{ _id: string; by?: string }>('locks')
   const by = `process ${process.pid} on ${hostname()}`
   const leases = createLeases(locks, { until: 'until', token: 'holder' })
@@ -41,7 +33,11 @@ export function createMigrationLock(db: Db, now: () => number, onWait: OnWait = 
   }
 
   return {
-    async holding(work) {
+    /**
+     * Waits until no other process holds the lock, and runs work under the lock. `check` throws if the
+     * lock was lost because its lease expired.
+     */
+    async holding(work: (check: () => Promise<void>) => Promise<void>) {
       const lease = await take()
       const check = async () => void (await leases.write(lease, { $set: { until: until() } }))
       const renewal = setInterval(() => void check().catch(() => {}), renewEveryMs)

@@ -2,29 +2,18 @@ import type { Collection, Document } from 'mongodb'
 import { kidOf, type SecretBox } from '../keys/secret-box.ts'
 import type { Collections } from './collections.ts'
 
-/** The collections with sealed secrets. */
 export type SecretCollections = Pick<
   Collections,
   'installations' | 'leadSubscriptions' | 'keys' | 'consoleSessions' | 'signInAttempts'
 >
 
-interface SealedSecrets {
-  /** Yields every sealed (encrypted) secret of the database. */
-  all(): AsyncIterable<string>
-  /** Yields one sealed secret of each kind. */
-  samples(): AsyncIterable<string>
-  /**
-   * Passes each secret to `reseal` and stores the result if it differs from the secret. Returns
-   * the number of replaced secrets.
-   */
-  replace(reseal: (sealed: string) => string): Promise<number>
-}
+type SealedSecrets = ReturnType<typeof createSealedSecrets>
 
 /**
  * Finds and replaces all sealed secrets. A concurrent rotation takes precedence: a secret is
  * replaced only if it has not changed since it was read.
  */
-export function createSealedSecrets(collections: SecretCollections): SealedSecrets {
+export function createSealedSecrets(collections: SecretCollections) {
   const { keys, installations, leadSubscriptions, consoleSessions, signInAttempts } = collections
   /** Every field that contains a sealed text, or a list of objects with one in `sealed`. */
   const places = [
@@ -59,15 +48,21 @@ export function createSealedSecrets(collections: SecretCollections): SealedSecre
   }
 
   return {
+    /** Yields every sealed (encrypted) secret of the database. */
     async *all() {
       for await (const { sealed } of found()) yield sealed
     },
 
+    /** Yields one sealed secret of each kind. */
     async *samples() {
       for await (const { sealed } of found(1)) yield sealed
     },
 
-    async replace(reseal) {
+    /**
+     * Passes each secret to `reseal` and stores the result if it differs from the secret. Returns
+     * the number of replaced secrets.
+     */
+    async replace(reseal: (sealed: string) => string) {
       let changed = 0
       for await (const { sealed, set } of found()) {
         const to = reseal(sealed)

@@ -168,7 +168,6 @@ async function partOf(
   return [`## ${title}: ${ids.length}`, advice, ...(listed.length > 0 ? [listed.join('\n')] : [])].join('\n\n')
 }
 
-/** Returns each name with the number of its occurrences. */
 function countsOf(names: string[]): string[] {
   const counts = new Map<string, number>()
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)

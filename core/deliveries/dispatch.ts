@@ -135,7 +135,6 @@ export const deliveryDispatchOf = perCore((core) => {
     roomMade() {
       if (isMoreDue) wake()
     },
-    /** Destinations whose deliveries the workers have. */
     busyDestinations: (): string[] => [...new Set([...workers].flatMap(({ room }) => room.destinations()))],
     /** Afterwards no worker gets a delivery. */
     close() {

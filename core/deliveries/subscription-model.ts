@@ -3,7 +3,6 @@ import type { FieldMapping } from '../../contract/lead-fields.ts'
 import type { Lead } from '../leads/model.ts'
 
 export type SubscriptionStatus = 'enabled' | 'disabled'
-/** Why the service has disabled a subscription. */
 export const disabledByService = ['rejected_auth', 'gone', 'failing'] as const
 export const disabledReasons = ['operator', ...disabledByService] as const
 export type DisabledReason = (typeof disabledReasons)[number]
@@ -37,7 +36,6 @@ export interface LeadSubscription extends HandsOff, Receives {
   subscriptionId: string
   workspaceId: string
   destination: SealedDestination
-  /** Name for the team. */
   name?: string
   /** Maximum number of requests per second. Absent or 0 if there is no limit. */
   maxPerSecond?: number
@@ -186,10 +184,8 @@ export const isHook = ({ resource }: Pick<Receives, 'resource'>): boolean => res
 
 const isOfFeed = (type: DeliveryEventType): type is FeedEventType => Object.hasOwn(feedEvents, type)
 
-/** Whether a policy has events that come from the feed. */
 export const followsFeed = ({ types }: EventPolicy): boolean => types.some(isOfFeed)
 
-/** Whether the policy covers a lead. */
 export function coversLead(
   { sources, installations }: EventPolicy,
   { source, formSubmissionId, publicSiteKey }: Pick<Lead, 'source' | 'formSubmissionId' | 'publicSiteKey'>,

@@ -24,7 +24,6 @@ export interface ClaimedDelivery {
 
 /** Decrypted URL, secrets and header values of a subscription. */
 export interface SigningSecrets {
-  /** URL of the destination. */
   url: string
   /** Secret that signs `X-Service-Webhook-Signature`. */
   active: string

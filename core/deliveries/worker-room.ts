@@ -13,7 +13,6 @@ const aheadMs = 250
 /** The free capacity of one worker, as one core counts it. */
 export type WorkerRoom = ReturnType<typeof createWorkerRoom>
 
-/** Deliveries of one destination. */
 interface Usage {
   /** Number of deliveries that the worker sends at once. */
   base: number

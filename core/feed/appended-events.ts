@@ -77,7 +77,6 @@ export function createAppendedEventsMemory(monotonic: () => number = () => perfo
       return oldest === undefined ? 0 : monotonic() - oldest.since
     },
 
-    /** Returns the workspace of a conversation, if it is known. */
     workspaceOf: (conversationId: string) => known.get(conversationId)?.workspaceId,
 
     /** Takes conversations with missing entries. The caller must then call `complete` or `putBack`. */

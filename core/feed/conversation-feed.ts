@@ -48,7 +48,6 @@ export const conversationFeedOf = perCore((core) => {
     if (isMissing && isActive && isAwaited(appended.workspaceOf(event.conversationId))) flushing.run().catch(() => {}) // The job repeats it and logs the error.
   })
 
-  /** Returns the entries of the events that have one. */
   async function entriesOf(found: LogEvent[]): Promise<NewFeedEntry[]> {
     const replaced = await replacedSessions(found)
     return found.flatMap((event) => (event.transient || replaced.has(event) ? [] : (entryOf(event) ?? [])))

@@ -12,7 +12,6 @@ import { field, integer, oneOf, validate } from '../rules.ts'
 import { entriesAfter, lastBefore } from './feed-log.ts'
 import { type FeedEntry, feedHint } from './model.ts'
 
-/** An event of a feed with its content. */
 export interface FeedEvent {
   cursor: string
   entry: FeedEntry
@@ -144,7 +143,6 @@ export const feedReaderOf = perCore((core) => {
   const { reads, bus } = core
   /** Calls that wait, by the id of their hint. */
   const waiting = new Map<string, Set<() => void>>()
-  /** Times of the last reads, by workspace. */
   const readTimes = createLruCache<number>(maxReads)
   let readAt = Number.NEGATIVE_INFINITY
   let isClosed = false
@@ -157,7 +155,6 @@ export const feedReaderOf = perCore((core) => {
     if (waiting.size > 0) for (const id of ids) for (const wake of waiting.get(id) ?? []) wake()
   })
 
-  /** Runs a read in a place of reads. */
   async function inPlace<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T> {
     const slot = await reads.enter([], signal).catch((error: unknown) => {
       throw error instanceof NoSlotError ? unavailable(error) : error

@@ -148,7 +148,6 @@ const captureOf = ({ _id, createdAt }: UnannouncedLead): NewFeedEntry => ({
 
 const outcomes = { accepted: 'accepted', failed: 'failed', dead_lettered: 'failed' } as const
 
-/** Returns how each attempt ended that ended its delivery. */
 function endings({ _id, subscriptionId, status, attempts, ...sent }: UnannouncedDelivery) {
   // Only the ends of deliveries of leads are events. Otherwise each delivered event would cause
   // another event.

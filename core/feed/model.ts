@@ -106,7 +106,6 @@ const reasons: Record<SessionEndType, EventData<'visitor.left'>['reason']> = {
 /** Returns why a visitor left; undefined for other events. */
 export const reasonOf = ({ type }: LogEvent) => (endsSession(type) ? reasons[type] : undefined)
 
-/** Returns the entries of a subscription's notices. */
 export const noticeEntries = ({ subscriptionId, notices = [] }: LeadSubscription): NewFeedEntry[] =>
   notices.map((notice) => {
     const { noticeId: source, at: occurredAt } = notice

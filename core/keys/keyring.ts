@@ -13,23 +13,7 @@ interface DerivedKey {
   key: Uint8Array
 }
 
-export interface Keyring {
-  /** Returns the key with which new data is signed or encrypted. */
-  current(purpose: KeyPurpose): DerivedKey
-  /** Returns an accepted key by its id; undefined for an unknown id. */
-  find(purpose: KeyPurpose, kid: string): DerivedKey | undefined
-  /** Returns all accepted keys, in the order of the settings. */
-  all(purpose: KeyPurpose): DerivedKey[]
-  /** Ids of all accepted keys, in the order of the settings. */
-  kids: string[]
-  /** Must be called when another core has announced the ids of its keys. */
-  announcedBy(core: string, kids: readonly string[]): void
-  /**
-   * Makes the first key that every live core has announced the current one. Before the first call,
-   * and if the cores have no key in common, the first key is the current one.
-   */
-  choose(): void
-}
+export type Keyring = ReturnType<typeof createKeyring>
 
 export interface SecretKey {
   kid: string
@@ -50,11 +34,12 @@ const liveForMs = 45_000
 export function createKeyring(
   secretKeys: [SecretKey, ...SecretKey[]],
   monotonic: () => number = () => performance.now(),
-): Keyring {
+) {
   const announced = new Map<string, { kids: readonly string[]; at: number }>()
   let current = 0
   const derived = new Map<KeyPurpose, [DerivedKey, ...DerivedKey[]]>()
 
+  /** Returns all accepted keys, in the order of the settings. */
   function keysFor(purpose: KeyPurpose) {
     let keys = derived.get(purpose)
     if (!keys) {
@@ -70,11 +55,19 @@ export function createKeyring(
   }
 
   return {
-    current: (purpose) => keysFor(purpose)[current]!,
-    find: (purpose, kid) => keysFor(purpose).find((key) => key.kid === kid),
+    /** Returns the key with which new data is signed or encrypted. */
+    current: (purpose: KeyPurpose) => keysFor(purpose)[current]!,
+    /** Returns an accepted key by its id; undefined for an unknown id. */
+    find: (purpose: KeyPurpose, kid: string) => keysFor(purpose).find((key) => key.kid === kid),
     all: keysFor,
+    /** Ids of all accepted keys, in the order of the settings. */
     kids: secretKeys.map(({ kid }) => kid),
-    announcedBy: (core, kids) => void announced.set(core, { kids, at: monotonic() }),
+    /** Must be called when another core has announced the ids of its keys. */
+    announcedBy: (core: string, kids: readonly string[]) => void announced.set(core, { kids, at: monotonic() }),
+    /**
+     * Makes the first key that every live core has announced the current one. Before the first call,
+     * and if the cores have no key in common, the first key is the current one.
+     */
     choose() {
       for (const [core, { at }] of announced) if (monotonic() - at > liveForMs) announced.delete(core)
       const others = [...announced.values()]

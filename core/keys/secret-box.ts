@@ -1,15 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import type { Keyring } from './keyring.ts'
 
-export interface SecretBox {
-  /**
-   * Encrypts with AES-256-GCM. Returns `<kid>.<nonce>.<ciphertext and tag>`, each part in
-   * base64url.
-   */
-  seal(plaintext: string): string
-  /** Decrypts a sealed text. Throws when its key is missing or the text was changed. */
-  open(sealed: string): string
-}
+export type SecretBox = ReturnType<typeof createSecretBox>
 
 /**
  * Full length of the authentication tag. Node also accepts shorter tags, which are easier to guess.
@@ -20,9 +12,13 @@ const tagBytes = 16
 export const kidOf = (sealed: string): string => sealed.slice(0, sealed.indexOf('.'))
 
 /** Encrypts the secrets that are stored in the database. */
-export function createSecretBox(keyring: Keyring): SecretBox {
+export function createSecretBox(keyring: Keyring) {
   return {
-    seal(plaintext) {
+    /**
+     * Encrypts with AES-256-GCM. Returns `<kid>.<nonce>.<ciphertext and tag>`, each part in
+     * base64url.
+     */
+    seal(plaintext: string) {
       const { kid, key } = keyring.current('encryption')
       const nonce = randomBytes(12)
       const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(kid))
@@ -30,7 +26,8 @@ export function createSecretBox(keyring: Keyring): SecretBox {
       return [kid, nonce.toString('base64url'), sealed.toString('base64url')].join('.')
     },
 
-    open(text) {
+    /** Decrypts a sealed text. Throws when its key is missing or the text was changed. */
+    open(text: string) {
       const [kid = '', nonce = '', body = ''] = text.split('.')
       const found = keyring.find('encryption', kid)
       if (!found)

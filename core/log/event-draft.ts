@@ -3,7 +3,6 @@ import { isCompletion, isEntry, type LogEnd, type LogEvent } from '../log-event.
 /** An event to append. The log adds the sequence, the time, the state after it and `removableAt`. */
 export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'waitingSince' | 'removableAt'>
 
-/** Whether the event opens a closed conversation. */
 const opens = (draft: EventDraft) => isEntry(draft) || draft.type === 'conversation.reopened'
 
 /** A visitor waits from the first message or form after an answer, or from a bot's request for a person. */
@@ -15,7 +14,6 @@ function waitingAfter(draft: EventDraft, end: LogEnd, occurredAt: Date): Date | 
   return message ? undefined : end.waitingSince
 }
 
-/** Returns the event that follows the end of its log. */
 export function eventAfter(
   end: LogEnd,
   { transient, ...draft }: EventDraft,

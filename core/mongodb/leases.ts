@@ -11,7 +11,6 @@ export interface Lease {
   token: number
 }
 
-/** The fields of a document that have its lease. */
 interface LeaseFields {
   /** Time at which the lease ends, or from which the next step of the work is due. */
   until: string
@@ -25,29 +24,7 @@ export class LeaseLost extends Error {
   override message = 'another process has taken over the work'
 }
 
-/** Leases of the documents in a collection. */
-export interface Leases<D extends Document> {
-  /** Inserts a document that is leased from the beginning. Returns undefined if its id is taken. */
-  insert(document: D, until: Date): Promise<Lease | undefined>
-  /**
-   * Leases a document whose lease has ended, and sets other fields with the same write. Returns
-   * undefined if no document with the filter `of` is free.
-   */
-  take(times: { now: Date; until: Date }, of?: Filter<D>, set?: Partial<D>): Promise<Leased<D> | undefined>
-  /**
-   * Returns when the next lease ends or the next step is due, among documents with the filter `of`.
-   * Returns undefined if there is none.
-   */
-  nextAt(of?: Filter<D>): Promise<Date | undefined>
-  /** Matches the document while its lease is held. For writes that are sent in batches. */
-  held(lease: Lease): Filter<D>
-  /** Changes the document and returns it. Throws `LeaseLost` if another process holds the lease. */
-  write(lease: Lease, update: UpdateFilter<D>): Promise<WithId<D>>
-  /** Throws `LeaseLost` if another process holds the lease. Writes nothing. */
-  confirm(lease: Lease): Promise<void>
-  /** Removes the document, if the lease is held. */
-  remove(lease: Lease): Promise<void>
-}
+export type Leases<D extends Document & { _id: string }> = ReturnType<typeof createLeases<D>>
 
 export interface Leased<D> {
   lease: Lease
@@ -63,19 +40,25 @@ export const newToken = () => randomInt(2 ** 48 - 1)
 export function createLeases<D extends Document & { _id: string }>(
   collection: Collection<D>,
   { until: untilField, token: tokenField, isFreeWithoutUntil = false }: LeaseFields,
-): Leases<D> {
+) {
+  /** Matches the document while its lease is held. For writes that are sent in batches. */
   const held = ({ id, token }: Lease) => ({ _id: id, [tokenField]: token }) as Filter<D>
 
   return {
     held,
 
-    async insert(document, until) {
+    /** Inserts a document that is leased from the beginning. Returns undefined if its id is taken. */
+    async insert(document: D, until: Date) {
       const token = newToken()
       const inserted = await insertOnce(collection, { ...document, [untilField]: until, [tokenField]: token })
       return inserted ? { id: document._id, token } : undefined
     },
 
-    async take({ now, until }, of, set) {
+    /**
+     * Leases a document whose lease has ended, and sets other fields with the same write. Returns
+     * undefined if no document with the filter `of` is free.
+     */
+    async take({ now, until }: { now: Date; until: Date }, of?: Filter<D>, set?: Partial<D>) {
       const token = newToken()
       const free = { [untilField]: isFreeWithoutUntil ? { $not: { $gt: now } } : { $lte: now }, ...of } as Filter<D>
       const taken = { $set: { ...set, [untilField]: until, [tokenField]: token } } as unknown as UpdateFilter<D>
@@ -83,7 +66,11 @@ export function createLeases<D extends Document & { _id: string }>(
       return document ? { lease: { id: String(document._id), token }, document } : undefined
     },
 
-    async nextAt(of) {
+    /**
+     * Returns when the next lease ends or the next step is due, among documents with the filter `of`.
+     * Returns undefined if there is none.
+     */
+    async nextAt(of?: Filter<D>) {
       const [next] = await collection
         .aggregate<{ at: Date }>([
           { $match: { ...of, [untilField]: { $gt: new Date(0) } } },
@@ -95,17 +82,20 @@ export function createLeases<D extends Document & { _id: string }>(
       return next?.at
     },
 
-    async write(lease, update) {
+    /** Changes the document and returns it. Throws `LeaseLost` if another process holds the lease. */
+    async write(lease: Lease, update: UpdateFilter<D>) {
       const found = await collection.findOneAndUpdate(held(lease), update, { returnDocument: 'after' })
       if (!found) throw new LeaseLost()
       return found
     },
 
-    async confirm(lease) {
+    /** Throws `LeaseLost` if another process holds the lease. Writes nothing. */
+    async confirm(lease: Lease) {
       if (!(await collection.findOne(held(lease), { projection: { _id: 1 } }))) throw new LeaseLost()
     },
 
-    async remove(lease) {
+    /** Removes the document, if the lease is held. */
+    async remove(lease: Lease) {
       await collection.deleteOne(held(lease))
     },
   }

@@ -2,7 +2,6 @@ import { createHash, randomBytes } from 'node:crypto'
 
 /** An operator's account in a workspace. */
 export interface Member {
-  /** Id of the operator. */
   id: string
   /** Name that visitors see. */
   name: string
@@ -62,7 +61,6 @@ export interface ConsoleSession {
   /** Hash of the secret. */
   id: string
   workspaceId: string
-  /** Id of the operator. */
   operator: string
   /** Name that visitors see. */
   displayName: string

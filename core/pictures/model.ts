@@ -7,7 +7,6 @@ export interface PictureDocument extends Omit<Image, 'content'> {
   workspaceId: string
   /** The operator or the installation that shows the picture. */
   owner: string
-  /** Public URL. */
   url: string
   storedAt: Date
   deleteAt?: Date

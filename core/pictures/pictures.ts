@@ -38,7 +38,6 @@ export async function setFace(core: Core, operator: string, picture: NewPicture)
   return url
 }
 
-/** Returns the URLs of the operators' pictures by operator. */
 export async function facesOf(core: Core, workspaceId: string, operators: string[]): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   for (const { owner, url } of await picturesOf(core, workspaceId, operators.map(faceOf)))

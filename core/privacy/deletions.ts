@@ -87,7 +87,6 @@ function objectsIn({ db }: Core, { kind, id, workspaceId }: Deleted) {
   )
 }
 
-/** Returns the ids of the objects of these kinds. */
 async function idsIn(core: Core, deleted: Deleted, kinds: DeletionKind[]): Promise<string[]> {
   const found = objectsIn(core, deleted)
     .filter(({ kind }) => (kinds as string[]).includes(kind))

@@ -71,7 +71,6 @@ export async function* readReport(
   }
 }
 
-/** Computes a report when the core has room for it. */
 async function compute(
   core: Core,
   { workspaceId, first, days, timeZone }: ReportQuery & { first: Temporal.PlainDate },

@@ -48,7 +48,6 @@ const reconnectMinMs = 500
 type SettingsRequest = Pick<CreateInstallationRequest, Exclude<keyof InstallationSettings, 'enabled'>> &
   Partial<Pick<UpdateInstallationRequest, 'enabled'>>
 
-/** Returns the settings that a request sets. */
 export function fromSettings(request: SettingsRequest): InstallationSettings {
   const {
     enabled,

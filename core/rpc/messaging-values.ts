@@ -27,7 +27,6 @@ import { toProto } from './proto-values.ts'
 export const toMessage = (event: LogEvent): Message =>
   Object.assign(toVisitorsMessage(event), { correlationId: event.message?.correlationId })
 
-/** Returns a message for the visitor. */
 function toVisitorsMessage(event: LogEvent): Message {
   const fields = publicMessage(event, event.message!, stateOf(event))
   const { createdAt, redactedAt } = fields

@@ -85,7 +85,6 @@ export const searchIndexOf = perCore((core) => {
     if (sources.length > 0) await store.remove(sources)
   }
 
-  /** Adds missing entries of the leads and notes of these conversations. */
   async function addOthers(events: LogEvent[]) {
     const texts = await store.leadsAndNotesOf([...new Set(events.map(({ conversationId }) => conversationId))])
     const missing = new Set(await store.missing(texts.map(({ source }) => source)))

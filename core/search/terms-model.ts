@@ -134,7 +134,6 @@ export function searchTermsOf(query: string): SearchTerm[] {
 export const isMatch = ({ term, isPrefix }: SearchTerm, found: string) =>
   isPrefix ? found.startsWith(term) : found === term
 
-/** Returns whether a text has all of these terms. */
 export function hasTerms(text: string, wanted: SearchTerm[]): boolean {
   const terms = indexedTermsOf(text)
   return wanted.every((each) => terms.some(({ term }) => isMatch(each, term)))

@@ -105,7 +105,6 @@ export function operationSessionOf({ sessionId, operationSessionId = sessionId }
   return operationSessionId
 }
 
-/** A visitor's decision on a consent policy. */
 export interface ConsentDecision {
   decision: 'granted' | 'denied'
   policyVersion: string
@@ -114,7 +113,6 @@ export interface ConsentDecision {
   decidedAt: Date
 }
 
-/** A decision with the operation that recorded it. */
 export type StoredConsent = ConsentDecision & { operation: string }
 
 export type IdentityContextValue = string | number | boolean

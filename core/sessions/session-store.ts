@@ -94,7 +94,6 @@ export function createSessionStore({
       return (await sessions.find({ _id: { $in: sessionIds } }).toArray()).map(toSession)
     },
 
-    /** Returns the site keys of the conversation's sessions. */
     sitesOf: (conversationId: string): Promise<string[]> => sessions.distinct('publicSiteKey', { conversationId }),
     /**
      * Ends an active session. Returns false when it was not active. `closedBy` is the visitor's
@@ -124,7 +123,6 @@ export function createSessionStore({
       return [...new Set((await Promise.all(found)).flat().map(({ _id }) => _id))]
     },
 
-    /** Ends these sessions, if they are active. */
     async endAll(sessionIds: string[], status: Exclude<SessionStatus, 'active'>): Promise<void> {
       if (sessionIds.length > 0)
         await sessions.updateMany({ _id: { $in: sessionIds }, status: 'active' }, { $set: { status } })

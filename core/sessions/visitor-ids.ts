@@ -51,13 +51,11 @@ const subjectIn = async (core: Core, workspaceId: string, externalSubject: strin
 const connectionsOf = async (core: Core, workspaceId: string) =>
   (await listConnections(core, workspaceId)).map(({ connectionId }) => connectionId)
 
-/** Ids of one visitor in a workspace. */
 export interface VisitorIds {
   /** Ids under which a ban in the whole workspace is stored: of the browser and of the subject. */
   workspaceIds: string[]
   /** Ids of the browser and the subject on the session's connection. */
   connectionIds: string[]
-  /** Ids of the browser on each connection. */
   browserIds: string[]
   /** Ids of the verified subject on each connection. */
   subjectIds: string[]

@@ -145,7 +145,6 @@ export function createFeeds<M>(dependencies: {
       if (feed.members.size === 0 && feeds.get(feed.conversationId) === feed) feeds.delete(feed.conversationId)
     },
 
-    /** Returns the members of a conversation's feed. */
     membersOf: (conversationId: string): Iterable<M> => feeds.get(conversationId)?.members ?? [],
     /**
      * Must be called after this or another process has written events up to this sequence. `event` is

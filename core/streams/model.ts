@@ -73,7 +73,6 @@ export function toStreamEvent(event: LogEvent): StreamEvent {
   return encoded
 }
 
-/** An event with the id that it has on a stream. */
 export interface EncodedEvent {
   id: string
   sequence: number

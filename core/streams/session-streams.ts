@@ -7,7 +7,6 @@ type Ending = (subscription: StreamSubscription) => void
 /** Pauses and ends all streams of a session on this core. */
 export function createSessionStreams(dependencies: {
   feeds: Pick<Feeds<StreamSubscription>, 'advanced'>
-  /** Replays the log from the subscription's position. */
   replay: (subscription: StreamSubscription) => void
   sendNow: (subscription: StreamSubscription, event: LogEvent) => void
   end: (subscription: StreamSubscription, error?: unknown) => void
@@ -98,7 +97,6 @@ export function noteText(subscription: StreamSubscription, { growing }: StreamEv
 export interface SubscriptionSink {
   opened(subscriptionId: number, session: StreamSession, position: { epoch: string; sequence: number }): void
   event(subscriptionIds: number[], event: EncodedEvent): void
-  /** Consecutive events of a replay. */
   replayed(subscriptionId: number, events: EncodedEvent[]): void
   /** Reports the new end of the log to subscriptions that receive no event for it. */
   advanced(subscriptionIds: number[], sequence: number): void

@@ -291,7 +291,6 @@ export function createStreamSubscriptions({
       return subscription
     },
 
-    /** Continues a paused replay. */
     resume(subscription: StreamSubscription): void {
       if (subscription.mode !== 'paused') return
       subscription.mode = 'replaying'

@@ -6,7 +6,7 @@ import { createSlots, NoSlotError, type Slot } from '../../platform/concurrency/
 import type { Core } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { type Caller, TokenRefusal } from '../workspaces/access.ts'
-import { type Authenticate, accessOf, authenticationKey, authenticator, setCaller } from './caller.ts'
+import { accessOf, authenticationKey, authenticator, setCaller } from './caller.ts'
 import { connectErrorOf } from './connect-errors.ts'
 import { countRejection } from './observed-calls.ts'
 
@@ -14,14 +14,7 @@ import { countRejection } from './observed-calls.ts'
  * Decides by token, scope and number of running calls whether a call may run. The decision is made
  * before the request is decoded.
  */
-export interface CallGate {
-  authenticate: Authenticate
-  /**
-   * Returns a function that the caller must call when the call has ended. Rejects with a
-   * `ConnectError`.
-   */
-  admit(context: HandlerContext): Promise<() => void>
-}
+export type CallGate = ReturnType<typeof createCallGate>
 
 /** Maximum numbers of calls that run at once with places of these kinds. */
 const visitorReadsMax = 8
@@ -38,7 +31,7 @@ const refusalLogEveryMs = 10_000
  * is slow. Streams other than exports do not count. Reads wait for reads of their kind, so that sends
  * never wait behind them.
  */
-export function createCallGate(core: Core): CallGate {
+export function createCallGate(core: Core) {
   const { config, logger, metrics, now, reads } = core
   /** Time of the last logged refusal of each kind. */
   const loggedAt = new Map<TokenRefusal['kind'], number>()
@@ -90,7 +83,11 @@ export function createCallGate(core: Core): CallGate {
   return {
     authenticate,
 
-    async admit(context) {
+    /**
+     * Returns a function that the caller must call when the call has ended. Rejects with a
+     * `ConnectError`.
+     */
+    async admit(context: HandlerContext) {
       const { method, requestHeader, values } = context
       try {
         const caller = await (values.get(authenticationKey) ?? authenticate(method, requestHeader.get('authorization')))

@@ -11,28 +11,19 @@ const defaultMaxBytes = 256 * 1024 * 1024
 const transferMs = 30_000
 
 /** A call whose memory is counted until its response has closed. */
-export interface CountedCall {
-  /** Counts the bytes. Returns false if the memory is used up. */
-  reserve(bytes: number): boolean
-  /** Stops counting bytes before the response has closed. */
-  release(bytes: number): void
-  /** Closes the connection or HTTP/2 stream if the returned function is not called in time. */
-  expectProgress(): () => void
-}
+export type CountedCall = NonNullable<ReturnType<CallMemory['open']>>
 
 /**
  * Limits the memory that callers can occupy by calls and their messages. The listener limits the
  * memory of unread answers.
  */
-export interface CallMemory {
-  /** Counts a call. Returns undefined if the memory is used up. */
-  open(response: Response): CountedCall | undefined
-}
+export type CallMemory = ReturnType<typeof createCallMemory>
 
-export function createCallMemory({ maxBytes = defaultMaxBytes, timeoutMs = transferMs } = {}): CallMemory {
+export function createCallMemory({ maxBytes = defaultMaxBytes, timeoutMs = transferMs } = {}) {
   let used = 0
   return {
-    open(response) {
+    /** Counts a call. Returns undefined if the memory is used up. */
+    open(response: Response) {
       if (used + callBytes > maxBytes) return undefined
       let reserved = callBytes
       let timer: NodeJS.Timeout | undefined
@@ -44,18 +35,21 @@ export function createCallMemory({ maxBytes = defaultMaxBytes, timeoutMs = trans
         if (!('stream' in response)) closeUnlessComplete(response.req, timeoutMs)
       })
       return {
-        reserve(bytes) {
+        /** Counts the bytes. Returns false if the memory is used up. */
+        reserve(bytes: number) {
           // After the response has closed, nothing would release the bytes.
           if (reserved === 0 || used + bytes > maxBytes) return false
           used += bytes
           reserved += bytes
           return true
         },
-        release(bytes) {
+        /** Stops counting bytes before the response has closed. */
+        release(bytes: number) {
           const released = Math.min(bytes, reserved)
           used -= released
           reserved -= released
         },
+        /** Closes the connection or HTTP/2 stream if the returned function is not called in time. */
         expectProgress() {
           clearTimeout(timer)
           timer = setTimeout(() => abortResponse(response), timeoutMs).unref()

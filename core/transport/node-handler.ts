@@ -33,7 +33,6 @@ type UniversalRequest = ReturnType<typeof universalRequestFromNodeRequest>
 export function createNodeHandler(options: {
   authenticate: Authenticate
   router: ConnectRouter
-  /** Returns the unary method with a name. */
   find: (name: string) => UnaryMethod | undefined
   memory: CallMemory
   /** Aborts when the core stops. */

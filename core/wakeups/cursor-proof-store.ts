@@ -43,7 +43,6 @@ export function createCursorProof(
     }
   }
 
-  /** Writes a beat when one is due. */
   function beatIfDue() {
     if (!pending && monotonic() - lastAt >= (isNeeded() ? beatEveryMs : restingBeatEveryMs)) void beat()
   }

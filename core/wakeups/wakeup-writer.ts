@@ -67,7 +67,6 @@ export function createWakeupWriter(dependencies: {
   const hasChanges = () => next.changed.size > 0 || next.announced.length > 0
 
   return {
-    /** Adds an event that is the new end of its log. */
     addEnd(event: LogEvent): void {
       const { conversationId, sequence } = event
       if ((next.ends.get(conversationId)?.sequence ?? 0) < sequence) next.ends.set(conversationId, event)

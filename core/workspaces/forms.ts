@@ -14,7 +14,6 @@ const maxLength = 4000
 const fieldName = /^[A-Za-z0-9_-]{1,64}$/
 const lineBreak = /[\n\t]/
 
-/** Validates the definition of a form. */
 export function formDefinitionIssues(path: string, fields: FormField[]): (FieldIssue | undefined)[] {
   if (fields.length > maxFields) return [{ path, rule: 'maxItems' }]
   const names = fields.map(({ name }) => name)

@@ -15,7 +15,6 @@ export const defaultOverlapSeconds = 86_400
 /** Maximum number of secrets kept in addition to the current one. */
 const maxReplaced = 10
 
-/** Creates a secret. Returns its sealed form. */
 export function newIdentitySecret(
   secretBox: Pick<SecretBox, 'seal'>,
   kid: string,

@@ -143,7 +143,6 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       )
     },
 
-    /** Adds an origin if it is missing. */
     async addOrigin(publicSiteKey: string, origin: string): Promise<void> {
       await installations.updateOne({ _id: publicSiteKey }, { $addToSet: { origins: origin } })
     },
@@ -166,7 +165,6 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       return matchedCount === 1 || (await isRecorded(installations, publicSiteKey, operation))
     },
 
-    /** Returns whether an enabled installation has one of these entries. */
     async anyInstallationAllows(originEntries: string[]): Promise<boolean> {
       const found = await installations.findOne(
         { origins: { $in: originEntries }, enabled: true },

@@ -257,7 +257,6 @@ export async function rotateIdentitySecret(
 export const shownIdentitySecret = (core: Core, installation: Installation, kid: string): IdentitySecret =>
   openIdentitySecret(core.secretBox, installation, kid, new Date(core.now()))
 
-/** Returns whether an enabled installation allows the origin. */
 export async function isOriginKnown(core: Core, origin: string): Promise<boolean> {
   const entries = entriesAllowing(origin)
   return entries.length > 0 && workspaceStoreOf(core).anyInstallationAllows(entries)

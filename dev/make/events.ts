@@ -133,7 +133,6 @@ ${leadTypes.join('\n')}
 
 const integrating = join(import.meta.dirname, '../../docs/integrating.md')
 
-/** Returns docs/integrating.md with the table of the events of the feed. */
 export function integratingDocument(): string {
   const rows = Object.entries(feedEvents).map(([type, { scope, when }]) => `| \`${type}\` | \`${scope}\` | ${when} |`)
   const table = ['| `type` | Content needs | When |', '|---|---|---|', ...rows]
@@ -221,7 +220,6 @@ export function wireTypes(): string {
   return formatted('widget/src/vocabulary/wire.ts', [head, ...types, codes].join('\n\n'))
 }
 
-/** Returns webhooks/src/event-kinds.ts. */
 export const eventKindsDocument = (): string => formatted('webhooks/src/event-kinds.ts', eventKindsSource())
 
 if (import.meta.main) {

@@ -63,7 +63,6 @@ async function coreClientManifest(staging: string) {
   }
 }
 
-/** Returns the packages that the files of a folder import. */
 async function importedPackages(folder: string): Promise<Set<string>> {
   const found = new Set<string>()
   for (const name of await readdir(folder, { recursive: true })) {

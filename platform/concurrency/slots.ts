@@ -14,7 +14,6 @@ export interface Slot {
   leave(): void
 }
 
-/** Thrown if no slot is given. */
 export class NoSlotError extends Error {
   override readonly name = 'NoSlotError'
   /**

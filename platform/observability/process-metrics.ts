@@ -5,7 +5,6 @@ import { droppedLineCount } from './logger.ts'
 import { warnNearMemoryLimit } from './memory-warning.ts'
 import { createMetricSet, type Registry } from './metrics.ts'
 
-/** Version of the service, from package.json. */
 export const serviceVersion = (): string =>
   JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')).version
 

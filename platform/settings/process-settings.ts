@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { filledText, oneOf, port, SettingError } from './settings.ts'
 import { failStart } from './start-faults.ts'
 
-/** Settings of every process. */
 export const processSettings = {
   LOG_LEVEL: oneOf(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
