@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { RunningCore } from '../context.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { assignAgent, assignmentEvents, closeConversation, unassignAgent } from './assignments.ts'
@@ -89,16 +88,6 @@ describe('a conversation', () => {
     }
     await send(cores.core, visitor, 'last')
     expect(await listed(cores.core, visitor)).toMatchObject({ status: 'open' })
-  })
-
-  it('of another workspace is not found', async () => {
-    const { conversationId } = await cores.newVisitor()
-    const notFound = { code: ErrorCode.NOT_FOUND }
-    await expect(closeConversation(cores.core, conversationId, 'ws_other')).rejects.toMatchObject(notFound)
-    await expect(unassignAgent(cores.core, conversationId, 'ws_other')).rejects.toMatchObject(notFound)
-    const ada = { displayName: 'Ada' }
-    await expect(assignAgent(cores.core, conversationId, ada, 'ws_other')).rejects.toMatchObject(notFound)
-    await expect(assignAgent(cores.core, 'cnv_none', ada, undefined)).rejects.toMatchObject(notFound)
   })
 })
 

@@ -60,11 +60,10 @@ describe('the events of a conversation', () => {
     expect(conversation.assignment?.agent?.displayName).toBe(assigned.at(-1))
   })
 
-  it('are refused for another workspace and with an invalid limit', async () => {
+  it('are refused with an invalid limit', async () => {
     const { conversationId } = await cores.newVisitor()
-    const list = (limit: number, workspaceId?: string) =>
-      listConversationEvents(cores.core, conversationId, { afterSequence: 0, limit }, caller(workspaceId))
-    await expect(list(10, 'ws_other')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
+    const list = (limit: number) =>
+      listConversationEvents(cores.core, conversationId, { afterSequence: 0, limit }, caller())
     for (const limit of [0, 101]) await expect(list(limit)).rejects.toMatchObject({ code: ErrorCode.VALIDATION_FAILED })
   })
 })

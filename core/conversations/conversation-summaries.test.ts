@@ -1,7 +1,6 @@
 import { createClient } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
-import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { captureLead } from '../deliveries/lead-capture.ts'
 import { answer, send, testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
@@ -12,12 +11,10 @@ import { updateMessageStates } from './message-states.ts'
 const cores = testCores({ started: false })
 let headers: (workspaceId?: string) => Promise<{ headers: { authorization: string } }>
 let messaging: ReturnType<typeof createClient<typeof MessagingService>>
-let workspaces: ReturnType<typeof createClient<typeof WorkspaceService>>
 
 beforeAll(async () => {
   const transport = transportTo(cores.core)
   messaging = createClient(MessagingService, transport)
-  workspaces = createClient(WorkspaceService, transport)
   headers = async (workspaceId) => {
     const scopes = ['messages:read', 'workspaces:read']
     const token = await accessOf(cores.core).issue({ subject: 'test', scopes, ...(workspaceId && { workspaceId }) })
@@ -46,14 +43,12 @@ describe("the operators' list of conversations", () => {
     })
   })
 
-  it('shows no last message for a conversation without messages, and hides the conversation from other workspaces', async () => {
+  it('shows no last message for a conversation without messages', async () => {
     const visitor = await cores.newVisitor()
     const { conversationId, workspaceId } = visitor
     const { conversation } = await messaging.getConversation({ conversationId }, await headers(workspaceId))
     expect(conversation).toMatchObject({ conversationId, lastSequence: 0 })
     expect(conversation?.lastMessage).toBeUndefined()
-    const elsewhere = messaging.getConversation({ conversationId }, await headers('ws_other'))
-    await expect(elsewhere).rejects.toMatchObject({ rawMessage: 'NotFound' })
   })
 
   it('shows the current delivery state of the last message', async () => {
@@ -112,22 +107,5 @@ describe('the contact of a conversation', () => {
     const options = { headers: { authorization: `Bearer ${token}` } }
     const { conversations } = await messaging.listConversations({}, options)
     expect(conversations.map(({ contact }) => contact?.name)).toEqual([undefined, 'Maria'])
-  })
-})
-
-describe("a workspace's data", () => {
-  it('is readable with a token of that workspace and hidden from tokens of other workspaces', async () => {
-    const { workspaceId } = await cores.newSite()
-    const own = await headers(workspaceId)
-    expect((await workspaces.getWorkspace({}, own)).workspace).toMatchObject({ workspaceId, name: 'Shop' })
-    expect((await workspaces.listConnections({}, own)).connections).toMatchObject([{ workspaceId, name: 'Site' }])
-    const foreign = await headers('ws_other')
-    await expect(workspaces.getWorkspace({ workspaceId }, foreign)).rejects.toMatchObject({ rawMessage: 'NotFound' })
-    await expect(workspaces.listConnections({ workspaceId }, foreign)).rejects.toMatchObject({
-      rawMessage: 'NotFound',
-    })
-    await expect(workspaces.listConnections({}, await headers())).rejects.toMatchObject({
-      rawMessage: 'ValidationFailed',
-    })
   })
 })

@@ -68,11 +68,6 @@ describe('notes', () => {
     await expect(add(cores.other, visitor, 'two')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
     await expect(bodiesOf(visitor)).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
   })
-
-  it('are not visible to another workspace', async () => {
-    const { conversationId } = await cores.newVisitor()
-    await expect(listNotes(cores.core, conversationId, 'ws_other')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
-  })
 })
 
 describe('the reopening of a conversation', () => {

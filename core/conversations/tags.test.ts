@@ -96,23 +96,6 @@ describe('a tag', () => {
     expect(await tagsOf(visitor)).toHaveLength(10)
   })
 
-  it('of another workspace is neither changed nor listed, and needs the scopes', async () => {
-    const visitor = await newWriter()
-    const { conversationId, workspaceId } = visitor
-    await addTag(cores.core, conversationId, 'secret', undefined)
-    const other = await optionsFor((await cores.newSite()).workspaceId)
-    const notFound = { rawMessage: 'NotFound' }
-    await expect(clients[0]!.addTag({ conversationId, tag: 'x' }, other)).rejects.toMatchObject(notFound)
-    await expect(clients[0]!.removeTag({ conversationId, tag: 'secret' }, other)).rejects.toMatchObject(notFound)
-    await expect(clients[0]!.listTags({ workspaceId }, other)).rejects.toMatchObject(notFound)
-    expect((await clients[0]!.listTags({}, other)).tags).toEqual([])
-    const reader = await optionsFor(workspaceId, ['messages:read'])
-    await expect(clients[0]!.addTag({ conversationId, tag: 'x' }, reader)).rejects.toMatchObject({
-      rawMessage: 'PermissionDenied',
-    })
-    expect(await tagsOf(visitor)).toEqual(['secret'])
-  })
-
   it('is on no stream of the visitor, but in the feed and in the list of events', async () => {
     const visitor = await newWriter()
     const { conversationId, workspaceId } = visitor

@@ -96,10 +96,8 @@ describe('typing', () => {
     expect(types.at(-1)).toBe('typing.stopped')
   })
 
-  it('is rejected for another workspace, for an agent without a name, and if the installation disables typing', async () => {
+  it('is rejected for an agent without a name and if the installation disables typing', async () => {
     const { conversationId } = await cores.newVisitor()
-    const request = { conversationId, state: 'started' as const, agent }
-    await expect(setTypingOfAgent(cores.core, request, 'ws_other')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
     await expect(setTypingOfAgent(cores.core, { conversationId, state: 'started' }, undefined)).rejects.toMatchObject({
       code: ErrorCode.VALIDATION_FAILED,
       issues: [{ path: '/agent/displayName', rule: 'minLength' }],

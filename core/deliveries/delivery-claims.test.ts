@@ -12,7 +12,7 @@ const second = 1000
 
 async function sceneWith(count: number) {
   const scene = await test.newScene()
-  await Promise.all(Array.from({ length: count }, () => scene.send()))
+  await scene.sendMany(count)
   return scene
 }
 
@@ -70,7 +70,7 @@ describe('claims', () => {
     async () => {
       const fields = Object.fromEntries(Array.from({ length: 15 }, (_, index) => [`f${index}`, 'x'.repeat(4_000)]))
       const scene = await test.newScene({ mappedFields: Object.keys(fields), fields })
-      await Promise.all(Array.from({ length: 160 }, () => scene.send()))
+      await scene.sendMany(160)
       const worker = await test.worker()
       const first = await worker.claim({ limit: 200, perDestination: 200 })
       const bytes = first.reduce((sum, { body }) => sum + body.length, 0)

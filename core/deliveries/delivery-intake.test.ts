@@ -46,23 +46,6 @@ describe('new deliveries', () => {
     await core.stop()
   })
 
-  it('a new delivery is leased to the worker; another worker takes over the attempt after the lease expires', async () => {
-    const { send, attempts } = await test.newScene()
-    const dead = await test.stream()
-    const { deliveryId, attemptId } = await send()
-    const [first] = await received(dead, 1)
-    dead.leave()
-    const alive = await test.worker(test.cores[1], 'alive')
-    test.advance(4_000)
-    expect(await alive.claim()).toEqual([])
-    test.advance(2_000)
-    const [second] = await alive.claim()
-    expect(second).toMatchObject({ deliveryId, attemptId, attemptNumber: 1 })
-    expect(await alive.answer(first!, 410)).toBe(false)
-    expect(await alive.answer(second!, 200)).toBe(true)
-    expect(await attempts(deliveryId)).toMatchObject([{ status: DeliveryStatus.ACCEPTED }])
-  })
-
   it('a new delivery is queued if earlier deliveries have used up the room of the workers, and sent when a result makes room', async () => {
     const [full, other] = [await test.newScene(), await test.newScene()]
     const stream = await test.stream({ limit: 300, perDestination: 3 })

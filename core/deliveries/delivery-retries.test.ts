@@ -44,7 +44,7 @@ describe('RetryDeliveryAttempt', () => {
     const sent = [await send(), await send(), await send(), await send()]
     const worker = await test.worker()
     await worker.drain(500)
-    for (let round = 0; round < 5; round += 1) {
+    for (let round = 0; round < 2; round += 1) {
       const codes = await Promise.all(
         sent.map(({ attemptId }) =>
           codeOf(operator.retryDeliveryAttempt({ attemptId, idempotencyKey: `one-${round}` })),
@@ -71,20 +71,6 @@ describe('RetryDeliveryAttempt', () => {
     expect(await retry('r1')).toBeUndefined()
     await worker.drain(200)
     expect(await retry('r2')).toBe('AttemptNotRetryable')
-  })
-
-  it('RetryDeliveryAttempt rejects an idempotency key that was used for another attempt, and rejects an unknown attempt', async () => {
-    const { send, operator } = await test.newScene()
-    const [a, b] = [await send(), await send()]
-    await (await test.worker()).drain(400)
-    await operator.retryDeliveryAttempt({ attemptId: a.attemptId, idempotencyKey: 'k' })
-    expect(await codeOf(operator.retryDeliveryAttempt({ attemptId: b.attemptId, idempotencyKey: 'k' }))).toBe(
-      'IdempotencyConflict',
-    )
-    expect(await codeOf(operator.retryDeliveryAttempt({ attemptId: 'att_none', idempotencyKey: 'k9' }))).toBe(
-      'AttemptNotFound',
-    )
-    await (await test.worker()).drain()
   })
 
   it('RetryDeliveryAttempt adds one attempt with the same body to a dead letter; if that attempt fails, the delivery is a dead letter again', async () => {

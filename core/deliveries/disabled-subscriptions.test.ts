@@ -71,8 +71,8 @@ describe('disabled subscriptions', () => {
   })
 
   it('enabling a subscription spreads the due times of its 60 held deliveries', async () => {
-    const { send, operator, subscriptionId } = await test.newScene()
-    await Promise.all(Array.from({ length: 60 }, () => send()))
+    const { sendMany, operator, subscriptionId } = await test.newScene()
+    await sendMany(60)
     await operator.updateSubscription({ subscriptionId, ...disable })
     const from = test.now()
     await operator.updateSubscription({ subscriptionId, ...enable })
@@ -89,19 +89,9 @@ describe('a disabled subscription with many waiting deliveries', () => {
   itLong(
     'holds and releases the deliveries in background steps, and applies the last of several status changes',
     async () => {
-      const { send, operator, subscriptionId, subscription } = await test.newScene()
+      const { sendMany, operator, subscriptionId, subscription } = await test.newScene()
       const { deliveries } = test.cores[0]!.database.collections
-      const { deliveryId } = await send()
-      const { _id, ...one } = (await deliveries.findOne({ _id: deliveryId }))!
-      const dueAt = new Date(test.now())
-      await deliveries.insertMany(
-        Array.from({ length: 1499 }, (_, index) => ({
-          ...one,
-          _id: `${_id}${index}`,
-          operations: [{ key: `${_id} ${index}`, inputHash: '', attemptId: `att_${_id}${index}` }],
-          dueAt,
-        })),
-      )
+      await sendMany(1500)
       await operator.updateSubscription({ subscriptionId, ...disable })
       expect(await deliveries.countDocuments({ subscriptionId, status: 'pending' })).toBeGreaterThan(500)
       expect(await (await test.worker()).claim()).toEqual([])
@@ -116,8 +106,8 @@ describe('a disabled subscription with many waiting deliveries', () => {
   )
 
   itLong('holds all deliveries after reconciliation on another core if the first core died midway', async () => {
-    const { send, operator, subscriptionId, subscription, workspaceId } = await test.newScene()
-    await Promise.all(Array.from({ length: 450 }, () => send()))
+    const { sendMany, operator, subscriptionId, subscription, workspaceId } = await test.newScene()
+    await sendMany(450)
     const dying = await test.client(test.mortalCore(2), ['subscriptions:write', 'leads:read'], workspaceId)
     await dying.updateSubscription({ subscriptionId, ...disable }).catch(() => {})
     await reconcileHolds(test.cores[1]!)

@@ -18,6 +18,7 @@ import { createWorkspace } from '../workspaces/workspaces.ts'
 import { claimDue, recordResults } from './claims.ts'
 import { openStream } from './delivery-stream.ts'
 import { openTestDatabase } from './open-test-database.ts'
+import { mortalDatabase } from './scheduled-database.ts'
 import { transportTo } from './transports.ts'
 
 export const operatorScopes = [
@@ -27,17 +28,6 @@ export const operatorScopes = [
   'subscriptions:read',
   'subscriptions:write',
 ]
-
-const writing = new Set([
-  'insertOne',
-  'insertMany',
-  'updateOne',
-  'updateMany',
-  'findOneAndUpdate',
-  'replaceOne',
-  'deleteOne',
-  'bulkWrite',
-])
 
 /**
  * Prepares cores over one database with a fake clock and random source. `open` starts them. Tests
@@ -128,6 +118,18 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
           if (!attempt) throw new Error('no attempt')
           return attempt
         },
+        /** Sends one delivery, and stores it so often that there are `count`. */
+        async sendMany(count: number) {
+          const { deliveryId, attemptId } = await scene.send()
+          const { deliveries } = core.database.collections
+          const { _id, ...one } = (await deliveries.findOne({ _id: deliveryId }))!
+          const copies = Array.from({ length: count - 1 }, (_, index) => ({
+            ...one,
+            _id: `${_id}${index}`,
+            operations: [{ key: `${_id} ${index}`, inputHash: '', attemptId }],
+          }))
+          if (copies.length > 0) await deliveries.insertMany(copies)
+        },
         attempts: async (deliveryId: string) => (await operator.listDeliveryAttempts({ deliveryId })).attempts,
         subscription: async () => (await operator.getSubscription({ subscriptionId })).subscription!,
       }
@@ -213,14 +215,7 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     },
 
     /** Returns a core that dies after this number of writes: later writes fail. */
-    mortalCore(writes: number): RunningCore {
-      let left = writes
-      return this.watchedCore((collection, method) => {
-        if (!writing.has(method) || collection === 'wakeups' || collection === 'tokens') return
-        if (left <= 0) throw new Error('dead')
-        left -= 1
-      })
-    },
+    mortalCore: (writes: number): RunningCore => openCore(mortalDatabase(cores[0]!.database, writes)),
   }
 }
 

@@ -1,18 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { itLong } from '../../test/support/is-long.ts'
-import { banSession, findSession } from '../bans/bans.ts'
 import type { SessionContent } from '../sessions/model.ts'
 import { visitorAccessOf } from '../sessions/visitor-access.ts'
 import { codeOf, type TestCores, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { renewSession } from './renewal.ts'
-import { revokeSession } from './sessions.ts'
 
 const cores = testCores({ count: 2, env: { REPLAY_WINDOW_EVENTS: '5' } })
 
 const grantLifetime = 900
-const day = 86_400
 
 function renew(
   session: SessionContent,
@@ -60,18 +56,6 @@ describe('a renewal', () => {
     expect(await codeOf(renew(session, { key, renewalToken: first.renewalToken }))).toBe('IDEMPOTENCY_CONFLICT')
   })
 
-  it('returns the same token to three tabs of one session, one after another or concurrently', async () => {
-    const session = await cores.newSession()
-    const [one, two, three] = [await renew(session), await renew(session, { core: cores.other }), await renew(session)]
-    expect(new Set([one, two, three].map((tab) => tab!.renewalToken)).size).toBe(1)
-    const atOnce = await Promise.all(
-      cores.cores.flatMap((core) => [renew(one, { core }), renew(two, { core }), renew(three, { core })]),
-    )
-    expect(new Set(atOnce.map((tab) => tab.renewalToken)).size).toBe(1)
-    expect(atOnce[0]!.renewalToken).not.toBe(one.renewalToken)
-    expect((await findSession(cores.core, session.sessionId)).renewal.generation).toBe(2)
-  })
-
   it('rejects a token that is two generations old, and the previous token after its grant has ended', async () => {
     const session = await cores.newSession()
     const second = await renew(session)
@@ -95,15 +79,6 @@ describe('a renewal', () => {
 
   const tokenOfAnother = async () => ({ renewalToken: (await cores.newSession()).renewalToken })
 
-  it.each([
-    ['revoked', 'SESSION_REVOKED', (sessionId: string) => revokeSession(cores.core, sessionId)],
-    ['banned', 'VISITOR_BANNED', (sessionId: string) => banSession(cores.core, sessionId, '')],
-  ])('is rejected for a %s session on every core', async (_, code, end) => {
-    const session = await cores.newSession()
-    await end(session.sessionId)
-    for (const core of cores.cores) expect(await codeOf(renew(session, { core }))).toBe(code)
-  })
-
   it('fails with the session’s error code when the session ends during the renewal', async () => {
     const session = await cores.newSession()
     // This call caches the live session. The update below writes no wake-up, so the core keeps the
@@ -114,20 +89,6 @@ describe('a renewal', () => {
       { $set: { status: 'revoked' } },
     )
     expect(await codeOf(renew(session))).toBe('SESSION_REVOKED')
-  })
-
-  itLong('extends a session to at most 24 hours', async () => {
-    let session = await cores.newSession()
-    const endsAt = (await findSession(cores.core, session.sessionId)).endsAt.getTime()
-    for (let renewals = 0; session.expiresAt.getTime() < endsAt; renewals += 1) {
-      expect(renewals).toBeLessThan((day / 800) * 1.1)
-      cores.advance(800)
-      session = await renew(session)
-    }
-    expect([session.expiresAt.getTime(), session.renewableUntil.getTime()]).toEqual([endsAt, endsAt])
-    cores.advance((endsAt - cores.now()) / 1000 + 1)
-    expect(await codeOf(renew(session))).toBe('SESSION_EXPIRED')
-    expect(await codeOf(cores.send(session, 'too late'))).toBe('SESSION_EXPIRED')
   })
 })
 
