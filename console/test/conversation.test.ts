@@ -124,5 +124,8 @@ describe('conversations in the console', () => {
     expect(await links.evaluateAll((all) => all.map((link) => (link as HTMLAnchorElement).href))).toEqual([
       'https://ok.example/',
     ])
+    core.conversations.visitorSays('cnv_maria', 'شكرا جزيلا!')
+    const bubble = page.locator('.message .bubble', { hasText: 'شكرا' })
+    expect(await bubble.evaluate((element) => getComputedStyle(element).direction)).toBe('rtl')
   })
 })

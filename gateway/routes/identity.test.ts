@@ -51,6 +51,15 @@ describe('a grant of a session that was closed or replaced', () => {
 describe('POST /context/page', () => {
   const page = { url: 'https://shop.example/cart?coupon=1', title: 'Cart', viewport: { width: 800, height: 600 } }
 
+  it('answers 204 with and without an idempotency key', async () => {
+    const { call, core } = await startTestGateway()
+    const without = await call('POST', '/context/page', { body: page, headers: { 'idempotency-key': null } })
+    expect([without.status, await without.text()]).toEqual([204, ''])
+    expect(core.calls.at(-1)?.request).not.toHaveProperty('idempotencyKey')
+    const again = await call('POST', '/context/page', { body: page, headers: { 'idempotency-key': 'again' } })
+    expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([204, 'true'])
+  })
+
   it('rejects a malformed key', async () => {
     const { call } = await startTestGateway()
     const answer = await call('POST', '/context/page', { body: page, headers: { 'idempotency-key': 'a b' } })

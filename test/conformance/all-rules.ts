@@ -1,8 +1,8 @@
 import { describe, expect } from 'vitest'
 import type { TestDatabase } from '../support/test-database.ts'
-import { assertionRules } from './assertions.ts'
+import { assertionFormRules, assertionRules } from './assertions.ts'
 import { BASE } from './client.ts'
-import { commandRules } from './commands.ts'
+import { commandRules, commandStateRules } from './commands.ts'
 import { connectionRules } from './connections.ts'
 import { conversationRules } from './conversations.ts'
 import { corsRules } from './cors.ts'
@@ -30,7 +30,7 @@ import { type RestartedStack, restartRules } from './restarts.ts'
 import { routeRules } from './routes.ts'
 import { rule } from './rule.ts'
 import { sessionEndRules, sessionRules } from './sessions.ts'
-import { streamRules } from './streams.ts'
+import { slowReaderRules, streamRules } from './streams.ts'
 import { subscriptionRules } from './subscriptions.ts'
 import type { Suite } from './suite.ts'
 import { uploadRules } from './uploads.ts'
@@ -71,6 +71,9 @@ export function waitingRules(suite: () => Suite, database: TestDatabase): void {
   uploadRules(suite, database)
   rateRules(suite)
   costRules(suite)
+  commandStateRules(suite, database)
+  assertionFormRules(suite)
+  slowReaderRules(suite)
 }
 
 /** Registers the rules that `waitingRules` and `responseRules` do not register. */

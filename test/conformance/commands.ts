@@ -11,15 +11,13 @@ import { rule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
 const maxBytes = 5 * 1024 * 1024
+const outcomes = ['accepted', 'declined', 'completed', 'failed', 'unsupported']
+const consents = ['granted', 'denied', 'unsupported']
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-/** Tests of contract sections 3 and 4: commands to the visitor's page. */
-export function commandRules(suite: () => Suite, database: TestDatabase): void {
-  const { request, cancel, expire, acknowledge, expectRejection, upload, expectUploadRejection, requestGranted } =
-    createCommandCalls(suite, database)
-
-  const outcomes = ['accepted', 'declined', 'completed', 'failed', 'unsupported']
-  const consents = ['granted', 'denied', 'unsupported']
+/** The test of each state of a command and each outcome, which makes many calls. */
+export function commandStateRules(suite: () => Suite, database: TestDatabase): void {
+  const { request, cancel, expire, acknowledge, expectRejection } = createCommandCalls(suite, database)
 
   rule('C3.23', async () => {
     const visitor = await suite().roomy.client.visitor()
@@ -69,6 +67,12 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
     await check('navigation', navigations, outcomes)
     await check('screenshots', screenshots, consents)
   })
+}
+
+/** Tests of contract sections 3 and 4: commands to the visitor's page. */
+export function commandRules(suite: () => Suite, database: TestDatabase): void {
+  const { request, cancel, expire, acknowledge, expectRejection, upload, expectUploadRejection, requestGranted } =
+    createCommandCalls(suite, database)
 
   rule('C3.27', async () => {
     const visitor = await suite().roomy.client.visitor()
@@ -178,7 +182,10 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
 
     const other = await request('navigation', visitor)
     const key = { ...bearer(visitor), 'idempotency-key': 'decision' }
-    await client.call('POST', pathOf('navigation', other), { headers: key, body: { outcome: 'accepted' } })
+    const decision = { headers: key, body: { outcome: 'accepted' } }
+    await client.call('POST', pathOf('navigation', other), decision)
+    const repeat = await client.call('POST', pathOf('navigation', other), decision)
+    expect(repeat.headers.get('idempotency-replayed')).toBe('true')
     await client.fails('IdempotencyConflict', 'POST', pathOf('navigation', other), {
       headers: key,
       body: { outcome: 'declined' },

@@ -25,44 +25,7 @@ beforeAll(async () => {
 
 const newVisitor = (): Promise<Visitor> => stack.newVisitor()
 
-const ada = { displayName: 'Ada' }
-
 describe('an operator’s inbox stream from another core', () => {
-  it('gets messages, typing, assignment, closing and reopening live, and the state `sent` of the visitor’s messages', async () => {
-    const inbox = watchInbox(onB, stack.demo.workspaceId)
-    await inbox.ready()
-    const visitor = await newVisitor()
-    const stream = await visitor.openStream({ after: 0 })
-    const { conversationId } = visitor.session
-    expect((await visitor.call('POST', '/typing', { body: { state: 'started' } })).status).toBe(204)
-    await visitor.send('Hello?')
-    await onA.messaging.assignAgent({ conversationId, agent: ada })
-    await onA.messaging.closeConversation({ conversationId })
-    await visitor.send('One more thing')
-    const types = () => inbox.eventsOf(conversationId).map(({ type }) => type)
-    await until('the second sent', () => types().filter((type) => type === 'message.state.changed').length === 2)
-    expect(types().filter((type) => type !== 'message.state.changed')).toEqual(
-      expect.arrayContaining([
-        'typing.started',
-        'message.accepted',
-        'typing.stopped',
-        'agent.assigned',
-        'conversation.closed',
-        'conversation.reopened',
-      ]),
-    )
-    const sequences = inbox.eventsOf(conversationId).map(({ sequence }) => sequence)
-    expect(sequences).toEqual([...sequences].sort((one, other) => one - other))
-    expect(inbox.latest(conversationId)).toMatchObject({ agent: { displayName: 'Ada' }, status: 1 })
-    const changes = () => stream.events.filter(({ type }) => type === 'message.state.changed')
-    await until('both sent', () => changes().length === 2)
-    expect(changes().map(({ data }) => data.state)).toEqual(['sent', 'sent'])
-    expect((await visitor.history()).map(({ state }) => state)).toEqual(['sent', 'sent'])
-    expect(stream.events.some(({ type }) => type.startsWith('typing'))).toBe(false)
-    stream.close()
-    inbox.close()
-  })
-
   it('gets a heartbeat after 15 s without frames', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     onTestFinished(() => void vi.useRealTimers())
@@ -74,60 +37,6 @@ describe('an operator’s inbox stream from another core', () => {
     expect(heartbeats()).toBe(0)
     vi.advanceTimersByTime(200)
     await until('the heartbeat', () => heartbeats() === 1)
-    inbox.close()
-  })
-
-  it('gets receipts of the visitor for replies, and one event per state', async () => {
-    const inbox = watchInbox(onB, stack.demo.workspaceId)
-    await inbox.ready()
-    const visitor = await newVisitor()
-    const { conversationId } = visitor.session
-    for (const body of ['one', 'two'])
-      await onA.messaging.sendAgentMessage({ conversationId, clientOperationId: body, body, agent: ada })
-    const [, latest] = await visitor.history()
-    for (const state of ['delivered', 'read', 'delivered', 'read'])
-      expect(
-        (await visitor.call('POST', '/messages/receipts', { body: { upToSequence: latest.sequence, state } })).status,
-      ).toBe(204)
-    const changes = () => inbox.eventsOf(conversationId).filter(({ type }) => type === 'message.state.changed')
-    await until('both states', () => changes().length === 2)
-    expect(changes().map(({ messageId, state }) => [messageId, state])).toEqual([
-      [latest.messageId, 'delivered'],
-      [latest.messageId, 'read'],
-    ])
-    expect((await visitor.history()).map(({ state }) => state)).toEqual(['read', 'read'])
-    const wrong = { upToSequence: 1, state: 'sent' }
-    expect((await visitor.call('POST', '/messages/receipts', { body: wrong })).status).toBe(400)
-    inbox.close()
-  })
-
-  it('reports notes, which no stream, replay or route of the visitor contains', async () => {
-    const marker = 'only-for-operators'
-    const inbox = watchInbox(onB, stack.demo.workspaceId)
-    await inbox.ready()
-    const visitor = await newVisitor()
-    const { conversationId } = visitor.session
-    const live = await visitor.openStream({ after: 0 })
-    await visitor.send('Hello?')
-    await onA.messaging.addNote({ conversationId, clientOperationId: 'note', body: marker, agent: ada })
-    await until('the note', () =>
-      inbox.frames.some(({ case: kind, value }) => kind === 'notes' && value.conversationId === conversationId),
-    )
-    expect((await onB.messaging.listNotes({ conversationId })).notes).toMatchObject([{ body: marker, author: ada }])
-    await onA.messaging.sendAgentMessage({ conversationId, clientOperationId: 'reply', body: 'Yes', agent: ada })
-    const replay = await visitor.openStream({ after: 0, via: stack.gateways[1]!.url })
-    for (const stream of [live, replay])
-      await until('the reply', () => stream.events.some(({ type }) => type === 'message.received'))
-    const answers = await Promise.all([
-      visitor.call('GET', '/messages'),
-      visitor.call('GET', `/config/${stack.demo.siteKey}`),
-      visitor.call('POST', '/sessions/close', { body: { scope: 'panel' }, headers: { 'Idempotency-Key': 'close' } }),
-    ])
-    const seen = JSON.stringify([live.events, live.comments, replay.events, replay.comments, answers])
-    expect(seen).toContain('Hello?')
-    expect(seen).not.toContain(marker)
-    live.close()
-    replay.close()
     inbox.close()
   })
 
@@ -153,20 +62,5 @@ describe('an operator’s inbox stream from another core', () => {
     await again.ready()
     await stack.cores[1]!.start()
     again.close()
-  })
-})
-
-describe('the list of conversations', () => {
-  it('is split into pages and starts with the conversation of the latest message', async () => {
-    const visitors = [await newVisitor(), await newVisitor(), await newVisitor()]
-    for (const visitor of visitors) await visitor.send('hello')
-    const latest = visitors.map(({ session }) => session.conversationId).reverse()
-    // The list may be half a second behind messages that went to the other core.
-    await until('the list', async () => {
-      const first = await onA.messaging.listConversations({ limit: 2 })
-      const second = await onA.messaging.listConversations({ limit: 2, pageToken: first.nextPageToken })
-      const ids = [...first.conversations, ...second.conversations].map(({ conversationId }) => conversationId)
-      return ids.slice(0, 3).join() === latest.join()
-    })
   })
 })

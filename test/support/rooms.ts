@@ -26,7 +26,7 @@ export const testsOfRoom: Record<string, string[]> = {
   'core/streams': ['core/log/event-log'],
   'core/transport': ['test/authorization/authorization'],
   'core/wakeups': ['core/sessions/visitor-access', 'core/streams/lost-wakeups'],
-  'gateway/core-calls': ['gateway/routes/routes.test', 'test/end-to-end/message-fields'],
+  'gateway/core-calls': ['gateway/routes/message-queue', 'test/end-to-end/message-fields'],
   'gateway/schemas': ['gateway/routes'],
   platform: ['platform/observability', 'platform/addresses'],
   'widget/demo': ['widget/demo'],

@@ -202,21 +202,4 @@ describe('sessions that an operator ended', () => {
       harness.client.stop()
     },
   )
-
-  it.each([
-    ['visitor.banned', 'VisitorBanned'],
-    ['session.revoked', 'SessionRevoked'],
-  ] as const)('a session that ended with %s is not replaced by a new session after a reload', async (event, code) => {
-    const storage = createMemoryStorage()
-    const before = start('pk_friendly', storage)
-    await before.started()
-    fixture.server.endSessions('pk_friendly', event, { status: 403, code })
-    await until(() => before.client.connection() === 'ended')
-    expect(storage.getItem('service.widget.1.pk_friendly')).not.toContain('accessGrant')
-
-    const after = start('pk_friendly', storage)
-    await after.client.start()
-    expect(after.client.ended()?.event).toBe(event)
-    expect(fixture.server.seen('POST /sessions')).toHaveLength(1)
-  })
 })

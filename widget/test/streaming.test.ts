@@ -225,19 +225,6 @@ describe('terminal errors', () => {
     expect(() => harness.client.sendMessage('Hello')).toThrow(expect.objectContaining({ code: 'session_ended' }))
   })
 
-  it('a terminal error in the response to a send emits the terminal event, and the message fails', async () => {
-    const harness = createClientHarness(server, 'pk_friendly')
-    await harness.started()
-    server.conversation('pk_friendly').streams.clear()
-    server.endSessions('pk_friendly', 'visitor.banned', { status: 403, code: 'VisitorBanned' })
-    harness.client.sendMessage('Hello')
-    await until(() => harness.states()[0] === 'failed')
-
-    expect(harness.count('visitor.banned')).toBe(1)
-    expect(harness.client.messages()[0]?.error).toEqual({ code: 'visitor.banned', recoverable: false })
-    expect(server.seen('POST /messages')).toHaveLength(1)
-  })
-
   it('a terminal error in the response to the stream request ends the session', async () => {
     const harness = createClientHarness(server, 'pk_stream_refused')
     void harness.client.start()

@@ -52,13 +52,6 @@ describe('the code that the client reports after the end of a session', () => {
     expect(codesOf(harness, 'session.expired')).toEqual(['session.expired', 'session.expired'])
   })
 
-  it('the reported code is the name of the event if the stream delivers replay.reset.required', async () => {
-    const harness = createClientHarness(fixture.server, 'pk_reset_reauthenticate', { clock: fixture.clock })
-    await harness.client.start()
-    await until(() => harness.client.connection() === 'ended')
-    expect(codesOf(harness, 'replay.reset.required')).toEqual(['replay.reset.required', 'replay.reset.required'])
-  })
-
   it('the reported code is visitor.banned if an earlier version of the client stored the code VisitorBanned', async () => {
     const storage = createMemoryStorage()
     const ended = { event: 'visitor.banned', code: 'VisitorBanned' }
@@ -67,19 +60,5 @@ describe('the code that the client reports after the end of a session', () => {
     await harness.client.start()
     expect(codesOf(harness, 'visitor.banned')).toEqual(['visitor.banned', 'visitor.banned'])
     expect(fixture.server.seen('POST /sessions')).toEqual([])
-  })
-
-  it('an unsent message of an expired session has the error code session.expired', async () => {
-    const storage = createMemoryStorage()
-    const before = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage })
-    await before.started()
-    before.network.online = false
-    before.client.sendMessage('Left behind')
-    before.client.stop()
-    fixture.clock.advance(8_100_000)
-    const after = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage })
-    await after.client.start()
-    expect(after.client.messages().map(({ error }) => error?.code)).toEqual(['session.expired'])
-    after.client.stop()
   })
 })
