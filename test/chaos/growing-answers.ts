@@ -22,7 +22,7 @@ export async function growAnswers(context: ClientContext, name: string): Promise
     const visitor = await arrive(context, operation)
     if (!visitor) return
     const { conversationId } = visitor.session
-    const parts = Array.from({ length: random.between(5, 25) }, (_, index) => `${operation} says ${index} 😀 `)
+    const parts = Array.from({ length: random.between(3, 15) }, (_, index) => `${operation} says ${index} 😀 `)
     const answer: Answer = {
       operation,
       planned: parts.join(''),
@@ -84,7 +84,7 @@ export async function growAnswers(context: ClientContext, name: string): Promise
       if (index > 0 && random.next() < 0.05 && !(await append('', false, 0))) break
       if (index === stopsAt) stopping = stop()
       if (!(await append(part, index === parts.length - 1))) break
-      await pause(random.between(5, 120))
+      await pause(random.between(1, 60))
     }
     await stopping
     await reading

@@ -92,7 +92,7 @@ export const knownBugs: KnownBug[] = [
       {
         folder: 'core/conversations',
         from: 'if (!(await writes.add({ event, next }))) return undefined',
-        to: 'void writes.add({ event, next }).catch(() => {})',
+        to: 'setTimeout(() => void writes.add({ event, next }).catch(() => {}), 300)',
       },
     ],
   },
