@@ -186,7 +186,7 @@ const isCommand = (entry: Group | Command): entry is Command => typeof entry.run
 const jsonFlag = ['--json', 'print the answer as JSON']
 const keyFlag = ['--key …', 'idempotency key: a change that is repeated with its key within 24 hours is made once']
 
-function helpFor(groups: Record<string, Group>, groupName: string, commandName: string): string {
+function helpFor(groups: Record<string, Group>, groupName: string, commandName: string) {
   const command = groups[groupName]?.[commandName]
   if (command) {
     const flags = Object.entries(command.flags).map(([name, { type, required, description }]): [string, string] => [

@@ -2,7 +2,7 @@
 import { runAdmin } from './run-admin.ts'
 
 /** Returns a signal that the first Ctrl-C aborts. A second Ctrl-C ends the process. */
-function untilStopped(): AbortSignal {
+function untilStopped() {
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
   return stop.signal

@@ -44,7 +44,7 @@ export async function allSubscriptions(leads: Services['leads'], workspaceId: st
   return pages.flatMap(({ subscriptions }) => subscriptions)
 }
 
-async function workspacesNamed(workspaces: Services['workspaces'], wanted: string): Promise<string[]> {
+async function workspacesNamed(workspaces: Services['workspaces'], wanted: string) {
   const ids: string[] = []
   for (let afterWorkspaceId = '', isLast = false; !isLast; ) {
     const { workspaces: page } = await workspaces.listWorkspaces({ limit: workspacesPerPage, afterWorkspaceId })
@@ -59,13 +59,13 @@ const isName = (value: unknown, ...prefixes: string[]): value is string =>
   typeof value === 'string' && !prefixes.some((prefix) => value.startsWith(prefix))
 
 /** Returns the ids of the destinations with this name or this host, with or without the scheme. */
-const idsAt = (known: { id: string; name: string; destinationUrl: string }[], wanted: string): string[] =>
+const idsAt = (known: { id: string; name: string; destinationUrl: string }[], wanted: string) =>
   known.flatMap(({ id, name, destinationUrl }) => {
     const { host, origin } = new URL(destinationUrl)
     return [name, destinationUrl, host, origin].includes(wanted) ? id : []
   })
 
-function only(flag: string, name: string, ids: string[]): string {
+function only(flag: string, name: string, ids: string[]) {
   const [id] = ids
   if (id === undefined) throw new UsageError(`no ${flag} is named ${JSON.stringify(name)}`)
   if (ids.length > 1)

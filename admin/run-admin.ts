@@ -92,8 +92,7 @@ async function run(call: Call, { env, print, untilStopped = () => new AbortContr
 }
 
 /** Returns the JSON value of a message, and other answers unchanged. */
-const jsonOf = (answer: unknown): unknown =>
-  isMessage(answer) ? toJson(schemas.getMessage(answer.$typeName)!, answer) : answer
+const jsonOf = (answer: unknown) => (isMessage(answer) ? toJson(schemas.getMessage(answer.$typeName)!, answer) : answer)
 
 /** What a command gets that calls no core. */
 const withoutCore = ({ values }: Call) => ({ services: {} as Services, values, demo: {}, webhookSecret: '' })
@@ -111,7 +110,7 @@ async function withCore({ values, key }: Call, env: NodeJS.ProcessEnv | undefine
 }
 
 /** Returns the error message for the user and the exit status of the process. */
-function describeError(error: unknown, call: Call | undefined): { text: string; status: number } {
+function describeError(error: unknown, call: Call | undefined) {
   if (error instanceof UsageError || error instanceof SettingError) return { text: error.message, status: 2 }
   if (error instanceof UnknownOutcomeError) return { text: error.message, status: 1 }
   const { rawMessage, code } = ConnectError.from(error)
@@ -130,7 +129,7 @@ function describeError(error: unknown, call: Call | undefined): { text: string; 
 }
 
 /** Returns the flag that sets this field of the request, and the description of the flag. */
-function aboutFlag(path: string, { command: { flags } }: Call): string {
+function aboutFlag(path: string, { command: { flags } }: Call) {
   const flag = flagAt(path, flags)
   return flag === undefined ? '' : ` (--${flag}: ${flags[flag]?.description})`
 }
@@ -138,7 +137,7 @@ function aboutFlag(path: string, { command: { flags } }: Call): string {
 const idFormat = /^[a-z]+_\w+$/
 
 /** Names the ids of a call, one of which is unknown. */
-function aboutIds({ values, command: { flags } }: Call): string {
+function aboutIds({ values, command: { flags } }: Call) {
   const given = Object.entries(flags).map(([name, flag]) => [name, values[fieldOf(name, flag)]])
   const ids = given.filter(([, value]) => typeof value === 'string' && idFormat.test(value))
   if (ids.length === 0) return ''

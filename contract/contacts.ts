@@ -41,7 +41,7 @@ export function storedValue(type: string, value: string): string | undefined {
   return formEmail.test(plain) && plain.length <= 254 ? plain : undefined
 }
 
-function readPhone(text: string): { normal: string; stored: string } | undefined {
+function readPhone(text: string) {
   const given = asciiDigits(withoutVariants(text)).replace(phoneLabel, '')
   const isInternational = /^[\s([]*(\+|00)/.test(given)
   const joined = (isInternational ? given.replace('(0)', '') : given).replace(separators, '')
@@ -61,12 +61,12 @@ export const asciiDigits = (text: string): string => text.replace(/\p{Nd}/gu, as
  * Folds case. Converts to upper case first, so that `ß` equals `SS` and both forms of a Greek sigma
  * are equal.
  */
-function folded(text: string): string {
+function folded(text: string) {
   return text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')
 }
 
 /** Returns the ASCII digit for a decimal digit of any script. */
-function asciiDigit(digit: string): string {
+function asciiDigit(digit: string) {
   const code = digit.codePointAt(0)!
   // Unicode has the digits 0 to 9 of each script at consecutive code points. After NFKC, the digits
   // of two scripts are never adjacent.

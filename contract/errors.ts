@@ -58,7 +58,7 @@ const connectCodes: Record<number, Code> = {
   503: Code.Unavailable,
 }
 
-function pascalCase(name: string): string {
+function pascalCase(name: string) {
   return name
     .split('_')
     .map((word) => word.charAt(0) + word.slice(1).toLowerCase())

@@ -12,7 +12,7 @@ export function useOneLine(text: string): string {
 }
 
 /** Converts the line ends of every text in a request. Changes the request. */
-export function useLineFeedsIn(request: object): void {
+export function useLineFeedsIn(request: object) {
   // Not recursive, because JSON can be nested more deeply than the stack is.
   const left = [request as Record<string, unknown>]
   for (let part = left.pop(); part; part = left.pop()) {

@@ -42,7 +42,7 @@ export function isOriginAllowed(origin: string, entries: readonly string[]): boo
  * Returns the origin in the form that browsers send; undefined for any other text, including
  * wildcards.
  */
-function canonicalOrigin(text: string): string | undefined {
+function canonicalOrigin(text: string) {
   if (text.length > 512 || text.includes('*')) return undefined
   const parsed = URL.parse(text)
   if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:') return undefined

@@ -73,7 +73,7 @@ export function readSuppressionList(content: string): SuppressionList {
 }
 
 /** Returns the kind of each column if the record is a header. */
-function headerOf(cells: string[]): (EntryKind | undefined)[] | undefined {
+function headerOf(cells: string[]) {
   const kinds = cells.map((name) => columnNames.find(([pattern]) => pattern.test(name))?.[1])
   return kinds.some((kind) => kind !== undefined) ? kinds : undefined
 }
@@ -98,7 +98,7 @@ interface Row {
 }
 
 /** Splits a text into rows and cells, as in RFC 4180. */
-function readRows(content: string): Row[] {
+function readRows(content: string) {
   const text = useLineFeeds(content)
   const rows: Row[] = []
   let separator: string | undefined
@@ -118,7 +118,7 @@ function readRows(content: string): Row[] {
 }
 
 /** Returns the separator that follows the first cell. */
-function separatorOf(text: string, start: number): string {
+function separatorOf(text: string, start: number) {
   const from = text[start] === '"' ? (closingQuote(text, start + 1) ?? start) : start
   const found = /[,;\t\n]/g
   found.lastIndex = from
@@ -150,12 +150,12 @@ function readRow(text: string, start: number, separator: string): { cells: strin
 }
 
 /** Returns the position of the quote that ends a cell, or undefined if there is none. */
-function closingQuote(text: string, start: number): number | undefined {
+function closingQuote(text: string, start: number) {
   for (let at = text.indexOf('"', start); at !== -1; at = text.indexOf('"', at + 2)) if (text[at + 1] !== '"') return at
   return undefined
 }
 
-function shortened(text: string): string {
+function shortened(text: string) {
   const points = [...text.slice(0, 2 * maxShown)]
   return points.length > maxShown ? `${points.slice(0, maxShown).join('')}…` : text
 }

@@ -31,7 +31,7 @@ export function connectCores(options: {
   const cores = createCorePool({})
   const connected = new Map<string, Connected>()
 
-  function connect(url: string): void {
+  function connect(url: string) {
     const removed = new AbortController()
     const transport = createCoreTransport(url, options.tls)
     const core = { url, transport, request: transport.request, isWatched: true }
@@ -39,7 +39,7 @@ export function connectCores(options: {
     void watchCore({ core, cores, signal: AbortSignal.any([removed.signal, stopped.signal]) })
   }
 
-  async function drain(url: string, { core, removed }: Connected): Promise<void> {
+  async function drain(url: string, { core, removed }: Connected) {
     connected.delete(url)
     removed.abort()
     const deadline = Date.now() + DRAIN_TIMEOUT_MS
@@ -65,7 +65,7 @@ export function connectCores(options: {
   return {
     cores,
     /** Ends the checks of the cores. Closes each connection after its last call, at the latest after 30 s. */
-    stop(): void {
+    stop() {
       stopped.abort()
       for (const [url, each] of connected) void drain(url, each)
     },

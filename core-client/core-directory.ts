@@ -21,14 +21,14 @@ export async function followCoreUrls(options: {
   onUrls: (urls: string[]) => void
   signal: AbortSignal
   logger?: LineLogger | undefined
-}): Promise<void> {
+}) {
   const { urls, lookUp = lookUpByName, everyMs = 2_000, onUrls, signal, logger } = options
   const unresolved = new Set<string>()
   const found = new Map<string, string[]>()
   const hasNames = urls.some(isName)
 
   /** Logs once that a name does not resolve, and once that it does again. */
-  function noteLookup(hostname: string, isResolved: boolean): void {
+  function noteLookup(hostname: string, isResolved: boolean) {
     if (isResolved !== unresolved.has(hostname)) return
     if (!isResolved) {
       unresolved.add(hostname)

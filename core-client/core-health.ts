@@ -28,7 +28,7 @@ export async function watchCore(options: {
   core: CoreNode & { transport: CoreTransport }
   cores: CorePool
   signal: AbortSignal
-}): Promise<void> {
+}) {
   const { core, cores, signal } = options
   let pauseMs = PROBE_EVERY_MS
   let lastAnswerAt = performance.now()

@@ -56,17 +56,17 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
   let members: Member[] = []
   let turn = 0
 
-  function memberOf(core: CoreNode): Member {
+  function memberOf(core: CoreNode) {
     const member = known.get(core) ?? { core, inFlight: 0, failures: 0, aliveAt: 0, skipUntil: 0, onTrial: false }
     known.set(core, member)
     return member
   }
 
-  function isAvailable({ core, failures, onTrial, skipUntil }: Member): boolean {
+  function isAvailable({ core, failures, onTrial, skipUntil }: Member) {
     return failures === 0 || (!core.isWatched && !onTrial && skipUntil <= now())
   }
 
-  function choose(tried: ReadonlySet<Member>): Member | undefined {
+  function choose(tried: ReadonlySet<Member>) {
     const free = members.filter((member) => !tried.has(member) && isAvailable(member))
     const index = turn++ % free.length
     const next = free[index]
@@ -74,12 +74,12 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
     return next !== undefined && other !== undefined && other.inFlight < next.inFlight ? other : next
   }
 
-  function recordFailure(member: Member): void {
+  function recordFailure(member: Member) {
     member.failures++
     member.skipUntil = now() + backoffMs(member.failures, { minMs: SKIP_MIN_MS, maxMs: SKIP_MAX_MS, random })
   }
 
-  function recordSuccess(member: Member): void {
+  function recordSuccess(member: Member) {
     member.aliveAt = now()
     member.failures = 0
     member.skipUntil = 0
@@ -89,7 +89,7 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
    * Replaces the set of cores. Cores that stay keep their state. Running calls on removed cores may
    * finish.
    */
-  function replace(cores: readonly CoreNode[]): void {
+  function replace(cores: readonly CoreNode[]) {
     const removed = members.filter(({ core }) => !cores.includes(core))
     const before = members
     members = cores.map(memberOf)
@@ -110,10 +110,7 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
      *
      * @throws the error of the call if `classify` says that it is final, else `OutOfReachError`
      */
-    async call<Answer>(
-      attempt: (core: CoreNode) => Promise<Answer>,
-      classify: (reason: unknown) => Failure,
-    ): Promise<Answer> {
+    async call<Answer>(attempt: (core: CoreNode) => Promise<Answer>, classify: (reason: unknown) => Failure) {
       const tried = new Set<Member>()
       let cause: unknown
       for (let member = choose(tried); member !== undefined; member = choose(tried)) {
@@ -141,7 +138,7 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
     },
     replace,
     /** Immediately calls `added` for each core. Later calls `added` or `removed` for each change. */
-    follow(follower: PoolFollower): void {
+    follow(follower: PoolFollower) {
       followers.push(follower)
       for (const { core } of members) follower.added(core)
     },

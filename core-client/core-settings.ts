@@ -26,7 +26,7 @@ export function parseCoreUrls(list: string): string[] {
   )
 }
 
-function isCoreUrl(text: string): boolean {
+function isCoreUrl(text: string) {
   const url = URL.parse(text)
   if (url === null || url.username !== '' || url.hostname === '') return false
   return url.protocol === 'dns:' ? url.port !== '' : /^https?:$/.test(url.protocol)

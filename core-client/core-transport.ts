@@ -46,7 +46,7 @@ function connectTo(baseUrl: string, material: TlsMaterial = {}) {
     request,
     stream,
     close,
-    async probe(signal: AbortSignal): Promise<boolean> {
+    async probe(signal: AbortSignal) {
       const [isRunning] = await Promise.all([http.probe(signal), http2.probe(signal)])
       return isRunning
     },

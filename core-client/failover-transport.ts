@@ -55,7 +55,7 @@ function classify(reason: unknown, signal: AbortSignal | undefined, method?: Des
   return isUnknown && !wasNeverSent(error) ? 'lost' : 'repeatable'
 }
 
-function isOutOfReach(error: ConnectError): boolean {
+function isOutOfReach(error: ConnectError) {
   if (errorInfoOf(error) !== undefined) return false
   if (error.code === Code.Unavailable || error.code === Code.Aborted || error.code === Code.Canceled) return true
   return error.code === Code.Internal && systemCodes(error).length > 0

@@ -59,14 +59,14 @@ export function createHttpClient(baseUrl: string, material: TlsMaterial = {}) {
       pool.request({ ...request, path: `${prefix}${path}`, method: 'POST' }),
 
     /** Asks whether the process answers. Returns false if the core is starting or stopping. */
-    async probe(signal: AbortSignal): Promise<boolean> {
+    async probe(signal: AbortSignal) {
       const { headers, body } = await pool.request({ path: `${prefix}/livez`, method: 'GET', signal })
       await body.dump()
       return headers.connection !== 'close'
     },
 
     /** Closes the connections. Running calls fail with `unavailable`. The next call connects again. */
-    cut(): void {
+    cut() {
       const old = pool
       pool = open()
       void old.destroy(new ConnectError('core does not answer', Code.Unavailable))
@@ -77,7 +77,7 @@ export function createHttpClient(baseUrl: string, material: TlsMaterial = {}) {
   }
 }
 
-function headersOf(header: Parameters<Transport['unary']>[3], timeoutMs: number | undefined): string[] {
+function headersOf(header: Parameters<Transport['unary']>[3], timeoutMs: number | undefined) {
   const headers = ['content-type', TYPE, 'connect-protocol-version', '1']
   if (timeoutMs !== undefined && timeoutMs > 0) headers.push('connect-timeout-ms', `${Math.ceil(timeoutMs)}`)
   for (const [name, value] of header instanceof Headers ? header : new Headers(header)) headers.push(name, value)
@@ -189,7 +189,7 @@ function decodeMessage(output: DescMethod['output'], body: Uint8Array): MessageI
   }
 }
 
-function webHeaders(headers: UnaryAnswer['headers']): Headers {
+function webHeaders(headers: UnaryAnswer['headers']) {
   const found = new Headers()
   for (const [name, value] of Object.entries(headers)) {
     for (const each of [value ?? []].flat()) found.append(name, each)

@@ -184,7 +184,7 @@ export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig
 }
 
 /** Throws `SettingError` if one of the named settings is empty. */
-export function requireSettings(config: CoreConfig, ...names: ('MONGODB_URI' | 'SECRET_KEYS')[]): void {
+export function requireSettings(config: CoreConfig, ...names: ('MONGODB_URI' | 'SECRET_KEYS')[]) {
   for (const name of names) {
     const { description } = coreSettings.properties[name] as SettingSchema
     if (config[name] === '') throw new SettingError(`${name} is missing: ${description}`)
@@ -195,7 +195,7 @@ export function requireSettings(config: CoreConfig, ...names: ('MONGODB_URI' | '
  * Throws `SettingError` if mails would have no sender or no links. The origin of a request could come
  * from an attacker, so links never begin with it.
  */
-export function requireMailSettings({ SMTP_URL, SMTP_FROM, PUBLIC_URL }: CoreConfig): void {
+export function requireMailSettings({ SMTP_URL, SMTP_FROM, PUBLIC_URL }: CoreConfig) {
   if (SMTP_URL && !(SMTP_FROM && PUBLIC_URL)) throw new SettingError('SMTP_URL needs SMTP_FROM and PUBLIC_URL')
 }
 
@@ -203,7 +203,7 @@ export function requireMailSettings({ SMTP_URL, SMTP_FROM, PUBLIC_URL }: CoreCon
  * Throws `SettingError` if the settings have neither a secret nor a key set URL for workspace
  * sessions.
  */
-export function requireSessionSigner(config: CoreConfig): void {
+export function requireSessionSigner(config: CoreConfig) {
   if (config.WORKSPACE_SESSION_SECRET || config.WORKSPACE_SESSION_JWKS_URL) return
   throw new SettingError(
     'WORKSPACE_SESSION_SECRET and WORKSPACE_SESSION_JWKS_URL are missing: one of them must verify workspace sessions',

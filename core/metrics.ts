@@ -200,16 +200,13 @@ const attemptEnds = [
 ]
 
 /** Sets all series of the counter to 0. Otherwise `increase()` misses the first event of a series. */
-function withZeros<Labels extends string>(counter: Counter<Labels>, series: Record<Labels, string>[]): Counter<Labels> {
+function withZeros<Labels extends string>(counter: Counter<Labels>, series: Record<Labels, string>[]) {
   for (const labels of series) counter.inc(labels, 0)
   return counter
 }
 
 /** Reports how far each follower is behind. */
-export function observeLags(
-  { followerLag }: Pick<CoreMetrics, 'followerLag'>,
-  lags: Record<string, () => number>,
-): void {
+export function observeLags({ followerLag }: Pick<CoreMetrics, 'followerLag'>, lags: Record<string, () => number>) {
   Object.assign(followerLag, {
     collect() {
       for (const [follower, lagMs] of Object.entries(lags)) followerLag.set({ follower }, lagMs() / 1000)
@@ -220,7 +217,7 @@ export function observeLags(
 export function observeJobs(
   { jobLastSuccess, jobPeriod }: Pick<CoreMetrics, 'jobLastSuccess' | 'jobPeriod'>,
   jobs: { name: string; everyMs: number; lastSuccessAt(): number }[],
-): void {
+) {
   for (const { name, everyMs } of jobs) jobPeriod.set({ task: name }, everyMs / 1000)
   Object.assign(jobLastSuccess, {
     collect() {

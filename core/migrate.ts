@@ -85,7 +85,7 @@ async function main(prepare: Prepare) {
 }
 
 /** Runs the command. Before it connects, `prepare` adds settings that the environment lacks. */
-export function runMigrate(prepare: Prepare): void {
+export function runMigrate(prepare: Prepare) {
   main(prepare).catch((error: unknown) => failStart('migrate', asUsageError(error)))
 }
 

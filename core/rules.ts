@@ -12,7 +12,7 @@ const anyControlCharacter = /\p{Cc}/u
 const colour = /^#[0-9a-f]{6}$/i
 
 /** Throws `ValidationFailed` with every violated rule, but never with values. */
-export function validate(...fields: (FieldIssue | undefined)[]): void {
+export function validate(...fields: (FieldIssue | undefined)[]) {
   const issues = fields.filter((issue) => issue !== undefined)
   if (issues.length > 0) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues })
 }
@@ -37,7 +37,7 @@ export function text(min: number, max: number): Rule<string> {
 }
 
 /** Whether a text has fewer code points than the limit. Stops counting at the limit. */
-function isShorterThan(codePoints: number, value: string): boolean {
+function isShorterThan(codePoints: number, value: string) {
   if (value.length < codePoints) return true
   let counted = 0
   for (const _ of value) if (++counted >= codePoints) return false

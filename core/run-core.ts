@@ -19,7 +19,7 @@ type StartCore = (config: CoreConfig, options: CoreStartOptions) => Promise<Runn
  * Runs a core process until it receives a stop signal. The process is ready when `startCore`
  * resolves. Exits with an error message if the start fails.
  */
-export function runCore(startCore: StartCore): void {
+export function runCore(startCore: StartCore) {
   run(startCore).catch((error: unknown) => failStart('core', error))
 }
 

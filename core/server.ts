@@ -104,7 +104,7 @@ export async function listenForCore({
  * Converts two forms that the gateway accepts and Connect does not: a target with scheme and host (RFC
  * 9112, section 3.2.2), and a quoted charset.
  */
-function inUsualForm(request: IncomingMessage): IncomingMessage {
+function inUsualForm(request: IncomingMessage) {
   const { url, headers } = request
   if (url?.startsWith('http')) request.url = url.replace(/^https?:\/\/[^/?#]*/, '') || '/'
   const type = headers['content-type']
@@ -121,7 +121,7 @@ interface ProbeResponse {
   end(body: string): unknown
 }
 
-function answerProbe(response: ProbeResponse, status: number): void {
+function answerProbe(response: ProbeResponse, status: number) {
   response.statusCode = status
   response.setHeader('content-type', 'application/json')
   response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))

@@ -51,7 +51,7 @@ async function main(prepare: Prepare) {
 }
 
 /** Runs the command. `prepare` first adds settings that the environment lacks. */
-export function runToken(prepare: Prepare): void {
+export function runToken(prepare: Prepare) {
   main(prepare).catch((error: unknown) => failStart('token', asUsageError(error)))
 }
 

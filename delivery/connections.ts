@@ -14,7 +14,7 @@ export function createConnections({ maxIdle }: { maxIdle: number }) {
   const idle = new Map<Socket, string>()
   const byOrigin = new Map<string, Set<Socket>>()
 
-  function remove(socket: Socket): void {
+  function remove(socket: Socket) {
     const origin = idle.get(socket)
     if (origin === undefined) return
     idle.delete(socket)
@@ -25,14 +25,14 @@ export function createConnections({ maxIdle }: { maxIdle: number }) {
     socket.setTimeout(0)
   }
 
-  function drop(this: Socket): void {
+  function drop(this: Socket) {
     remove(this)
     this.destroy()
   }
 
   return {
     /** Removes and returns an idle connection to the origin that is connected to one of the addresses. */
-    take(origin: string, addresses: ResolvedAddress[]): Socket | undefined {
+    take(origin: string, addresses: ResolvedAddress[]) {
       const allowed = new Set(addresses.map(({ address }) => address))
       const found = [...(byOrigin.get(origin) ?? [])].findLast(
         ({ writable, remoteAddress = '' }) => writable && allowed.has(remoteAddress),
@@ -41,7 +41,7 @@ export function createConnections({ maxIdle }: { maxIdle: number }) {
       return found
     },
     /** Puts a connection into the pool. Its last response must be complete. */
-    give(origin: string, socket: Socket): void {
+    give(origin: string, socket: Socket) {
       idle.set(socket, origin)
       byOrigin.set(origin, (byOrigin.get(origin) ?? new Set()).add(socket))
       for (const event of endings) socket.on(event, drop)
@@ -51,7 +51,7 @@ export function createConnections({ maxIdle }: { maxIdle: number }) {
     },
     /** Number of idle connections. */
     idle: () => idle.size,
-    async close(): Promise<void> {
+    async close() {
       for (const socket of idle.keys()) drop.call(socket)
     },
   }

@@ -66,7 +66,7 @@ export function createCoreStream(worker: Worker, core: CoreNode, events: StreamE
   let outbox: ReturnType<typeof createOutbox> | undefined
   let isOpen = false
 
-  async function connect(): Promise<void> {
+  async function connect() {
     const call = new AbortController()
     const accepting = setTimeout(() => call.abort(), config.CORE_DEADLINE_MS)
     let openedAt = Number.POSITIVE_INFINITY
@@ -97,7 +97,7 @@ export function createCoreStream(worker: Worker, core: CoreNode, events: StreamE
     await backoff.pause(ending.signal)
   }
 
-  async function run(): Promise<void> {
+  async function run() {
     while (!ending.signal.aborted) await connect()
   }
   const running = run()
@@ -108,7 +108,7 @@ export function createCoreStream(worker: Worker, core: CoreNode, events: StreamE
     /** Sends a part, together with others. Parts that were not sent are lost when the stream ends. */
     send: (part: Part) => outbox?.add(part),
     /** Sends all parts and ends the call. Does not connect again. */
-    async end(): Promise<void> {
+    async end() {
       ending.abort()
       outbox?.end()
       await running

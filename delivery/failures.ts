@@ -54,7 +54,7 @@ export function classifyFailure(error: unknown, phase: AttemptPhase, timedOut: b
   return { phase, reason: timedOut ? FailureReason.TIMEOUT : reasonOf(error) }
 }
 
-function reasonOf(error: unknown): FailureReason {
+function reasonOf(error: unknown) {
   if (error instanceof DestinationBlockedError) return FailureReason.DESTINATION_BLOCKED
   if (error instanceof ProtocolError) return FailureReason.PROTOCOL_ERROR
   if (error instanceof ResponseTooLargeError) return FailureReason.RESPONSE_TOO_LARGE
@@ -72,7 +72,7 @@ export function isConnectionLost(error: unknown): boolean {
   return reasonOf(error) === FailureReason.CONNECTION_RESET
 }
 
-function codeOf(error: unknown): string {
+function codeOf(error: unknown) {
   // If several addresses failed, the reason of the first one counts.
   const first = error instanceof AggregateError ? error.errors[0] : error
   return first instanceof Error && 'code' in first ? String(first.code) : ''

@@ -21,7 +21,7 @@ const stopSignals: ('SIGINT' | 'SIGTERM')[] = ['SIGINT', 'SIGTERM']
 /** Time for the last claims and reports of a stopping worker, in addition to its grace time. */
 const lastCallsMs = 4_000
 
-async function main(): Promise<void> {
+async function main() {
   const config = await readAtStart('delivery', loadDeliveryConfig)
   const logger = createLogger('delivery', config.LOG_LEVEL)
   warnOfMisspeltNames(logger)
@@ -63,7 +63,7 @@ async function main(): Promise<void> {
  * running attempts, because an aborted attempt is sent again. `npm` and terminals may forward one
  * signal twice. Operators can end the process immediately with SIGKILL.
  */
-function onStopSignal(stop: () => unknown, logger: Logger): void {
+function onStopSignal(stop: () => unknown, logger: Logger) {
   let stopping = false
   for (const signal of stopSignals) {
     process.on(signal, () => {

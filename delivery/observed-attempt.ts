@@ -23,14 +23,14 @@ export function observeAttempt(
   })
 }
 
-function detailOf(outcome: Outcome): { detail: string; phase: string } {
+function detailOf(outcome: Outcome) {
   if (outcome.case === 'response') return { detail: `${Math.floor(outcome.value.status / 100)}xx`, phase: '' }
   if (outcome.case === 'released') return { detail: '', phase: '' }
   const { reason, phase } = outcome.value
   return { detail: FailureReason[reason].toLowerCase(), phase: AttemptPhase[phase].toLowerCase() }
 }
 
-function describe(span: Span, outcome: Outcome, correlationId: string | undefined): void {
+function describe(span: Span, outcome: Outcome, correlationId: string | undefined) {
   const { detail, phase } = detailOf(outcome)
   span.setAttributes({
     'service.attempt.outcome': outcome.case,

@@ -35,7 +35,7 @@ export function createOpenDeliveries(options: { concurrency: number; perDestinat
   const waiting = new Map<string, OpenDelivery[]>()
   let places = options.concurrency
 
-  function change(destination: string, by: 1 | -1): void {
+  function change(destination: string, by: 1 | -1) {
     const now = (sending.get(destination) ?? 0) + by
     if (now === 0) sending.delete(destination)
     else sending.set(destination, now)
@@ -44,7 +44,7 @@ export function createOpenDeliveries(options: { concurrency: number; perDestinat
 
   return {
     /** Adds a delivery. It waits until `next` returns it. */
-    add(open: OpenDelivery): void {
+    add(open: OpenDelivery) {
       const { destination } = open.delivery
       const queued = waiting.get(destination)
       if (queued) queued.push(open)
@@ -53,7 +53,7 @@ export function createOpenDeliveries(options: { concurrency: number; perDestinat
     /** Frees the place of a sent delivery. */
     finish: (destination: string) => change(destination, -1),
     /** Returns a waiting delivery that may be sent now. Takes the destinations in round robin. */
-    next(): OpenDelivery | undefined {
+    next() {
       if (places < 1) return undefined
       const most = Math.min(options.perDestination, Math.max(1, Math.floor(places / 3)))
       for (const [destination, queued] of waiting) {
@@ -67,7 +67,7 @@ export function createOpenDeliveries(options: { concurrency: number; perDestinat
       return undefined
     },
     /** Removes and returns the waiting deliveries that match. */
-    dropWaiting(isDropped: (open: OpenDelivery) => boolean = () => true): OpenDelivery[] {
+    dropWaiting(isDropped: (open: OpenDelivery) => boolean = () => true) {
       const dropped: OpenDelivery[] = []
       for (const [destination, queued] of waiting) {
         const { left = [], gone = [] } = Object.groupBy(queued, (open) => (isDropped(open) ? 'gone' : 'left'))

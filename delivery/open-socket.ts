@@ -76,7 +76,7 @@ function tlsOptions(url: URL, ca: string | undefined): tls.ConnectionOptions {
 }
 
 /** Returns the URL's host without the brackets of an IPv6 address or the trailing dot of a name. */
-function bareHost({ hostname }: URL): string {
+function bareHost({ hostname }: URL) {
   return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
 }
 
@@ -102,7 +102,7 @@ function waitFor(socket: net.Socket, event: 'connect' | 'secureConnect', signal:
   })
 }
 
-function isSame(address: string, remote: string | undefined): boolean {
+function isSame(address: string, remote: string | undefined) {
   if (remote === undefined) return false
   const same = new net.BlockList()
   same.addAddress(address, net.isIPv6(address) ? 'ipv6' : 'ipv4')

@@ -106,7 +106,7 @@ export function readAnswer(
 }
 
 /** The headers as alternating names and values. Node adds none to this form. */
-function headersOf({ host }: URL, { headers, body }: Pick<ClaimedDelivery, 'headers' | 'body'>): string[] {
+function headersOf({ host }: URL, { headers, body }: Pick<ClaimedDelivery, 'headers' | 'body'>) {
   return [
     ...['host', host, 'connection', 'keep-alive', 'content-length', String(body.length)],
     ...Object.entries(headers).flatMap((header) => (ownHeaders.has(header[0].toLowerCase()) ? [] : header)),

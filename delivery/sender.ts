@@ -130,7 +130,7 @@ interface Answer {
 type ExchangeRest = [url: URL, request: ReadyRequest, signal: AbortSignal, onPhase: (phase: AttemptPhase) => void]
 
 /** Returns the first characters of a response on one line, without control and format characters. */
-function responseText(beginning: Buffer[]): string {
+function responseText(beginning: Buffer[]) {
   const line = new TextDecoder()
     .decode(Buffer.concat(beginning))
     .replace(/[\p{C}\p{Z}]+/gu, ' ')

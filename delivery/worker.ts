@@ -66,7 +66,7 @@ export function createDelivery(given: {
     openStreams().length,
   ])
 
-  function addCore(core: CoreNode): void {
+  function addCore(core: CoreNode) {
     const stream: CoreStream = createCoreStream({ config, workerId, logger, retryMs }, core, {
       onOpen() {
         if (openStreams().length === 1) logger.info('a core accepted the stream; delivery worker is ready')
@@ -78,20 +78,20 @@ export function createDelivery(given: {
     streams.set(core.url, stream)
   }
 
-  function removeCore({ url }: CoreNode): void {
+  function removeCore({ url }: CoreNode) {
     const stream = streams.get(url)
     streams.delete(url)
     if (stream) void stream.end().then(() => onEnd(stream))
   }
 
-  function onEnd(stream: CoreStream): void {
+  function onEnd(stream: CoreStream) {
     drained.delete(stream)
     for (const each of held.values()) if (each.sentOver === stream) each.sentOver = undefined
     onStreamsChanged()
   }
 
   /** Divides the room between the cores, and sends the results that have lost their stream. */
-  function onStreamsChanged(): void {
+  function onStreamsChanged() {
     const all = openStreams()
     const share = (room: number) => Math.ceil(room / all.length)
     const limit = isStopping ? 0 : share(concurrency)
@@ -113,7 +113,7 @@ export function createDelivery(given: {
     checkSettled()
   }
 
-  function add(delivery: ClaimedDelivery, stream: CoreStream): void {
+  function add(delivery: ClaimedDelivery, stream: CoreStream) {
     const leaseEndsAt = Date.now() + delivery.leaseMs
     const each: OpenDelivery = { delivery, leaseEndsAt, renewedAt: Date.now(), stream }
     held.set(keyOf(delivery), each)
@@ -122,15 +122,15 @@ export function createDelivery(given: {
   }
 
   /** Returns deliveries whose attempts have not started to the queue. */
-  function releaseWaiting(isReturned?: (open: OpenDelivery) => boolean): void {
+  function releaseWaiting(isReturned?: (open: OpenDelivery) => boolean) {
     for (const each of open.dropWaiting(isReturned)) finish(each, { case: 'released', value: {} }, 0)
   }
 
-  function startNext(): void {
+  function startNext() {
     for (let next = open.next(); next !== undefined; next = open.next()) run(next)
   }
 
-  function run(each: OpenDelivery): void {
+  function run(each: OpenDelivery) {
     const attempt = send(each).finally(() => {
       running.delete(attempt)
       open.finish(each.delivery.destination)
@@ -139,7 +139,7 @@ export function createDelivery(given: {
     running.add(attempt)
   }
 
-  async function send(each: OpenDelivery): Promise<void> {
+  async function send(each: OpenDelivery) {
     const { delivery, leaseEndsAt } = each
     // If the lease expired while the delivery waited, another worker may have claimed the delivery.
     const isExpired = Date.now() >= leaseEndsAt
@@ -150,7 +150,7 @@ export function createDelivery(given: {
     finish(each, outcome, Math.round(performance.now() - startedAt))
   }
 
-  function finish(each: OpenDelivery, outcome: Outcome, durationMs: number): void {
+  function finish(each: OpenDelivery, outcome: Outcome, durationMs: number) {
     const { deliveryId, attemptId, claimId, attemptNumber, destination, headers } = each.delivery
     const correlationId = headers['x-correlation-id']
     logger.debug({ deliveryId, attemptId, correlationId, outcome: outcome.case, durationMs }, 'attempt ended')
@@ -159,12 +159,12 @@ export function createDelivery(given: {
   }
 
   /** Sends the result to the core that sent the delivery, or to another one. */
-  function sendResult(each: OpenDelivery): void {
+  function sendResult(each: OpenDelivery) {
     each.sentOver = each.stream.isOpen() ? each.stream : openStreams()[0]
     each.sentOver?.send({ results: [each.result!] })
   }
 
-  function onRecorded(recorded: ClaimState[]): void {
+  function onRecorded(recorded: ClaimState[]) {
     const late = recorded.filter((state) => held.delete(keyOf(state)) && !state.held).length
     if (late === 0) return
     metrics.lateResults.inc(late)
@@ -175,7 +175,7 @@ export function createDelivery(given: {
    * Sends the due renewals over one stream, and an empty message over the others. The streams take
    * turns, so that a core that hangs does not stop all renewals.
    */
-  function sendRenewals(): void {
+  function sendRenewals() {
     const all = openStreams()
     const due = [...held.values()].filter(
       ({ leaseEndsAt, renewedAt, delivery: { leaseMs } }) =>
@@ -191,7 +191,7 @@ export function createDelivery(given: {
   }
 
   /** Extends the leases that a core has renewed, and marks the lost ones. */
-  function onRenewed(renewed: ClaimState[]): void {
+  function onRenewed(renewed: ClaimState[]) {
     let lost = 0
     for (const state of renewed) {
       const each = held.get(keyOf(state))
@@ -208,12 +208,12 @@ export function createDelivery(given: {
     if (lost > 0) logger.warn({ lost }, 'leases lost; other workers may send these deliveries again')
   }
 
-  function checkSettled(): void {
+  function checkSettled() {
     if (isStopping && held.size === 0 && openStreams().every((stream) => drained.has(stream))) settled.resolve()
   }
 
   return {
-    start(): void {
+    start() {
       cores.follow({ added: addCore, removed: removeCore })
       beat = setInterval(sendRenewals, beatMs)
     },
@@ -224,7 +224,7 @@ export function createDelivery(given: {
      * for running attempts during the grace time, then aborts them. If an aborted attempt has sent
      * part of its request, it is reported as a failure.
      */
-    async stop(): Promise<void> {
+    async stop() {
       if (isStopping) return
       isStopping = true
       onStreamsChanged()
@@ -255,6 +255,6 @@ export function createDelivery(given: {
 }
 
 /** Waits for all promises of the set, including promises that are added during the wait. */
-async function allOf(running: Set<Promise<void>>): Promise<void> {
+async function allOf(running: Set<Promise<void>>) {
   while (running.size > 0) await Promise.all(running)
 }

@@ -118,7 +118,7 @@ export async function seedDemo(
  * Signs a workspace session with all operator scopes. Returns an empty string if the core has no
  * secret for signing. Such a core verifies sessions with a public key set.
  */
-async function workspaceSession(config: CoreConfig): Promise<string> {
+async function workspaceSession(config: CoreConfig) {
   const { WORKSPACE_SESSION_SECRET, WORKSPACE_SESSION_ISSUER: issuer } = config
   const [secret] = parseWorkspaceSessionSecrets(WORKSPACE_SESSION_SECRET)
   if (secret === undefined) return ''

@@ -18,6 +18,6 @@ export async function readReleases(root: string): Promise<Release[]> {
   return JSON.parse(await readFile(fileOf(root), 'utf8'))
 }
 
-export async function writeReleases(root: string, releases: Release[]): Promise<void> {
+export async function writeReleases(root: string, releases: Release[]) {
   await writeFile(fileOf(root), `${JSON.stringify(releases, null, 2)}\n`)
 }

@@ -73,7 +73,7 @@ async function startAll() {
 }
 
 /** Builds in a separate process, so that the servers start in parallel. */
-async function buildInParallel(script: string, isStale: Promise<boolean>): Promise<void> {
+async function buildInParallel(script: string, isStale: Promise<boolean>) {
   if (await isStale) await promisify(execFile)(process.execPath, [join(import.meta.dirname, '..', script)])
 }
 
@@ -81,13 +81,13 @@ async function buildInParallel(script: string, isStale: Promise<boolean>): Promi
  * Returns a command that replies to the latest conversation. It reads the token from a file, so
  * that no page and no shell history contains the token.
  */
-function replyCommand(coreUrl: string, dataDir: string): string {
+function replyCommand(coreUrl: string, dataDir: string) {
   const service = `${coreUrl}/service.messaging.v1.MessagingService`
   const json = "-H 'Content-Type: application/json'"
   return `curl -K ${dataDir}/agent.curl ${service}/SendAgentMessage ${json} -d '{"conversationId":"'$(curl -sK ${dataDir}/agent.curl ${service}/ListConversations ${json} -d '{"limit":1}' | grep -o 'cnv_[a-z0-9]*' | head -n 1)'","clientOperationId":"'$(date +%s)'","body":"Hello, how can I help?","agent":{"displayName":"Ada"}}'`
 }
 
-async function newSignInLink(core: RunningCore, gatewayUrl: string): Promise<string> {
+async function newSignInLink(core: RunningCore, gatewayUrl: string) {
   const { secret } = await createOwnerLink(core, demoIds.workspaceId, 'operator_demo')
   return `${gatewayUrl}/console/#sign-in=${secret}`
 }

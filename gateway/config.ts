@@ -124,7 +124,7 @@ export function loadConfig(): Config {
   return readConfig(process.env, readJsonFile(join(DATA_DIR, 'secrets.json'), secretsRemedy))
 }
 
-function requireRedisUrl(url: string): void {
+function requireRedisUrl(url: string) {
   if (url === '') return
   if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol) || new URL(url).hostname === '')
     throw new SettingError('RATE_LIMIT_REDIS_URL must be a redis or rediss URL with a host')
@@ -142,7 +142,7 @@ function readTrustProxy(list: string): TrustProxy {
   )
 }
 
-function isRange(text: string): boolean {
+function isRange(text: string) {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   const [address = '', bits, ...rest] = text.split('/')
   const version = isIP(address)

@@ -11,12 +11,12 @@ export const systemClock = {
   /** Milliseconds since 1970. */
   now: () => Date.now(),
   /** Runs every `ms` until the returned function is called. */
-  every(ms: number, run: () => void): () => void {
+  every(ms: number, run: () => void) {
     const timer = setInterval(run, ms).unref()
     return () => clearInterval(timer)
   },
   /** Runs once after `ms`, unless the returned function is called first. */
-  after(ms: number, run: () => void): () => void {
+  after(ms: number, run: () => void) {
     const timer = setTimeout(run, ms).unref()
     return () => clearTimeout(timer)
   },

@@ -11,7 +11,7 @@ export type Check = (request: FastifyRequest, reply: FastifyReply) => void | Pro
  * for checks that return a promise, so it is synchronous if the answers for all checks are cached.
  */
 export function inOrder(checks: readonly Check[]) {
-  return (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction): void => {
+  return (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction) => {
     let next = 0
     function run(): void {
       let failure: Error | undefined

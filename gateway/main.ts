@@ -24,7 +24,7 @@ const GRACE_MS = 10_000
  */
 const BACKLOG = 4_096
 
-async function main(): Promise<void> {
+async function main() {
   const config = await readAtStart('gateway', loadConfig)
   const logger = createLogger('gateway', config.LOG_LEVEL)
   warnOfMisspeltNames(logger)

@@ -5,12 +5,12 @@
 export class ProcessParts {
   readonly #parts = new Map<unknown, unknown>()
 
-  part<T>(key: unknown, make: () => T): T {
+  part<T>(key: unknown, make: () => T) {
     if (!this.#parts.has(key)) this.#parts.set(key, make())
     return this.#parts.get(key) as T
   }
 
-  setPart(key: unknown, part: unknown): void {
+  setPart(key: unknown, part: unknown) {
     this.#parts.set(key, part)
   }
 }
@@ -20,6 +20,6 @@ export class ProcessParts {
  * replaces the part before the first call.
  */
 export function perProcess<P extends ProcessParts, T>(make: (process: P) => T) {
-  const of = (process: P): T => process.part(of, () => make(process))
+  const of = (process: P) => process.part(of, () => make(process))
   return Object.assign(of, { set: (process: P, part: T) => process.setPart(of, part) })
 }

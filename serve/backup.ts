@@ -36,7 +36,7 @@ const stampOf = (at: Date) => at.toISOString().replaceAll(':', '-')
 const commands = { backup, restore }
 
 /** Writes a backup, verifies it, and removes the oldest ones. With `--drill`, also restores and starts it. */
-async function backup(run: Run): Promise<void> {
+async function backup(run: Run) {
   const { backups, passphrase, folder, file, keep, flags } = run
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const path = file ?? join(folder, `service-${stampOf(new Date())}.backup`)
@@ -90,7 +90,7 @@ async function drill({ backups, config, logger }: Run, file: { path: string; pas
  * Restores a backup into an empty database. With `--replace`, first backs the present data up, restores
  * into a second database, and writes what is undone into a report.
  */
-async function restore(run: Run): Promise<void> {
+async function restore(run: Run) {
   const { backups, config, dataDir, folder, passphrase, file, flags } = run
   if (file === undefined) throw new SettingError('name the file of a backup')
   const from = { path: file, passphrase }
@@ -170,6 +170,6 @@ async function main(command: keyof typeof commands, prepare: Prepare) {
 }
 
 /** Runs a command. `prepare` first adds settings that the environment lacks. */
-export function runBackup(command: keyof typeof commands, prepare: Prepare): void {
+export function runBackup(command: keyof typeof commands, prepare: Prepare) {
   main(command, prepare).catch((error: unknown) => failStart(command, asUsageError(error)))
 }

@@ -26,7 +26,7 @@ import { makePrivate, writePrivately } from './private-folder.ts'
 const closers: Closers = []
 const stopping = new AbortController()
 
-async function startAll(): Promise<void> {
+async function startAll() {
   const { DATA_DIR, env } = readServeConfig()
   const given = readCoreConfig(env)
   requireSettings(given, 'MONGODB_URI')

@@ -26,7 +26,7 @@ export type Closers = (() => Promise<unknown>)[]
 const stopWithinMs = 25_000
 
 /** Closes everything when the process is asked to stop or fails. `before` runs first. */
-export function closeAtEnd(closers: Closers, before: () => void = () => {}): void {
+export function closeAtEnd(closers: Closers, before: () => void = () => {}) {
   closeWithGrace({ delay: stopWithinMs, logger: undefined }, async ({ err }) => {
     if (err) console.error(err)
     before()
@@ -35,7 +35,7 @@ export function closeAtEnd(closers: Closers, before: () => void = () => {}): voi
 }
 
 /** Closes everything in reverse order, even if one close fails. */
-export async function closeAll(closers: Closers): Promise<void> {
+export async function closeAll(closers: Closers) {
   for (const close of closers.reverse()) await close().catch((error: Error) => console.error(error.message))
 }
 
@@ -47,7 +47,7 @@ export async function startParts(
   core: RunningCore,
   configs: { core: CoreConfig; gateway: Config; delivery: DeliveryConfig },
   closers: Closers,
-): Promise<void> {
+) {
   const { CORE_HOST, CORE_PORT, METRICS_HOST, METRICS_PORT } = configs.core
   const coreServer = await listenOn({ host: ['CORE_HOST', CORE_HOST], port: ['CORE_PORT', CORE_PORT] }, (host) =>
     serveCore(core, { host, port: CORE_PORT }),

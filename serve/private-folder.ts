@@ -16,7 +16,7 @@ const ownFolders = /^(mongodb$|nudges$|engine)/
  *
  * @throws Error if a mode cannot be changed
  */
-export function makePrivate(dataDir: string): void {
+export function makePrivate(dataDir: string) {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   } catch (error) {
@@ -60,7 +60,7 @@ function restrict(path: string) {
 }
 
 /** Replaces a file of a data folder at once. Only its owner can read it. */
-export async function writePrivately(path: string, content: string): Promise<void> {
+export async function writePrivately(path: string, content: string) {
   const draft = `${path}.${randomBytes(4).toString('hex')}`
   await writeFile(draft, content, { mode: 0o600 })
   await rename(draft, path).catch(async ({ code }: NodeJS.ErrnoException) => {

@@ -12,7 +12,7 @@ interface ListedConversation {
   agent?: { displayName: string }
 }
 
-function conversationRows(answer: { conversations?: ListedConversation[]; nextPageToken?: string }): string[][] {
+function conversationRows(answer: { conversations?: ListedConversation[]; nextPageToken?: string }) {
   const { conversations = [], nextPageToken } = answer
   const rows = conversations.map(({ conversationId, sessionId, agent, waitingSince, lastMessageAt }) => [
     conversationId,

@@ -27,7 +27,7 @@ interface ListedDelivery {
   latestAttempt?: { attemptNumber: number; eventType: string; nextRetryAt?: string }
 }
 
-function deliveryRows(answer: { deliveries: ListedDelivery[]; nextPageToken: string }): string[][] {
+function deliveryRows(answer: { deliveries: ListedDelivery[]; nextPageToken: string }) {
   const rows = answer.deliveries.map(({ destination, latestAttempt: attempt, ...delivery }) => [
     delivery.createdAt,
     delivery.deliveryId,

@@ -52,7 +52,7 @@ export const events: Group = {
 
 const dateFormat = /^\d{4}-\d{2}-\d{2}/
 
-function startOf(replay: string): Date | string {
+function startOf(replay: string) {
   if (!dateFormat.test(replay)) return replay
   const time = new Date(replay)
   if (Number.isNaN(time.getTime()))
@@ -60,7 +60,7 @@ function startOf(replay: string): Date | string {
   return time
 }
 
-function timeOf(from: Date | string): Date {
+function timeOf(from: Date | string) {
   if (from instanceof Date) return from
   throw new UsageError('--replay of a subscription must be an ISO time, like 2026-01-31T12:00:00Z')
 }

@@ -24,7 +24,7 @@ function subjectOf({ subject, workspaceId = '' }: Values<typeof visitor>) {
   return { workspaceId, externalSubject: subject }
 }
 
-function secondsOf(hours: string): number {
+function secondsOf(hours: string) {
   if (!/^\d{1,3}$/.test(hours)) throw new UsageError('--address-hours must be a whole number of 1 to 720')
   return Number(hours) * 3600
 }

@@ -85,7 +85,7 @@ function discard(socket: Socket) {
   socket.destroy()
 }
 
-function connectFault({ code = '', message, name }: NodeJS.ErrnoException): string {
+function connectFault({ code = '', message, name }: NodeJS.ErrnoException) {
   if (name === 'AbortError')
     return 'no answer within 5 s: a firewall drops the packets, or the record names another machine'
   if (code === 'ECONNREFUSED') return 'nothing listens there: start the proxy, or remove the record'

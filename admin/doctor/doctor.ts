@@ -36,7 +36,7 @@ export async function* examine({ url, siteKey, origin, openMs }: Examined): Asyn
   }
 }
 
-function causeOf(error: unknown): string {
+function causeOf(error: unknown) {
   const { cause, message } = error as Error
   return cause instanceof Error ? cause.message : message
 }

@@ -22,7 +22,7 @@ export async function* explainDelivery(services: Services, deliveryId: string): 
   yield* await destinationFacts(services, subscriptionId)
 }
 
-function resultOf(attempt: DeliveryAttempt): string {
+function resultOf(attempt: DeliveryAttempt) {
   const { attemptNumber, responseClass, responseStatus, failureReason, failurePhase } = attempt
   const { durationMs, updatedAt, correlationId } = attempt
   const text = attempt.responseText === '' ? '' : ` The destination answered: ${attempt.responseText}`
@@ -36,7 +36,7 @@ function resultOf(attempt: DeliveryAttempt): string {
   return `Attempt ${attemptNumber} ended at ${timeText(updatedAt)}: ${[...new Set(facts)].join(', ')}; correlation id ${correlationId}.${text}`
 }
 
-function outcomeOf({ attemptId, status, responseClass, nextRetryAt, updatedAt }: DeliveryAttempt): string {
+function outcomeOf({ attemptId, status, responseClass, nextRetryAt, updatedAt }: DeliveryAttempt) {
   const retry = `Mend the destination, then run \`deliveries retry --attempt ${attemptId}\`.`
   switch (status) {
     case DeliveryStatus.PENDING:
@@ -58,7 +58,7 @@ function outcomeOf({ attemptId, status, responseClass, nextRetryAt, updatedAt }:
   }
 }
 
-async function destinationFacts({ leads, hooks }: Services, id: string): Promise<string[]> {
+async function destinationFacts({ leads, hooks }: Services, id: string) {
   const destination = id.startsWith('hook_')
     ? (await hooks.getHook({ hookId: id })).hook
     : (await leads.getSubscription({ subscriptionId: id })).subscription

@@ -40,7 +40,7 @@ export async function* explainSession(services: Services, sessionId: string): As
 const shownChanges = 3
 
 /** Returns who last changed something, and when. */
-async function changesOf({ workspaces }: Services, workspaceId: string, target: string): Promise<string[]> {
+async function changesOf({ workspaces }: Services, workspaceId: string, target: string) {
   const { changes } = await workspaces.listPolicyChanges({ workspaceId, target, limit: shownChanges })
   return changes.map(({ action, actor, at }) => `${actor} called ${action} for ${target} at ${timeText(at)}.`)
 }
@@ -58,7 +58,7 @@ async function presenceOf({ messaging }: Services, { conversationId }: Session):
   }
 }
 
-function stateOf({ state, expiresAt }: Session): string {
+function stateOf({ state, expiresAt }: Session) {
   const ended = 'Its grant is refused. The widget offers the visitor a new chat.'
   switch (state) {
     case 'active':
@@ -74,7 +74,7 @@ function stateOf({ state, expiresAt }: Session): string {
   }
 }
 
-function bansOf({ sessionId, visitorBanned, addressBannedUntil }: Session): string[] {
+function bansOf({ sessionId, visitorBanned, addressBannedUntil }: Session) {
   const unban = `Lift the ban with \`visitors unban --session ${sessionId}\`.`
   return [
     ...(visitorBanned ? [`The visitor is banned, so new sessions are refused. ${unban}`] : []),
@@ -84,7 +84,7 @@ function bansOf({ sessionId, visitorBanned, addressBannedUntil }: Session): stri
   ]
 }
 
-function refusalsOf({ origin, consent }: Session, installation: Installation): string[] {
+function refusalsOf({ origin, consent }: Session, installation: Installation) {
   const { publicSiteKey, enabled, origins, consent: policy } = installation
   const agreed = consent?.decision === ConsentDecision.GRANTED && consent.policyVersion === policy?.policyVersion
   return [

@@ -23,7 +23,7 @@ export async function* followSubscription(
   const known = new Map<string, number>()
   let since = from.getTime()
 
-  async function newDeliveries(): Promise<Delivery[]> {
+  async function newDeliveries() {
     const created = timestampFromDate(new Date(Math.max(from.getTime(), since - overlapMs)))
     const found: Delivery[] = []
     for (let pageToken = '', isLast = false; !isLast; isLast = pageToken === '') {
@@ -52,7 +52,7 @@ export async function* followSubscription(
     return events
   }
 
-  async function fieldsOf(leadIds: string[]): Promise<Map<string, Record<string, string>>> {
+  async function fieldsOf(leadIds: string[]) {
     const fields = new Map<string, Record<string, string>>()
     for (let from = 0; from < leadIds.length; from += 100) {
       const query = { workspaceId, leadIds: leadIds.slice(from, from + 100), limit: 100 }

@@ -49,7 +49,7 @@ export function createForwarder(options: ForwarderOptions) {
     }
   }
 
-  async function run(event: LocalEvent, number: number): Promise<void> {
+  async function run(event: LocalEvent, number: number) {
     const { answer, isFinal, retryAfterMs } = await attempt(event)
     if (stopped.signal.aborted) return
     const ms = isFinal ? undefined : retryDelay(number, { retryAfterMs, random })
@@ -67,7 +67,7 @@ export function createForwarder(options: ForwarderOptions) {
 
   return {
     /** Sends an event. Resolves after its first attempt. Retries follow while other events are sent. */
-    async send(event: LocalEvent): Promise<void> {
+    async send(event: LocalEvent) {
       while (waiting.size >= maxWaiting && !stopped.signal.aborted) await Promise.race(waiting)
       if (stopped.signal.aborted) return
       open.add(event)
@@ -75,7 +75,7 @@ export function createForwarder(options: ForwarderOptions) {
     },
 
     /** Ends all retries. Returns the events that the address has not accepted, in the order of `send`. */
-    stop(): LocalEvent[] {
+    stop() {
       stopped.abort()
       return [...open]
     },
@@ -83,7 +83,7 @@ export function createForwarder(options: ForwarderOptions) {
 }
 
 /** Returns why there is no answer: the code of the connection's error, or the timeout. */
-function failureOf({ name, cause }: Error): string {
+function failureOf({ name, cause }: Error) {
   if (name === 'TimeoutError') return `no answer in ${attemptTimeoutMs / 1000} s`
   return (cause as { code?: string } | undefined)?.code ?? 'no connection'
 }

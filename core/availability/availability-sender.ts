@@ -106,7 +106,7 @@ export const availabilitySenderOf = perCore((core) => {
      * Evaluates each installation whose availability may have changed by its opening hours or its
      * operators. Sends the changes to open streams.
      */
-    async check(): Promise<void> {
+    async check() {
       const due = [...sites].filter(([, { nextAt }]) => nextAt <= now())
       await Promise.all(due.map(([publicSiteKey]) => evaluate(publicSiteKey)))
     },

@@ -66,7 +66,7 @@ export const operatorPresenceOf = perCore((core) => {
   )
 
   /** Renews the lease of this process and removes workspaces that are no longer watched. */
-  function renew(): Promise<void> {
+  function renew() {
     isDue = true
     return writing.run()
   }
@@ -76,7 +76,7 @@ export const operatorPresenceOf = perCore((core) => {
      * Records that somebody watches the inbox of a workspace, or of all workspaces, until the returned
      * function is called.
      */
-    enter(workspaceId: string | undefined = everyWorkspace): () => void {
+    enter(workspaceId: string | undefined = everyWorkspace) {
       const isTooMany = watchers.size >= maxWorkspaces && !watchers.has(workspaceId)
       if (isTooMany || workspaceId.length > maxIdLength) return () => {}
       const entry = watchers.get(workspaceId) ?? { count: 0, leftAt: 0 }
@@ -96,7 +96,7 @@ export const operatorPresenceOf = perCore((core) => {
     },
 
     /** Returns whether somebody watches the workspace's inbox on any core. */
-    async isAttended(workspaceId: string): Promise<boolean> {
+    async isAttended(workspaceId: string) {
       const at = now()
       if (!known || Math.abs(at - known.at) >= readAgainMs) {
         const read = { at, workspaces: watchedWorkspaces(core, new Date(at)).then((ids) => new Set(ids)) }
@@ -121,7 +121,7 @@ export interface OperatorPresenceDocument {
   until: Date
 }
 
-export async function storePresence(core: Core, processId: string, workspaces: string[], until: Date): Promise<void> {
+export async function storePresence(core: Core, processId: string, workspaces: string[], until: Date) {
   await core.db.operatorPresence.updateOne({ _id: processId }, { $set: { workspaces, until } }, { upsert: true })
 }
 

@@ -57,7 +57,7 @@ export async function unbanSession(core: Core, sessionId: string, workspaceId?: 
  * Lifts the ban of a verified visitor, for example after an erasure has removed all sessions of
  * that visitor. Does nothing if the visitor is not banned. Errors: `ValidationFailed`.
  */
-export async function unbanSubject(core: Core, workspaceId: string, externalSubject: string): Promise<void> {
+export async function unbanSubject(core: Core, workspaceId: string, externalSubject: string) {
   validate(field('/externalSubject', externalSubject, text(1, 256)))
   await liftBans(core, await banIdsOfSubject(core, workspaceId, externalSubject))
 }
@@ -132,7 +132,7 @@ export async function storeBan(
   core: Core,
   { workspaceIds, connectionIds }: Pick<VisitorIds, 'workspaceIds' | 'connectionIds'>,
   { at, reason, workspaceId, connectionId }: { at: Date; reason: string; workspaceId: string; connectionId: string },
-): Promise<void> {
+) {
   const ban = { bannedAt: at, workspaceId }
   const upsert = (_id: string, $set: Partial<VisitorDocument>) => ({
     updateOne: { filter: { _id }, update: { $set }, upsert: true },
@@ -143,7 +143,7 @@ export async function storeBan(
   ])
 }
 
-export async function removeBans(core: Core, visitorIds: string[]): Promise<void> {
+export async function removeBans(core: Core, visitorIds: string[]) {
   await core.db.visitors.deleteMany({ _id: { $in: visitorIds } })
 }
 

@@ -39,7 +39,7 @@ export async function banNetwork(
   network: string,
   visitorIds: string[],
   until: Date,
-): Promise<void> {
+) {
   await db.networkBans.updateOne(
     { _id: `${network} ${visitorIds[0]}` },
     {
@@ -51,7 +51,7 @@ export async function banNetwork(
 }
 
 /** Lifts the bans of networks that were set for this browser or subject. */
-export async function liftNetworkBans({ db }: Core, visitorIds: string[]): Promise<void> {
+export async function liftNetworkBans({ db }: Core, visitorIds: string[]) {
   await db.networkBans.deleteMany({ visitorIds: { $in: visitorIds } })
 }
 

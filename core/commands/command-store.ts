@@ -17,7 +17,7 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
    * Inserts a command. Returns false if the session already has a command with the same
    * `operationId`.
    */
-  insert: ({ commandId, ...rest }: Command): Promise<boolean> => insertOnce(commands, { _id: commandId, ...rest }),
+  insert: ({ commandId, ...rest }: Command) => insertOnce(commands, { _id: commandId, ...rest }),
 
   find: createBatchLoader(async (commandIds) => {
     const found = await commands.find({ _id: { $in: commandIds } }).toArray()
@@ -52,7 +52,7 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
    * Registers the file of an upload before its first byte is written. After a crash, the cleanup
    * job finds the file by this record. Returns false if the command allows no upload now.
    */
-  async beginUpload(commandId: string, upload: Upload, maxUploads: number): Promise<boolean> {
+  async beginUpload(commandId: string, upload: Upload, maxUploads: number) {
     const { matchedCount } = await commands.updateOne(
       {
         _id: commandId,
@@ -92,7 +92,7 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
    * Marks the file of an upload as abandoned. Returns false if the file is the screenshot of the
    * command, or is unknown.
    */
-  async abandonUpload(commandId: string, fileId: string): Promise<boolean> {
+  async abandonUpload(commandId: string, fileId: string) {
     const { matchedCount } = await commands.updateOne(
       { _id: commandId, 'uploads.fileId': fileId },
       { $set: { 'uploads.$.abandoned': true } },
@@ -101,12 +101,12 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
   },
 
   /** Removes the record of a file that was deleted. */
-  async forgetUpload(commandId: string, fileId: string): Promise<void> {
+  async forgetUpload(commandId: string, fileId: string) {
     await commands.updateOne({ _id: commandId }, { $pull: { uploads: { fileId } } })
   },
 
   /** Sets the state `expired` on commands whose time limit has passed. */
-  async expire(now: Date): Promise<void> {
+  async expire(now: Date) {
     const step = [{ state: 'expired', at: '$expiresAt', by: 'clock' }]
     await commands.updateMany({ state: { $in: expiringStates }, expiresAt: { $lte: now } }, [
       { $set: { state: 'expired', transitions: { $concatArrays: ['$transitions', step] } } },
@@ -132,7 +132,7 @@ export const commandStoreOf = perCore(({ db: { commands } }) => ({
     ).map(toCommand)
   },
 
-  async remove(commandId: string): Promise<void> {
+  async remove(commandId: string) {
     await commands.deleteOne({ _id: commandId })
   },
 }))

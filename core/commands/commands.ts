@@ -191,7 +191,7 @@ async function writeEvent(core: Core, command: Command, type: CommandEventType, 
   })
 }
 
-function announce(core: Core, command: Command): Promise<void> {
+function announce(core: Core, command: Command) {
   const { commandId, url, label, purpose, transitions } = command
   // The event states when the request expires. `expiresAt` of the command is not used, because it
   // changes when the visitor consents.
@@ -207,7 +207,7 @@ function announce(core: Core, command: Command): Promise<void> {
  * Expires the request if its session has ended, for example after a login. Only that session
  * could have answered the request.
  */
-async function endedWithSession(core: Core, command: Command): Promise<Command> {
+async function endedWithSession(core: Core, command: Command) {
   const { commandId, sessionId } = command
   if (stateAt(command, core.now()) !== 'requested') return progressAt(command, core.now())
   const { end } = await visitorAccessOf(core).endOf(sessionId)

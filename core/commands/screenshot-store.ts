@@ -11,13 +11,13 @@ export const screenshotStoreOf = perCore(({ database }) => createScreenshotStore
  */
 export function createScreenshotStore(bucket: GridFSBucket) {
   return {
-    newFileId: (): string => new ObjectId().toHexString(),
+    newFileId: () => new ObjectId().toHexString(),
 
     /**
      * Writes a file. Resolves when every byte is durable. Rejects with errors of the chunks and of
      * the store; the caller must then delete the file.
      */
-    async write(fileId: string, name: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+    async write(fileId: string, name: string, chunks: AsyncIterable<Uint8Array>) {
       const stream = bucket.openUploadStreamWithId(new ObjectId(fileId), name)
       // Without a listener, the error would end the process. The callback of the failing write
       // reports the same error.
@@ -36,7 +36,7 @@ export function createScreenshotStore(bucket: GridFSBucket) {
     read: (fileId: string): AsyncIterable<Uint8Array> => bucket.openDownloadStream(new ObjectId(fileId)),
 
     /** Deletes all data of a file, including a file that is not completely written. */
-    async delete(fileId: string): Promise<void> {
+    async delete(fileId: string) {
       try {
         await bucket.delete(new ObjectId(fileId))
       } catch (error) {

@@ -99,7 +99,7 @@ export function openScreenshot(
 }
 
 /** Returns the reason why a screenshot cannot be uploaded now. */
-function rejection({ now }: Core, command: Command): ServiceError {
+function rejection({ now }: Core, command: Command) {
   const state = stateAt(command, now())
   if (state === 'granted') return new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 1 })
   if (state === 'expired') return new ServiceError(ErrorCode.COMMAND_EXPIRED)
@@ -218,7 +218,7 @@ export const commandJobs = (core: Core) => [
  * Sets the state `expired` on commands whose time limit has passed, deletes abandoned uploads,
  * and deletes commands after their retention time. Several processes may run it at the same time.
  */
-export async function cleanUpCommands(core: Core): Promise<void> {
+export async function cleanUpCommands(core: Core) {
   const store = commandStoreOf(core)
   const time = new Date(core.now())
   const dead = new Date(core.now() - uploadsDeadAfterMs)

@@ -64,7 +64,7 @@ export async function requireConsent(
   core: Core,
   { session, installation }: Visitor,
   isRepeated: () => Promise<boolean>,
-): Promise<void> {
+) {
   if (hasConsented(session, installation)) return
   // The cached state may be older than a decision that another core has stored.
   const [fresh, site] = await Promise.all([
@@ -80,7 +80,7 @@ export async function requireConsent(
  * before its credentials are returned. A decision that is recorded at the same time reaches the
  * session either here or in `record`.
  */
-export async function inheritConsent(core: Core, session: Session): Promise<void> {
+export async function inheritConsent(core: Core, session: Session) {
   const latest = await storedConsentOf(core, session)
   if (latest) await addConsent(core, session.sessionId, latest)
 }
@@ -97,7 +97,7 @@ export function latestConsent({ consents }: Pick<Session, 'consents'>): ConsentD
   return consents?.at(-1)
 }
 
-function hasConsented(session: Session, { consent }: Pick<Installation, 'consent'>): boolean {
+function hasConsented(session: Session, { consent }: Pick<Installation, 'consent'>) {
   if (!consent?.required) return true
   const latest = latestConsent(session)
   return latest?.decision === 'granted' && latest.policyVersion === consent.policyVersion
@@ -141,7 +141,7 @@ export async function addConsentToOthers(core: Core, session: Session, consent: 
  * otherwise apply again. Adds it to the visitor's newest other session on the same installation,
  * except those in `removedIds`. Changes nothing if there is no such session.
  */
-export async function keepLatestConsent(core: Pick<Core, 'db'>, session: Session, removedIds: string[]): Promise<void> {
+export async function keepLatestConsent(core: Pick<Core, 'db'>, session: Session, removedIds: string[]) {
   const latest = session.consents?.at(-1)
   // A decision from before the session began is a copy of an earlier session's decision.
   if (!latest || latest.decidedAt < session.createdAt) return

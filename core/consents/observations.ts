@@ -41,13 +41,7 @@ export const pageAtStart = (
  * Stores the valid parts of the visitor's page. Stores nothing if the installation has no page
  * context, or requires a consent that the visitor has not granted.
  */
-export async function keepPage(
-  core: Core,
-  sessionId: string,
-  installation: Installation,
-  sent: PageContext,
-  at: Date,
-): Promise<void> {
+export async function keepPage(core: Core, sessionId: string, installation: Installation, sent: PageContext, at: Date) {
   const { consent } = installation
   const page = validPage(core, installation, sent)
   if (page)
@@ -60,7 +54,7 @@ export async function keepPage(
 }
 
 /** Stores that the visitor closed the panel. Errors: those of `VisitorAccess.rejectEnded`. */
-export async function closePanel(core: Core, sessionId: string): Promise<void> {
+export async function closePanel(core: Core, sessionId: string) {
   if (!(await sessionStoreOf(core).closePanel(sessionId, new Date(core.now()))))
     await visitorAccessOf(core).rejectEnded(sessionId)
   await wakeupsOf(core).hint(sessionId)
@@ -70,7 +64,7 @@ export async function closePanel(core: Core, sessionId: string): Promise<void> {
  * Stores in the background that the panel is open, because the visitor sent a message, typed or
  * sees the chat. If the write fails, the next report repeats it.
  */
-export function notePanelUse(core: Core, { sessionId, panelClosedAt }: Session, by: 'message' | 'report'): void {
+export function notePanelUse(core: Core, { sessionId, panelClosedAt }: Session, by: 'message' | 'report') {
   const before = new Date(by === 'message' ? core.now() : core.now() - underWayMs)
   if (panelClosedAt === undefined || panelClosedAt > before) return
   const opening = sessionStoreOf(core)

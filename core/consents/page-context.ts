@@ -27,7 +27,7 @@ export function repairPageContext(sent: PageContext, maxBytes: number): PageCont
   return Object.keys(kept).length > 0 ? kept : undefined
 }
 
-function pageUrl(sent: string | undefined): string | undefined {
+function pageUrl(sent: string | undefined) {
   const page = webUrl(sent)
   if (!page) return undefined
   page.username = ''
@@ -38,13 +38,13 @@ function pageUrl(sent: string | undefined): string | undefined {
   return page.origin.length < maxUrlLength ? cutPath(page.href) : undefined
 }
 
-function webUrl(sent = ''): URL | undefined {
+function webUrl(sent = '') {
   const url = URL.parse(repairLine(sent, sent.length))
   return url?.protocol === 'https:' || url?.protocol === 'http:' ? url : undefined
 }
 
 /** Shortens the path of a URL, but never within the percent-encoding of one character. */
-function cutPath(href: string): string {
+function cutPath(href: string) {
   if (href.length <= maxUrlLength) return href
   let end = maxUrlLength
   const lastEscape = href.lastIndexOf('%', end - 1)
@@ -53,6 +53,6 @@ function cutPath(href: string): string {
   return href.slice(0, end)
 }
 
-function isPixels(value: number): boolean {
+function isPixels(value: number) {
   return Number.isInteger(value) && value >= 0 && value <= maxPixels
 }

@@ -93,6 +93,6 @@ export async function reopenConversation(core: Core, conversationId: string, sco
   return findConversation(core, conversationId, scope)
 }
 
-function isSame(one: Agent | undefined, other: Agent | undefined): boolean {
+function isSame(one: Agent | undefined, other: Agent | undefined) {
   return one?.displayName === other?.displayName && one?.avatarUrl === other?.avatarUrl
 }

@@ -45,11 +45,7 @@ export async function findConversation(
  * Throws `NotFound` if the conversation does not exist in the workspace. Uses cached data that is
  * at most a second old.
  */
-export async function requireConversation(
-  core: Core,
-  conversationId: string,
-  workspaceId: string | undefined,
-): Promise<void> {
+export async function requireConversation(core: Core, conversationId: string, workspaceId: string | undefined) {
   inWorkspace(await readsOf(core).facts.get(conversationId), workspaceId)
 }
 

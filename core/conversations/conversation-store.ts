@@ -60,14 +60,14 @@ export async function setLastSession(
   { db }: Core,
   conversationId: string,
   lastSession: { sequence: number; sessionId: string },
-): Promise<void> {
+) {
   await db.conversations.updateOne({ _id: conversationId }, { $max: { lastSession } })
 }
 
 export type StatusChange = { conversationId: string } & ({ queue: QueuePlace } | { rating: StoredRating })
 
 /** Records that conversations were closed, reopened or rated. The log already has the events. */
-export async function recordStatus({ db }: Core, changes: StatusChange[]): Promise<void> {
+export async function recordStatus({ db }: Core, changes: StatusChange[]) {
   await db.conversations.bulkWrite(
     changes.map(({ conversationId, ...change }) => {
       const isClosing = 'queue' in change && !change.queue.open

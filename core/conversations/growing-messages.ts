@@ -115,7 +115,7 @@ async function appendInTurn(core: Core, part: GrowthPart, begin: () => Promise<A
   }
 }
 
-async function find(core: Core, { conversationId, clientOperationId }: GrowthPart): Promise<GrowingEvent | undefined> {
+async function find(core: Core, { conversationId, clientOperationId }: GrowthPart) {
   const operationKey = operationKeys.botMessage(clientOperationId)
   const [event] = await eventsOf(core).findOperations([{ conversationId, operationKey }])
   // The id belongs to a message that was sent whole.
@@ -200,7 +200,7 @@ async function writeSteps({ db }: Core, steps: GrowthStep[]): Promise<PromiseSet
 }
 
 /** Appends the event `message.completed` of a message that has ended. Returns its sequence. */
-async function complete(core: Core, event: GrowingEvent): Promise<number> {
+async function complete(core: Core, event: GrowingEvent) {
   const { conversationId, sequence, occurredAt, message, growth } = event
   if (growth.end !== undefined) return growth.end
   const completion = await logOf(core).append({
@@ -253,11 +253,11 @@ async function stopIn(core: Core, conversationId: string, messageId: string): Pr
 }
 
 /** Interrupts a message if it grows. */
-export async function interruptGrowth(core: Core, event: LogEvent): Promise<void> {
+export async function interruptGrowth(core: Core, event: LogEvent) {
   await end(core, event, 'interrupted')
 }
 
-export async function interruptGrowthIn(core: Core, conversationId: string): Promise<void> {
+export async function interruptGrowthIn(core: Core, conversationId: string) {
   for (const event of await growingIn(core, conversationId)) await end(core, event, 'interrupted')
 }
 

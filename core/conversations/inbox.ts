@@ -124,7 +124,7 @@ export const inboxOf = perCore((core) => {
      * Queues a message or a form for the inbox. Never waits or fails, because `reconcile` repairs missed
      * messages.
      */
-    record(event: LogEvent): void {
+    record(event: LogEvent) {
       note(event)
       void writing.run()
     },
@@ -136,7 +136,7 @@ export const inboxOf = perCore((core) => {
   }
 })
 
-export async function recordActivity({ db }: Core, activities: Activity[]): Promise<void> {
+export async function recordActivity({ db }: Core, activities: Activity[]) {
   await db.conversations.bulkWrite(
     activities.map(({ conversationId, unseenAt, ...activity }) => ({
       updateOne: {

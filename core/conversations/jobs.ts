@@ -96,6 +96,6 @@ async function measureWaiting(core: Core) {
 }
 
 /** Resolves when every background write has ended. */
-export async function drainConversations(core: Core): Promise<void> {
+export async function drainConversations(core: Core) {
   await Promise.all([typingEndsOf(core).drain(), sentMarksOf(core).drain()])
 }

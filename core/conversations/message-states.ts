@@ -77,7 +77,7 @@ const receiptsOf = perCore(() => createSlots({ max: receiptsMax, waitingMax: Num
 export async function recordReceipt(
   core: Core,
   { credentials, upToSequence, state }: { credentials: VisitorCredentials; upToSequence: number; state: string },
-): Promise<void> {
+) {
   const { session, installation } = await visitorAccessOf(core).authorize(credentials)
   requireCapability(installation, 'receipts')
   validate(field('/state', state, oneOf<string>('delivered', 'read')))
@@ -121,7 +121,7 @@ export const sentMarksOf = perCore((core) => {
      * Marks the visitor's messages among these events as sent, because an operator has read them.
      * Never waits or fails.
      */
-    mark(events: LogEvent[]): void {
+    mark(events: LogEvent[]) {
       for (const event of events) {
         if (event.type !== 'message.accepted' || stateOf(event) !== 'queued') continue
         if (taken.has(event) || waiting.size >= maxWaiting) continue
@@ -181,7 +181,7 @@ function changeOf(event: LogEvent): MessageStateChange[] {
  * before this message, newest first. Stops at a message that has already reached the state, and
  * after 100 messages.
  */
-export async function applyStates(core: Pick<Core, 'db'>, changes: MessageStateChange[]): Promise<void> {
+export async function applyStates(core: Pick<Core, 'db'>, changes: MessageStateChange[]) {
   if (changes.length === 0) return
   const sequences = await Promise.all(
     changes.map(async (change) => (change.isReceipt ? received(core, change) : [change.messageSequence])),
@@ -201,10 +201,7 @@ export async function applyStates(core: Pick<Core, 'db'>, changes: MessageStateC
 }
 
 /** Returns the agents' messages that a receipt changes. */
-async function received(
-  { db }: Pick<Core, 'db'>,
-  { conversationId, messageSequence, from }: MessageStateChange,
-): Promise<number[]> {
+async function received({ db }: Pick<Core, 'db'>, { conversationId, messageSequence, from }: MessageStateChange) {
   const latest = await db.events
     .find(agentMessages(conversationId, messageSequence))
     .sort({ sequence: -1 })
@@ -220,10 +217,7 @@ async function received(
 }
 
 /** Records that these events are applied to their messages. */
-export async function markApplied(
-  { db }: Pick<Core, 'db'>,
-  applied: Pick<LogEvent, 'conversationId' | 'sequence'>[],
-): Promise<void> {
+export async function markApplied({ db }: Pick<Core, 'db'>, applied: Pick<LogEvent, 'conversationId' | 'sequence'>[]) {
   if (applied.length === 0) return
   await db.events.bulkWrite(
     applied.map(({ conversationId, sequence }) => ({

@@ -148,7 +148,7 @@ async function markWritten(core: Core, { sessionId, identity, hasWritten }: Sess
 }
 
 /** Starts the background work after a message: updates the inbox and ends the author's typing. */
-export function followMessage(core: Core, { event, replayed }: Appended): void {
+export function followMessage(core: Core, { event, replayed }: Appended) {
   inboxOf(core).record(event)
   if (!replayed) typingEndsOf(core).add(event)
 }

@@ -46,7 +46,7 @@ export async function addNote(core: Core, note: NewNote, workspaceId: string | u
  * Adds a note of a bot, unless the conversation has 100 notes. Calls with the same operation id add
  * one note. Errors: NotFound if the conversation does not exist, IdempotencyConflict.
  */
-export async function addNoteOfBot(core: Core, note: NewNote, workspaceId: string | undefined): Promise<void> {
+export async function addNoteOfBot(core: Core, note: NewNote, workspaceId: string | undefined) {
   // The space keeps the id apart from the ids that operators choose.
   await writeNote(core, { ...note, clientOperationId: `bot ${note.clientOperationId}` }, workspaceId)
 }
@@ -68,7 +68,7 @@ async function writeNote(
   core: Core,
   { conversationId, clientOperationId: operationId, body, agent: author }: NewNote,
   scope: string | undefined,
-): Promise<Note | undefined> {
+) {
   const { workspaceId } = await findConversation(core, conversationId, scope)
   const inputHash = hashInput({ text: body, agent: author })
   const note = { noteId: newId('note'), operationId, inputHash, author, body, createdAt: new Date(core.now()) }

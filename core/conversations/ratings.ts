@@ -29,7 +29,7 @@ const deciding: EventType[] = ['conversation.closed', 'rating.requested', 'ratin
  * Asks the visitor of a closed conversation for a rating, once for each closing. Does nothing if
  * the conversation was reopened meanwhile.
  */
-export async function requestRating(core: Core, conversationId: string): Promise<void> {
+export async function requestRating(core: Core, conversationId: string) {
   for (let tries = 0; tries < maxTries; tries += 1) {
     const { end, closed, state } = await readRating(core, conversationId)
     if (!closed || state) return

@@ -55,7 +55,7 @@ export async function redactMessage(
  * Removes the texts of withdrawn messages from their events, the search and deliveries. Each step can be
  * repeated.
  */
-export async function applyRedactions(core: Core, redactions: LogEvent[]): Promise<void> {
+export async function applyRedactions(core: Core, redactions: LogEvent[]) {
   if (redactions.length > 0)
     await core.db.events.bulkWrite(
       redactions.map(

@@ -209,7 +209,7 @@ function distinctVisitors() {
   }
 }
 
-function isWanted(conversation: Conversation | undefined, { workspaceId, status, assignee }: SearchRequest): boolean {
+function isWanted(conversation: Conversation | undefined, { workspaceId, status, assignee }: SearchRequest) {
   if (conversation?.workspaceId !== workspaceId) return false
   if (status !== undefined && conversation.status !== status) return false
   if (assignee === undefined) return true

@@ -61,7 +61,7 @@ export async function announceState<Field extends AnnouncedField>(
   core: Core,
   { field, eventOf, applied }: StateEvents<Field>,
   conversation: Conversation,
-): Promise<void> {
+) {
   const state = conversation[field] as State<Field> | undefined
   const { conversationId } = conversation
   if (!state || state.announced) return
@@ -74,10 +74,7 @@ export async function announceState<Field extends AnnouncedField>(
 }
 
 /** Appends events that are missing because the process that stored the change died. */
-export async function reconcileStates<Field extends AnnouncedField>(
-  core: Core,
-  events: StateEvents<Field>,
-): Promise<void> {
+export async function reconcileStates<Field extends AnnouncedField>(core: Core, events: StateEvents<Field>) {
   const found = core.db.conversations.find({ [`${events.field}.announced`]: false }, withoutNotes)
   for (const document of await found.limit(reconcileBatch).toArray())
     await announceState(core, events, conversationOf(core, document))

@@ -37,11 +37,7 @@ const lastsMs = ({ config }: Core) => config.TYPING_SECONDS * 1000
 /**
  * Starts or stops the visitor's typing. Errors: those of Observations.authorize.
  */
-export async function setTypingOfVisitor(
-  core: Core,
-  credentials: VisitorCredentials,
-  state: TypingState,
-): Promise<void> {
+export async function setTypingOfVisitor(core: Core, credentials: VisitorCredentials, state: TypingState) {
   const { session } = await authorizeReport(core, credentials, 'typing')
   if (state === 'started') notePanelUse(core, session, 'report')
   await set(core, session.conversationId, { kind: 'visitor' }, state)
@@ -56,7 +52,7 @@ export async function setTypingOfAgent(
   core: Core,
   { conversationId, state, agent }: { conversationId: string; state: TypingState; agent?: Agent },
   workspaceId: string | undefined,
-): Promise<void> {
+) {
   const { assignment } = await findConversation(core, conversationId, workspaceId)
   const named = agent ?? assignment?.agent
   validate(...agentIssues(named ?? { displayName: '' }))
@@ -72,7 +68,7 @@ export async function setTypingOfBot(
   core: Core,
   { conversationId, state, bot }: { conversationId: string; state: TypingState; bot: Agent },
   workspaceId: string | undefined,
-): Promise<void> {
+) {
   const { bots } = await findConversation(core, conversationId, workspaceId)
   validate(...agentIssues(bot, '/bot'))
   if (bots?.isStopped && state === 'started') throw new ServiceError(ErrorCode.BOT_STOPPED)
@@ -117,7 +113,7 @@ export const typingEndsOf = perCore((core) => {
      * Ends the author's typing after a message. Never waits or fails, because typing that is not
      * ended expires.
      */
-    add({ conversationId, occurredAt, message }: LogEvent): void {
+    add({ conversationId, occurredAt, message }: LogEvent) {
       if (!message) return
       ended.set(keyOf(conversationId, message.author), occurredAt)
       void ending.run()
@@ -208,5 +204,5 @@ const findTurns = ({ db }: Core, keys: string[]) => db.typing.find({ _id: { $in:
  * Returns the key of an author's turn. A conversation has one visitor, even across sessions. Agents
  * are distinguished by name.
  */
-const keyOf = (conversationId: string, { kind, displayName }: Author): string =>
+const keyOf = (conversationId: string, { kind, displayName }: Author) =>
   `${conversationId} ${kind} ${displayName ?? ''}`

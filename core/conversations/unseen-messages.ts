@@ -32,7 +32,7 @@ const deciding: EventType[] = [
  * (contract, rule 40). The time in the conversation only says when to look; the log decides. The event
  * is appended directly after the end that was read, so a receipt that comes first wins.
  */
-export async function tellUnseenMessages(core: Core): Promise<void> {
+export async function tellUnseenMessages(core: Core) {
   for (let after = new Date(0); ; ) {
     const due = { unseenAt: { $gt: after, $lte: new Date(core.now()) }, ...notErasing }
     const cursor = core.db.conversations.find(due, { projection: { unseenAt: 1 }, hint: 'by_unseen' })
@@ -86,14 +86,14 @@ export async function stillUnseen(core: Core, conversationId: string): Promise<L
 }
 
 /** Moves or removes the time to look. Returns false if it has changed meanwhile. */
-async function moveLook({ db }: Core, conversationId: string, from: Date, to: Date | undefined): Promise<boolean> {
+async function moveLook({ db }: Core, conversationId: string, from: Date, to: Date | undefined) {
   const update = to ? { $set: { unseenAt: to } } : { $unset: { unseenAt: '' as const } }
   const { modifiedCount } = await db.conversations.updateOne({ _id: conversationId, unseenAt: from }, update)
   return modifiedCount === 1
 }
 
 /** Returns after how many milliseconds the websites of a conversation want to know; undefined for never. */
-async function waitOf(core: Core, conversationId: string): Promise<number | undefined> {
+async function waitOf(core: Core, conversationId: string) {
   const waits = (await sitesOf(core, conversationId)).flatMap((site) =>
     site?.capabilities.receipts ? (site.unseenAfterMinutes ?? unseenAfterDefault) || [] : [],
   )
@@ -123,13 +123,13 @@ const isRead = (event: LogEvent) =>
 const isThere = (event: LogEvent) => isRead(event) || (isEntry(event) && event.type !== 'message.received')
 
 /** Returns the event that tells about a message; undefined if the visitor was there since. */
-function toldIn(latest: LogEvent[]): LogEvent | undefined {
+function toldIn(latest: LogEvent[]) {
   const newest = latest.find((event) => isThere(event) || event.type === 'message.unseen')
   return newest?.type === 'message.unseen' ? newest : undefined
 }
 
 /** Returns the messages of agents and bots that the visitor has not seen, oldest first. */
-function unseenIn(latest: LogEvent[]): LogEvent[] {
+function unseenIn(latest: LogEvent[]) {
   const withdrawn = latest.flatMap((event) => (isRedaction(event) ? event.messageSequence : []))
   const seenTo = latest.filter(isThere).map((event) => (isRead(event) ? event.messageSequence! : event.sequence))
   const from = Math.max(0, ...seenTo)

@@ -64,7 +64,7 @@ export const visitorPresenceOf = perCore(({ now }) => {
 
   const areIds = (...ids: string[]) => ids.every(({ length }) => length <= maxIdLength)
 
-  function visitorOf(conversationId: string, workspaceId: string): VisitorState {
+  function visitorOf(conversationId: string, workspaceId: string) {
     let visitor = visitors.get(conversationId)
     if (!visitor) {
       visitor = { workspaceId, streams: 0, endedAt: 0, tabs: new Map(), shown: 'gone' }
@@ -139,7 +139,7 @@ export const visitorPresenceOf = perCore(({ now }) => {
       sources.add(listen)
 
       return {
-        update({ opened, ended, reports }: PresenceUpdate): void {
+        update({ opened, ended, reports }: PresenceUpdate) {
           heardAt = now()
           setSilent(false)
           for (const stream of opened) {
@@ -159,7 +159,7 @@ export const visitorPresenceOf = perCore(({ now }) => {
           reports.forEach(report)
         },
 
-        end(): void {
+        end() {
           sources.delete(listen)
           if (!isSilent) for (const stream of streams.values()) countStream(stream, -1)
           streamCount -= streams.size
@@ -168,7 +168,7 @@ export const visitorPresenceOf = perCore(({ now }) => {
       }
     },
 
-    of: (conversationId: string): Presence => visitors.get(conversationId)?.shown ?? 'gone',
+    of: (conversationId: string) => visitors.get(conversationId)?.shown ?? 'gone',
 
     /**
      * Calls `changed` at once with every visitor who is not `gone`. Then calls it with each change of
@@ -194,7 +194,7 @@ export const visitorPresenceOf = perCore(({ now }) => {
     },
 
     /** Finds visitors who left, and reports all changes. */
-    async check(): Promise<void> {
+    async check() {
       const isLate = now() - checkedAt > lateCheckMs
       checkedAt = now()
       // This process may not have read the updates that arrived while it was busy or stopped.

@@ -234,7 +234,7 @@ export async function openBackups(settings: { uri: string; name: string; timeout
   }
 }
 
-async function collectionsIn(db: Db): Promise<string[]> {
+async function collectionsIn(db: Db) {
   const found = await db.listCollections({}, { nameOnly: true }).toArray()
   const names = found.map(({ name }) => name).filter((name) => !notKept.includes(name) && !name.startsWith('system.'))
   return [...names.filter((name) => !sources.includes(name)).sort(), ...sources.filter((name) => names.includes(name))]
@@ -258,7 +258,7 @@ async function* split(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
 const keyOf = (passphrase: string, salt: Buffer) => scryptSync(passphrase, salt, 32)
 
 function encryption(passphrase: string) {
-  return async function* (bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  return async function* (bytes: AsyncIterable<Buffer>) {
     if (passphrase === '') return yield* bytes
     const [salt, nonce] = [randomBytes(saltBytes), randomBytes(nonceBytes)]
     const cipher = createCipheriv('aes-256-gcm', keyOf(passphrase, salt), nonce)

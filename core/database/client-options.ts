@@ -60,7 +60,7 @@ export function connectFault(error: unknown): unknown {
   return error
 }
 
-function optionsOf(uri: string): [string, string][] {
+function optionsOf(uri: string) {
   const start = uri.indexOf('?')
   return start < 0 ? [] : [...new URLSearchParams(uri.slice(start + 1))]
 }

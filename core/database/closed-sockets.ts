@@ -21,7 +21,7 @@ let isDone = false
  * Also converts the error of a socket that ends while a write waits for `drain`. The driver passes it on
  * as it is, so it repeats no such command, and callers do not recognise an unreachable database.
  */
-export function failOnClosedSockets(): void {
+export function failOnClosedSockets() {
   if (isDone) return
   isDone = true
   const { writeCommand } = Connection.prototype as DriverConnection

@@ -23,7 +23,7 @@ const fastMs = 500
 type DatabaseState = 'fast' | 'slow' | 'away'
 
 /** Returns by how many milliseconds this machine's clock is ahead of the database's. */
-async function clockOffset({ ping }: Pick<Database, 'ping'>, now: () => number): Promise<number> {
+async function clockOffset({ ping }: Pick<Database, 'ping'>, now: () => number) {
   const before = now()
   const serverTime = await ping()
   const after = now()
@@ -36,10 +36,7 @@ async function clockOffset({ ping }: Pick<Database, 'ping'>, now: () => number):
  * Throws if the clock of this machine differs from the database's by more than ten seconds. A core
  * starts without the comparison if the database does not tell its time.
  */
-export async function requireMatchingClock(
-  database: Pick<Database, 'ping'>,
-  now: () => number = Date.now,
-): Promise<void> {
+export async function requireMatchingClock(database: Pick<Database, 'ping'>, now: () => number = Date.now) {
   const offset = await clockOffset(database, now).catch(() => undefined)
   if (offset === undefined) return
   if (Math.abs(offset) > refusedOffsetMs)
@@ -129,7 +126,7 @@ export function createDatabaseCheck(options: {
   }
 
   /** Waits for the ping that is under way, or for a new one, at most 0.9 s. */
-  async function check(): Promise<void> {
+  async function check() {
     const start = performance.now()
     pinging ??= { since: start, ended: ping(start) }
     const { since, ended } = pinging
@@ -143,7 +140,7 @@ export function createDatabaseCheck(options: {
   return {
     check,
     /** Resolves within a second. A slow database is not away. */
-    async isAway(): Promise<boolean> {
+    async isAway() {
       await check()
       return state === 'away'
     },

@@ -26,7 +26,7 @@ const observed = new WeakMap<object, Observed>()
  * and counts its pooled connections. The driver's own command events are not used: they copy each
  * command and each answer, which costs 60 to 90 µs of processor time a command.
  */
-export function measureDatabase(client: MongoClient, metrics: CoreMetrics): void {
+export function measureDatabase(client: MongoClient, metrics: CoreMetrics) {
   measureCommands()
   const { topology } = client as unknown as { topology?: object }
   if (!topology) throw new Error('the client is not connected')
@@ -34,7 +34,7 @@ export function measureDatabase(client: MongoClient, metrics: CoreMetrics): void
 }
 
 /** Counts the pooled connections of a client that is not connected yet. */
-export function countConnections(client: MongoClient, { databaseConnections }: CoreMetrics): void {
+export function countConnections(client: MongoClient, { databaseConnections }: CoreMetrics) {
   client.on('connectionCreated', () => databaseConnections.inc({ state: 'open' }))
   client.on('connectionClosed', () => databaseConnections.dec({ state: 'open' }))
   client.on('connectionCheckedOut', () => databaseConnections.inc({ state: 'in_use' }))
@@ -45,7 +45,7 @@ export function countConnections(client: MongoClient, { databaseConnections }: C
 const sizesEveryMs = 5 * 60_000
 
 /** Measures the disk and the collections of the database when they are scraped, every five minutes. */
-export function measureSizes(db: Db, metrics: Pick<CoreMetrics, 'collectionBytes' | 'databaseDiskBytes'>): void {
+export function measureSizes(db: Db, metrics: Pick<CoreMetrics, 'collectionBytes' | 'databaseDiskBytes'>) {
   measureAtScrape(metrics.collectionBytes, sizesEveryMs, async () => {
     const { fsTotalSize, fsUsedSize } = await db.command({ dbStats: 1 })
     if (fsTotalSize > 0) {
@@ -62,7 +62,7 @@ export function measureSizes(db: Db, metrics: Pick<CoreMetrics, 'collectionBytes
 const backupsEveryMs = 60_000
 
 /** Shows when a backup and a drill last succeeded. */
-export function showBackups(db: Db, { backupSuccess }: Pick<CoreMetrics, 'backupSuccess'>): void {
+export function showBackups(db: Db, { backupSuccess }: Pick<CoreMetrics, 'backupSuccess'>) {
   measureAtScrape(backupSuccess, backupsEveryMs, async () => {
     for (const [kind, at] of Object.entries(await lastBackups(db))) backupSuccess.set({ kind }, at.getTime() / 1000)
   })
@@ -71,7 +71,7 @@ export function showBackups(db: Db, { backupSuccess }: Pick<CoreMetrics, 'backup
 let isDone = false
 
 /** Replaces the driver's function for commands (driver version 7.8.0), once for all clients. */
-function measureCommands(): void {
+function measureCommands() {
   if (isDone) return
   const { command } = Server.prototype as DriverServer
   if (typeof command !== 'function') throw new Error('this version of the MongoDB driver cannot be measured')
@@ -92,6 +92,6 @@ function measureCommands(): void {
   }
 }
 
-function nameOf({ commandName, command }: DriverOperation): string {
+function nameOf({ commandName, command }: DriverOperation) {
   return command === undefined ? commandName : (Object.keys(command)[0] ?? commandName)
 }

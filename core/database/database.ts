@@ -97,7 +97,7 @@ async function migrateWithoutTimeout(settings: DatabaseSettings) {
     .finally(() => tools.close())
 }
 
-async function serverTime(db: Db): Promise<number> {
+async function serverTime(db: Db) {
   const { localTime } = await db.command({ hello: 1 })
   if (localTime !== undefined) return Number(localTime)
   // The embedded engine does not tell its time in `hello`.

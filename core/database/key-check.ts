@@ -21,7 +21,7 @@ export async function requireMatchingKeys(
   collections: SecretCollections & Pick<Collections, 'keys'>,
   secretKeys: [SecretKey, ...SecretKey[]],
   now: () => number = Date.now,
-): Promise<void> {
+) {
   const { keys } = collections
   const box = createSecretBox(createKeyring(secretKeys))
   const kids = secretKeys.map(({ kid }) => kid)
@@ -59,6 +59,6 @@ export async function requireMatchingKeys(
 }
 
 /** Forgets the check values of keys that `SECRET_KEYS` does not have any more. */
-export async function forgetWithdrawnKeys(keys: Collections['keys'], secretKeys: SecretKey[]): Promise<void> {
+export async function forgetWithdrawnKeys(keys: Collections['keys'], secretKeys: SecretKey[]) {
   await keys.deleteMany({ check: { $exists: true }, kid: { $nin: secretKeys.map(({ kid }) => kid) } })
 }

@@ -168,7 +168,7 @@ async function partOf(
   return [`## ${title}: ${ids.length}`, advice, ...(listed.length > 0 ? [listed.join('\n')] : [])].join('\n\n')
 }
 
-function countsOf(names: string[]): string[] {
+function countsOf(names: string[]) {
   const counts = new Map<string, number>()
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
   return [...counts].map(([name, count]) => `${name}: ${count}`)
@@ -176,7 +176,7 @@ function countsOf(names: string[]): string[] {
 
 type Query = Pick<UndoneKind, 'collection' | 'filter' | 'differs' | 'listedBy'>
 
-async function read(db: Db, { collection, filter = {}, differs, listedBy }: Query): Promise<Map<string, Document>> {
+async function read(db: Db, { collection, filter = {}, differs, listedBy }: Query) {
   const compared = typeof differs === 'string' ? [] : ['status', 'consents', 'identitySecrets', 'secrets']
   const fields = ['_id', ...compared, ...(listedBy && listedBy !== 'none' ? [listedBy] : [])]
   const projection = Object.fromEntries(fields.map((name) => [name, 1]))

@@ -65,7 +65,7 @@ export const isReady = ({ missing, toExpand, different }: SchemaStatus): boolean
   missing.length + toExpand.length + different.length === 0
 
 /** Throws if a newer version has removed data from the database that this version needs. */
-export function requireNotNewer({ unknown }: Pick<SchemaStatus, 'unknown'>): void {
+export function requireNotNewer({ unknown }: Pick<SchemaStatus, 'unknown'>) {
   const last = unknown.filter(({ contractedAt }) => contractedAt).at(-1)
   if (!last) return
   const version = last.version === undefined ? 'a newer version' : `version ${last.version}`
@@ -116,7 +116,7 @@ export async function migrate(
 }
 
 /** Adds the migration that failed to the message of its error. Keeps the class of the error. */
-async function namingMigration(number: number, name: string, run: () => Promise<unknown>): Promise<void> {
+async function namingMigration(number: number, name: string, run: () => Promise<unknown>) {
   try {
     await run()
   } catch (error) {
@@ -192,6 +192,6 @@ async function retryConflicts(attempt: () => Promise<unknown>) {
   }
 }
 
-function hasCode(error: unknown, codeName: string): boolean {
+function hasCode(error: unknown, codeName: string) {
   return error instanceof MongoServerError && error.codeName === codeName
 }

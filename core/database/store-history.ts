@@ -40,7 +40,7 @@ export async function beginHistory(db: Db): Promise<string> {
 
 const newHistory = (events: string) => ({ id: randomBytes(5).toString('hex'), events })
 
-async function uuidOfEvents(db: Db): Promise<string> {
+async function uuidOfEvents(db: Db) {
   const [events] = await db.listCollections({ name: 'events' }, { nameOnly: false }).toArray()
   const uuid = events?.info?.uuid
   return uuid === undefined ? '' : String(uuid)

@@ -119,7 +119,7 @@ async function candidatesOf(core: Core, chosen: string[], room: WorkerRoom, time
  * Reserves room for one delivery of each destination in turn, until the room is used up. Returns
  * the destinations by delivery.
  */
-function reserveFairly(found: Sendable[], room: WorkerRoom): Map<string, string> {
+function reserveFairly(found: Sendable[], room: WorkerRoom) {
   const reserved = new Map<string, string>()
   for (let turn = 0, open = found; open.length > 0; turn += 1) {
     open = open.filter(({ subscription: { subscriptionId }, deliveryIds }) => {
@@ -153,7 +153,7 @@ async function claimReserved(
  * requests before the claim. So the rate limit holds even if the claim fails or another core
  * claims deliveries too.
  */
-async function withinRates(core: Core, ids: string[], found: Sendable[], time: Date): Promise<string[]> {
+async function withinRates(core: Core, ids: string[], found: Sendable[], time: Date) {
   const dueDestinations = dueDestinationsOf(core)
   const selected = new Set(ids)
   for (const { subscription, deliveryIds, rateFreeAt } of found) {

@@ -149,7 +149,7 @@ async function findRepeated(
  * Returns the subscription if it is enabled. Errors: `SubscriptionNotFound`,
  * `SubscriptionDisabled`.
  */
-function requireEnabled(known: KnownSubscription | undefined, workspaceId: string): KnownSubscription {
+function requireEnabled(known: KnownSubscription | undefined, workspaceId: string) {
   if (known?.subscription.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
   if (known.subscription.status === 'disabled') throw new ServiceError(ErrorCode.SUBSCRIPTION_DISABLED)
   return known
@@ -334,7 +334,7 @@ function createdWithin(since: Date | undefined, until: Date | undefined, latest:
   return bounds.length > 0 ? Object.fromEntries(bounds) : undefined
 }
 
-function newestFirst(a: Delivery, b: Delivery): number {
+function newestFirst(a: Delivery, b: Delivery) {
   return b.createdAt.getTime() - a.createdAt.getTime() || (a.deliveryId < b.deliveryId ? 1 : -1)
 }
 
@@ -342,7 +342,7 @@ function newestFirst(a: Delivery, b: Delivery): number {
  * Returns the key under which a request is stored. It is unique per workspace, route and
  * idempotency key while the delivery exists.
  */
-function operationKey(workspaceId: string, route: 'create' | 'retry' | 'test', idempotencyKey: string): string {
+function operationKey(workspaceId: string, route: 'create' | 'retry' | 'test', idempotencyKey: string) {
   return `${workspaceId} ${route} ${idempotencyKey}`
 }
 

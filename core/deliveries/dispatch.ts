@@ -51,7 +51,7 @@ export const deliveryDispatchOf = perCore((core) => {
   const byPlaces = () =>
     [...workers].filter(({ isResponsive }) => isResponsive()).toSorted((a, b) => b.room.places() - a.room.places())
 
-  function wake(): void {
+  function wake() {
     isWanted = true
     if (isRunning || isClosed || workers.size === 0) return
     isRunning = true
@@ -59,7 +59,7 @@ export const deliveryDispatchOf = perCore((core) => {
     void run()
   }
 
-  async function run(): Promise<void> {
+  async function run() {
     let nextDueAt = Number.POSITIVE_INFINITY
     while (isWanted && !isClosed) {
       const pauseMs = readAt + readEveryMs - performance.now()
@@ -79,7 +79,7 @@ export const deliveryDispatchOf = perCore((core) => {
   }
 
   /** Fills the room of the workers. Returns the time at which the next delivery is due, if it is known. */
-  async function fill(): Promise<number> {
+  async function fill() {
     let next = Number.POSITIVE_INFINITY
     isMoreDue = true
     for (const worker of byPlaces()) {
@@ -129,13 +129,12 @@ export const deliveryDispatchOf = perCore((core) => {
      * Reserves room for a new delivery: at the worker with the most places. Returns undefined if no
      * worker has room. The caller must use the room or free it.
      */
-    reserve: (destination: string): JoinedWorker | undefined =>
-      byPlaces().find(({ room }) => room.reserve(destination)),
+    reserve: (destination: string) => byPlaces().find(({ room }) => room.reserve(destination)),
     /** The worker has room again. */
     roomMade() {
       if (isMoreDue) wake()
     },
-    busyDestinations: (): string[] => [...new Set([...workers].flatMap(({ room }) => room.destinations()))],
+    busyDestinations: () => [...new Set([...workers].flatMap(({ room }) => room.destinations()))],
     /** Afterwards no worker gets a delivery. */
     close() {
       isClosed = true

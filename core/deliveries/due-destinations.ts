@@ -57,7 +57,7 @@ export const dueDestinationsOf = perCore((core) => {
    * Removes from the list, and returns, destinations of which the worker can take one delivery each.
    * So every destination gets a turn before one is chosen again. All claims of a core share the list.
    */
-  function takeOpen(destinations: string[], room: WorkerRoom): string[] {
+  function takeOpen(destinations: string[], room: WorkerRoom) {
     const chosen: string[] = []
     const kept: string[] = []
     for (const destination of destinations) {

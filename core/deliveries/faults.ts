@@ -27,7 +27,7 @@ const batch = 100
  * removes it after a success. Disables a subscription if every attempt has failed for five days.
  * Resets the count of consecutive 404 answers after another answer. Repeating the call is safe.
  */
-export async function observeHealth(core: Core, recorded: ResultSettlement[], at: Date): Promise<void> {
+export async function observeHealth(core: Core, recorded: ResultSettlement[], at: Date) {
   const live = liveSubscriptionsOf(core)
   const { leadSubscriptions } = core.db
   const bySubscription = new Map<string, Ended[]>()
@@ -74,7 +74,7 @@ const endsNotFound = ({ fault }: Ended) => !fault || fault.kind === 'dead_letter
  * delivery until it has been handled, so a job repeats what failed here.
  */
 export const faultsOf = perCore((core) => ({
-  async apply(faults: PendingFault[]): Promise<void> {
+  async apply(faults: PendingFault[]) {
     try {
       for (const fault of faults) await applyOne(core, fault)
     } catch (error) {

@@ -42,14 +42,14 @@ const backgroundOf = perCore(() => {
 })
 
 /** Ends the work in the background. `reconcileHolds` completes it later. */
-export const closeHolds = (core: Core): void => backgroundOf(core).closed.abort()
+export const closeHolds = (core: Core) => backgroundOf(core).closed.abort()
 
 /**
  * Holds the waiting deliveries of a disabled subscription: the first ones at once, the others
  * later in the background, in steps with pauses. Claims skip deliveries of the subscription that
  * are not held yet.
  */
-export async function holdDeliveries(core: Core, subscriptionId: string): Promise<void> {
+export async function holdDeliveries(core: Core, subscriptionId: string) {
   if (!backgroundOf(core).running.has(subscriptionId)) await applyStatus(core, subscriptionId)
 }
 
@@ -58,7 +58,7 @@ export async function holdDeliveries(core: Core, subscriptionId: string): Promis
  * is enabled, queues its held deliveries again, in the same steps. Repeats this if the status of the
  * subscription changed in the meantime.
  */
-export async function applyStatus(core: Core, subscriptionId: string): Promise<void> {
+export async function applyStatus(core: Core, subscriptionId: string) {
   for (let completed: SubscriptionStatus | undefined; ; ) {
     const done = await step(core, subscriptionId, firstStepMax, completed)
     if (!done) return
@@ -190,7 +190,7 @@ export const subscriptionsWaiting = ({ db }: Core): Promise<string[]> =>
  * Makes the deliveries match the status of their subscriptions, after a crash or a race, and their due
  * times match the clock, after a core's clock was ahead.
  */
-export async function reconcileHolds(core: Core): Promise<void> {
+export async function reconcileHolds(core: Core) {
   const waiting = await subscriptionsWaiting(core)
   const holding = await subscriptionsHolding(core)
   if (waiting.length + holding.length > 0) await bringForward(core, waiting)

@@ -49,7 +49,7 @@ export async function addAutomaticDelivery(
   content: DeliveryContent,
   by: KnownSubscription,
   { isSuppressed, conversationId }: { isSuppressed: boolean; conversationId?: string },
-): Promise<void> {
+) {
   const { subscription } = by
   const operation = { key, inputHash: hashInput({ key }) }
   const { isTooLarge: _, ...delivery } = newDelivery(core, { content, subscription, operation, isSuppressed })

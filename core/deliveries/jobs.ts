@@ -33,7 +33,7 @@ export const deliveryLags = (core: Core): Record<string, () => number> => ({
 })
 
 /** Makes the parts that follow the bus, and the measurements of a scrape. */
-export function openDeliveries(core: Core): void {
+export function openDeliveries(core: Core) {
   changedSourcesOf(core)
   deliveryDispatchOf(core)
   const { disabledSubscriptions, deliveriesDue } = core.metrics
@@ -42,7 +42,7 @@ export function openDeliveries(core: Core): void {
 }
 
 /** Afterwards no worker gets a delivery. */
-export function closeDeliveries(core: Core): void {
+export function closeDeliveries(core: Core) {
   deliveryDispatchOf(core).close()
   closeHolds(core)
 }

@@ -152,7 +152,7 @@ export async function enterForm(
     formSubmissionId,
     sessionId,
   }: Pick<Lead, 'leadId' | 'conversationId' | 'formSubmissionId' | 'sessionId'>,
-): Promise<void> {
+) {
   if (conversationId === undefined || formSubmissionId === undefined) return
   const { event } = await logOf(core).append({
     conversationId,
@@ -195,7 +195,7 @@ export async function planFanOut({ db, now }: Core, lead: Lead): Promise<Pick<Le
  * Creates the automatic deliveries of a lead, one per subscription that is stored with it. Repeating this
  * creates no duplicates. Finally the ids are removed from the lead.
  */
-export async function fanOutLead(core: Core, lead: Lead): Promise<void> {
+export async function fanOutLead(core: Core, lead: Lead) {
   if (!lead.fanOut) return
   const { workspaceId, leadId, conversationId } = lead
   const found = await Promise.all(lead.fanOut.subscriptionIds.map((id) => liveSubscriptionsOf(core).find(id)))

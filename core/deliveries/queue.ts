@@ -184,7 +184,7 @@ export const deliveryQueueOf = perCore((core) => {
      * Writes each settlement (an outcome or a return to the queue) if the delivery still has its
      * claim. Returns the number of deliveries changed.
      */
-    async settle(settlements: Settlement[]): Promise<number> {
+    async settle(settlements: Settlement[]) {
       if (settlements.length === 0) return 0
       const writing = deliveries.bulkWrite(settlementWrites(settlements), { ordered: false })
       return (await writing.finally(() => announceMarked(core))).modifiedCount
@@ -194,7 +194,7 @@ export const deliveryQueueOf = perCore((core) => {
      * Stores the state of a rate limit. Returns false if the stored state is no longer `before`,
      * because another claim changed it first.
      */
-    async reserve(subscriptionId: string, before: number | undefined, rateFreeAt: number): Promise<boolean> {
+    async reserve(subscriptionId: string, before: number | undefined, rateFreeAt: number) {
       const unchanged = before === undefined ? { rateFreeAt: { $exists: false } } : { rateFreeAt: before }
       const { modifiedCount } = await leadSubscriptions.updateOne(
         { _id: subscriptionId, ...unchanged },
@@ -207,7 +207,7 @@ export const deliveryQueueOf = perCore((core) => {
      * Returns the given deliveries to the queue, except those that no longer have this claim. They are
      * due at `dueAt`, by default at once.
      */
-    async releaseClaim(deliveryIds: string[], claimId: string, at: Date, dueAt = at): Promise<void> {
+    async releaseClaim(deliveryIds: string[], claimId: string, at: Date, dueAt = at) {
       await deliveries.updateMany(
         { _id: { $in: deliveryIds }, status: 'sending', 'claim.claimId': claimId },
         { $set: { status: 'pending', dueAt, updatedAt: at }, $unset: { claim: '' } },
@@ -260,7 +260,7 @@ export const deliveryWorkHint = 'lead-deliveries'
  * Sends a wake-up to all cores, including this one, because deliveries may be due. If the wake-up
  * is lost, work starts some seconds later.
  */
-export function announceDue(core: Core): void {
+export function announceDue(core: Core) {
   const warn = ({ name: reason }: Error) =>
     core.logger.warn({ reason }, 'sending the wake-up for due deliveries failed; workers poll within seconds')
   wakeupsOf(core).hint(deliveryWorkHint).catch(warn)

@@ -100,7 +100,7 @@ export async function beginRecovery(
   request: RecoveryRequest,
   by: Requester,
   operation: string = randomUUID(),
-): Promise<void> {
+) {
   const { leadSubscriptions } = core.db
   const { subscriptionId } = request
   const { status } = await findSubscription(core, subscriptionId, by)
@@ -231,7 +231,7 @@ export async function advanceRecovery(
   { lease }: Recovering,
   { after, ...rest }: Pick<DeliveryRecovery, 'remaining' | 'after' | 'nextDueAt' | 'nextStepAt'>,
   recovered: number,
-): Promise<void> {
+) {
   const set = Object.fromEntries(Object.entries(rest).map(([name, value]) => [`recovery.${name}`, value]))
   await leasesOf(core).write(lease, {
     $set: { ...set, 'recovery.after': after },
@@ -241,7 +241,7 @@ export async function advanceRecovery(
 }
 
 /** Stores the end of a recovery with the exact number of scheduled deliveries. */
-export async function finishRecovery(core: Core, { lease, recovery }: Recovering, finishedAt: Date): Promise<void> {
+export async function finishRecovery(core: Core, { lease, recovery }: Recovering, finishedAt: Date) {
   const first = operationKey(recovery.recoveryId, '')
   const scheduled = { 'operations.key': { $gte: first, $lt: `${first}~` } }
   const recovered = await core.db.deliveries.countDocuments(scheduled)

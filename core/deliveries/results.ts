@@ -62,7 +62,7 @@ export async function addResult(core: Core, result: AttemptResult): Promise<bool
 }
 
 /** Returns whether a result was counted, once everything that follows from it is done. */
-async function finished({ counted, followed }: Recorded): Promise<boolean> {
+async function finished({ counted, followed }: Recorded) {
   await followed
   return counted
 }
@@ -116,7 +116,7 @@ const find = async (core: Core, results: AttemptResult[]): Promise<Map<string, Q
  * fault of the subscription needs the stored claim, because the time of the fault is its
  * `knownAt`. An unreadable answer needs the results of the earlier attempts.
  */
-function isKnown({ facts, claimed }: AttemptResult): boolean {
+function isKnown({ facts, claimed }: AttemptResult) {
   if (facts === 'released') return true
   const { fault, responseClass } = classify(facts)
   return claimed !== undefined && fault === undefined && responseClass !== 'unreadable_answer'
@@ -182,7 +182,7 @@ function toSettlement(
  * Handles what results say about their destinations, in order for each of them. A change of one destination
  * waits for all cores, so it holds up neither the others nor the recording of results.
  */
-function follow(core: Core, subscriptionId: string, settlements: ResultSettlement[], at: Date): Promise<void> {
+function follow(core: Core, subscriptionId: string, settlements: ResultSettlement[], at: Date) {
   const { following } = stateOf(core)
   const next = (following.get(subscriptionId) ?? Promise.resolve())
     .catch(() => {})
@@ -228,11 +228,11 @@ function validateResults(results: AttemptResult[]) {
   )
 }
 
-function isClaimed({ attemptId, claimId }: AttemptResult, { status, claim, attempts }: QueuedDelivery): boolean {
+function isClaimed({ attemptId, claimId }: AttemptResult, { status, claim, attempts }: QueuedDelivery) {
   return status === 'sending' && claim?.claimId === claimId && attempts.at(-1)?.attemptId === attemptId
 }
 
-function isRecorded({ attemptId, claimId, facts }: AttemptResult, delivery: QueuedDelivery | undefined): boolean {
+function isRecorded({ attemptId, claimId, facts }: AttemptResult, delivery: QueuedDelivery | undefined) {
   if (facts === 'released') return delivery?.releasedClaimId === claimId
   return delivery?.attempts.find((attempt) => attempt.attemptId === attemptId)?.outcome?.claimId === claimId
 }

@@ -39,7 +39,7 @@ const isLatest = (index: number, attemptId: string | { $in: string[] }): Filter<
 /**
  * Returns the same key for settlements that differ only in the delivery and the attempt's duration.
  */
-function groupKey(settlement: Settlement): string {
+function groupKey(settlement: Settlement) {
   if (settlement.kind === 'release' || settlement.retry || settlement.fault) return settlement.deliveryId
   const { claimId, index, at, deleteAt, outcome } = settlement
   if (outcome.durationMs === undefined) return settlement.deliveryId

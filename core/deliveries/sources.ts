@@ -50,7 +50,7 @@ export const changedSourcesOf = perCore((core) => {
   })
   return {
     /** Whether a change of one of these sources may have arrived after a new delivery was read from it. */
-    mayHaveChanged(ids: (string | undefined)[]): boolean {
+    mayHaveChanged(ids: (string | undefined)[]) {
       const at = performance.now()
       return !maySend() || at < unknownUntil || ids.some((id) => id !== undefined && at < (changed.get(id) ?? 0))
     },
@@ -121,7 +121,7 @@ async function withdrawals({ db }: Core, found: About[]): Promise<Map<string, Da
 }
 
 /** Removes the texts of withdrawn messages from all deliveries that carry them. */
-export async function withdrawFromDeliveries(core: Core, redactions: LogEvent[]): Promise<void> {
+export async function withdrawFromDeliveries(core: Core, redactions: LogEvent[]) {
   for (const { conversationId, messageSequence = 0, occurredAt } of redactions) {
     const of = { conversationId, messageSequence }
     await wakeupsOf(core).stateChanged(conversationId)
@@ -162,7 +162,7 @@ async function withdraw({ db: { deliveries } }: Core, of: DeliveriesOf, at: Date
  * Makes the workers return the deliveries that they have not begun to send, and waits until they
  * have none of them. Does not wait longer for attempts that run.
  */
-export async function recallDeliveries(core: Core, of: DeliveriesOf): Promise<void> {
+export async function recallDeliveries(core: Core, of: DeliveriesOf) {
   const { deliveries } = core.db
   const sending = { ...about(of), status: 'sending' as const }
   const found = await deliveries.find(sending, { projection: { subscriptionId: 1, claim: 1 } }).toArray()

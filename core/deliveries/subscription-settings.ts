@@ -114,7 +114,7 @@ export function changesOf(
 }
 
 /** Whether a new URL moves the destination to another scheme, host or port. */
-const isNewOrigin = (destinationUrl: string | undefined, { destination }: Pick<Stored, 'destination'>): boolean =>
+const isNewOrigin = (destinationUrl: string | undefined, { destination }: Pick<Stored, 'destination'>) =>
   destinationUrl !== undefined &&
   parseDestinationUrl(destinationUrl) !== undefined &&
   originOf(destinationUrl) !== destination?.origin

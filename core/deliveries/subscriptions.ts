@@ -255,7 +255,7 @@ async function writeAudited(
   { $set, $unset }: { $set: Partial<LeadSubscription>; $unset?: typeof noFailures | undefined },
   entry: SubscriptionAuditEntry,
   operation: string,
-): Promise<boolean> {
+) {
   const { modifiedCount } = await leadSubscriptions.updateOne(
     { _id: subscriptionId, ...unchanged, ...unlessRecorded(operation) },
     { $set: { ...$set, updatedAt: entry.at }, $unset, $push: { ...audited(entry), ...recording(operation) } },

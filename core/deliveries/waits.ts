@@ -13,7 +13,7 @@ const shownQueuesMax = 10
  * Measures the queue of deliveries. Counts at most `countedMax` index entries, however long the queue
  * is. A scrape returns the last values, so it never waits for the database.
  */
-export async function measureQueue(core: Core): Promise<void> {
+export async function measureQueue(core: Core) {
   const { metrics, now, db } = core
   const queue = deliveryQueueOf(core)
   const isDue = ({ dueAt }: { dueAt: Date }) => dueAt.getTime() <= now()
@@ -39,7 +39,7 @@ export async function measureQueue(core: Core): Promise<void> {
 }
 
 /** Measures the state of destinations, by two index scans. */
-export async function measureDestinations({ db: { leadSubscriptions }, metrics, now }: Core): Promise<void> {
+export async function measureDestinations({ db: { leadSubscriptions }, metrics, now }: Core) {
   const failing = { failingSince: { $exists: true }, status: 'enabled' as const, ...notDeleted }
   const oldest = { projection: { failingSince: 1 }, sort: { failingSince: 1 }, hint: 'by_failing' } as const
   const since = (await leadSubscriptions.findOne(failing, oldest))?.failingSince

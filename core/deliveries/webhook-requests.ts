@@ -60,7 +60,7 @@ export function signingSecretsOf(
   at: Date,
 ): SigningSecrets | undefined {
   const opened = openedOf(core)
-  function open(secret: Sealed): string {
+  function open(secret: Sealed) {
     const known = opened.get(secret) ?? core.secretBox.open(secret.sealed)
     opened.set(secret, known)
     return known

@@ -66,7 +66,7 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
    * Upper bound of the further deliveries that the worker takes for this destination. If there is no
    * room, the destination waits until `free` returns true.
    */
-  function placesFor(destination: string): number {
+  function placesFor(destination: string) {
     const free = placesOf(usages.get(destination) ?? newUsage())
     if (free.base + free.extra === 0 && waiting.size < rememberedMax) waiting.add(destination)
     return free.base + free.extra
@@ -96,7 +96,7 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
      * Frees the place of a delivery. `durationMs` is the duration of its attempt. Returns true if
      * there is enough room for a destination that waits for it.
      */
-    free(destination: string, durationMs?: number): boolean {
+    free(destination: string, durationMs?: number) {
       const usage = usages.get(destination)
       if (!usage) return false
       const wasFull = base >= limit

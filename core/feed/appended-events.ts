@@ -52,7 +52,7 @@ export function createAppendedEventsMemory(monotonic: () => number = () => perfo
 
   return {
     /** Adds an event. Returns true if entries are now missing. */
-    add(event: LogEvent): boolean {
+    add(event: LogEvent) {
       const { conversationId, sequence } = event
       const theirs = waiting.get(conversationId)
       if (theirs) {

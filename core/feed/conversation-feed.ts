@@ -97,7 +97,7 @@ export const conversationFeedOf = perCore((core) => {
    * Reads and adds the missing entries of conversations. `ends` has sequences that their logs have
    * reached. Returns the conversations that may have more.
    */
-  async function bringUp(conversationIds: string[], ends: ReadonlyMap<string, number>): Promise<string[]> {
+  async function bringUp(conversationIds: string[], ends: ReadonlyMap<string, number>) {
     const found = await findConversations(core, conversationIds)
     const newest = await newestOf(
       core,

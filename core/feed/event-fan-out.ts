@@ -29,7 +29,7 @@ const paceMs = 50
 const share = 1 / 5
 
 /** Adds entries to a feed, like `appendToFeed`. Tells all cores, and creates the deliveries of the entries. */
-export async function addToFeed(core: Core, workspaceId: string, entries: NewFeedEntry[]): Promise<void> {
+export async function addToFeed(core: Core, workspaceId: string, entries: NewFeedEntry[]) {
   await appendToFeed(core, workspaceId, entries)
   if (entries.length === 0) return
   eventFanOutOf(core).added(workspaceId)

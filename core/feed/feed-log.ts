@@ -30,7 +30,7 @@ const endsOf = perCore(() => {
  * Several entries are added with one write. The database adds them in order and stops at the first
  * conflict, so no number is left out. The writer then reads the end again, and which entries exist.
  */
-export async function appendToFeed(core: Core, workspaceId: string, entries: NewFeedEntry[]): Promise<void> {
+export async function appendToFeed(core: Core, workspaceId: string, entries: NewFeedEntry[]) {
   const ends = endsOf(core)
   let left = entries
   for (let tries = 1; left.length > 0; tries += 1) {
@@ -62,7 +62,7 @@ async function insertAfter({ db, now }: Core, workspaceId: string, end: number, 
   }
 }
 
-async function withoutPresent({ db }: Core, workspaceId: string, entries: NewFeedEntry[]): Promise<NewFeedEntry[]> {
+async function withoutPresent({ db }: Core, workspaceId: string, entries: NewFeedEntry[]) {
   const source = { $in: entries.map((entry) => entry.source) }
   const options = { ...committed, projection: { _id: 0, source: 1 } }
   const found = await db.feedEntries.find({ workspaceId, source }, options).toArray()
@@ -113,7 +113,7 @@ export function entriesAfter({ db }: Core, workspaceId: string, number: number, 
  * Removes the entries that can no longer be read, oldest first. The last entry of a feed stays,
  * because its number would be given again.
  */
-export async function removeOldEntries(core: Core, before = new Date(core.now() - feedKeptMs)): Promise<void> {
+export async function removeOldEntries(core: Core, before = new Date(core.now() - feedKeptMs)) {
   const { feedEntries } = core.db
   const old = feedEntries.aggregate<{ _id: string; oldest: number; newest: number }>([
     { $match: { storedAt: { $lt: before } } },

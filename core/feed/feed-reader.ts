@@ -4,7 +4,7 @@ import { NoSlotError } from '../../platform/concurrency/slots.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import { type Core, perCore } from '../core.ts'
 import { endOfFeed } from '../deliveries/subscriptions.ts'
-import { invalid, type ServiceError, unavailable } from '../errors.ts'
+import { invalid, unavailable } from '../errors.ts'
 import { type Lead, toLead } from '../leads/model.ts'
 import { eventsOf } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
@@ -68,13 +68,13 @@ const cursorOf = ({ history }: Core, workspaceId: string, place: number) =>
   (history === '' ? [workspaceId, place] : [history, workspaceId, place]).join('.')
 
 /** Returns the error of a cursor after which entries were removed. It names the oldest cursor. */
-async function removed(core: Core, workspaceId: string): Promise<ServiceError> {
+async function removed(core: Core, workspaceId: string) {
   const [oldest] = await entriesAfter(core, workspaceId, 0, 1)
   const rule = `oldest ${cursorOf(core, workspaceId, (oldest?.number ?? 1) - 1)}`
   return invalid('/cursor', rule)
 }
 
-async function placeOf(core: Core, { workspaceId, cursor, since }: FeedQuery): Promise<number | undefined> {
+async function placeOf(core: Core, { workspaceId, cursor, since }: FeedQuery) {
   if (cursor === '') return since && lastBefore(core, workspaceId, new Date(since.getTime() - clocksApartMs))
   const [, of = '', workspace, place = ''] = cursorFormat.exec(cursor) ?? []
   if (place === '') throw invalid('/cursor', 'format')
@@ -155,7 +155,7 @@ export const feedReaderOf = perCore((core) => {
     if (waiting.size > 0) for (const id of ids) for (const wake of waiting.get(id) ?? []) wake()
   })
 
-  async function inPlace<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T> {
+  async function inPlace<T>(signal: AbortSignal, read: () => Promise<T>) {
     const slot = await reads.enter([], signal).catch((error: unknown) => {
       throw error instanceof NoSlotError ? unavailable(error) : error
     })
@@ -166,7 +166,7 @@ export const feedReaderOf = perCore((core) => {
     }
   }
 
-  function onHint(id: string, wake: () => void): () => void {
+  function onHint(id: string, wake: () => void) {
     const wakes = waiting.get(id) ?? new Set()
     waiting.set(id, wakes.add(wake))
     return () => {
@@ -217,7 +217,7 @@ export const feedReaderOf = perCore((core) => {
     },
 
     /** Whether somebody has read this feed lately, or any feed. */
-    isRead(workspaceId?: string): boolean {
+    isRead(workspaceId?: string) {
       const at = workspaceId === undefined ? readAt : readTimes.get(workspaceId)
       return at !== undefined && performance.now() - at < readWithinMs
     },

@@ -32,19 +32,19 @@ export const feedLags = (core: Core): Record<string, () => number> => ({
 })
 
 /** Adds the entries of the events that were appended or stored before this call, and creates their deliveries. */
-export async function flushFeed(core: Core): Promise<void> {
+export async function flushFeed(core: Core) {
   await conversationFeedOf(core).flush()
   await leadFeedOf(core).announce()
   await eventFanOutOf(core).flush()
 }
 
 /** Adds the entries that other processes left out, and creates their deliveries. */
-export async function catchUpFeed(core: Core): Promise<void> {
+export async function catchUpFeed(core: Core) {
   await conversationFeedOf(core).catchUp()
   await eventFanOutOf(core).catchUp()
 }
 
 /** Ends the work and the waits. */
-export function closeFeed(core: Core): void {
+export function closeFeed(core: Core) {
   for (const part of [feedReaderOf, conversationFeedOf, leadFeedOf, eventFanOutOf]) part(core).close()
 }

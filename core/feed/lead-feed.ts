@@ -114,7 +114,7 @@ async function announceDeliveries(core: Core, found: UnannouncedDelivery[]) {
 export async function markAnnounced(
   { db }: Core,
   announced: { read: UnannouncedDelivery; handoff: DeliveryDocument['handoff'] }[],
-): Promise<void> {
+) {
   if (announced.length === 0) return
   // Equal changes share one write. A write costs the database several times as much as one more
   // document in the same write.

@@ -93,7 +93,7 @@ export function createIdempotencyStore({ idempotency }: { idempotency: Collectio
     },
 
     /** Removes the lease of the key after a failure without effects, if the lease is still held. */
-    async release(key: string, { owner }: KeyLease): Promise<void> {
+    async release(key: string, { owner }: KeyLease) {
       await idempotency.deleteOne({ ...leases.held({ id: key, token: owner }), result: { $exists: false } })
     },
   }

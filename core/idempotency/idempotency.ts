@@ -36,14 +36,7 @@ export function createIdempotency(store: IdempotencyStore, now: () => number) {
      * `IdempotencyKeyInvalid`, `IdempotencyConflict` for different input, `OperationInProgress` while
      * the first run is still running.
      */
-    async once<R>({
-      scope,
-      key,
-      sessionId,
-      input,
-      keptFor,
-      run,
-    }: Operation<R>): Promise<{ result: R; replayed: boolean }> {
+    async once<R>({ scope, key, sessionId, input, keptFor, run }: Operation<R>) {
       if (!isIdempotencyKey(key)) throw new ServiceError(ErrorCode.IDEMPOTENCY_KEY_INVALID)
       const id = createHash('sha256')
         .update(JSON.stringify([...scope, key]))
@@ -59,7 +52,7 @@ export function createIdempotency(store: IdempotencyStore, now: () => number) {
         expiresAt: new Date(startedAt.getTime() + keptFor * 1000),
       }
 
-      function replay(earlier: IdempotencyRecord): { result: R; replayed: boolean } {
+      function replay(earlier: IdempotencyRecord) {
         if (earlier.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
         if (earlier.result === undefined) throw new ServiceError(ErrorCode.OPERATION_IN_PROGRESS, { retryAfter: 1 })
         return { result: earlier.result as R, replayed: true }
@@ -82,7 +75,7 @@ export function createIdempotency(store: IdempotencyStore, now: () => number) {
 
 export type Idempotency = ReturnType<typeof createIdempotency>
 
-function sessionIdIn(result: unknown): string | undefined {
+function sessionIdIn(result: unknown) {
   const { sessionId } = Object(result) as { sessionId?: unknown }
   return typeof sessionId === 'string' ? sessionId : undefined
 }

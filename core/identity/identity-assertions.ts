@@ -119,7 +119,7 @@ function readContext(context: object): VerifiedAssertion['context'] {
   return isFlat && isSmall ? entries : undefined
 }
 
-function invalid(...rules: AssertionRule[]): ServiceError {
+function invalid(...rules: AssertionRule[]) {
   const issues = rules.map((rule) => ({ path: '/assertion', rule }))
   return new ServiceError(ErrorCode.IDENTITY_ASSERTION_INVALID, { issues })
 }

@@ -59,7 +59,7 @@ export async function setSubjectConversation(
   return insertOnce(core.db.subjects, { _id: subjectId, ...rest, afterErasures })
 }
 
-export async function forgetConversation(core: Core, subjectId: string): Promise<void> {
+export async function forgetConversation(core: Core, subjectId: string) {
   await core.db.subjects.deleteOne({ _id: subjectId })
 }
 

@@ -5,7 +5,7 @@ import { keepPage, pageAtStart } from '../consents/observations.ts'
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { logOf } from '../log/event-log.ts'
-import { type LogEvent, operationKeys } from '../log-event.ts'
+import { operationKeys } from '../log-event.ts'
 import { firstGrantOf, type Identity, type Issued, newConversation, type Session } from '../sessions/model.ts'
 import { lifetimesOf, sessionContentsOf } from '../sessions/session-content.ts'
 import { conversationRecordsOf, sessionStoreOf } from '../sessions/session-store.ts'
@@ -98,7 +98,7 @@ async function complete(core: Core, old: Session, operation: string, installatio
  * Announces the identification to the streams of an anonymous session before those streams get
  * the event that ends the session.
  */
-async function appendIdentified(core: Core, { sessionId, conversationId }: Session): Promise<LogEvent> {
+async function appendIdentified(core: Core, { sessionId, conversationId }: Session) {
   const type = 'session.identified'
   const operationKey = operationKeys.session(sessionId, type)
   return (await logOf(core).append({ conversationId, type, sessionId, operationKey, inputHash: type })).event

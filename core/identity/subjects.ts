@@ -30,14 +30,14 @@ export async function decideConversation(core: Core, session: Session, predecess
  * Decides the conversations of sessions whose process died after it closed the predecessor.
  * Otherwise the visitor would lose the messages of those conversations.
  */
-export async function reconcileSubject(core: Core, subjectId: string): Promise<void> {
+export async function reconcileSubject(core: Core, subjectId: string) {
   for (const session of await sessionStoreOf(core).findProvisional(subjectId)) {
     const [predecessor] = await sessionStoreOf(core).find([session.provisionalFor!])
     if (predecessor?.successor?.sessionId === session.sessionId) await decideConversation(core, session, predecessor)
   }
 }
 
-async function isOpen(core: Core, conversationId: string): Promise<boolean> {
+async function isOpen(core: Core, conversationId: string) {
   const [conversation] = await conversationRecordsOf(core).findConversations(core, [conversationId])
   return conversation !== undefined && conversation.status !== 'closed'
 }

@@ -48,7 +48,7 @@ export function contactOf({ leadId, fields }: Pick<Lead, 'leadId' | 'fields'>) {
  * Returns the value of a field, ignoring upper and lower case in its name. Returns undefined if the
  * value is empty.
  */
-function fieldNamed(fields: Record<string, string>, wanted: string): string | undefined {
+function fieldNamed(fields: Record<string, string>, wanted: string) {
   const [, value = ''] = Object.entries(fields).find(([name]) => name.toLowerCase() === wanted) ?? []
   return value.trim() || undefined
 }

@@ -61,14 +61,14 @@ const hasEntriesOf = perCore((core) =>
   }),
 )
 
-const hasAnyIn = async (core: Core, workspaceId: string): Promise<boolean> =>
+const hasAnyIn = async (core: Core, workspaceId: string) =>
   (await hasEntriesOf(core).get(cacheKey(workspaceId)))?.any ?? false
 
 /** Returns whether one of these workspaces has entries. */
 export const hasSuppressions = async (core: Core, workspaceIds: string[]): Promise<boolean> =>
   (await Promise.all([...new Set(workspaceIds)].map((id) => hasAnyIn(core, id)))).includes(true)
 
-async function idsOf(core: Core, workspaceId: string, contacts: Contact[]): Promise<string[]> {
+async function idsOf(core: Core, workspaceId: string, contacts: Contact[]) {
   const key = await idsKey(core)
   return [...new Set(contacts.map((contact) => idOf(key, workspaceId, contact)))]
 }
@@ -157,7 +157,7 @@ export async function listSuppressions(
   return { suppressions: page.map(({ _id, unswept: _, ...rest }) => ({ suppressionId: _id, ...rest })), nextPageToken }
 }
 
-async function findListed({ db }: Core, suppressionIds: string[]): Promise<Set<string>> {
+async function findListed({ db }: Core, suppressionIds: string[]) {
   const found = db.suppressions.find({ _id: { $in: suppressionIds } }, { projection: { _id: 1 } })
   return new Set((await found.toArray()).map(({ _id }) => _id))
 }
@@ -190,7 +190,7 @@ export async function findSuppressedLeads(core: Core, leads: Lead[]): Promise<Se
   return new Set(idsByLead.flatMap(({ leadId, ids }) => (ids.some((id) => listed.has(id)) ? [leadId] : [])))
 }
 
-function idOf(key: Uint8Array, workspaceId: string, { kind, value }: Contact): string {
+function idOf(key: Uint8Array, workspaceId: string, { kind, value }: Contact) {
   return `spr_${shortHash(key, 'suppression', workspaceId, kind, value)}`
 }
 
@@ -205,7 +205,7 @@ const noEntries: FieldIssue = { path: '/entries', rule: 'minItems' }
  * Returns the entries in normal form. If entries are invalid, throws a `ValidationFailed` that
  * names each of them.
  */
-function readEntries(entries: SuppressionEntry[], pathOf = (index: number) => `/entries/${index}`): Contact[] {
+function readEntries(entries: SuppressionEntry[], pathOf = (index: number) => `/entries/${index}`) {
   if (entries.length > maxEntries) validate({ path: '/entries', rule: 'maxItems' })
   const contacts = entries.map(({ kind, value }) => ({ kind, value: kind && normal[kind](value) }))
   validate(

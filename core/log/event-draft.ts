@@ -6,7 +6,7 @@ export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | '
 const opens = (draft: EventDraft) => isEntry(draft) || draft.type === 'conversation.reopened'
 
 /** A visitor waits from the first message or form after an answer, or from a bot's request for a person. */
-function waitingAfter(draft: EventDraft, end: LogEnd, occurredAt: Date): Date | undefined {
+function waitingAfter(draft: EventDraft, end: LogEnd, occurredAt: Date) {
   const { type, message } = draft
   if (isCompletion(draft)) return end.waitingSince
   const begins = message ? message.author.kind === 'visitor' : type === 'human.requested' || type === 'form.submitted'

@@ -114,7 +114,7 @@ export function createEventLog({
   }
 
   /** Takes at most one event of each conversation, in the order of arrival. */
-  function takeBatch(): Pending[] {
+  function takeBatch() {
     const batch: Pending[] = []
     const rest: Pending[] = []
     const taken = new Set<string>()
@@ -180,7 +180,7 @@ export function createEventLog({
   }
 
   /** If an event may not be appended after this end, resolves its request and returns true. */
-  function resolveIfMoved({ onlyAfter, resolve }: Pending, { sequence }: LogEnd): boolean {
+  function resolveIfMoved({ onlyAfter, resolve }: Pending, { sequence }: LogEnd) {
     if (onlyAfter === undefined || onlyAfter === sequence) return false
     resolve(undefined)
     return true
@@ -190,7 +190,7 @@ export function createEventLog({
    * If a request closes a conversation that is already closed, resolves the request without a write
    * and returns true. The returned event may not be the last event of the log.
    */
-  function resolveIfClosed({ draft, resolve }: Pending, end: LogEnd): boolean {
+  function resolveIfClosed({ draft, resolve }: Pending, end: LogEnd) {
     if (draft.type !== 'conversation.closed' || !end.closed) return false
     resolve({ event: { ...draft, sequence: end.sequence, occurredAt: new Date(now()), closed: true }, replayed: true })
     return true
@@ -237,7 +237,7 @@ export function createEventLog({
     }
   }
 
-  function enqueue(draft: EventDraft, onlyAfter?: number): Promise<Appended | undefined> {
+  function enqueue(draft: EventDraft, onlyAfter?: number) {
     if (waiting.length >= maxWaiting) return Promise.reject(unavailable())
     const { promise, resolve, reject } = Promise.withResolvers<Appended | undefined>()
     waiting.push({ draft, onlyAfter, origin: activeContext(), tries: 0, resolve, reject })
@@ -262,17 +262,17 @@ export function createEventLog({
      * `ServiceUnavailable` when the store failed or the queue is full. It is then unknown whether the
      * log has the event, and the caller can safely retry.
      */
-    append: (draft: EventDraft): Promise<Appended> => enqueue(draft) as Promise<Appended>,
+    append: (draft: EventDraft) => enqueue(draft) as Promise<Appended>,
     /**
      * Appends an event like `append`, but only if `end` is the end of the log. Otherwise returns
      * undefined. So a caller that decides on state whose changes are events decides on the latest
      * state: it reads the end, then the state, and appends.
      */
-    appendAfter: (end: number, draft: EventDraft): Promise<Appended | undefined> => enqueue(draft, end),
+    appendAfter: (end: number, draft: EventDraft) => enqueue(draft, end),
     /** Returns the presumed end of a log. The log may have later events. */
-    endOf: async (conversationId: string): Promise<number> => (await heads.get([conversationId]))[0]!.sequence,
+    endOf: async (conversationId: string) => (await heads.get([conversationId]))[0]!.sequence,
     /** Resolves when no write is in progress. */
-    drain: (): Promise<void> => idle.promise,
+    drain: () => idle.promise,
   }
 }
 

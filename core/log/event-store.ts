@@ -30,7 +30,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
   async function edges<F extends 'sequence' | 'closed' | 'occurredAt' | 'transient' | 'waitingSince'>(
     conversationIds: string[],
     { order, fields, options }: { order: 1 | -1; fields: F[]; options: typeof committed | object },
-  ): Promise<({ _id: string } & Pick<EventDocument, F>)[]> {
+  ) {
     const first = Object.fromEntries(fields.map((field) => [field, { $first: `$${field}` }]))
     // With this sort order the database jumps in the index from one conversation's end to the
     // next.
@@ -70,7 +70,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
      * with the first one's sequence after readers have passed that sequence. If the call throws, it
      * is unknown which events were written.
      */
-    async insert(batch: LogEvent[]): Promise<InsertOutcome[]> {
+    async insert(batch: LogEvent[]) {
       const outcomes: InsertOutcome[] = batch.map(() => 'inserted')
       try {
         const documents = batch.map((event) => ({ ...event, message: isCompletion(event) ? undefined : event.message }))
@@ -96,7 +96,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       { conversationId, after }: Range,
       limit: number,
       { transient = false }: { transient?: boolean } = {},
-    ): Promise<LogEvent[]> {
+    ) {
       const found = events.find({ conversationId, sequence: { $gt: after }, ...(transient ? {} : lasting) }, committed)
       return withTexts(events, (await found.sort({ sequence: 1 }).limit(limit).toArray()).map(toEvent))
     },
@@ -105,11 +105,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
      * Returns the events after a sequence in each of many conversations, in order within each
      * conversation. `limit` is the maximum for all conversations together.
      */
-    async readManyAfter(
-      ranges: Range[],
-      limit: number,
-      { transient = false }: { transient?: boolean } = {},
-    ): Promise<LogEvent[]> {
+    async readManyAfter(ranges: Range[], limit: number, { transient = false }: { transient?: boolean } = {}) {
       // The database makes a query plan for each alternative of `$or`. A plan costs as much as the
       // read. So ranges with the same start share one alternative.
       const places = Map.groupBy(ranges, ({ after }) => after)
@@ -130,7 +126,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     },
 
     /** Counts the events after a sequence, without transient ones. Stops counting at `limit`. */
-    countAfter({ conversationId, after }: Range, limit: number): Promise<number> {
+    countAfter({ conversationId, after }: Range, limit: number) {
       return events.countDocuments({ conversationId, sequence: { $gt: after }, ...lasting }, { ...committed, limit })
     },
 
@@ -175,10 +171,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
      * Returns the sequence of the oldest event at or after the time `since`; 0 when there is none.
      * Ignores transient events. With `newest`, searches only the last `newest` events.
      */
-    async oldestSequence(
-      conversationId: string,
-      { since, newest }: { since: Date; newest?: number | undefined },
-    ): Promise<number> {
+    async oldestSequence(conversationId: string, { since, newest }: { since: Date; newest?: number | undefined }) {
       const options = { ...committed, projection: { _id: 0, sequence: 1 } }
       const newestOnes = events.find({ conversationId, ...lasting }, options).sort({ sequence: -1 })
       const [edge] =
@@ -211,7 +204,7 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
      * Removes the due transient events before `end`, the last sequence of the log. Clears
      * `removableAt` of the event at `end`, so that `dueTransient` does not return that event again.
      */
-    async removeTransient(conversationId: string, end: number, before: Date): Promise<number> {
+    async removeTransient(conversationId: string, end: number, before: Date) {
       const { deletedCount } = await events.deleteMany({
         conversationId,
         sequence: { $lt: end },
@@ -301,6 +294,6 @@ function outcomeOf(failure: { code?: unknown; errmsg?: unknown }, error: unknown
   throw error
 }
 
-function hasWriteConcernError(result: BulkWriteResult): boolean {
+function hasWriteConcernError(result: BulkWriteResult) {
   return result.getWriteConcernError() !== undefined
 }

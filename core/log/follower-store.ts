@@ -21,7 +21,7 @@ export const followerStoreOf = perCore(({ db: { followers, events } }) => {
     },
 
     /** Moves a position. Returns false if another core has moved it. */
-    async advance(name: string, from: FollowerPosition, to: string): Promise<boolean> {
+    async advance(name: string, from: FollowerPosition, to: string) {
       const after = new ObjectId(to)
       if (from !== undefined) {
         const filter = { _id: name, after: new ObjectId(from) }

@@ -56,7 +56,7 @@ export function createLogHeads(
 
   const present = () => ({ at: monotonic(), wallAt: now() })
 
-  function fresh(conversationId: string): CachedEnd | undefined {
+  function fresh(conversationId: string) {
     const known = heads.get(conversationId)
     if (!known) return undefined
     const age = Math.max(monotonic() - known.at, now() - known.wallAt)
@@ -89,12 +89,12 @@ export function createLogHeads(
      * Caches an end: the log has an event with this sequence, and the other fields are the state after
      * that event.
      */
-    advance(conversationId: string, end: LogEnd): void {
+    advance(conversationId: string, end: LogEnd) {
       if ((heads.get(conversationId)?.sequence ?? -1) < end.sequence) remember(conversationId, end, present())
     },
 
     /** Drops the ends of these logs from the cache, because they were wrong. */
-    forget(conversationIds: string[]): void {
+    forget(conversationIds: string[]) {
       for (const id of conversationIds) heads.delete(id)
     },
   }

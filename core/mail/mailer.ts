@@ -49,7 +49,7 @@ export function createMailer({ url, from, logger }: { url: string; from: string;
     isEnabled: transport !== undefined,
 
     /** Rejects if the server cannot be reached, or refuses the user. */
-    async verify(): Promise<void> {
+    async verify() {
       await transport?.verify()
     },
 
@@ -57,7 +57,7 @@ export function createMailer({ url, from, logger }: { url: string; from: string;
      * Sends a mail. Rejects if the server does not accept it. If the error has no `responseCode`, the
      * server may have accepted it.
      */
-    async send({ to, subject, text, html, fromName, messageId, unsubscribeUrl }: Mail): Promise<void> {
+    async send({ to, subject, text, html, fromName, messageId, unsubscribeUrl }: Mail) {
       if (!transport) throw new Error('no mail server is configured')
       if (waiting >= maxWaiting) throw new Error('too many mails wait for the mail server')
       waiting += 1
@@ -81,7 +81,7 @@ export function createMailer({ url, from, logger }: { url: string; from: string;
     },
 
     /** Sends a mail later. The caller learns nothing of a failure, which is logged without the address. */
-    sendLater(mail: Mail): void {
+    sendLater(mail: Mail) {
       this.send(mail).catch((error: { code?: string; responseCode?: number }) =>
         logger.warn({ reason: error.code, answer: error.responseCode }, 'a mail was not sent'),
       )

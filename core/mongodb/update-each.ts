@@ -32,10 +32,7 @@ export async function updateEach<T extends Document>(
   )
 }
 
-async function haveAllMatched<T extends Document>(
-  collection: Collection<T>,
-  updates: DocumentUpdate<T>[],
-): Promise<boolean> {
+async function haveAllMatched<T extends Document>(collection: Collection<T>, updates: DocumentUpdate<T>[]) {
   try {
     const { matchedCount } = await collection.bulkWrite(
       updates.map((updateOne) => ({ updateOne })),

@@ -152,27 +152,27 @@ async function mailOf(
   }
 }
 
-const addressOf = (lead: Lead): string | undefined => {
+const addressOf = (lead: Lead) => {
   const email = contactOf(lead)?.email
   return email === undefined ? undefined : normalEmail(email)
 }
 
 /** Whether the visitor's latest decision grants the consent that the website requires. */
-function hasConsent({ consents }: Session, { consent }: Installation): boolean {
+function hasConsent({ consents }: Session, { consent }: Installation) {
   if (!consent?.required) return true
   const latest = consents?.at(-1)
   return latest?.decision === 'granted' && latest.policyVersion === consent.policyVersion
 }
 
 /** Returns the website's title, unless it is the default title. */
-function nameOf({ appearance: { title, translations = {} } }: Installation, language: string): string | undefined {
+function nameOf({ appearance: { title, translations = {} } }: Installation, language: string) {
   const translated = Object.entries(translations).find(([tag]) => tag.toLowerCase().split('-')[0] === language)
   const name = translated?.[1].title ?? title
   return name === defaultAppearance.title ? undefined : name
 }
 
 /** Returns the page on which the visitor was, or the website's first origin. */
-function pageOf({ pageContext, origin }: Session, { origins }: Installation): string | undefined {
+function pageOf({ pageContext, origin }: Session, { origins }: Installation) {
   const url = pageContext?.url
   if (url !== undefined && isOriginAllowed(new URL(url).origin, origins)) return url
   return isOriginAllowed(origin, origins) ? origin : undefined
@@ -188,7 +188,7 @@ interface Parts {
 }
 
 /** Returns the messages with their authors, at most `maxLength` code points of text. */
-function shownOf(answers: LogEvent[], texts: MailTexts): Parts['messages'] {
+function shownOf(answers: LogEvent[], texts: MailTexts) {
   let left = maxLength
   return answers.flatMap(({ message }) => {
     if (left <= 0) return []
@@ -211,7 +211,7 @@ const textOf = ({ siteName, texts, messages, pageUrl, stopUrl }: Parts) =>
     .join('\n\n')
     .concat('\n')
 
-function htmlOf({ siteName, language, texts, messages, pageUrl, stopUrl }: Parts): string {
+function htmlOf({ siteName, language, texts, messages, pageUrl, stopUrl }: Parts) {
   const link = (url: string, text: string) => `<a href="${escapeHtml(url)}">${escapeHtml(text)}</a>`
   return [
     `<!doctype html><html lang="${language}" dir="${directionOf(language)}"><head><meta charset="utf-8">`,
@@ -229,7 +229,7 @@ function htmlOf({ siteName, language, texts, messages, pageUrl, stopUrl }: Parts
 const tokenPrefix = 'mails '
 
 /** Stops the mails for the conversation of a mail's link. Errors: `NotFound` for an invalid token. */
-export async function stopMails(core: Core, token: string): Promise<void> {
+export async function stopMails(core: Core, token: string) {
   const refused = new ServiceError(ErrorCode.NOT_FOUND)
   const plain = opened(core, token)
   if (!plain?.startsWith(tokenPrefix)) throw refused
@@ -238,7 +238,7 @@ export async function stopMails(core: Core, token: string): Promise<void> {
   if (matchedCount === 0) throw refused
 }
 
-function opened({ secretBox }: Core, token: string): string | undefined {
+function opened({ secretBox }: Core, token: string) {
   try {
     return secretBox.open(token)
   } catch {

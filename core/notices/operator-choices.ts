@@ -20,7 +20,7 @@ export async function setNotifications(
   workspaceId: string,
   id: string,
   chosen: Omit<Notifications, 'isOn' | 'detail'> & { detail: string },
-): Promise<void> {
+) {
   const { detail, waitingMinutes, mailMinutes, newConversation, answerInMine } = chosen
   validate(
     field('/notifications/detail', detail as Notifications['detail'], oneOf(...notificationDetails)),
@@ -40,11 +40,7 @@ export async function setNotifications(
  * Sets where the browser of a session gets pushes; undefined for nowhere. Errors: `ValidationFailed`,
  * `ServiceUnavailable` if the name service does not answer.
  */
-export async function setPushSubscription(
-  core: Core,
-  sessionId: string,
-  subscription: PushSubscription | undefined,
-): Promise<void> {
+export async function setPushSubscription(core: Core, sessionId: string, subscription: PushSubscription | undefined) {
   if (!subscription) {
     await core.db.consoleSessions.updateOne({ _id: sessionId }, { $unset: { push: '' } })
     return
@@ -65,7 +61,7 @@ export async function isPushed({ db }: Core, sessionId: string): Promise<boolean
 }
 
 /** Records that the operator of a session looks at the console now, or no more. */
-export async function reportAttention(core: Core, sessionId: string, isLooking: boolean): Promise<void> {
+export async function reportAttention(core: Core, sessionId: string, isLooking: boolean) {
   const change = isLooking ? { $set: { lookedAt: new Date(core.now()) } } : { $unset: { lookedAt: '' as const } }
   await core.db.consoleSessions.updateOne({ _id: sessionId }, change)
 }

@@ -42,7 +42,7 @@ type Failing = Set<string>
  * Tells operators who do not look at the console that visitors wait (contract, rule 43). It reads who
  * waits, and claims each notice with one write before it is sent, so no core sends it again.
  */
-export async function tellOperators(core: Core): Promise<void> {
+export async function tellOperators(core: Core) {
   const failing: Failing = new Set()
   const teams = core.db.teams.find({ 'members.notifications.isOn': true }, { hint: 'by_notifications' })
   for await (const { workspaceId, members } of teams) {
@@ -72,7 +72,7 @@ async function absentOf(core: Core, workspaceId: string, members: Member[]): Pro
   })
 }
 
-async function tellTeam(core: Core, workspaceId: string, watchers: Watcher[], failing: Failing): Promise<void> {
+async function tellTeam(core: Core, workspaceId: string, watchers: Watcher[], failing: Failing) {
   const longest = Math.max(
     ...watchers.map(({ notifications: { waitingMinutes, mailMinutes } }) => waitingMinutes + mailMinutes),
   )
@@ -140,7 +140,7 @@ function noticesOf({ assignment, since }: Waiting, chosen: Notifications, id: st
 }
 
 /** Whether a website of the conversation is open by its hours. The presence of operators does not matter. */
-async function isOpen(core: Core, conversationId: string): Promise<boolean> {
+async function isOpen(core: Core, conversationId: string) {
   const keys = await sessionStoreOf(core).sitesOf(conversationId)
   const sites = await Promise.all(keys.map((key) => siteDirectoryOf(core).installations.get(key)))
   const isOpenSite = (site: (typeof sites)[number]) => {
@@ -156,7 +156,7 @@ async function tell(
   waiting: Waiting,
   { by, reason, key, watcher }: Notice & { watcher: Watcher },
   failing: Failing,
-): Promise<void> {
+) {
   const mailer = mailerOf(core)
   const { member, notifications, sessions } = watcher
   const subscriptions = sessions.flatMap(({ id, push }) => {
@@ -198,7 +198,7 @@ async function tell(
 }
 
 /** Returns true for one core, if the visitor still waits. */
-async function claim({ db }: Core, { id, since }: Waiting, key: string): Promise<boolean> {
+async function claim({ db }: Core, { id, since }: Waiting, key: string) {
   const still = { _id: id, 'queue.waitingSince': new Date(since), told: { $ne: key }, ...notErasing }
   const { modifiedCount } = await db.conversations.updateOne(still, {
     $push: { told: { $each: [key], $slice: -maxTold } },

@@ -88,7 +88,7 @@ function post(url: URL, { body, ...options }: https.RequestOptions & { body: Buf
 }
 
 /** Whom a push service may ask about these pushes. */
-function subjectOf({ config: { PUBLIC_URL: url, SMTP_FROM: from } }: Core): string {
+function subjectOf({ config: { PUBLIC_URL: url, SMTP_FROM: from } }: Core) {
   if (url.startsWith('https:')) return url
   return `mailto:${senderAddress(from) || 'operators@localhost.localdomain'}`
 }

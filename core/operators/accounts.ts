@@ -34,25 +34,20 @@ type AccountLink = SignInLink & Required<Pick<SignInLink, 'account'>>
 
 const after = ({ now }: Core, ms: number) => new Date(now() + ms)
 
-async function requiredMember(core: Core, workspaceId: string, id: string): Promise<Member> {
+async function requiredMember(core: Core, workspaceId: string, id: string) {
   const member = await findMember(core, workspaceId, id)
   if (!member) throw new ServiceError(ErrorCode.NOT_FOUND)
   return member
 }
 
 /** Throws `PermissionDenied` if one of the roles has a scope that the caller lacks. */
-function requireScopesOf(caller: Caller, ...roles: (Role | undefined)[]): void {
+function requireScopesOf(caller: Caller, ...roles: (Role | undefined)[]) {
   const needed = roles.flatMap((role) => (role ? scopesOfRole[role] : []))
   if (needed.some((scope) => !caller.scopes.has(scope))) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
 }
 
 /** Replaces an active account. Errors: `NotFound`, `LastOwner` if no owner would be left, those of `next`. */
-async function updateMember(
-  core: Core,
-  workspaceId: string,
-  id: string,
-  next: (member: Member) => Member | undefined,
-): Promise<Member | undefined> {
+async function updateMember(core: Core, workspaceId: string, id: string, next: (member: Member) => Member | undefined) {
   const members = await changeTeam(core, workspaceId, (present) => {
     const found = present.find((member) => member.id === id && isActive(member))
     if (!found) throw new ServiceError(ErrorCode.NOT_FOUND)
@@ -67,14 +62,14 @@ async function updateMember(
 }
 
 /** Returns the links of a workspace that sign in accounts, newest first. */
-async function accountLinks({ db, now }: Core, workspaceId: string): Promise<AccountLink[]> {
+async function accountLinks({ db, now }: Core, workspaceId: string) {
   const open = { workspaceId, account: { $exists: true }, expiresAt: { $gt: new Date(now()) } } as const
   const found = await db.signInLinks.find(open).sort({ 'account.createdAt': -1 }).limit(maxListed).toArray()
   return found.map(withId) as AccountLink[]
 }
 
 /** Removes the links of an account, and those that its operator has made. */
-async function removeLinksOf({ db }: Core, workspaceId: string, operator: string): Promise<void> {
+async function removeLinksOf({ db }: Core, workspaceId: string, operator: string) {
   await db.signInLinks.deleteMany({ workspaceId, $or: [{ operator }, { 'account.invitedBy': operator }] })
 }
 
@@ -97,7 +92,7 @@ async function mailConfirmation(core: Core, workspaceId: string, member: Member,
 }
 
 /** Mails a link to each account with the address, in at most five workspaces. Runs behind the answer to the request. */
-async function mailLinks(core: Core, mail: string): Promise<void> {
+async function mailLinks(core: Core, mail: string) {
   for (const { workspaceId, members } of await core.db.teams.find({ 'members.mail': mail }).limit(5).toArray()) {
     const member = members.find((each) => isActive(each) && each.mail === mail)
     // The provider decides about sign-ins of its accounts, which have no role.
@@ -162,7 +157,7 @@ export async function inviteOperator(
 export const listInvitations = async (core: Core, workspaceId: string): Promise<SignInLink[]> =>
   (await accountLinks(core, workspaceId)).filter(({ account }) => account.invitedBy !== undefined)
 
-export async function revokeInvitation(core: Core, workspaceId: string, publicId: string): Promise<void> {
+export async function revokeInvitation(core: Core, workspaceId: string, publicId: string) {
   const open = await accountLinks(core, workspaceId)
   const ids = open.filter((link) => publicIdOf(link) === publicId).map(({ id }) => id)
   await core.db.signInLinks.deleteMany({ workspaceId, _id: { $in: ids } })
@@ -186,7 +181,7 @@ export async function setOperatorRole(
 }
 
 /** Removes an account and everything with which its operator signs in. Errors: those of `setOperatorRole`. */
-export async function removeOperator(core: Core, caller: Caller, workspaceId: string, id: string): Promise<void> {
+export async function removeOperator(core: Core, caller: Caller, workspaceId: string, id: string) {
   await updateMember(core, workspaceId, id, ({ role, name, joinedAt }) => {
     requireScopesOf(caller, role)
     // The provider decides about its accounts. They come back with the next sign-in.
@@ -235,7 +230,7 @@ export async function endSessionOf(
   workspaceId: string,
   publicId: string,
   operator?: string,
-): Promise<void> {
+) {
   const open = await consoleSessionsIn(core, workspaceId, operator)
   const found = open.filter((session) => publicIdOf(session) === publicId)
   const mayEnd = ({ operator, scopes }: ConsoleSession) =>
@@ -247,7 +242,7 @@ export async function endSessionOf(
 const linkMailsOf = perCore(() => ({ last: Promise.resolve(), waiting: 0 }))
 
 /** The answer and its time do not depend on whether an account has the address. Errors: `NotFound`. */
-export function mailSignInLink(core: Core, text: string): void {
+export function mailSignInLink(core: Core, text: string) {
   if (!mailerOf(core).isEnabled) throw new ServiceError(ErrorCode.NOT_FOUND)
   const parts = emailPartsOf(text)
   const mails = linkMailsOf(core)
@@ -267,7 +262,7 @@ const nameOfWorkspace = async (core: Core, workspaceId: string) =>
   (await workspaceStoreOf(core).findWorkspace(workspaceId))?.name ?? ''
 
 /** Returns an address as it is stored. Errors: `ValidationFailed`. */
-function mailOf(text: string | undefined): string | undefined {
+function mailOf(text: string | undefined) {
   if (text === undefined || text === '') return undefined
   const parts = emailPartsOf(text)
   const mail = parts && `${parts.name}@${parts.domain}`

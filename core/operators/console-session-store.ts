@@ -44,7 +44,7 @@ export async function consoleSessionsIn(
   return (await db.consoleSessions.find(open).sort({ createdAt: -1 }).limit(maxListed).toArray()).map(withId)
 }
 
-export async function insertAttempt({ db }: Core, { id, ...attempt }: SignInAttempt): Promise<void> {
+export async function insertAttempt({ db }: Core, { id, ...attempt }: SignInAttempt) {
   await db.signInAttempts.insertOne({ _id: id, ...attempt })
 }
 

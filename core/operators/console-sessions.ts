@@ -51,7 +51,7 @@ const hasWorkspace = async (core: Core, workspaceId: string) =>
   (await workspaceStoreOf(core).findWorkspace(workspaceId)) !== undefined
 
 /** Returns the session, of an account with its present name and scopes. */
-async function activeSession(core: Core, id: string, isRoutine = false): Promise<ConsoleSession> {
+async function activeSession(core: Core, id: string, isRoutine = false) {
   const session = await consoleSessionsOf(core).get(id, isRoutine)
   if (!session || session.expiresAt.getTime() <= core.now()) throw refused()
   if (session.tokenId) await requireLiveToken(core, session.tokenId, isRoutine)
@@ -109,7 +109,7 @@ export async function beginAccountSession(
 }
 
 /** Ends sessions on all cores. */
-export async function endConsoleSessions(core: Core, ...sessions: { id: string }[]): Promise<void> {
+export async function endConsoleSessions(core: Core, ...sessions: { id: string }[]) {
   const ids = sessions.map(({ id }) => id)
   await core.db.consoleSessions.deleteMany({ _id: { $in: ids } })
   await wakeupsOf(core).stateChanged(...ids)

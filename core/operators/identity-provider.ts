@@ -49,7 +49,7 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
   /**
    * Creates a new configuration for each call, so that each call reads the provider's current keys.
    */
-  async function configuration(): Promise<oidc.Configuration> {
+  async function configuration() {
     if (!discovered || now() - discovered.at > discoveryFreshMs) {
       const reading = { at: now(), metadata: discover() }
       reading.metadata.catch(() => {
@@ -93,7 +93,7 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
     /** The provider's issuer URL. Tokens and codes of another issuer must not be sent to it. */
     issuer: settings.issuer,
     /** Returns the URL at which the operator signs in. Errors: `ServiceUnavailable`. */
-    signInUrl: ({ redirectUri, state, nonce, codeVerifier }: SignInRequest): Promise<string> =>
+    signInUrl: ({ redirectUri, state, nonce, codeVerifier }: SignInRequest) =>
       answered(async () => {
         const parameters = {
           redirect_uri: redirectUri,
@@ -138,7 +138,7 @@ export type IdentityProvider = ReturnType<typeof createIdentityProvider>
  * Converts the errors of `run`. If the provider refuses or its answer fails a check, throws
  * `Unauthenticated`; otherwise `ServiceUnavailable`. A `ServiceError` stays unchanged.
  */
-async function answered<T>(run: () => Promise<T>): Promise<T> {
+async function answered<T>(run: () => Promise<T>) {
   try {
     return await run()
   } catch (error) {
@@ -176,7 +176,7 @@ export function readClaims(
 }
 
 /** Reads a claim with several values: a list, or a text with spaces (RFC 8693, `scope`). */
-function listOf(claim: unknown): string[] {
+function listOf(claim: unknown) {
   if (typeof claim === 'string') return claim.split(' ').filter(Boolean)
   return Array.isArray(claim) ? claim.filter((each) => typeof each === 'string') : []
 }

@@ -20,7 +20,7 @@ const timeoutMs = 120_000
 
 // Passkeys of accounts (WebAuthn). A challenge works once, and only for who began.
 
-const beginChallenge = (core: Core, challenge: string, browserId: string, origin?: string): Promise<void> =>
+const beginChallenge = (core: Core, challenge: string, browserId: string, origin?: string) =>
   insertAttempt(core, {
     id: attemptId(challenge),
     browserId,
@@ -43,7 +43,7 @@ export async function listPasskeys({ db }: Core, workspaceId: string, operator?:
 }
 
 /** Removes the passkeys of an operator; only one if its id is given. */
-export async function removePasskeys({ db }: Core, workspaceId: string, operator: string, id?: string): Promise<void> {
+export async function removePasskeys({ db }: Core, workspaceId: string, operator: string, id?: string) {
   await db.passkeys.deleteMany({ workspaceId, operator, ...(id !== undefined && { _id: id }) })
 }
 
@@ -165,7 +165,7 @@ const httpUrl = url('http', 'https')
 const attemptId = (challenge: string) => secretId(`passkey ${challenge}`)
 
 /** Parses an object. Anything else is an empty object, which no check accepts. */
-function parsed<T extends object>(text: string): T {
+function parsed<T extends object>(text: string) {
   try {
     const value: unknown = JSON.parse(text)
     return (typeof value === 'object' && value !== null ? value : {}) as T

@@ -125,12 +125,12 @@ const recheckLeases = ({ db }: Core) =>
  * issued its refresh token, or if the claims no longer grant access to the same workspace. A session
  * is leased meanwhile, so that only one core reads its claims.
  */
-export async function recheckProviderSessions(core: Core): Promise<void> {
+export async function recheckProviderSessions(core: Core) {
   const { logger, now } = core
   const provider = identityProviderOf(core)
   const leases = recheckLeases(core)
 
-  async function check(found: IdentityProvider, { lease, document }: Leased<ConsoleSessionDocument>): Promise<void> {
+  async function check(found: IdentityProvider, { lease, document }: Leased<ConsoleSessionDocument>) {
     try {
       await leases.write(lease, { $set: await currentClaims(core, found, document) })
     } catch (error) {

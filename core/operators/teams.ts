@@ -52,7 +52,7 @@ export const changeTeam = (core: Core, workspaceId: string, next: (members: Memb
   })
 
 /** Stores a team. Returns false if the stored team has another version than the one before it. */
-async function replaceTeam({ db }: Core, team: Team): Promise<boolean> {
+async function replaceTeam({ db }: Core, team: Team) {
   const { workspaceId: _id, version } = team
   if (version === 1) return insertOnce(db.teams, { _id, ...team })
   return (await db.teams.replaceOne({ _id, version: version - 1 }, team)).modifiedCount === 1
@@ -83,7 +83,7 @@ export async function keepProvidedMember(
   core: Core,
   workspaceId: string,
   { id, name, mail }: { id: string; name: string; mail: string | undefined },
-): Promise<void> {
+) {
   const same = (await listMembers(core, workspaceId)).find((each) => each.id === id)
   if (same?.role) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
   if (same && same.name === name && same.mail === mail) return
@@ -118,13 +118,13 @@ export const isActive = ({ state }: Pick<Member, 'state'>): boolean => state ===
 export const activeOwners = (members: Member[]) => members.filter((each) => isActive(each) && each.role === 'owner')
 
 /** Throws `ValidationFailed` if another active account has the address. */
-export function requireFreeMail(members: Member[], { id, mail }: Pick<Member, 'id' | 'mail'>): void {
+export function requireFreeMail(members: Member[], { id, mail }: Pick<Member, 'id' | 'mail'>) {
   if (mail !== undefined && members.some((each) => isActive(each) && each.id !== id && each.mail === mail))
     throw invalid('/mail', 'unique')
 }
 
 /** Drops the accounts that were removed first, if there are too many. */
-function bounded(members: Member[]): Member[] {
+function bounded(members: Member[]) {
   const surplus = members.filter((each) => !isActive(each)).slice(0, -maxRemoved)
   return surplus.length === 0 ? members : members.filter((each) => !surplus.includes(each))
 }

@@ -16,7 +16,7 @@ export function isImageOfType(type: string, bytes: Uint8Array): boolean {
   return signatures[type]?.(bytes) ?? false
 }
 
-function startsWith(bytes: Uint8Array, expected: number[], offset = 0): boolean {
+function startsWith(bytes: Uint8Array, expected: number[], offset = 0) {
   return bytes.length >= offset + expected.length && expected.every((byte, index) => bytes[offset + index] === byte)
 }
 
@@ -92,7 +92,7 @@ function readJpeg(file: Buffer): Parts | undefined {
   }
 }
 
-function isJpegMarker(file: Buffer, at: number): boolean {
+function isJpegMarker(file: Buffer, at: number) {
   const next = file[at + 1]!
   return file[at] === 0xff && next !== 0 && !(next >= 0xd0 && next <= 0xd7)
 }

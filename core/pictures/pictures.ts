@@ -51,7 +51,7 @@ export async function facesOf(core: Core, workspaceId: string, operators: string
 }
 
 /** Postpones the removal of the operator's picture. Call at each sign-in. */
-export async function keepFace(core: Core, workspaceId: string, operator: string): Promise<void> {
+export async function keepFace(core: Core, workspaceId: string, operator: string) {
   const [newest] = await picturesOf(core, workspaceId, [faceOf(operator)])
   if (newest) await deleteLater(core, [newest._id], faceLifetimeMs)
 }
@@ -65,7 +65,7 @@ export async function setLogo(
   siteKey: string,
   logo: NewPicture,
   save: (url: string | undefined) => Promise<string | undefined>,
-): Promise<void> {
+) {
   const owner = logoOf(siteKey)
   const used = await save(logo.image.length > 0 ? await putPicture(core, owner, logo) : undefined)
   await retireOthers(core, logo.workspaceId, owner, used)

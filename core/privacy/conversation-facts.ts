@@ -55,7 +55,7 @@ export async function factsOf(core: Core, conversationIds: string[]): Promise<Co
 }
 
 /** Repairs the inbox if it lacks the last message of a conversation. */
-export async function repairInbox(core: Core, conversationId: string): Promise<void> {
+export async function repairInbox(core: Core, conversationId: string) {
   const message = await lastMessage(core, conversationId)
   if (!message) return
   const { occurredAt: lastMessageAt, sequence: lastSequence } = message

@@ -25,7 +25,7 @@ const hideable = ({ db: { conversations, leads } }: Core) =>
   >
 
 /** Hides the conversations or leads, except those that another removal has hidden. */
-export async function hideData(core: Core, kind: DataKind, wanted: string[], removalId: string): Promise<void> {
+export async function hideData(core: Core, kind: DataKind, wanted: string[], removalId: string) {
   await hideable(core)[kind].updateMany({ _id: { $in: wanted }, ...notErasing }, { $set: { erasing: removalId } })
 }
 
@@ -41,12 +41,12 @@ export const hiddenBy = async (core: Core, kind: DataKind, { ids: wanted, lease 
 export async function hideFromAll(
   { db }: Core,
   { conversationIds, leadIds }: Pick<VisitorTraces, 'conversationIds' | 'leadIds'>,
-): Promise<void> {
+) {
   await db.conversations.updateMany({ _id: { $in: conversationIds } }, { $set: { erasing: true } })
   await db.leads.updateMany({ _id: { $in: leadIds } }, { $set: { erasing: true } })
 }
 
-export async function showData(core: Core, kind: DataKind, wanted: string[], removalId: string): Promise<void> {
+export async function showData(core: Core, kind: DataKind, wanted: string[], removalId: string) {
   await hideable(core)[kind].updateMany({ _id: { $in: wanted }, erasing: removalId }, { $unset: { erasing: '' } })
 }
 
@@ -152,7 +152,7 @@ export const leadPart = (core: Core, filter: Filter<LeadDocument>): Part =>
   })
 
 /** Makes conversations, their sessions and their workspace due for a review. */
-async function reviewAll({ db }: Core, workspaceId: string, conversationIds: string[]): Promise<void> {
+async function reviewAll({ db }: Core, workspaceId: string, conversationIds: string[]) {
   if (conversationIds.length === 0) return
   const due = { $set: { reviewAt: new Date(0) }, $unset: { postponedUntil: '' as const } }
   await db.conversations.updateMany({ _id: { $in: conversationIds } }, due)
@@ -228,7 +228,7 @@ export function partsOfVisitor(
  * Moves the latest decision on consent to another session. Stores the id of a verified visitor in
  * the anonymous sessions of the same browser, so that an erasure of the visitor finds them.
  */
-async function keepLinks(core: Core, removed: Session[]): Promise<void> {
+async function keepLinks(core: Core, removed: Session[]) {
   const sessionIds = removed.map(({ sessionId }) => sessionId)
   for (const session of removed) {
     await keepLatestConsent(core, session, sessionIds)
@@ -242,7 +242,7 @@ async function keepLinks(core: Core, removed: Session[]): Promise<void> {
 }
 
 /** Stores the ids of the visitors in the leads of removed conversations, so that their erasure finds them. */
-async function detachLeads({ db: { leads } }: Core, removed: Session[]): Promise<void> {
+async function detachLeads({ db: { leads } }: Core, removed: Session[]) {
   const conversationIds = removed.map(({ conversationId }) => conversationId)
   const kept = await leads.distinct('conversationId', { conversationId: { $in: conversationIds } })
   for (const conversationId of kept as string[]) {
@@ -259,7 +259,7 @@ async function detachLeads({ db: { leads } }: Core, removed: Session[]): Promise
 async function removeAttemptReferences(
   { db: { leadSubscriptions } }: Core,
   found: Pick<DeliveryDocument, 'subscriptionId' | 'attempts'>[],
-): Promise<void> {
+) {
   const attemptIds = found.flatMap(({ attempts }) => attempts.map(({ attemptId }) => attemptId))
   await leadSubscriptions.updateMany(
     { _id: { $in: [...new Set(found.map(({ subscriptionId }) => subscriptionId))] } },
@@ -277,7 +277,7 @@ async function detachSession(
   { db: { conversations, events } }: Core,
   { sessionId, conversationId }: Session,
   lastSessionId: string,
-): Promise<void> {
+) {
   await conversations.updateOne(
     { _id: conversationId, 'lastSession.sessionId': sessionId },
     { $set: { 'lastSession.sessionId': lastSessionId } },
@@ -296,11 +296,7 @@ async function detachSession(
  * Removes the id of an erasure that is about to finish from sessions and verified visitors. Those
  * that began during the erasure have its id, so that the erasure skips them.
  */
-export async function forgetErasure(
-  { db: { sessions, subjects } }: Core,
-  erasureId: string,
-  visitorIds: string[],
-): Promise<void> {
+export async function forgetErasure({ db: { sessions, subjects } }: Core, erasureId: string, visitorIds: string[]) {
   const theirs = { $in: visitorIds }
   for (const field of ['afterErasures', 'joinedAfterErasures'])
     for (const visitor of ['visitorId', 'identity.subjectId'])

@@ -87,7 +87,7 @@ function objectsIn({ db }: Core, { kind, id, workspaceId }: Deleted) {
   )
 }
 
-async function idsIn(core: Core, deleted: Deleted, kinds: DeletionKind[]): Promise<string[]> {
+async function idsIn(core: Core, deleted: Deleted, kinds: DeletionKind[]) {
   const found = objectsIn(core, deleted)
     .filter(({ kind }) => (kinds as string[]).includes(kind))
     .map(({ collection, filter }) => collection.find(filter, idOnly).toArray())
@@ -167,7 +167,7 @@ export async function partsOfObject(core: Core, deleted: Deleted): Promise<Part[
  * Marks the object and the objects in it as deleted. Queries then skip them. Returns whether this
  * call marked at least one object.
  */
-async function markStored(core: Core, deleted: Deleted): Promise<boolean> {
+async function markStored(core: Core, deleted: Deleted) {
   let marked = 0
   for (const { collection, filter, off, more = [] } of objectsIn(core, deleted)) {
     const before = Object.fromEntries(Object.keys(off).map((field) => [field, `$${field}`]))
@@ -178,7 +178,7 @@ async function markStored(core: Core, deleted: Deleted): Promise<boolean> {
   return marked > 0
 }
 
-async function mark(core: Core, deleted: Deleted): Promise<boolean> {
+async function mark(core: Core, deleted: Deleted) {
   const wakeups = wakeupsOf(core)
   const known = await idsIn(core, deleted, announced)
   const isNew = await wakeups.changing(known, () => markStored(core, deleted))
@@ -188,7 +188,7 @@ async function mark(core: Core, deleted: Deleted): Promise<boolean> {
 }
 
 /** Undoes the marks of a workspace. Objects in it that were deleted before the workspace stay deleted. */
-async function restore(core: Core, deleted: Deleted): Promise<void> {
+async function restore(core: Core, deleted: Deleted) {
   await wakeupsOf(core).changing(await idsIn(core, deleted, announced), async () => {
     for (const { collection, filter, off } of objectsIn(core, deleted))
       await collection.updateMany({ ...filter, before: { $exists: true } }, [
@@ -297,12 +297,7 @@ const removalIdOf = ({ plannedIds }: Core, kind: DeletionKind, id: string) => pl
  * `NotFound`, or `SubscriptionNotFound` for a subscription, if the object is unknown or in
  * another workspace.
  */
-export async function deleteObject(
-  core: Core,
-  kind: DeletionKind,
-  id: string,
-  scope: string | undefined,
-): Promise<void> {
+export async function deleteObject(core: Core, kind: DeletionKind, id: string, scope: string | undefined) {
   const removalId = removalIdOf(core, kind, id)
   const workspaceId = await workspaceOfObject(core, kind, id, scope)
   const removal = { removalId, workspaceId, kind, ids: [id], stage: 'marking' as const }
@@ -319,7 +314,7 @@ export async function deleteObject(
  * sessions that the deletion ended stay ended. Changes nothing if the workspace is not deleted. Errors:
  * `NotFound`, also if the removal has begun.
  */
-export async function undoDeletion(core: Core, workspaceId: string, scope: string | undefined): Promise<void> {
+export async function undoDeletion(core: Core, workspaceId: string, scope: string | undefined) {
   await workspaceOfObject(core, 'workspace', workspaceId, scope)
   const removalId = removalIdOf(core, 'workspace', workspaceId)
   const from: RemovalStage[] = ['marking', 'checking', 'restoring']

@@ -42,7 +42,7 @@ async function recordTraces(core: Core, removal: Removal): Promise<VisitorTraces
  * Ends the live sessions, hides conversations and leads, and sends wake-ups to every core. Returns
  * false when no session was live.
  */
-async function endSessions(core: Core, removal: Removal, known: VisitorTraces): Promise<boolean> {
+async function endSessions(core: Core, removal: Removal, known: VisitorTraces) {
   const sessions = sessionStoreOf(core)
   const live = (await sessions.find(known.sessionIds)).filter(({ status }) => status === 'active')
   for (const { sessionId } of live) await sessions.end(sessionId, 'revoked')

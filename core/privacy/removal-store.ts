@@ -119,13 +119,7 @@ export async function turnRemoval(
 }
 
 /** Begins a stage, or the next part of one, at `nextAt`. `ids` replaces the list of what to remove. */
-export async function advanceRemoval(
-  core: Core,
-  removal: Held,
-  stage: RemovalStage,
-  nextAt: Date,
-  ids?: string[],
-): Promise<void> {
+export async function advanceRemoval(core: Core, removal: Held, stage: RemovalStage, nextAt: Date, ids?: string[]) {
   await write(core, removal, { $set: { stage, nextAt, ...(ids && { ids }) } })
 }
 
@@ -147,21 +141,20 @@ export async function addTraces(
 }
 
 /** Marks an erasure as swept, and keeps only those ids that its end needs. */
-export async function setSwept(core: Core, { lease }: Held, nextAt: Date): Promise<void> {
+export async function setSwept(core: Core, { lease }: Held, nextAt: Date) {
   const { visitorIds: _, ...unneeded } = noTraces()
   const emptied = Object.entries(unneeded).map(([kind, none]) => [`traces.${kind}`, none])
   await erasureLeases(core).write(lease, { $set: { isSwept: true, nextAt, ...Object.fromEntries(emptied) } })
 }
 
 /** Throws `LeaseLost` if another core owns the removal. Writes nothing. */
-export const confirmRemoval = (core: Core, removal: Held): Promise<void> =>
-  leasesOf(core, removal).confirm(removal.lease)
+export const confirmRemoval = (core: Core, removal: Held) => leasesOf(core, removal).confirm(removal.lease)
 
 /**
  * Removes the record. The record of an erasure stays, but loses the fields that identify the
  * visitor.
  */
-export async function finishRemoval(core: Core, removal: Held): Promise<void> {
+export async function finishRemoval(core: Core, removal: Held) {
   if (removal.kind !== 'visitor') return removalLeases(core).remove(removal.lease)
   await erasureLeases(core).write(removal.lease, {
     $set: { stage: 'finished', finishedAt: new Date(core.now()) },

@@ -79,7 +79,7 @@ export async function removeParts<Item>(core: Core, { items, partsOf }: NextPart
 }
 
 /** Removes a part. Returns false if the time was over before everything was removed. */
-async function removePart(core: Core, { kind, remove }: Part, endsAt: number): Promise<boolean> {
+async function removePart(core: Core, { kind, remove }: Part, endsAt: number) {
   for (;;) {
     const removed = await paceOf(core)(() => remove(chunk))
     if (removed === 0) return true
@@ -91,7 +91,7 @@ async function removePart(core: Core, { kind, remove }: Part, endsAt: number): P
 const later = ({ now }: Core, ms: number) => new Date(now() + ms)
 
 /** Removes the next data. Returns false if data is left; the step is then due again. */
-async function removeNext(core: Core, removal: Removal): Promise<boolean> {
+async function removeNext(core: Core, removal: Removal) {
   const { kind, stage } = removal
   const next = await removalListsOf(core)[kind].next(core, removal)
   if ('waitMs' in next) {
@@ -117,7 +117,7 @@ async function removeNext(core: Core, removal: Removal): Promise<boolean> {
  * 4. `removed` waits for `maxCallMs`, then removes what calls still wrote after their callers gave up.
  *    Then it removes the wake-ups with the removed ids, and the record.
  */
-async function step(core: Core, removal: Removal): Promise<void> {
+async function step(core: Core, removal: Removal) {
   const list = removalListsOf(core)[removal.kind]
   switch (removal.stage) {
     case 'ending':
@@ -151,14 +151,11 @@ async function step(core: Core, removal: Removal): Promise<void> {
 }
 
 /** Runs the due step of a removal. If another core has taken over the removal, that core continues it. */
-export const runRemovalStep = (core: Core, removal: Removal): Promise<void> =>
+export const runRemovalStep = (core: Core, removal: Removal) =>
   whileHeld(step(core, removal)).finally(() => core.bus.emit('due', 'removal of data'))
 
 /** Records the removal of conversations or leads, and hides them. */
-export async function beginRemoval(
-  core: Core,
-  removal: Pick<Removal, 'workspaceId' | 'kind' | 'ids' | 'isDeletion'>,
-): Promise<void> {
+export async function beginRemoval(core: Core, removal: Pick<Removal, 'workspaceId' | 'kind' | 'ids' | 'isDeletion'>) {
   const begun = { ...removal, removalId: newId('rmv'), stage: 'marking' as const }
   const inserted = await insertRemoval(core, begun, later(core, leaseMs))
   if (inserted) await runRemovalStep(core, inserted)

@@ -75,7 +75,7 @@ export async function sweepOldData(core: Core): Promise<number | undefined> {
   }
 }
 
-async function sweepWorkspace(core: Core, sweep: Sweep): Promise<void> {
+async function sweepWorkspace(core: Core, sweep: Sweep) {
   const { workspaceId } = sweep
   const end = (pauseMs: number, after?: InboxPlace) => endSweep(core, sweep, new Date(core.now() + pauseMs), after)
   const days = retentionOf(core, sweep)
@@ -97,7 +97,7 @@ async function sweepWorkspace(core: Core, sweep: Sweep): Promise<void> {
  * Ends the sweep, and makes the next one due at `nextAt`. Throws `LeaseLost` if the workspace was
  * changed or claimed again during the sweep.
  */
-async function endSweep(core: Core, { lease }: Sweep, nextAt: Date, after: InboxPlace | undefined): Promise<void> {
+async function endSweep(core: Core, { lease }: Sweep, nextAt: Date, after: InboxPlace | undefined) {
   await leasesOf(core).write(lease, {
     $set: { sweepAt: nextAt, ...(after && { sweepAfter: after }) },
     ...(!after && { $unset: { sweepAfter: '' } }),
@@ -115,7 +115,7 @@ async function begin(core: Core, workspaceId: string, kind: 'conversations' | 'l
   return ids.length === batch
 }
 
-async function sweepDeliveries(core: Core, workspaceId: string, days: Days): Promise<boolean> {
+async function sweepDeliveries(core: Core, workspaceId: string, days: Days) {
   const [heldBefore, auditBefore] = [cutOffOf(days.heldDeliveries, core.now()), cutOffOf(days.audit, core.now())]
   const subscriptionIds = idsOf(await core.db.leadSubscriptions.find({ workspaceId }, idOnly).toArray())
   const held = { destination: { $in: subscriptionIds }, status: 'held' as const }
@@ -126,7 +126,7 @@ async function sweepDeliveries(core: Core, workspaceId: string, days: Days): Pro
   return (await removeParts(core, { items: [workspaceId], partsOf: () => parts })).length > 0
 }
 
-async function sweepLeads(core: Core, workspaceId: string, days: Days): Promise<boolean> {
+async function sweepLeads(core: Core, workspaceId: string, days: Days) {
   const before = cutOffOf(days.leads, core.now())
   if (!before) return false
   const old = core.db.leads.find({ workspaceId, createdAt: { $lte: before }, ...notErasing }, idOnly)
@@ -158,7 +158,7 @@ async function sweepConversations(
  * Reviews conversations that may have no message. A conversation with a message needs no further
  * review: `sweepConversations` finds it by the time of its last message.
  */
-async function reviewConversations(core: Core, workspaceId: string, days: Days, before: Date): Promise<boolean> {
+async function reviewConversations(core: Core, workspaceId: string, days: Days, before: Date) {
   let more = false
   for (const connectionId of idsOf(await core.db.connections.find({ workspaceId }, idOnly).toArray())) {
     const ids = await conversationsToReview(core, connectionId, { before, now: new Date(core.now()) }, batch)
@@ -176,7 +176,7 @@ async function reviewConversations(core: Core, workspaceId: string, days: Days, 
 }
 
 /** Removes ended sessions without a message from conversations that stay. */
-async function reviewSessions(core: Core, workspaceId: string, cutOff: Date): Promise<boolean> {
+async function reviewSessions(core: Core, workspaceId: string, cutOff: Date) {
   let more = false
   for (const publicSiteKey of idsOf(await core.db.installations.find({ workspaceId }, idOnly).toArray())) {
     const sessions = await sessionsToReview(
@@ -217,7 +217,7 @@ async function reviewSessionsOf(core: Core, conversationId: string, toReview: Se
 const conversationIdsOf = (conversations: { conversationId: string }[]) =>
   conversations.map(({ conversationId }) => conversationId)
 
-function isNewer(one: Session, other: Session): boolean {
+function isNewer(one: Session, other: Session) {
   const [a, b] = [one.createdAt.getTime(), other.createdAt.getTime()]
   return a === b ? one.sessionId > other.sessionId : a > b
 }
@@ -285,11 +285,11 @@ const nextReviewUpdate = (next: NextReview) =>
  * Sets the next review of a conversation or session: at the end of the period that begins at
  * `periodBeginsAt`, at `postponedUntil`, or never.
  */
-async function reviewConversation({ db }: Core, conversationId: string, next: NextReview): Promise<void> {
+async function reviewConversation({ db }: Core, conversationId: string, next: NextReview) {
   await db.conversations.updateOne({ _id: conversationId }, nextReviewUpdate(next))
 }
 
-async function reviewSession({ db }: Core, sessionId: string, next: NextReview): Promise<void> {
+async function reviewSession({ db }: Core, sessionId: string, next: NextReview) {
   await db.sessions.updateOne({ _id: sessionId }, nextReviewUpdate(next))
 }
 

@@ -33,7 +33,7 @@ export const reportStoreOf = perCore(({ db: { conversations, events } }) => ({
   },
 
   /** Returns the ids of the conversations with the newest messages since `since`. */
-  async newest(workspaceId: string, since: Date, limit: number): Promise<string[]> {
+  async newest(workspaceId: string, since: Date, limit: number) {
     const found = conversations
       .find(
         { workspaceId, lastMessageAt: { $gte: since }, ...notErasing },

@@ -35,7 +35,7 @@ export const usualAnswersOf = perCore((core) => {
      * rounded up. Undefined if it is not known yet, if fewer than 10 were answered, or above a day. It is
      * read in the background, at most once an hour.
      */
-    minutesOf(workspaceId: string): number | undefined {
+    minutesOf(workspaceId: string) {
       const { minutes, readAt = Number.NEGATIVE_INFINITY } = known.get(workspaceId) ?? {}
       const at = now()
       if (at - readAt >= readEveryMs) {

@@ -9,7 +9,7 @@ import { fromTypingState } from './conversations.ts'
 import { fromAgent, toMessage } from './messaging-values.ts'
 import { observeSends } from './observed-sends.ts'
 
-export function botService(router: ConnectRouter, core: Core): void {
+export function botService(router: ConnectRouter, core: Core) {
   const observed = observeSends(core)
   const unnamed = { displayName: '' }
 

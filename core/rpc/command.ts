@@ -18,7 +18,7 @@ import { callerOf } from '../transport/caller.ts'
 import { toProto } from './proto-values.ts'
 import { ofVisitor } from './visitor.ts'
 
-export function commandService(router: ConnectRouter, core: Core): void {
+export function commandService(router: ConnectRouter, core: Core) {
   router.service(CommandService, {
     async requestNavigation({ sessionId, url, label, clientOperationId }, context) {
       const request = { sessionId, url, ...withoutEmpty({ label, clientOperationId }) }
@@ -74,9 +74,7 @@ export function commandService(router: ConnectRouter, core: Core): void {
 }
 
 /** Removes absent and empty fields. */
-function withoutEmpty<Fields extends Record<string, string | undefined>>(
-  fields: Fields,
-): { [K in keyof Fields]?: string } {
+function withoutEmpty<Fields extends Record<string, string | undefined>>(fields: Fields) {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value)) as { [K in keyof Fields]?: string }
 }
 

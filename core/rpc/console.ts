@@ -26,7 +26,7 @@ import { field, line, validate } from '../rules.ts'
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { findWorkspace, updateWorkspace } from '../workspaces/workspaces.ts'
 
-export function consoleService(router: ConnectRouter, core: Core): void {
+export function consoleService(router: ConnectRouter, core: Core) {
   async function toMessage(session: ConsoleSession) {
     const { workspaceId, operator, displayName, scopes, expiresAt, account } = session
     return {

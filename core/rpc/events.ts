@@ -23,7 +23,7 @@ const heartbeatMs = 15_000
 /** Maximum number of removed ids that wait for a slow reader. The oldest are dropped. */
 const maxRemoved = 10_000
 
-export function eventsService(router: ConnectRouter, core: Core): void {
+export function eventsService(router: ConnectRouter, core: Core) {
   async function* followEvents(
     { workspaceId: named, cursor: from, types, since }: FollowEventsRequest,
     context: HandlerContext,

@@ -27,7 +27,7 @@ import { toProto } from './proto-values.ts'
 export const toMessage = (event: LogEvent): Message =>
   Object.assign(toVisitorsMessage(event), { correlationId: event.message?.correlationId })
 
-function toVisitorsMessage(event: LogEvent): Message {
+function toVisitorsMessage(event: LogEvent) {
   const fields = publicMessage(event, event.message!, stateOf(event))
   const { createdAt, redactedAt } = fields
   return create(MessageSchema, {

@@ -36,7 +36,7 @@ import { watchEvents } from './watch-events.ts'
 
 const maxSends = 512
 
-export function messagingService(router: ConnectRouter, core: Core): void {
+export function messagingService(router: ConnectRouter, core: Core) {
   const { logger } = core
   const observed = observeSends(core)
 

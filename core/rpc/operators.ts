@@ -38,7 +38,7 @@ import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
 import { nameOf, toProto } from './proto-values.ts'
 
-export function operatorService(router: ConnectRouter, core: Core): void {
+export function operatorService(router: ConnectRouter, core: Core) {
   async function toOperators(workspaceId: string, members: Member[]) {
     const ids = members.map(({ id }) => id)
     const [faces, keys] = await Promise.all([facesOf(core, workspaceId, ids), listPasskeys(core, workspaceId)])

@@ -22,7 +22,7 @@ export function auditedWrites(core: Core) {
     request: Message & { idempotencyKey?: string },
     { workspaceId, target, settings = settingsOf(context, request) }: Subject,
     run: (operation: string) => Promise<R>,
-  ): Promise<R> =>
+  ) =>
     once(context, request, (operation) => {
       const action = { actor: callerOf(context).subject, action: context.method.name }
       const change = {

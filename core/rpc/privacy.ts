@@ -8,7 +8,7 @@ import { exportVisitor, visitorOfSession, visitorOfSubject } from '../privacy/vi
 import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { toProto } from './proto-values.ts'
 
-export function privacyService(router: ConnectRouter, core: Core): void {
+export function privacyService(router: ConnectRouter, core: Core) {
   function nameOf(visitor: Visitor | undefined, context: HandlerContext): Promise<VisitorName> {
     switch (visitor?.by.case) {
       case 'sessionId':

@@ -31,14 +31,14 @@ import { auditedWrites } from './policy-changes.ts'
 import { nameOf, toProto } from './proto-values.ts'
 import { fromCredentials, fromPageContext, ofVisitor } from './visitor.ts'
 
-export function sessionService(router: ConnectRouter, core: Core): void {
+export function sessionService(router: ConnectRouter, core: Core) {
   const { config } = core
   const audited = auditedWrites(core)
   /**
    * Returns the state of a session. If the connection was disabled, the session has ended although
    * its stored status is still `active`. Its state is then `closed`.
    */
-  async function stateOf({ sessionId, status }: Session): Promise<string> {
+  async function stateOf({ sessionId, status }: Session) {
     if (status !== 'active') return status
     const { end = 'active' } = await visitorAccessOf(core).endOf(sessionId)
     return end === 'disabled' ? 'closed' : end

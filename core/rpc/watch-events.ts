@@ -169,7 +169,7 @@ export async function* watchEvents(
 }
 
 /** Returns how many of the frames, from the first, share a message. */
-function countOfMessage(frames: { size: number }[]): number {
+function countOfMessage(frames: { size: number }[]) {
   const most = Math.min(frames.length, framesPerMessage)
   for (let count = 0, bytes = 0; count < most; count += 1) {
     if (bytes >= messageBytes) return count

@@ -44,7 +44,7 @@ import { auditedWrites, operatorDeletion } from './policy-changes.ts'
 import { nameOf, toProto } from './proto-values.ts'
 import { suppressionCalls } from './suppressions.ts'
 
-export function workspaceService(router: ConnectRouter, core: Core): void {
+export function workspaceService(router: ConnectRouter, core: Core) {
   const once = operatorWrites(core)
   const audited = auditedWrites(core)
   const deletion = operatorDeletion(core)
@@ -233,7 +233,7 @@ function fromRetention(message: Retention): WorkspaceSettings['retention'] {
   )
 }
 
-function toRetention(core: Core, workspace: Workspace): Retention {
+function toRetention(core: Core, workspace: Workspace) {
   const periods = retentionOf(core, workspace)
   const fields = retentionKinds.map((kind) => {
     const days = periods[kind]

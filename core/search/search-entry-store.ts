@@ -25,7 +25,7 @@ const newestFirst = { at: -1, _id: -1 } as const
 
 export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversations, leads } }) => ({
   /** Inserts the entries that are missing. Existing entries stay unchanged. */
-  async insert(added: SearchEntry[]): Promise<void> {
+  async insert(added: SearchEntry[]) {
     if (added.length === 0) return
     const results = await insertEach(entries, added.map(toDocument), { writeConcern })
     const rejected = results.find(({ status }) => status === 'rejected')
@@ -33,7 +33,7 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
   },
 
   /** Inserts entries, and replaces existing entries that have other terms. */
-  async replace(changed: SearchEntry[]): Promise<void> {
+  async replace(changed: SearchEntry[]) {
     if (changed.length === 0) return
     await entries.bulkWrite(
       changed.map((entry) => {
@@ -44,19 +44,19 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
     )
   },
 
-  async remove(sources: SearchSource[]): Promise<void> {
+  async remove(sources: SearchSource[]) {
     await entries.deleteMany({ _id: { $in: sources.map(idOf) } })
   },
 
   /** Returns those of the sources that have no entry. */
-  async missing<S extends SearchSource>(sources: S[]): Promise<S[]> {
+  async missing<S extends SearchSource>(sources: S[]) {
     const found = await entries.find({ _id: { $in: sources.map(idOf) } }, { projection: { _id: 1 } }).toArray()
     const known = new Set(found.map(({ _id }) => _id))
     return sources.filter((source) => !known.has(idOf(source)))
   },
 
   /** Returns the workspace of each conversation, including hidden conversations. */
-  async workspacesOf(conversationIds: string[]): Promise<Map<string, string>> {
+  async workspacesOf(conversationIds: string[]) {
     const found = conversations.find({ _id: { $in: conversationIds } }, { projection: { workspaceId: 1 } })
     return new Map((await found.toArray()).map(({ _id, workspaceId }) => [_id, workspaceId]))
   },
@@ -88,11 +88,7 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
   },
 
   /** Counts the entries with a term. Stops counting at `limit`. */
-  async count(
-    { workspaceId, kinds }: Pick<EntryQuery, 'workspaceId' | 'kinds'>,
-    term: SearchTerm,
-    limit: number,
-  ): Promise<number> {
+  async count({ workspaceId, kinds }: Pick<EntryQuery, 'workspaceId' | 'kinds'>, term: SearchTerm, limit: number) {
     const filter = { workspaceId, terms: pattern(term), ...ofKinds(kinds) }
     return entries.countDocuments(filter, { limit, hint: 'by_term' })
   },

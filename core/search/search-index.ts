@@ -138,7 +138,7 @@ export const searchIndexOf = perCore((core) => {
 
   return {
     /** Adds the entry of a stored note or lead. Never throws, because `catchUp` adds missing entries. */
-    async add(text: SearchText): Promise<void> {
+    async add(text: SearchText) {
       await store.insert([indexed(text)]).catch((error: Error) => {
         logger.warn({ reason: error.name }, 'search entry not written; the catch-up will add it')
       })
@@ -223,7 +223,7 @@ export function visitorTexts({
 
 const indexed = ({ texts, ...entry }: SearchText): SearchEntry => ({ ...entry, terms: distinctTerms(texts) })
 
-function distinctTerms(texts: string[]): string[] {
+function distinctTerms(texts: string[]) {
   return [...new Set(texts.flatMap((text) => indexedTermsOf(text).map(({ term }) => term)))].slice(0, maxTerms)
 }
 

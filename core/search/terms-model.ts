@@ -33,7 +33,7 @@ const unspaced = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}
 const runs = new RegExp(`${unspaced.source}+|[^${unspaced.source.slice(1)}+`, 'gu')
 
 /** Removes case, diacritics and compatibility variants of a word. Returns only letters and digits. */
-function foldWord(text: string): string {
+function foldWord(text: string) {
   if (/^[a-z0-9]*$/i.test(text)) return text.toLowerCase()
   return asciiDigits(text.normalize('NFKD'))
     .toUpperCase()
@@ -170,14 +170,14 @@ export function snippetOf(text: string, wanted: SearchTerm[]): Snippet {
  * Moves a position forward to the start of the next word if that word starts within `leadLength`
  * code units. Otherwise keeps the position.
  */
-function wordBoundary(text: string, at: number): number {
+function wordBoundary(text: string, at: number) {
   if (at === 0) return 0
   const space = text.slice(at, at + leadLength).search(/\s/u)
   return letterBoundary(text, space < 0 ? at : at + space + 1)
 }
 
 /** Moves a position that is inside a surrogate pair to the end of the pair. */
-function letterBoundary(text: string, at: number): number {
+function letterBoundary(text: string, at: number) {
   const unit = text.charCodeAt(at)
   return unit >= 0xdc00 && unit <= 0xdfff ? at + 1 : at
 }

@@ -30,7 +30,7 @@ export function createGrants(keyring: Keyring) {
   /** Claims of grants verified earlier. A visitor sends the same grant until it expires. */
   const verified = createLruCache<GrantClaims>(maxVerified)
 
-  async function readGrant(grant: string): Promise<GrantClaims> {
+  async function readGrant(grant: string) {
     if (grant.length > maxGrantLength) throw new ServiceError(ErrorCode.GRANT_INVALID)
     try {
       const { payload, protectedHeader } = await compactVerify(
@@ -56,7 +56,7 @@ export function createGrants(keyring: Keyring) {
 
   return {
     /** Returns a compact JWS. The same claims give the same grant. */
-    sign(claims: Omit<GrantClaims, 'aud'>): Promise<string> {
+    sign(claims: Omit<GrantClaims, 'aud'>) {
       const { kid, key } = keyring.current('access-grant')
       return new CompactSign(new TextEncoder().encode(JSON.stringify({ ...claims, aud: audience })))
         .setProtectedHeader({ alg: algorithm, typ: type, kid })
@@ -64,15 +64,15 @@ export function createGrants(keyring: Keyring) {
     },
 
     /** Returns the claims of a signed grant, even if it has expired. Errors: `GrantInvalid`. */
-    async verify(grant: string): Promise<GrantClaims> {
+    async verify(grant: string) {
       const claims = verified.get(grant) ?? (await readGrant(grant))
       verified.set(grant, claims)
       return claims
     },
 
     /** Derives a renewal token of 256 bits in base64url. The token is never stored. */
-    renewalToken: (sessionId: string, generation: number): string => renewalToken(sessionId, generation),
-    isRenewalToken(token: string, sessionId: string, generation: number): boolean {
+    renewalToken: (sessionId: string, generation: number) => renewalToken(sessionId, generation),
+    isRenewalToken(token: string, sessionId: string, generation: number) {
       return keyring
         .all('renewal-token')
         .some((key) => equalInConstantTime(token, renewalToken(sessionId, generation, key)))

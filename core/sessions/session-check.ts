@@ -190,12 +190,12 @@ export function createSessionCheck(dependencies: {
      * Checks the state of one part of the sessions with an open stream. `checkSteps` consecutive
      * calls check all of them.
      */
-    checkSome: (): Promise<void> => checkMany(nextPart()),
+    checkSome: () => checkMany(nextPart()),
     /**
      * Checks the sessions whose last known grant has expired and the sessions whose last check
      * failed.
      */
-    checkDue: (): Promise<void> =>
+    checkDue: () =>
       checkMany([...watched].flatMap(([id, { expiresAt, isHeld }]) => (isHeld || expiresAt <= now() ? [id] : []))),
   }
 }

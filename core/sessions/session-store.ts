@@ -80,7 +80,7 @@ export function createSessionStore({
 
   return {
     /** Inserts a session. Returns false and changes nothing when the session exists. */
-    async insertOnce({ sessionId, ...rest }: Session): Promise<boolean> {
+    async insertOnce({ sessionId, ...rest }: Session) {
       const session = { ...rest, reviewAt: rest.renewableUntil, ...(await afterErasures(rest)) }
       const { upsertedCount } = await sessions.updateOne(
         { _id: sessionId },
@@ -94,12 +94,12 @@ export function createSessionStore({
       return (await sessions.find({ _id: { $in: sessionIds } }).toArray()).map(toSession)
     },
 
-    sitesOf: (conversationId: string): Promise<string[]> => sessions.distinct('publicSiteKey', { conversationId }),
+    sitesOf: (conversationId: string) => sessions.distinct('publicSiteKey', { conversationId }),
     /**
      * Ends an active session. Returns false when it was not active. `closedBy` is the visitor's
      * operation that closes it.
      */
-    async end(sessionId: string, status: Exclude<SessionStatus, 'active'>, closedBy?: string): Promise<boolean> {
+    async end(sessionId: string, status: Exclude<SessionStatus, 'active'>, closedBy?: string) {
       const { modifiedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
         { $set: { status, closedBy } },
@@ -112,10 +112,7 @@ export function createSessionStore({
      * at `at`. The ids include sessions that were ended, because the process that ended them may have
      * sent no wake-up.
      */
-    async unendedOf(
-      { browserIds, subjectIds }: Pick<VisitorIds, 'browserIds' | 'subjectIds'>,
-      at: Date,
-    ): Promise<string[]> {
+    async unendedOf({ browserIds, subjectIds }: Pick<VisitorIds, 'browserIds' | 'subjectIds'>, at: Date) {
       const wanted = [{ visitorId: { $in: browserIds } }, { 'identity.subjectId': { $in: subjectIds } }]
       const found = wanted.map((visitor) =>
         sessions.find({ ...visitor, endsAt: { $gt: at } }, { projection: { _id: 1 } }).toArray(),
@@ -123,13 +120,13 @@ export function createSessionStore({
       return [...new Set((await Promise.all(found)).flat().map(({ _id }) => _id))]
     },
 
-    async endAll(sessionIds: string[], status: Exclude<SessionStatus, 'active'>): Promise<void> {
+    async endAll(sessionIds: string[], status: Exclude<SessionStatus, 'active'>) {
       if (sessionIds.length > 0)
         await sessions.updateMany({ _id: { $in: sessionIds }, status: 'active' }, { $set: { status } })
     },
 
     /** Replaces the identity of an active session. Returns false when it was not active. */
-    async refreshIdentity(sessionId: string, identity: Identity, times: GrantEnds): Promise<boolean> {
+    async refreshIdentity(sessionId: string, identity: Identity, times: GrantEnds) {
       const { matchedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
         { $set: { identity }, $max: times },
@@ -145,7 +142,7 @@ export function createSessionStore({
       sessionId: string,
       successor: { operation: string; sessionId: string },
       identity: Identity | undefined,
-    ): Promise<boolean> {
+    ) {
       const joined = identity && (await erasureField('joinedAfterErasures', [identity.subjectId]))
       const { matchedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
@@ -158,7 +155,7 @@ export function createSessionStore({
      * Records that an active session has written a message. Returns false when the session is not
      * active.
      */
-    async markWritten(sessionId: string): Promise<boolean> {
+    async markWritten(sessionId: string) {
       const { matchedCount } = await sessions.updateOne(
         { _id: sessionId, status: 'active' },
         { $set: { hasWritten: true } },
@@ -175,7 +172,7 @@ export function createSessionStore({
     /**
      * Sets the conversation of a session that has replaced another one. Later calls change nothing.
      */
-    async setConversation(sessionId: string, conversationId: string): Promise<void> {
+    async setConversation(sessionId: string, conversationId: string) {
       await sessions.updateOne(
         { _id: sessionId, provisionalFor: { $exists: true } },
         { $set: { conversationId }, $unset: { provisionalFor: '' } },
@@ -183,7 +180,7 @@ export function createSessionStore({
     },
 
     /** Stores the keyed hash of the network that the browser uses now. */
-    async setNetwork(sessionId: string, network: string): Promise<void> {
+    async setNetwork(sessionId: string, network: string) {
       await sessions.updateOne({ _id: sessionId }, { $set: { network } })
     },
 
@@ -191,20 +188,20 @@ export function createSessionStore({
      * Stores the page. With `policyVersion`, stores it only if the session's latest decision grants
      * this version of the consent policy.
      */
-    async setPageContext(sessionId: string, pageContext: PageContext, at: Date, policyVersion?: string): Promise<void> {
+    async setPageContext(sessionId: string, pageContext: PageContext, at: Date, policyVersion?: string) {
       const change = { $set: { pageContext, pageContextAt: at } }
       if (policyVersion === undefined) await update({ filter: { _id: sessionId }, update: change })
       else await sessions.updateOne({ _id: sessionId, ...lastDecision('granted', policyVersion) }, change)
     },
 
     /** Stores that the panel was closed. Returns false when the session is not active. */
-    async closePanel(sessionId: string, at: Date): Promise<boolean> {
+    async closePanel(sessionId: string, at: Date) {
       const active = { _id: sessionId, status: 'active' as const }
       return (await sessions.updateOne(active, { $set: { panelClosedAt: at } })).matchedCount === 1
     },
 
     /** Removes the time at which the panel was closed, if it was closed at `until` or earlier. */
-    async openPanel(sessionId: string, until: Date): Promise<void> {
+    async openPanel(sessionId: string, until: Date) {
       await sessions.updateOne({ _id: sessionId, panelClosedAt: { $lte: until } }, { $unset: { panelClosedAt: '' } })
     },
 
@@ -212,12 +209,7 @@ export function createSessionStore({
      * Extends the grant and rotates the token. Returns false when another renewal changed the session
      * first.
      */
-    renew(
-      sessionId: string,
-      from: number,
-      times: GrantEnds,
-      rotation: { previousUntil: Date; operation: string },
-    ): Promise<boolean> {
+    renew(sessionId: string, from: number, times: GrantEnds, rotation: { previousUntil: Date; operation: string }) {
       const generation = from + 1
       return update({
         filter: {
@@ -235,7 +227,7 @@ export function createSessionStore({
     /**
      * Extends the grant without rotating the token. Returns false when the generation has changed.
      */
-    extend: (sessionId: string, generation: number, times: GrantEnds): Promise<boolean> =>
+    extend: (sessionId: string, generation: number, times: GrantEnds) =>
       update({
         filter: { _id: sessionId, status: 'active', 'renewal.generation': generation },
         update: { $max: times },

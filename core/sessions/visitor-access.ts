@@ -86,7 +86,7 @@ export function createVisitorAccess({
    * Reads a live session from the store. Its grant may have expired. Errors: GrantInvalid for an
    * unknown session; the error in `sessionEndCodes` for an ended one.
    */
-  async function live(sessionId: string): Promise<Session> {
+  async function live(sessionId: string) {
     const session = await directory.sessions.reload(sessionId)
     if (!session) throw new ServiceError(ErrorCode.GRANT_INVALID)
     const end = classifyEnd(session, await directory.connections.get(session.connectionId))
@@ -141,7 +141,7 @@ export function createVisitorAccess({
      * Returns whether an authorized session has not ended and its cached state is unchanged. Does not
      * read the store.
      */
-    isUnchanged(session: StreamSession): boolean {
+    isUnchanged(session: StreamSession) {
       const { sessionId, connectionId, publicSiteKey } = session
       const current = directory.sessions.peek(sessionId)
       return (
@@ -181,7 +181,7 @@ export function createVisitorAccess({
      * Throws the error for a session that another operation has ended. For a write that found the
      * session ended.
      */
-    async rejectEnded(sessionId: string): Promise<never> {
+    async rejectEnded(sessionId: string) {
       await live(sessionId)
       throw new ServiceError(ErrorCode.SESSION_CLOSED)
     },

@@ -140,7 +140,7 @@ export function createFeeds<M>(dependencies: {
       return feed
     },
 
-    leave(feed: Feed<M>, member: M): void {
+    leave(feed: Feed<M>, member: M) {
       feed.members.delete(member)
       if (feed.members.size === 0 && feeds.get(feed.conversationId) === feed) feeds.delete(feed.conversationId)
     },
@@ -150,7 +150,7 @@ export function createFeeds<M>(dependencies: {
      * Must be called after this or another process has written events up to this sequence. `event` is
      * the event at this sequence, if it is known.
      */
-    advanced(conversationId: string, sequence: number, event?: LogEvent): void {
+    advanced(conversationId: string, sequence: number, event?: LogEvent) {
       const feed = feeds.get(conversationId)
       if (!feed) return
       if (event && sequence === feed.through + 1) advance(feed, event)
@@ -161,7 +161,7 @@ export function createFeeds<M>(dependencies: {
      * Compares all followed logs with their ends in the store and reads missed events. This repairs
      * lost wake-ups.
      */
-    async check(): Promise<void> {
+    async check() {
       const ids = [...feeds.keys()]
       for (let start = 0; start < ids.length; start += 1000) await checkEnds(ids.slice(start, start + 1000))
     },
@@ -170,7 +170,7 @@ export function createFeeds<M>(dependencies: {
      * Like `check`, but for one part of the followed logs. `checkSteps` consecutive calls check all
      * of them.
      */
-    async checkSome(): Promise<void> {
+    async checkSome() {
       const part = nextPart()
       if (part.length > 0) await checkEnds(part)
     },

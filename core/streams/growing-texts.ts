@@ -124,7 +124,7 @@ export function createGrowingTexts({
   return {
     follow,
     /** Returns the messages that grow in a conversation, as far as this process knows. */
-    in: (conversationId: string): GrowingText[] => [...(known.peek(conversationId)?.texts.values() ?? [])],
+    in: (conversationId: string) => [...(known.peek(conversationId)?.texts.values() ?? [])],
   }
 }
 

@@ -60,22 +60,14 @@ export function createRecentEvents(bus: Bus, now: () => number) {
      * Returns the events after a sequence in order, without transient ones. Returns undefined if
      * memory lacks an event after `after` up to `through`.
      */
-    read({
-      conversationId,
-      after,
-      through,
-    }: {
-      conversationId: string
-      after: number
-      through: number
-    }): StreamEvent[] | undefined {
+    read({ conversationId, after, through }: { conversationId: string; after: number; through: number }) {
       const tail = tails.peek(conversationId)
       if (!tail || after < tail.first - 1 || tail.last < through) return undefined
       return tail.events.filter(({ sequence }) => sequence > after)
     },
 
     /** Drops the logs to which nothing was appended for `keptMs`. */
-    dropOld(): void {
+    dropOld() {
       // `rkeys` begins with the log whose last append is oldest.
       for (const conversationId of [...tails.rkeys()]) {
         if (tails.peek(conversationId)!.at >= now() - keptMs) return

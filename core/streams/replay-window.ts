@@ -157,7 +157,7 @@ export function createReplayWindow(
      * Returns the sequence of the oldest event that can be replayed; 0 when there is none. `head` is the
      * end of the log.
      */
-    async oldest(conversationId: string, head: number): Promise<number> {
+    async oldest(conversationId: string, head: number) {
       if (head === 0) return 0
       const since = new Date(now() - settings.maxAge * 1000)
       if (head > settings.maxEvents) return events.oldestSequence(conversationId, { since, newest: settings.maxEvents })

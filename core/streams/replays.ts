@@ -57,7 +57,7 @@ export function createReplays({
     return { chars, events: sending.length, hasEnded: ending !== undefined }
   }
 
-  return async function replay(subscription: StreamSubscription, known?: ReadPage): Promise<void> {
+  return async function replay(subscription: StreamSubscription, known?: ReadPage) {
     try {
       for (let chars = 0, next = known; subscription.mode === 'replaying'; next = undefined) {
         const { feed, sink } = subscription

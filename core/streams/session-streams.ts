@@ -37,13 +37,13 @@ export function createSessionStreams(dependencies: {
   }
 
   return {
-    add(subscription: StreamSubscription): void {
+    add(subscription: StreamSubscription) {
       const { sessionId } = subscription.session
       const streams = bySession.get(sessionId) ?? new Set()
       bySession.set(sessionId, streams.add(subscription))
     },
 
-    remove(subscription: StreamSubscription): void {
+    remove(subscription: StreamSubscription) {
       const { sessionId } = subscription.session
       const streams = bySession.get(sessionId)
       streams?.delete(subscription)
@@ -51,17 +51,17 @@ export function createSessionStreams(dependencies: {
     },
 
     /** Stops sending on the streams of a session until `release` is called or the streams end. */
-    hold(sessionId: string): void {
+    hold(sessionId: string) {
       for (const subscription of ofSession(sessionId)) subscription.isHeld = true
     },
 
     /** Resumes sending on the streams of a session. The streams replay the events that they missed. */
-    release(sessionId: string): void {
+    release(sessionId: string) {
       for (const subscription of ofSession(sessionId)) unhold(subscription)
     },
 
     /** Resumes sending on all streams that are not held. */
-    releaseAll(): void {
+    releaseAll() {
       for (const streams of bySession.values()) for (const subscription of [...streams]) continueStream(subscription)
     },
 
@@ -70,7 +70,7 @@ export function createSessionStreams(dependencies: {
      * `session.closed` is sent in its order in the log, because the visitor may continue in another
      * session. An end event of another type is sent at once, and the events before it are skipped.
      */
-    endSession(sessionId: string, type: SessionEndType, event?: LogEvent): void {
+    endSession(sessionId: string, type: SessionEndType, event?: LogEvent) {
       if (event) feeds.advanced(event.conversationId, event.sequence)
       for (const subscription of ofSession(sessionId))
         endWhenOpen(subscription, () => {
@@ -82,14 +82,14 @@ export function createSessionStreams(dependencies: {
     },
 
     /** Ends the streams of a session with an error, without an end event. */
-    refuseSession(sessionId: string, error: unknown): void {
+    refuseSession(sessionId: string, error: unknown) {
       for (const subscription of ofSession(sessionId)) endWhenOpen(subscription, () => end(subscription, error))
     },
   }
 }
 
 /** Remembers how much of a growing message an event sends. */
-export function noteText(subscription: StreamSubscription, { growing }: StreamEvent): void {
+export function noteText(subscription: StreamSubscription, { growing }: StreamEvent) {
   if (growing) subscription.sentTexts = new Map(subscription.sentTexts).set(growing.messageId, growing)
 }
 

@@ -53,7 +53,7 @@ const checkEveryMs = 300
 const checkSteps = 10
 
 /** Whether this is the epoch of an existing log, or of one that an erasure has removed. */
-async function isKnownEpoch({ db }: Core, epoch: string): Promise<boolean> {
+async function isKnownEpoch({ db }: Core, epoch: string) {
   const idOnly = { projection: { _id: 1 } } as const
   const found = [db.conversations.findOne({ epoch }, idOnly), db.erasures.findOne({ epochs: epoch }, idOnly)]
   return (await Promise.all(found)).some((each) => each !== null)
@@ -134,7 +134,7 @@ export function createStreamSubscriptions({
   })
   const observers: SubscriptionObserver[] = []
 
-  function close(subscription: StreamSubscription): boolean {
+  function close(subscription: StreamSubscription) {
     if (subscription.mode === 'ended') return false
     subscription.mode = 'ended'
     feeds.leave(subscription.feed, subscription)
@@ -248,7 +248,7 @@ export function createStreamSubscriptions({
       start: StartPoint
       /** The availability that the reader receives with `opened`, as JSON. */
       toldAvailability?: string
-    }): Promise<StreamSubscription> {
+    }) {
       const subscription: StreamSubscription = {
         id,
         sink,
@@ -291,7 +291,7 @@ export function createStreamSubscriptions({
       return subscription
     },
 
-    resume(subscription: StreamSubscription): void {
+    resume(subscription: StreamSubscription) {
       if (subscription.mode !== 'paused') return
       subscription.mode = 'replaying'
       void replay(subscription)

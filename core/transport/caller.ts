@@ -143,7 +143,7 @@ export function operatorWrites({ idempotency, config }: Core) {
     context: HandlerContext,
     request: Message & { idempotencyKey?: string },
     run: (operation: string) => Promise<R>,
-  ): Promise<R> => {
+  ) => {
     const { idempotencyKey: key, ...input } = request
     if (key === undefined) return run(randomUUID())
     const { subject, workspaceId = '' } = callerOf(context)

@@ -27,7 +27,7 @@ export function hideDataInterceptor(): Interceptor {
   const needed = new Map<DescMethod, string[]>()
 
   /** Returns the scopes of all data that a response of the method can contain. */
-  function scopesOf(method: DescMethod): string[] {
+  function scopesOf(method: DescMethod) {
     const known = needed.get(method)
     if (known) return known
     const isForOperators = operatorScopes.has(getOption(method, scope))
@@ -60,7 +60,7 @@ async function* hideEach<M extends Message>(type: DescMessage, messages: AsyncIt
 }
 
 /** Clears the fields with data of the hidden scopes, at every depth. */
-function hideData(message: ReflectMessage, hidden: Set<string>): void {
+function hideData(message: ReflectMessage, hidden: Set<string>) {
   for (const field of message.fields) {
     if (!field.message || !message.isSet(field)) continue
     const type = field.message
@@ -78,7 +78,7 @@ function hideData(message: ReflectMessage, hidden: Set<string>): void {
 }
 
 /** Returns the messages in a field with one message, a list or a map. */
-function messagesOf(value: unknown): ReflectMessage[] {
+function messagesOf(value: unknown) {
   if (isReflectMap(value)) return [...value.values()] as ReflectMessage[]
   return (isReflectList(value) ? [...value] : [value]) as ReflectMessage[]
 }

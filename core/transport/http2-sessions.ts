@@ -89,14 +89,14 @@ export function boundSessions(
 }
 
 /** Notes whether the token of a call is valid. Ends the connection after too many calls without one. */
-export function noteToken(stream: ServerHttp2Stream, isValid: boolean): void {
+export function noteToken(stream: ServerHttp2Stream, isValid: boolean) {
   const session = stream.session as ServerHttp2Session | undefined
   const state = session && states.get(session)
   if (state && isValid) state.isKnown = true
   else if (session) waste(session)
 }
 
-function waste(session: ServerHttp2Session): void {
+function waste(session: ServerHttp2Session) {
   const state = states.get(session)
   if (state === undefined || session.destroyed || state.isEnding) return
   if (state.isKnown && performance.now() - state.since > windowMs) {

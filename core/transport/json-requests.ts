@@ -37,7 +37,7 @@ export function checkJsonRequest(method: DescMethod, given: UniversalServerReque
 }
 
 /** Converts a GET request with a JSON message in its query to the same POST request. */
-function withoutQuery(request: UniversalServerRequest): UniversalServerRequest {
+function withoutQuery(request: UniversalServerRequest) {
   if (request.method !== 'GET') return request
   const query = new URL(request.url).searchParams
   if (query.get('encoding') !== 'json' || query.has('compression')) return request
@@ -61,7 +61,7 @@ async function* checkedBody(type: DescMessage, body: AsyncIterable<Uint8Array>) 
   requireKnown(type, Buffer.concat(parts))
 }
 
-function checkedEnvelopes(type: DescMessage, body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+function checkedEnvelopes(type: DescMessage, body: AsyncIterable<Uint8Array>) {
   return pipe(
     body,
     transformSplitEnvelope(messageMaxBytes),
@@ -76,7 +76,7 @@ function checkedEnvelopes(type: DescMessage, body: AsyncIterable<Uint8Array>): A
 }
 
 /** Throws `ValidationFailed` for a message that is not a complete JSON form of its type. */
-function requireKnown(type: DescMessage, bytes: Uint8Array): void {
+function requireKnown(type: DescMessage, bytes: Uint8Array) {
   const issues = issuesOf(type, bytes)
   if (issues.length === 0) return
   const failure = new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: issues.slice(0, maxIssues) })
@@ -123,7 +123,7 @@ function partsOf(kind: string, value: JsonValue, path: string): [string, JsonVal
   return [[path, value]]
 }
 
-function isKnown(type: DescEnum, value: JsonValue): boolean {
+function isKnown(type: DescEnum, value: JsonValue) {
   if (value === null || type.typeName.startsWith('google.protobuf.')) return true
   return type.values.some(({ name, number }) => name === value || number === value)
 }

@@ -156,7 +156,7 @@ function trackHttp1(handler: RequestListener) {
   const openResponses = new Map<net.Socket, http.ServerResponse>()
   let isEnding = false
 
-  function track({ socket }: http.IncomingMessage, response: http.ServerResponse): void {
+  function track({ socket }: http.IncomingMessage, response: http.ServerResponse) {
     openResponses.set(socket, response)
     if (isEnding) response.shouldKeepAlive = false
     response.once('close', () => {

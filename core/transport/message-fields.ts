@@ -13,7 +13,7 @@ const fieldsByNumber = new WeakMap<DescMessage, Map<number, DescField>>()
  * Rejects an encoded message with too many fields. Two bytes can encode a submessage that needs
  * hundreds of bytes of memory, so a limit of bytes alone would not protect the process.
  */
-export function requireFewFields(message: DescMessage, bytes: Uint8Array): void {
+export function requireFewFields(message: DescMessage, bytes: Uint8Array) {
   if (bytes.length <= uncheckedBytes) return
   const reader = new BinaryReader(bytes)
   let left = maxFields
@@ -45,7 +45,7 @@ export function requireFewFields(message: DescMessage, bytes: Uint8Array): void 
 }
 
 /** Rejects a JSON text with too many values, before it is parsed. */
-export function requireFewValues(bytes: Uint8Array): void {
+export function requireFewValues(bytes: Uint8Array) {
   let left = maxFields
   for (const byte of bytes) {
     if ((byte === comma || byte === openBrace || byte === openBracket) && --left < 0)
@@ -57,7 +57,7 @@ const [comma, openBrace, openBracket] = [0x2c, 0x7b, 0x5b]
 
 const isPacked = ({ scalar }: DescField) => scalar !== ScalarType.STRING && scalar !== ScalarType.BYTES
 
-function fieldsOf(desc: DescMessage): Map<number, DescField> {
+function fieldsOf(desc: DescMessage) {
   const found = fieldsByNumber.get(desc) ?? new Map(desc.fields.map((field) => [field.number, field]))
   fieldsByNumber.set(desc, found)
   return found

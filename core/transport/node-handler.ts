@@ -46,7 +46,7 @@ export function createNodeHandler(options: {
     router.handlers.map((handler) => [handler.requestPath, { handler, unary: find(handler.requestPath.slice(1)) }]),
   )
 
-  return async (request: Request, response: Response): Promise<void> => {
+  return async (request: Request, response: Response) => {
     const call = memory.open(response)
     if (call === undefined) return abortResponse(response)
     const found = byPath.get(request.url?.split('?', 1)[0] ?? '')
@@ -83,14 +83,14 @@ export function createNodeHandler(options: {
 }
 
 /** Returns false only for a call whose token is missing or invalid. */
-const hasValidToken = (caller: Promise<Caller>): Promise<boolean> =>
+const hasValidToken = (caller: Promise<Caller>) =>
   caller.then(
     () => true,
     (error: unknown) => !(error instanceof ServiceError && error.code === ErrorCode.UNAUTHENTICATED),
   )
 
 /** Limits the bytes, the fields and the time of a unary call's message, which is passed on as a whole. */
-function counted(request: UniversalRequest, { input }: DescMethod, call: CountedCall): UniversalRequest {
+function counted(request: UniversalRequest, { input }: DescMethod, call: CountedCall) {
   const { body, header } = request
   async function* read() {
     const arrived = call.expectProgress()
@@ -114,7 +114,7 @@ function counted(request: UniversalRequest, { input }: DescMethod, call: Counted
 }
 
 /** Limits the bytes of a stream's messages that have not arrived completely, and the fields of each message. */
-function countedStream(request: UniversalRequest, { input }: DescMethod, call: CountedCall): UniversalRequest {
+function countedStream(request: UniversalRequest, { input }: DescMethod, call: CountedCall) {
   const type = request.header.get('content-type') ?? ''
   async function* arriving() {
     for await (const chunk of request.body as AsyncIterable<Uint8Array>) {
@@ -137,7 +137,7 @@ function countedStream(request: UniversalRequest, { input }: DescMethod, call: C
   return { ...request, body } as UniversalRequest
 }
 
-function requireFewParts(input: DescMessage, contentType: string, bytes: Uint8Array): void {
+function requireFewParts(input: DescMessage, contentType: string, bytes: Uint8Array) {
   if (contentType.includes('json')) requireFewValues(bytes)
   else requireFewFields(input, bytes)
 }

@@ -55,12 +55,12 @@ async function* counted<T>(messages: AsyncIterable<T>, count: (error?: unknown) 
  * Counts a call that was rejected before it ran: by authentication or by the limit of concurrent
  * calls.
  */
-export function countRejection({ calls }: CoreMetrics, { service, method }: HandlerContext, error: unknown): void {
+export function countRejection({ calls }: CoreMetrics, { service, method }: HandlerContext, error: unknown) {
   calls.inc({ service: service.typeName, method: method.name, code: codeOf(error) })
 }
 
 /** Returns the public code of an error, or Connect's own code. */
-function codeOf(error: unknown): string {
+function codeOf(error: unknown) {
   const failure = ConnectError.from(error)
   return failure.findDetails(ErrorInfoSchema)[0]?.code ?? `connect_${failure.code}`
 }

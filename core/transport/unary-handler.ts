@@ -36,7 +36,7 @@ export async function serveUnary(
   request: IncomingMessage,
   response: ServerResponse,
   { memory, shutdown }: { memory: CountedCall; shutdown: AbortSignal },
-): Promise<void> {
+) {
   const timeout = request.headers['connect-timeout-ms']
   const timeoutMs = timeout === undefined ? undefined : Number(timeout)
   const abort = createAbort({ response, shutdown, timeoutMs })
@@ -64,7 +64,7 @@ export async function serveUnary(
   response.end(bytes)
 }
 
-function headersOf({ headers }: IncomingMessage): Headers {
+function headersOf({ headers }: IncomingMessage) {
   const found = new Headers()
   for (const name in headers) found.set(name, String(headers[name]))
   return found
@@ -118,7 +118,7 @@ function createAbort({
   const leave = () => controller?.abort(new ConnectError('the caller closed the connection', Code.Canceled))
   const expire = () => controller?.abort(new ConnectError('the deadline has passed', Code.DeadlineExceeded))
   return {
-    signal(): AbortSignal {
+    signal() {
       if (controller) return controller.signal
       controller = new AbortController()
       if (shutdown.aborted) stop()

@@ -26,18 +26,18 @@ export function createAnnouncedChanges({ bus, monotonic }: { bus: Bus; monotonic
   }
 
   return {
-    add(change: string, ids: string[]): void {
+    add(change: string, ids: string[]) {
       announced.set(change, { ids, until: monotonic() + unknownForMs })
       timer ??= setInterval(reread, rereadEveryMs)
     },
 
     /** Forgets a change, because its result is known. */
-    remove(change: string): void {
+    remove(change: string) {
       announced.delete(change)
       stopIfEmpty()
     },
 
-    stop(): void {
+    stop() {
       announced.clear()
       stopIfEmpty()
     },

@@ -59,7 +59,7 @@ export function createChangeConfirmations(dependencies: {
      * `leaseMs`. A core that has not confirmed them by then sends nothing on streams until it has read
      * them.
      */
-    async applied(changes: number): Promise<void> {
+    async applied(changes: number) {
       const lease = new AbortController()
       const signal = AbortSignal.any([lease.signal, stopping.signal])
       const leaseEnd = delay(leaseMs, undefined, { signal }).catch(() => {})
@@ -78,13 +78,13 @@ export function createChangeConfirmations(dependencies: {
     /** Must be called when a beat of another core has arrived. */
     beatOf: (id: string): void => void beats.set(id, monotonic()),
     /** Must be called when a wake-up of this process with this number of changes has arrived. */
-    arrived(changes: number): void {
+    arrived(changes: number) {
       arrivedUpTo = Math.max(arrivedUpTo, changes)
       waiting.forEach(findMissing)
     },
 
     /** Must be called when a core has confirmed the changes of this process up to a number. */
-    confirmedBy(id: string, changes: number): void {
+    confirmedBy(id: string, changes: number) {
       confirmed.set(id, Math.max(changes, confirmed.get(id) ?? 0))
       for (const entry of waiting) {
         if (entry.changes > changes || !entry.missing?.delete(id)) continue
@@ -93,11 +93,11 @@ export function createChangeConfirmations(dependencies: {
     },
 
     /** Returns the number of other cores that live. Some of them may rest, and write beats rarely. */
-    others(): number {
+    others() {
       forgetSilent()
       return beats.size
     },
 
-    stop: (): void => stopping.abort(),
+    stop: () => stopping.abort(),
   }
 }

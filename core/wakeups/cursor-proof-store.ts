@@ -50,7 +50,7 @@ export function createCursorProof(
   return {
     beatIfDue,
     /** Must be called when the reader received this document. */
-    received(id: ObjectId): void {
+    received(id: ObjectId) {
       if (pending?.id.equals(id)) pending.isReceived = true
     },
 
@@ -59,7 +59,7 @@ export function createCursorProof(
      * reader. Returns undefined while no such time is known. Errors: throws if the cursor has not
      * returned a confirmed beat for several seconds. The reader must then open a new cursor.
      */
-    asOf(): number | undefined {
+    asOf() {
       if (pending?.confirmedAt !== undefined) {
         if (pending.isReceived) {
           proven = pending.startedAt

@@ -67,7 +67,7 @@ export function createLiveCache<V>(options: {
      * age. Otherwise loads the value. A routine check keeps no core awake: see `isCurrent` of the
      * wake-ups. Errors: those of the load.
      */
-    async get(key: string, isRoutine = false): Promise<V | undefined> {
+    async get(key: string, isRoutine = false) {
       const known = entries.get(key)
       const isFresh = known !== undefined && monotonic() - known.askedAt <= maxAgeMs && isCurrent(isRoutine)
       return isFresh ? known.value : reload(key)
@@ -75,7 +75,7 @@ export function createLiveCache<V>(options: {
 
     reload,
     /** Returns the cached value, even if it is outdated. */
-    peek: (key: string): V | undefined => entries.peek(key)?.value,
+    peek: (key: string) => entries.peek(key)?.value,
     invalidate,
   }
 }

@@ -124,7 +124,7 @@ export function createWakeupStore({
     /** Present if new ends of logs can be passed to all other processes without the database. */
     nudge,
     /** A hint may be lost when the database fails over, and waits for no journal. */
-    async publish(wakeup: WakeupDocument, { isHint = false }: { isHint?: boolean } = {}): Promise<void> {
+    async publish(wakeup: WakeupDocument, { isHint = false }: { isHint?: boolean } = {}) {
       // A lost end of a log only delays events, and waiting for the journal would slow every send.
       // A lost state change would leave outdated authorization data in caches. So wake-ups with
       // state changes must survive a failover.
@@ -137,14 +137,14 @@ export function createWakeupStore({
     },
 
     /** Writes a beat at once if one is due. Must be called when `isNeeded` becomes true. */
-    wake: (): void => beatIfDue(),
+    wake: () => beatIfDue(),
     /**
      * Removes wake-ups from before `time`, oldest first. A cursor that has not read them loses its
      * place, so it ends instead of missing them. Keeps the newest wake-up, because cursors wait at
      * it. If the newest wake-up is outdated too, adds an empty wake-up, so that a later call can
      * remove the outdated one. Returns whether no outdated wake-up with ids is left.
      */
-    async removeBefore(time: Date, now: Date): Promise<boolean> {
+    async removeBefore(time: Date, now: Date) {
       // The order of a capped collection is the order of its inserts.
       for (;;) {
         const oldest = await wakeups

@@ -67,31 +67,31 @@ export function createWakeupWriter(dependencies: {
   const hasChanges = () => next.changed.size > 0 || next.announced.length > 0
 
   return {
-    addEnd(event: LogEvent): void {
+    addEnd(event: LogEvent) {
       const { conversationId, sequence } = event
       if ((next.ends.get(conversationId)?.sequence ?? 0) < sequence) next.ends.set(conversationId, event)
     },
 
     addPart: (part: GrownPart): void => void next.grown.push(part),
-    addChanged(ids: string[]): void {
+    addChanged(ids: string[]) {
       next.isHint = false
       addHint(ids)
     },
 
     addHint,
-    addAnnounced(announced: { change: string; ids: string[] }): void {
+    addAnnounced(announced: { change: string; ids: string[] }) {
       next.isHint = false
       next.announced.push(announced)
     },
 
     addEnded: (change: string): void => void next.ended.push(change),
     /** Asks the other processes to confirm the changes of the next wake-up. */
-    awaitChanges(): void {
+    awaitChanges() {
       next.isAwaited = true
     },
 
     /** Confirms that the changes of another process up to this number have taken effect here. */
-    confirm(from: string, changes: number): void {
+    confirm(from: string, changes: number) {
       next.confirmed.set(from, Math.max(changes, next.confirmed.get(from) ?? 0))
     },
 
@@ -99,7 +99,7 @@ export function createWakeupWriter(dependencies: {
      * Writes everything that was added. Resolves when the other processes can read it. Returns the
      * number of written wake-ups with state changes.
      */
-    publish(): Promise<number> {
+    publish() {
       const { promise } = next.published
       publishing
         .run()

@@ -151,7 +151,7 @@ export function createWakeups({
    * wake-ups are read: a change then drops the cached state as soon as it is announced. While they
    * cannot be read, changes may be missing.
    */
-  function isCurrent(isRoutine = false): boolean {
+  function isCurrent(isRoutine = false) {
     if (isRoutine) return monotonic() - readAt < inContactForMs
     const hasRested = !isNeeded()
     neededAt = monotonic()
@@ -281,7 +281,7 @@ export function createWakeups({
      * Like `stateChanged`, for changes that may take effect a little later. Waits for no journal and
      * for no confirmation. If no other core is known, it is written a moment later.
      */
-    async hint(...ids: string[]): Promise<void> {
+    async hint(...ids: string[]) {
       writer.addHint(ids)
       bus.emit('changed', ids)
       if (confirmations.others() === 0) publishLater()
@@ -299,7 +299,7 @@ export function createWakeups({
      * the result of the write is unknown, every process reads the state again several times. So every
      * process finds the change within a second. Errors: those of the announcement and of the write.
      */
-    async changing<T>(ids: string[], write: () => Promise<T>): Promise<T> {
+    async changing<T>(ids: string[], write: () => Promise<T>) {
       const change = randomUUID()
       announced.add(change, ids)
       writer.addAnnounced({ change, ids })
@@ -318,7 +318,7 @@ export function createWakeups({
      */
     maySend,
     /** Starts to read the wake-ups of other processes. Must be called before the first call of a client. */
-    start(): void {
+    start() {
       isFollowing = true
       neededAt = monotonic()
       following = follow()
@@ -330,7 +330,7 @@ export function createWakeups({
     caughtUp: (atMostMs: number): Promise<void> =>
       Promise.race([caughtUpOnce.promise, delay(atMostMs, undefined, { ref: false })]),
     flush,
-    async stop(): Promise<void> {
+    async stop() {
       stopping.abort()
       confirmations.stop()
       announced.stop()

@@ -61,7 +61,7 @@ export const knownScopes = [...operatorScopes, 'visitors:act', 'deliveries:work'
 export const botScopes = ['bots:act', 'events:read', 'messages:read']
 
 /** Returns whether a grant has the scope of a bot. Throws if it also has more than a bot may have. */
-function isBot({ scopes, workspaceId }: Pick<TokenGrant, 'scopes' | 'workspaceId'>): boolean {
+function isBot({ scopes, workspaceId }: Pick<TokenGrant, 'scopes' | 'workspaceId'>) {
   if (!scopes.includes('bots:act')) return false
   if (workspaceId === undefined) throw new Error('the token of a bot needs a workspace')
   const others = scopes.filter((scope) => !botScopes.includes(scope))
@@ -160,7 +160,7 @@ export function createAccess(
      * `Unauthenticated` without a valid token, `PermissionDenied` without the scope,
      * `ServiceUnavailable` while the keys of workspace sessions cannot be loaded.
      */
-    async authenticate(authorization: string | null, scope: string): Promise<Caller> {
+    async authenticate(authorization: string | null, scope: string) {
       const secret = /^Console ([\w-]+)$/i.exec(authorization ?? '')?.[1]
       const token = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(authorization ?? '')?.[1]
       let caller: Caller
@@ -178,7 +178,7 @@ export function createAccess(
      * Issues a service token: a JWT (HS256) for the audience `service.core`. Rejects if a token of a
      * bot has no workspace, or scopes that no bot has.
      */
-    async issue({ subject, scopes, workspaceId, lifetime }: TokenGrant): Promise<string> {
+    async issue({ subject, scopes, workspaceId, lifetime }: TokenGrant) {
       isBot({ scopes, workspaceId })
       const { kid, key } = keyring.current('service-token')
       const jwt = new SignJWT({ scope: scopes.join(' '), wid: workspaceId })
@@ -203,7 +203,7 @@ export function tokenIdOf(token: string): string {
   return `tok_${createHash('sha256').update(signed).digest('base64url').slice(0, 22)}`
 }
 
-function refusalOf(token: string, error: unknown): TokenRefusal {
+function refusalOf(token: string, error: unknown) {
   if (error instanceof TokenRefusal) return error
   const whose = unverifiedSubject(token)
   if (error instanceof errors.JWTExpired) {
@@ -220,7 +220,7 @@ function refusalOf(token: string, error: unknown): TokenRefusal {
 /** Text from a caller, short enough for a line of the log. */
 const quoted = (text: string) => JSON.stringify(text.slice(0, 64))
 
-function unverifiedSubject(token: string): string {
+function unverifiedSubject(token: string) {
   try {
     return quoted(decodeJwt(token).sub ?? '')
   } catch {
@@ -229,7 +229,7 @@ function unverifiedSubject(token: string): string {
 }
 
 /** Returns the audiences of an unverified token. Use them only to choose the verifier. */
-function unverifiedAudiences(token: string): string[] {
+function unverifiedAudiences(token: string) {
   try {
     return [decodeJwt(token).aud ?? []].flat()
   } catch {

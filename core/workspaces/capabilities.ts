@@ -6,6 +6,6 @@ import type { Capabilities, Installation } from './model.ts'
 export function requireCapability(
   { capabilities }: Pick<Installation, 'capabilities'>,
   capability: keyof Capabilities,
-): void {
+) {
   if (!capabilities[capability]) throw new ServiceError(ErrorCode.ROUTE_NOT_ADVERTISED)
 }

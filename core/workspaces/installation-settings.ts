@@ -37,7 +37,7 @@ export function validateInstallation(settings: InstallationSettings) {
   validate(...Object.values(issues).flat())
 }
 
-function appearanceIssues(appearance: Partial<Appearance>): (FieldIssue | undefined)[] {
+function appearanceIssues(appearance: Partial<Appearance>) {
   const { title, greeting, accentColor, position, logoUrl, translations, openingReplies } = appearance
   const issues: Record<keyof Appearance, (FieldIssue | undefined)[]> = {
     title: [field('/appearance/title', title, text(1, 128))],

@@ -48,7 +48,7 @@ export function isOpenAt(hours: OpeningHours, at: number): boolean {
 const localTime = ({ timeZone }: OpeningHours, at: number) =>
   Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(timeZone)
 
-function spansOn({ weeklyHours, exceptions }: OpeningHours, date: Temporal.PlainDate): Span[] {
+function spansOn({ weeklyHours, exceptions }: OpeningHours, date: Temporal.PlainDate) {
   const exception = exceptions.find((one) => one.date === date.toString())
   if (exception) return exception.hours
   return weeklyHours.length === 0 ? allDay : weeklyHours.filter(({ weekday }) => weekday === date.dayOfWeek)
@@ -58,13 +58,7 @@ function spansOn({ weeklyHours, exceptions }: OpeningHours, date: Temporal.Plain
  * Returns the first change after `now`. Searches `days` days, beginning with the date `first`.
  * Returns undefined if they have no change.
  */
-function changeWithin(
-  hours: OpeningHours,
-  now: number,
-  isOpen: boolean,
-  first: Temporal.PlainDate,
-  days: number,
-): number | undefined {
+function changeWithin(hours: OpeningHours, now: number, isOpen: boolean, first: Temporal.PlainDate, days: number) {
   const times = new Set<number>()
   for (let day = 0; day <= days; day += 1) {
     const date = first.add({ days: day })
@@ -86,14 +80,14 @@ function changeWithin(
  * repeats the minute. If the clock skips the minute, one time is before the gap and one is after
  * it.
  */
-function timesAt({ timeZone }: OpeningHours, date: Temporal.PlainDate, minute: number): number[] {
+function timesAt({ timeZone }: OpeningHours, date: Temporal.PlainDate, minute: number) {
   const local = date.toPlainDateTime().add({ minutes: minute })
   return (['earlier', 'later'] as const).map(
     (disambiguation) => local.toZonedDateTime(timeZone, { disambiguation }).epochMilliseconds,
   )
 }
 
-function minutesOf(time: string): number {
+function minutesOf(time: string) {
   const [hour = 0, minute = 0] = time.split(':').map(Number)
   return hour * 60 + minute
 }

@@ -38,7 +38,7 @@ export async function saveReply(core: Core, workspaceId: string, reply: SavedRep
 }
 
 /** Deletes a reply. Does nothing if it does not exist. Errors: NotFound. */
-export async function deleteSavedReply(core: Core, workspaceId: string, shortcut: string): Promise<void> {
+export async function deleteSavedReply(core: Core, workspaceId: string, shortcut: string) {
   await listSavedReplies(core, workspaceId)
   validate(shortcutIssue(shortcut))
   await core.db.workspaces.updateOne(existing(workspaceId), { $unset: { [`savedReplies.${shortcut}`]: '' } })

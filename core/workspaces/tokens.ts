@@ -24,7 +24,7 @@ const revokedOf = perCore((core) =>
 )
 
 /** Every core knows a revoked token within a second. Errors: `Unauthenticated` if the token is revoked. */
-export async function requireLiveToken(core: Core, tokenId: string, isRoutine = false): Promise<void> {
+export async function requireLiveToken(core: Core, tokenId: string, isRoutine = false) {
   if ((await revokedOf(core).get(revokedTokens, isRoutine))?.has(tokenId))
     throw new ServiceError(ErrorCode.UNAUTHENTICATED)
 }
@@ -40,7 +40,7 @@ export async function useToken(
     workspaceId,
     ...token
   }: { tokenId: string; subject: string; workspaceId?: string | undefined; expiresAt: number },
-): Promise<void> {
+) {
   await requireLiveToken(core, token.tokenId)
   const used: Token = {
     ...token,
@@ -61,7 +61,7 @@ export async function revokeToken(
   core: Core,
   tokenId: string,
   { subject: by, workspaceId }: { subject: string; workspaceId?: string },
-): Promise<void> {
+) {
   if (!tokenIdForm.test(tokenId)) throw invalid('/tokenId', 'pattern')
   const revocation = { by, at: new Date(core.now()), ...(workspaceId !== undefined && { workspaceId }) }
   const isKnown = await wakeupsOf(core).changing([revokedTokens], () => storeRevocation(core, tokenId, revocation))
@@ -104,7 +104,7 @@ const dayMs = 86_400_000
 const keptAfterExpiryMs = 8 * dayMs
 
 /** Stores that a token was used. A token without expiry is forgotten a year after its last use. */
-export async function storeTokenUse(core: Core, { tokenId, ...token }: Token, at: Date): Promise<void> {
+export async function storeTokenUse(core: Core, { tokenId, ...token }: Token, at: Date) {
   const removeAt = token.expiresAt
     ? new Date(token.expiresAt.getTime() + keptAfterExpiryMs)
     : new Date(at.getTime() + 365 * dayMs)

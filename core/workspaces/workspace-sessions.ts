@@ -1,7 +1,6 @@
 import {
   createRemoteJWKSet,
   errors,
-  type JWTPayload,
   type JWTVerifyGetKey,
   type JWTVerifyOptions,
   jwtVerify,
@@ -92,7 +91,7 @@ export function createWorkspaceSessions(
     }
   }
 
-  async function payloadOf(token: string): Promise<JWTPayload> {
+  async function payloadOf(token: string) {
     const rules: JWTVerifyOptions = {
       audience: workspaceSessionAudience,
       clockTolerance: skewSeconds,
@@ -119,7 +118,7 @@ export function createWorkspaceSessions(
      * the key set cannot be loaded.
      */
     async verify(token: string): Promise<WorkspaceSession> {
-      const { sub, wid, scope, exp } = await payloadOf(token).catch((error: unknown): never => {
+      const { sub, wid, scope, exp } = await payloadOf(token).catch((error: unknown) => {
         if (error instanceof ServiceError) throw error
         throw new ServiceError(ErrorCode.UNAUTHENTICATED)
       })

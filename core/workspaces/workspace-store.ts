@@ -50,7 +50,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
      * Inserts a workspace. Changes nothing if it exists, so that two processes can seed the same
      * data.
      */
-    async insertWorkspace({ workspaceId, ...rest }: Workspace): Promise<void> {
+    async insertWorkspace({ workspaceId, ...rest }: Workspace) {
       await workspaces.updateOne({ _id: workspaceId }, { $setOnInsert: rest }, { upsert: true })
     },
 
@@ -68,7 +68,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       { name, retention = {} }: WorkspaceSettings,
       now: Date,
       operation: string,
-    ): Promise<void> {
+    ) {
       const periods = Object.entries(retention).map(([kind, days]) => [`retention.${kind}`, days] as const)
       const removed = periods.flatMap(([path, days]) => (days === null ? [[path, ''] as const] : []))
       await workspaces.updateOne(
@@ -93,7 +93,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       return (await found.limit(limit).toArray()).map(toWorkspace)
     },
 
-    async insertConnection({ connectionId, ...rest }: Connection): Promise<void> {
+    async insertConnection({ connectionId, ...rest }: Connection) {
       await connections.updateOne({ _id: connectionId }, { $setOnInsert: rest }, { upsert: true })
     },
 
@@ -111,14 +111,14 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
 
     /** Sets the status of a connection. Changes nothing if the operation is already recorded. */
-    async setConnectionStatus(connectionId: string, status: ConnectionStatus, operation: string): Promise<void> {
+    async setConnectionStatus(connectionId: string, status: ConnectionStatus, operation: string) {
       await connections.updateOne(
         { _id: connectionId, status: { $ne: status }, ...notDeleted, ...unlessRecorded(operation) },
         { $set: { status }, $inc: { statusVersion: 1 }, $push: recording(operation) },
       )
     },
 
-    async insertInstallation({ publicSiteKey, ...rest }: Installation): Promise<void> {
+    async insertInstallation({ publicSiteKey, ...rest }: Installation) {
       await installations.updateOne({ _id: publicSiteKey }, { $setOnInsert: rest }, { upsert: true })
     },
 
@@ -136,14 +136,14 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
 
     /** Sets only the given fields. Changes nothing if the operation is already recorded. */
-    async updateInstallation(publicSiteKey: string, settings: InstallationSettings, operation: string): Promise<void> {
+    async updateInstallation(publicSiteKey: string, settings: InstallationSettings, operation: string) {
       await installations.updateOne(
         { _id: publicSiteKey, ...notDeleted, ...unlessRecorded(operation) },
         { ...fieldsOf(settings), $push: recording(operation) },
       )
     },
 
-    async addOrigin(publicSiteKey: string, origin: string): Promise<void> {
+    async addOrigin(publicSiteKey: string, origin: string) {
       await installations.updateOne({ _id: publicSiteKey }, { $addToSet: { origins: origin } })
     },
 
@@ -157,7 +157,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       read: SealedIdentitySecret[],
       secrets: SealedIdentitySecret[],
       operation: string,
-    ): Promise<boolean> {
+    ) {
       const { matchedCount } = await installations.updateOne(
         { _id: publicSiteKey, identitySecrets: { $eq: read }, ...unlessRecorded(operation) },
         { $set: { identitySecrets: secrets }, $push: recording(operation) },
@@ -165,7 +165,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       return matchedCount === 1 || (await isRecorded(installations, publicSiteKey, operation))
     },
 
-    async anyInstallationAllows(originEntries: string[]): Promise<boolean> {
+    async anyInstallationAllows(originEntries: string[]) {
       const found = await installations.findOne(
         { origins: { $in: originEntries }, enabled: true },
         { projection: { _id: 1 } },

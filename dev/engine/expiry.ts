@@ -21,7 +21,7 @@ export const createExpiry = ({ client, now, onError }: ExpiryDeps) => {
   let stopped = false
 
   /** One pass over every database. Resolves to the number of deleted documents. */
-  const sweep = async (): Promise<number> => {
+  const sweep = async () => {
     const at = now()
     let deleted = 0
     for (const collection of await sweptCollections(client)) {
@@ -59,7 +59,7 @@ export const createExpiry = ({ client, now, onError }: ExpiryDeps) => {
 /** Returns true if the collection was dropped after it was listed. */
 const isGone = (error: unknown) => error instanceof MongoServerError && error.codeName === 'NamespaceNotFound'
 
-const sweptCollections = async (client: MongoClient): Promise<Collection[]> => {
+const sweptCollections = async (client: MongoClient) => {
   const { databases } = await client.db('admin').admin().listDatabases({ nameOnly: true })
   const found: Collection[] = []
   for (const { name } of databases) {
@@ -73,7 +73,7 @@ const sweptCollections = async (client: MongoClient): Promise<Collection[]> => {
   return found
 }
 
-const deleteExpired = async (collection: Collection, at: Date): Promise<number> => {
+const deleteExpired = async (collection: Collection, at: Date) => {
   let deleted = 0
   for (const index of await collection.indexes()) {
     const filter = expiredFilter(index, at)

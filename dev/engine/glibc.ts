@@ -105,7 +105,7 @@ const borrow = async (libraries: string, arch: string, machine: Machine, run: Ru
 }
 
 /** Downloads with separate apt lists and cache, and unpacks without installing. Needs no root. */
-const fetchPackages = async (work: string, arch: string, run: Run): Promise<string> => {
+const fetchPackages = async (work: string, arch: string, run: Run) => {
   const config = join(work, 'apt.conf')
   await mkdir(join(work, 'state/lists/partial'), { recursive: true })
   await mkdir(join(work, 'cache/archives/partial'), { recursive: true })
@@ -142,7 +142,7 @@ Dir::Etc::PreferencesParts "/dev/null";
 `
 
 /** Returns the apt source for the next release, in the archive that this system uses. */
-const newerSource = async (arch: string, run: Run): Promise<string> => {
+const newerSource = async (arch: string, run: Run) => {
   const release = Object.fromEntries(
     (await run('cat', ['/etc/os-release'])).split('\n').map((line) => line.replaceAll('"', '').split('=', 2)),
   )
@@ -158,7 +158,7 @@ const newerSource = async (arch: string, run: Run): Promise<string> => {
 }
 
 /** Copies only the libraries into one folder without subfolders. */
-const gatherLibraries = async (work: string, unpacked: string, triple: string): Promise<string> => {
+const gatherLibraries = async (work: string, unpacked: string, triple: string) => {
   const ready = join(work, 'ready')
   await mkdir(ready)
   for (const dir of [join(unpacked, 'lib', triple), join(unpacked, 'usr/lib', triple)]) {
@@ -187,13 +187,13 @@ const runWith =
     return stdout
   }
 
-const isEnough = (version: string | undefined): boolean => {
+const isEnough = (version: string | undefined) => {
   if (version === undefined) return false
   const [major = 0, minor = 0] = version.split('.').map(Number)
   return major > neededVersion[0] || (major === neededVersion[0] && minor >= neededVersion[1])
 }
 
-const runningGlibc = (): string | undefined => {
+const runningGlibc = () => {
   if (process.platform !== 'linux') return undefined
   const report = process.report as typeof process.report & { excludeNetwork: boolean }
   // Excludes network interfaces from the report, because the report resolves their names, which can

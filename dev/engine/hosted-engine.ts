@@ -91,7 +91,7 @@ export const hostEngine = async (deps: HostDeps): Promise<HostedEngine> => {
   throw startError(place, { reason, detail: written ? `${detail}; it wrote: ${written}` : detail })
 }
 
-const startError = (place: EnginePlace, { reason, detail }: { reason: EngineFailure; detail: string }): EngineError => {
+const startError = (place: EnginePlace, { reason, detail }: { reason: EngineFailure; detail: string }) => {
   const messages: Record<EngineFailure, string> = {
     held: `Another MongoDB engine holds ${place.databaseDir}, and does not answer at ${place.socketPath}.`,
     glibc: `The embedded MongoDB engine needs a newer C library than this system has: ${detail}.`,

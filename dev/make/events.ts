@@ -167,7 +167,7 @@ function typeOf(shape: Shape, named = true): string {
 }
 
 /** Returns the types of the events for receivers, before they are formatted. */
-function eventKindsSource(): string {
+function eventKindsSource() {
   const kinds = Object.entries(deliveryEvents)
   const types = kinds.map(([name, { when, data, ...kind }]) => {
     // The mapped fields of a lead are texts.

@@ -63,7 +63,7 @@ async function coreClientManifest(staging: string) {
   }
 }
 
-async function importedPackages(folder: string): Promise<Set<string>> {
+async function importedPackages(folder: string) {
   const found = new Set<string>()
   for (const name of await readdir(folder, { recursive: true })) {
     if (!/\.(js|d\.ts)$/.test(name)) continue
@@ -74,7 +74,7 @@ async function importedPackages(folder: string): Promise<Set<string>> {
   return found
 }
 
-async function pack(source: string, folder: string): Promise<string> {
+async function pack(source: string, folder: string) {
   await mkdir(folder, { recursive: true })
   const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', resolve(folder)], {
     cwd: source,

@@ -31,7 +31,7 @@ const numbersOf = (version: string) => [
   version.endsWith('-rc') ? 0 : 1,
 ]
 
-function isLater(next: string, current: string): boolean {
+function isLater(next: string, current: string) {
   const [one, other] = [numbersOf(next), numbersOf(current)]
   const different = one.findIndex((number, index) => number !== other[index])
   return different >= 0 && one[different]! > other[different]!
@@ -89,7 +89,7 @@ interface LockedPackage {
  * Returns the locked packages that a deployment has, in the format CycloneDX. `npm sbom` omits packages
  * that are also peers of development packages, such as the database's driver.
  */
-async function billOfMaterials(version: string): Promise<string> {
+async function billOfMaterials(version: string) {
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8'))
   const deployed = Object.entries(lock.packages as Record<string, LockedPackage>).filter(
     ([path, { dev, link }]) => path.includes('node_modules/') && !dev && !link,

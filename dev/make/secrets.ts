@@ -41,7 +41,7 @@ async function tokenFiles(secretKeys: string): Promise<Files> {
   }
 }
 
-async function createAll(folder: string): Promise<void> {
+async function createAll(folder: string) {
   const secretKeys = newSecretKey()
   const mongodbPassword = random(24)
   const files: Files = {
@@ -69,7 +69,7 @@ async function createAll(folder: string): Promise<void> {
 }
 
 /** Replaces the tokens in the files of the folder. Keeps their other lines. */
-async function renewTokens(folder: string): Promise<void> {
+async function renewTokens(folder: string) {
   const core = await readFile(join(folder, 'core.env'), 'utf8').catch(() => '')
   const secretKeys = /^SECRET_KEYS=(.+)$/m.exec(core)?.[1]
   if (secretKeys === undefined) throw new Error(`${folder}/core.env has no SECRET_KEYS, which sign the tokens`)
@@ -94,7 +94,7 @@ function textsOf(files: Files): [name: string, text: string][] {
   return [...texts, ['operator.curl', `header = "Authorization: Bearer ${files['operator.env']?.SERVICE_TOKEN}"\n`]]
 }
 
-async function main(): Promise<void> {
+async function main() {
   const { values, positionals } = parseArgs({
     options: { 'renew-tokens': { type: 'boolean', default: false } },
     allowPositionals: true,

@@ -24,7 +24,7 @@ interface Entry {
   parts: string[]
 }
 
-function row({ name, schema, parts }: Entry): string {
+function row({ name, schema, parts }: Entry) {
   const { default: fallback, description, minimum, maximum, anyOf } = schema
   const bounds = [
     minimum === undefined ? '' : `${minimum} or more`,
@@ -39,7 +39,7 @@ const table = (entries: Entry[]) =>
   ['| Setting | Part | Default | Allowed | Meaning |', '|---|---|---|---|---|', ...entries.map(row)].join('\n')
 
 /** Returns the settings of the parts, each once. */
-function entriesOf(parts: Record<string, { properties: object }>): Entry[] {
+function entriesOf(parts: Record<string, { properties: object }>) {
   const entries = new Map<string, Entry>()
   for (const [part, { properties }] of Object.entries(parts))
     for (const [name, schema] of Object.entries(properties)) {

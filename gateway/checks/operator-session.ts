@@ -32,7 +32,7 @@ export function consoleOrigin({ headers }: Pick<FastifyRequest, 'headers'>): URL
  * https, so another host of the domain cannot set it. All ports of a host share its cookies, so the
  * name of an http cookie contains the port.
  */
-function cookieName(kind: CookieKind, { protocol, port }: URL): string {
+function cookieName(kind: CookieKind, { protocol, port }: URL) {
   return protocol === 'https:' ? `__Host-service_${kind}` : `service_${kind}_${port || '80'}`
 }
 
@@ -61,7 +61,7 @@ export function setCookie(
   kind: CookieKind,
   origin: URL,
   { secret = '', lifetimeSeconds = 0 }: { secret?: string; lifetimeSeconds?: number } = {},
-): void {
+) {
   const sameSite = kind === 'console' ? 'Strict' : 'Lax'
   const attributes = ['Path=/', `Max-Age=${lifetimeSeconds}`, 'HttpOnly', `SameSite=${sameSite}`]
   if (origin.protocol === 'https:') attributes.push('Secure')

@@ -35,7 +35,7 @@ const answersOf = perGateway(({ clock }) =>
  * allows. `Timing-Allow-Origin` lets the widget read the protocol of the connection. The widget
  * limits the number of its streams over HTTP/1.1.
  */
-function allowOrigin(reply: FastifyReply, origin: string): void {
+function allowOrigin(reply: FastifyReply, origin: string) {
   reply.headers({
     'access-control-allow-origin': origin,
     'access-control-expose-headers': EXPOSED_HEADERS,
@@ -51,7 +51,7 @@ const HOST = /^[^\s/?#@\\,]+$/
  * page of this host. The origin of such a request is its own scheme and host. It replaces the missing
  * header, so that all later checks use it.
  */
-function originOf({ headers, method, protocol, host }: FastifyRequest): string {
+function originOf({ headers, method, protocol, host }: FastifyRequest) {
   const isOwn = headers['sec-fetch-site'] === 'same-origin' && (method === 'GET' || method === 'HEAD')
   if (headers.origin === undefined && isOwn && HOST.test(host)) {
     const own = URL.parse(`${protocol}://${host}`)
@@ -66,7 +66,7 @@ function originOf({ headers, method, protocol, host }: FastifyRequest): string {
  * an address with too many refusals. A core later checks that the installation of this request
  * allows the origin.
  */
-function requireOrigin(request: FastifyRequest): string | Promise<string> {
+function requireOrigin(request: FastifyRequest) {
   const { gateway } = request.server
   const answers = answersOf(gateway)
   const origin = originOf(request)
@@ -93,7 +93,7 @@ export const checkOrigin: Check = (request, reply) => {
 }
 
 /** Lets pages of an allowed origin read errors sent before the origin check: 404, 405, bad URL. */
-export async function allowKnownOrigin(reply: FastifyReply): Promise<void> {
+export async function allowKnownOrigin(reply: FastifyReply) {
   reply.header('vary', 'Origin')
   const { request } = reply
   if (originOf(request) === '') return

@@ -51,7 +51,7 @@ export const requireSameOrigin: Check = (request) => {
   if (isForeign || !isHostOf(request.host, origin)) throw new GatewayError('PermissionDenied')
 }
 
-function isHostOf(host: string, origin: string | undefined): boolean {
+function isHostOf(host: string, origin: string | undefined) {
   if (origin === undefined) return true
   return URL.canParse(origin) && new URL(origin).host.toLowerCase() === host.toLowerCase()
 }
@@ -72,7 +72,7 @@ export const requireContentType: Check = (request) => {
   return ignoreTypeOfEmptyBody(request)
 }
 
-async function ignoreTypeOfEmptyBody({ raw, headers }: FastifyRequest): Promise<void> {
+async function ignoreTypeOfEmptyBody({ raw, headers }: FastifyRequest) {
   if (!(await isEmptyBody(raw))) throw new GatewayError('UnsupportedMediaType')
   delete headers['content-type']
 }

@@ -36,18 +36,18 @@ export function createAnswerCache<Answer extends object | boolean>(options: {
    * Whether the age is less than `maxAgeMs`. Returns false for a negative age, because a clock that
    * was set back must not prolong an answer.
    */
-  function isWithin(maxAgeMs: number, askedAt: number): boolean {
+  function isWithin(maxAgeMs: number, askedAt: number) {
     const age = now() - askedAt
     return age >= 0 && age < maxAgeMs
   }
 
   /** Returns the accepted answer of the key if it is cached and fresh. */
-  function fresh(key: string): Answer | undefined {
+  function fresh(key: string) {
     const known = accepted.get(key)
     return known !== undefined && isWithin(freshMs, known.askedAt) ? known.value : undefined
   }
 
-  async function askCore(key: string, question: () => Promise<Answer>): Promise<Answer> {
+  async function askCore(key: string, question: () => Promise<Answer>) {
     const askedAt = now()
     try {
       const value = await question()
@@ -75,7 +75,7 @@ export function createAnswerCache<Answer extends object | boolean>(options: {
      * requests of a key share one call. Rejects if the call fails. A refusal of the core is cached,
      * too.
      */
-    async ask(key: string, question: () => Promise<Answer>): Promise<Answer> {
+    async ask(key: string, question: () => Promise<Answer>) {
       const known = fresh(key)
       if (known !== undefined) return known
       const refusal = refused.get(key)

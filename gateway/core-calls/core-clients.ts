@@ -42,7 +42,7 @@ export const coreOf = perGateway((gateway) => {
   let reported: string | undefined
   let readiness: { at: number; answer: Promise<boolean> } | undefined
 
-  async function checkReadiness(): Promise<boolean> {
+  async function checkReadiness() {
     try {
       await readinessChecks.checkOrigin({ origin: 'https://readiness.invalid' }, { timeoutMs: READINESS_DEADLINE_MS })
       return true

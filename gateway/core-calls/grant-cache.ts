@@ -48,7 +48,7 @@ export const grantsOf = perGateway((gateway) => {
   // pending call may be too old for `confirm`.
   const calls = createLruCache<Call>(GRANTS_MAX)
 
-  function ask(credentials: Credentials, correlationId: string, expiredToo: boolean): Promise<Authorization> {
+  function ask(credentials: Credentials, correlationId: string, expiredToo: boolean) {
     const key = keyOf(credentials)
     const call: Call = { startedAt: now(), expiredToo, answer: read(), known: undefined }
     calls.set(key, call)
@@ -80,7 +80,7 @@ export const grantsOf = perGateway((gateway) => {
    * `expiredToo`. An answered call may be used until the grant expires. With `expiredToo`, it may
    * also be used while the session can be renewed.
    */
-  function isAccepted({ expiredToo: wasExpiredToo, known }: Call, expiredToo: boolean): boolean {
+  function isAccepted({ expiredToo: wasExpiredToo, known }: Call, expiredToo: boolean) {
     if (known === undefined) return wasExpiredToo === expiredToo
     return now() < known.expiresAt || (expiredToo && now() < known.renewableUntil)
   }
@@ -95,7 +95,7 @@ export const grantsOf = perGateway((gateway) => {
     correlationId: string,
     expiredToo: boolean,
     maxAgeMs = Number.POSITIVE_INFINITY,
-  ): Promise<Authorization> {
+  ) {
     const call = calls.get(keyOf(credentials))
     const isUsable = call !== undefined && now() - call.startedAt <= maxAgeMs && isAccepted(call, expiredToo)
     return isUsable ? call.answer : ask(credentials, correlationId, expiredToo)
@@ -118,7 +118,7 @@ export const grantsOf = perGateway((gateway) => {
      * Caches the authorization of a grant that a core has just issued. The capabilities of the
      * installation are not known then, so `confirm` does not use this authorization.
      */
-    remember(origin: string, { accessGrant, sessionId, expiresAt, renewableUntil }: SessionContent): void {
+    remember(origin: string, { accessGrant, sessionId, expiresAt, renewableUntil }: SessionContent) {
       if (expiresAt === undefined || renewableUntil === undefined) return
       const times = { expiresAt: timestampMs(expiresAt), renewableUntil: timestampMs(renewableUntil) }
       const known = { sessionId, capabilities: undefined, ...times }

@@ -55,10 +55,10 @@ export function toPageContext({
   }
 }
 
-function toUnicode(text: string): string {
+function toUnicode(text: string) {
   return text.replace(/\p{Cs}/gu, '')
 }
 
-function isUint32(value: number): boolean {
+function isUint32(value: number) {
   return value >= 0 && value <= UINT32_MAX
 }

@@ -37,7 +37,7 @@ const batcherOf = perGateway((gateway) => {
     return sends.map((_, index) => toOutcome(results[index - expired]))
   }
 
-  async function callCore(sends: QueuedSend[]): Promise<VisitorMessageResult[]> {
+  async function callCore(sends: QueuedSend[]) {
     lastSize = sends.length
     metrics.sendBatchSize.observe(lastSize)
     // The batch serves several requests, so it gets its own correlation id.
@@ -86,7 +86,7 @@ function toOutcome(result: VisitorMessageResult | undefined): PromiseSettledResu
 }
 
 /** Returns how many queued sends fit into one call. */
-function batchSize(queue: readonly QueuedSend[]): number {
+function batchSize(queue: readonly QueuedSend[]) {
   let bytes = 0
   let size = 0
   for (const { message } of queue) {
@@ -100,7 +100,7 @@ function batchSize(queue: readonly QueuedSend[]): number {
 }
 
 /** Returns the number of UTF-16 code units in all texts of a value. */
-function unitsIn(value: unknown): number {
+function unitsIn(value: unknown) {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null) return 0
   let units = 0

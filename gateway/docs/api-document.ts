@@ -35,7 +35,7 @@ Every request sends its \`Origin\`, which browsers do by themselves, and \`X-Ser
  * `app.swagger()` returns the OpenAPI 3.2 document. The document contains the schemas that validate
  * requests and serialise answers. Headers and errors are derived from the checks of each route.
  */
-export async function describeApi(app: FastifyInstance, ...prefixes: string[]): Promise<void> {
+export async function describeApi(app: FastifyInstance, ...prefixes: string[]) {
   const transform: SwaggerTransform = ({ schema, url, route }) => {
     if (!prefixes.some((prefix) => url.startsWith(`${prefix}/`))) return { schema: { ...schema, hide: true }, url }
     const { response, ...rest } = schema ?? {}
@@ -83,7 +83,7 @@ function finish(generated: object): object {
   return copyOf(document)
 }
 
-function finishOperation(operation: Operation): void {
+function finishOperation(operation: Operation) {
   const config = operation['x-route'] ?? {}
   delete operation['x-route']
   operation.parameters = [...(operation.parameters ?? []), ...parametersOf(config)]

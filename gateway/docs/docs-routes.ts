@@ -97,7 +97,7 @@ function* pieces(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES)
 }
 
-const acceptedEncoding = (accepted = ''): Encoding =>
+const acceptedEncoding = (accepted = '') =>
   (['br', 'gzip'] as const).find((encoding) =>
     accepted.split(',').some((each) => {
       const [name, quality = ''] = each.split(';').map((part) => part.trim())
@@ -106,7 +106,7 @@ const acceptedEncoding = (accepted = ''): Encoding =>
   ) ?? 'identity'
 
 /** Returns a policy that allows the reference's scripts and calls to this gateway. */
-function pagePolicy(html: string): string {
+function pagePolicy(html: string) {
   const inline = [...html.matchAll(/<script[^>]*>([\s\S]*?)<\/script>/g)].map(([, source = '']) => source)
   const hashes = inline
     .filter((source) => source !== '')

@@ -69,7 +69,7 @@ export const hubOf = perGateway((gateway) => {
   let balanceAfter = 0
   const stopTimers: (() => void)[] = []
 
-  function addNode(node: CoreNode): void {
+  function addNode(node: CoreNode) {
     const entries = new Map<number, Entry>()
     const link = createEventLink(gateway, node, {
       up() {
@@ -85,7 +85,7 @@ export const hubOf = perGateway((gateway) => {
   }
 
   /** Moves the subscriptions of a removed core to other cores, then stops its link. */
-  function removeNode(node: CoreNode): void {
+  function removeNode(node: CoreNode) {
     const removed = links.get(node)
     links.delete(node)
     if (removed === undefined) return
@@ -98,7 +98,7 @@ export const hubOf = perGateway((gateway) => {
    * is used only if no other core is up. If no core is up, the entry waits for one. Returns false if
    * no core is up and no core is connecting.
    */
-  function attach(entry: Entry): boolean {
+  function attach(entry: Entry) {
     const up = linksUp()
     if (up.length === 0) return [...links.values()].some(({ link }) => link.state() === 'connecting')
     const others = up.filter((link) => link !== entry.refusedBy)
@@ -124,33 +124,33 @@ export const hubOf = perGateway((gateway) => {
     return true
   }
 
-  function detach(entry: Entry): void {
+  function detach(entry: Entry) {
     entry.link?.entries.delete(entry.id)
     entry.link = undefined
     entry.attached = false
   }
 
   /** Forgets a subscription that has ended. */
-  function drop(entry: Entry): void {
+  function drop(entry: Entry) {
     detach(entry)
     pending.delete(entry)
     presence.ended(entry)
   }
 
   /** @param refusal why a core ended the subscription; undefined if no core serves it */
-  function finish(entry: Entry, refusal?: GatewayError): void {
+  function finish(entry: Entry, refusal?: GatewayError) {
     drop(entry)
     if (entry.opened) entry.sink.ended(entry.reader, undefined, entry.endedBy ?? refusal?.code)
     else entry.sink.ended(entry.reader, refusal ?? unavailable())
   }
 
-  function wait(entry: Entry): void {
+  function wait(entry: Entry) {
     detach(entry)
     if (!pending.has(entry)) entry.waitingSince = clock.now()
     pending.add(entry)
   }
 
-  function release(entries: Entries): void {
+  function release(entries: Entries) {
     for (const entry of [...entries.values()]) {
       wait(entry)
       if (!attach(entry) && !entry.opened) finish(entry)
@@ -164,7 +164,7 @@ export const hubOf = perGateway((gateway) => {
   const present = (entries: Entries, ids: number[]) => ids.flatMap((id) => entries.get(id) ?? [])
 
   /** Passes what a core sent to the readers of its subscriptions. */
-  function receive(entries: Entries, { frame }: Frame): void {
+  function receive(entries: Entries, { frame }: Frame) {
     switch (frame.case) {
       case 'opened': {
         const entry = entries.get(frame.value.subscriptionId)
@@ -207,7 +207,7 @@ export const hubOf = perGateway((gateway) => {
     }
   }
 
-  function forwardEvent(entries: Entries, event: Event): void {
+  function forwardEvent(entries: Entries, event: Event) {
     const text = encodeStreamedEvent(event)
     if (text === undefined) logger.error({ sequence: event.sequence }, 'event has an unsafe id or name; skipping it')
     const bytes = text && Buffer.from(text)
@@ -225,7 +225,7 @@ export const hubOf = perGateway((gateway) => {
    * Sends `availability.changed` to each reader whose last availability differs. If a subscription
    * resumes on another core, its reader may have missed the change, or may already have received it.
    */
-  function forwardAvailability(readers: Iterable<Entry>, data: string, occurredAt: Date): void {
+  function forwardAvailability(readers: Iterable<Entry>, data: string, occurredAt: Date) {
     const bytes = encodeAvailability(data, occurredAt)
     for (const entry of readers) {
       if (entry.availability === data) continue
@@ -234,7 +234,7 @@ export const hubOf = perGateway((gateway) => {
     }
   }
 
-  function onOpened(entry: Entry, opened: Opened): void {
+  function onOpened(entry: Entry, opened: Opened) {
     const { sessionId, conversationId, epoch, sequence, availability } = opened
     pending.delete(entry)
     entry.attached = true
@@ -251,7 +251,7 @@ export const hubOf = perGateway((gateway) => {
     entry.sink.opened(entry.reader, sessionId, conversationId)
   }
 
-  function onClosed(entry: Entry, error: ErrorInfo | undefined): void {
+  function onClosed(entry: Entry, error: ErrorInfo | undefined) {
     // A retryable error of a core must not end the stream. The next `tick` subscribes again.
     if (entry.opened && !entry.attached && error?.retryable) {
       entry.refusedBy = entry.link
@@ -260,7 +260,7 @@ export const hubOf = perGateway((gateway) => {
     } else finish(entry, error && errorFromInfo(error))
   }
 
-  function tick(): void {
+  function tick() {
     for (const entry of [...pending]) {
       const waited = clock.now() - entry.waitingSince
       if (waited >= (entry.opened ? ORPHAN_MS : OPEN_DEADLINE_MS)) {
@@ -272,7 +272,7 @@ export const hubOf = perGateway((gateway) => {
   }
 
   /** Moves a few subscriptions, unless earlier ones have not opened again or a core refused one. */
-  function balance(): void {
+  function balance() {
     if (clock.now() < balanceAfter || [...pending].some(({ opened }) => opened)) return
     const up = linksUp()
     const move = planMove(up.map(({ entries }) => entries.size))
@@ -285,7 +285,7 @@ export const hubOf = perGateway((gateway) => {
     }
   }
 
-  function sendUnsubscribe(entry: Entry): void {
+  function sendUnsubscribe(entry: Entry) {
     entry.link?.link.send({ case: 'unsubscribe', value: { subscriptionId: entry.id } })
   }
 
@@ -301,7 +301,7 @@ export const hubOf = perGateway((gateway) => {
       if (!attach(entry)) finish(entry)
       return entry
     },
-    unsubscribe(subscription: StreamSubscription): void {
+    unsubscribe(subscription: StreamSubscription) {
       const entry = subscription as Entry
       sendUnsubscribe(entry)
       drop(entry)

@@ -38,7 +38,7 @@ export function createEventLink(
   let stopped = false
   let cancelRetry = () => {}
 
-  async function connect(): Promise<void> {
+  async function connect() {
     queue = createCommandQueue()
     call = new AbortController()
     let upSince: number | undefined
@@ -69,7 +69,7 @@ export function createEventLink(
     onLost(upSince, cause)
   }
 
-  function receive(frame: Frame): void {
+  function receive(frame: Frame) {
     if (state !== 'up') return
     try {
       on.frame(frame)
@@ -79,7 +79,7 @@ export function createEventLink(
     }
   }
 
-  function onLost(upSince: number | undefined, cause: ConnectError | undefined): void {
+  function onLost(upSince: number | undefined, cause: ConnectError | undefined) {
     const wasUp = upSince !== undefined
     if (wasUp || failures === 0) {
       const reason = cause && (tokenFaultOf(gateway, cause.code) ?? tlsFaultOf(cause) ?? cause.rawMessage)
@@ -117,12 +117,12 @@ function createCommandQueue() {
   let wake = () => {}
 
   return {
-    push(command: LinkCommand): void {
+    push(command: LinkCommand) {
       if (closed) return
       commands.push({ command })
       wake()
     },
-    close(): void {
+    close() {
       closed = true
       commands = []
       wake()

@@ -75,13 +75,13 @@ export const streamsOf = perGateway((gateway) => {
     },
   }
 
-  function refuse(stream: Stream, refusal: unknown): void {
+  function refuse(stream: Stream, refusal: unknown) {
     opening.delete(stream)
     stream.opening?.reject(refusal)
     stream.opening = undefined
   }
 
-  function add(stream: Stream, socket: Socket, sessionId: string): void {
+  function add(stream: Stream, socket: Socket, sessionId: string) {
     const ofSession = bySession.get(sessionId) ?? []
     const [oldest] = ofSession
     if (oldest !== undefined && ofSession.length >= config.STREAMS_PER_SESSION) end(oldest, 'replaced')
@@ -100,12 +100,12 @@ export const streamsOf = perGateway((gateway) => {
     socket.on('close', removeClosed)
   }
 
-  function removeClosed(this: Socket): void {
+  function removeClosed(this: Socket) {
     const stream = streams.get(this)
     if (stream !== undefined) remove(stream, slow.has(this) ? 'slow' : 'client')
   }
 
-  function remove(stream: Stream, reason: string): void {
+  function remove(stream: Stream, reason: string) {
     if (!streams.delete(stream.socket!)) return
     metrics.streamsOpen.dec()
     metrics.streamEnds.inc({ reason })
@@ -118,12 +118,12 @@ export const streamsOf = perGateway((gateway) => {
     if (ofSession?.length === 0) bySession.delete(stream.sessionId)
   }
 
-  function end(stream: Stream, reason: string): void {
+  function end(stream: Stream, reason: string) {
     remove(stream, reason)
     stream.socket?.end()
   }
 
-  function tick(): void {
+  function tick() {
     seconds++
     for (const stream of wheel[seconds % wheel.length]!) {
       const { subscription, socket } = stream
@@ -135,7 +135,7 @@ export const streamsOf = perGateway((gateway) => {
   }
 
   /** Corks the socket, so that all writes of one turn of the event loop are sent together. */
-  function write(socket: Socket, bytes: Uint8Array | string): void {
+  function write(socket: Socket, bytes: Uint8Array | string) {
     if (socket.writableEnded || socket.destroyed) return
     if (socket.writableCorked === 0) {
       socket.cork()
@@ -146,7 +146,7 @@ export const streamsOf = perGateway((gateway) => {
   }
 
   // Runs one turn later, after the corked bytes were sent.
-  function destroyIfSlow(socket: Socket): void {
+  function destroyIfSlow(socket: Socket) {
     if (socket.writableLength <= UNSENT_MAX_BYTES) return
     slow.add(socket)
     socket.destroy()
@@ -160,7 +160,7 @@ export const streamsOf = perGateway((gateway) => {
     open(
       reply: FastifyReply,
       { credentials, start, correlationId }: { credentials: Credentials; start: StartPoint; correlationId: string },
-    ): Promise<void> {
+    ) {
       if (stopped) return Promise.reject(unavailable())
       return new Promise<void>((resolve, reject) => {
         const stream: Stream = {
@@ -187,11 +187,11 @@ export const streamsOf = perGateway((gateway) => {
         })
       })
     },
-    start(): void {
+    start() {
       stopTicking = clock.every(TICK_MS, tick)
     },
     /** Ends every stream; clients reconnect and resume. */
-    stop(): void {
+    stop() {
       stopped = true
       stopTicking()
       for (const stream of opening) {
@@ -208,6 +208,6 @@ export const streamsOf = perGateway((gateway) => {
 const pipelined = () =>
   new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'pipelining' }], closesConnection: true })
 
-function uncork(socket: Socket): void {
+function uncork(socket: Socket) {
   socket.uncork()
 }

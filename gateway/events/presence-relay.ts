@@ -31,7 +31,7 @@ export const presenceOf = perGateway(() => {
      * Call each time a core has opened the stream, also when it moves to another core. `stream`
      * identifies the stream in a later call of `ended`.
      */
-    opened(stream: object, { conversationId, workspaceId }: { conversationId: string; workspaceId: string }): void {
+    opened(stream: object, { conversationId, workspaceId }: { conversationId: string; workspaceId: string }) {
       if (streams.has(stream)) return
       lastId = (lastId + 1) >>> 0
       const present = { streamId: lastId, conversationId, workspaceId }
@@ -39,7 +39,7 @@ export const presenceOf = perGateway(() => {
       changes.opened.push(present)
     },
 
-    ended(stream: object): void {
+    ended(stream: object) {
       const present = streams.get(stream)
       if (present === undefined) return
       streams.delete(stream)
@@ -49,14 +49,14 @@ export const presenceOf = perGateway(() => {
     report: (report: Report) => void changes.reports.push(report),
 
     /** Sends all open streams to a core that the gateway has just connected to. */
-    greet(link: Sender): void {
+    greet(link: Sender) {
       const opened = [...streams.values()]
       for (let start = 0; start < opened.length; start += STREAMS_PER_UPDATE)
         send(link, { opened: opened.slice(start, start + STREAMS_PER_UPDATE) })
     },
 
     /** Sends what has changed, or an empty update. Call at least twice a second. */
-    flush(links: Iterable<Sender>): void {
+    flush(links: Iterable<Sender>) {
       const update = changes
       changes = { opened: [], ended: [], reports: [] }
       for (const link of links) send(link, update)

@@ -6,7 +6,7 @@ import { forwardedAddress, UNKNOWN_ADDRESS } from '../../platform/addresses/clie
  * Behind trusted proxies, makes the entries of `X-Forwarded-For` addresses without a port, so that each
  * client has one key in limits and bans. Warns once if clients seem to share the limits of one address.
  */
-export function readClientAddresses(app: FastifyInstance): void {
+export function readClientAddresses(app: FastifyInstance) {
   const trusts = app.gateway.config.TRUST_PROXY !== false
   if (trusts)
     app.server.prependListener('request', ({ headers }: IncomingMessage) => {

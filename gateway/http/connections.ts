@@ -47,7 +47,7 @@ interface Connection {
  * - Unread answers are bounded: see `publicLimits`.
  * - A stopping gateway ends within 10 s, even if clients keep their connections open.
  */
-export function boundConnections(app: FastifyInstance): void {
+export function boundConnections(app: FastifyInstance) {
   const { config, clock } = app.gateway
   // Behind a trusted proxy, all visitors share the addresses of the proxy.
   const perAddress =
@@ -72,14 +72,14 @@ export function boundConnections(app: FastifyInstance): void {
     else refuse(socket, count!)
   })
 
-  function countOf(socket: Socket): AddressCount {
+  function countOf(socket: Socket) {
     const address = clientNetwork(socket.remoteAddress ?? '')
     const count = byAddress.get(address) ?? { address, accepted: 0, refused: 0 }
     byAddress.set(address, count)
     return count
   }
 
-  function forget(this: Socket): void {
+  function forget(this: Socket) {
     const { kind, count } = open.get(this)!
     open.delete(this)
     if (count === undefined) return
@@ -87,14 +87,14 @@ export function boundConnections(app: FastifyInstance): void {
     if (count.accepted + count.refused === 0) byAddress.delete(count.address)
   }
 
-  function refuse(socket: Socket, { refused }: AddressCount): void {
+  function refuse(socket: Socket, { refused }: AddressCount) {
     socket.on('error', () => socket.destroy())
     if (refused > REFUSED_MAX) socket.destroy()
     // Unread bytes would turn the close into a reset, and the client would lose the answer.
     else socket.resume().end(rawAnswer(new GatewayError('RateLimited', { retryAfter: 1 })))
   }
 
-  function destroyEnded(): void {
+  function destroyEnded() {
     for (const [socket, connection] of open) {
       if (!socket.writableEnded) continue
       if (connection.checks >= CHECKS_AFTER_END) socket.destroy()
@@ -102,7 +102,7 @@ export function boundConnections(app: FastifyInstance): void {
     }
   }
 
-  function destroyConnections(except: (socket: Socket) => boolean = () => false): void {
+  function destroyConnections(except: (socket: Socket) => boolean = () => false) {
     for (const socket of open.keys()) if (!except(socket)) socket.destroy()
   }
 

@@ -6,7 +6,7 @@ import { isRefusal } from '../limits/refusals.ts'
 import { dropBody } from './request-body.ts'
 
 /** Answers every failure with the error envelope (specification, section 2.5). */
-export function answerFailures(app: FastifyInstance): void {
+export function answerFailures(app: FastifyInstance) {
   const { config, metrics } = app.gateway
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const failure = await earliestFailure(toGatewayError(error), request)
@@ -23,7 +23,7 @@ export function answerFailures(app: FastifyInstance): void {
  * Fastify closes the connection if the body was not read. This function reads the body, so that the
  * connection can stay open.
  */
-export async function endBody({ details }: GatewayError, reply: FastifyReply, limit: number): Promise<void> {
+export async function endBody({ details }: GatewayError, reply: FastifyReply, limit: number) {
   const isWhole = await dropBody(reply.request.raw, limit)
   if (isWhole && !details.closesConnection) reply.removeHeader('connection')
   else reply.header('connection', 'close')
@@ -48,10 +48,7 @@ export function sendFailure(failure: GatewayError, reply: FastifyReply): Fastify
  * first. If the session has ended, the answer is, for example, `SessionClosed`, even if the request
  * is also invalid.
  */
-async function earliestFailure(
-  failure: GatewayError,
-  { visitor, id, routeOptions, server }: FastifyRequest,
-): Promise<GatewayError> {
+async function earliestFailure(failure: GatewayError, { visitor, id, routeOptions, server }: FastifyRequest) {
   const isLocal = failure.details.decidedBy !== 'core' && failure.rule.httpStatus < 500
   if (!isLocal || !visitor) return failure
   const { advertisedBy, expiredToo = false } = routeOptions.config
@@ -63,7 +60,7 @@ async function earliestFailure(
   }
 }
 
-function logFailure(failure: GatewayError, request: FastifyRequest): void {
+function logFailure(failure: GatewayError, request: FastifyRequest) {
   if (failure.code === 'ServiceUnavailable') {
     request.log.warn({ code: failure.code }, 'request failed')
     return

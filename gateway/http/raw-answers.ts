@@ -47,7 +47,7 @@ export function rawAnswer(failure: GatewayError, request?: IncomingMessage): str
 }
 
 /** Answers requests that Node's parser rejects: malformed HTTP, oversized headers, timeouts. */
-export function answerMalformedRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+export function answerMalformedRequest(error: NodeJS.ErrnoException, socket: Socket) {
   // A stream ignores the request timeout, because the parser still applies it to the request that
   // opened the stream.
   if (isStreamSocket(socket) && error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return
@@ -60,7 +60,7 @@ export function answerMalformedRequest(error: NodeJS.ErrnoException, socket: Soc
 }
 
 /** Makes the gateway answer requests that Node would answer without an error envelope. */
-export function takeOverNodeAnswers(app: FastifyInstance): void {
+export function takeOverNodeAnswers(app: FastifyInstance) {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.server.on('connect', (request, socket: Socket) => {
     socket.on('error', () => socket.destroy())
@@ -71,7 +71,7 @@ export function takeOverNodeAnswers(app: FastifyInstance): void {
   })
 }
 
-function malformed(code: string | undefined): GatewayError {
+function malformed(code: string | undefined) {
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return new GatewayError('PayloadTooLarge')
   const rule = code === 'HPE_HEADER_OVERFLOW' ? 'headerSize' : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'timeout' : 'http'
   return new GatewayError('ValidationFailed', { issues: [{ path: '', rule }] })

@@ -11,7 +11,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  * Accepts only JSON bodies: at most `BODY_LIMIT_BYTES`, UTF-8, without `__proto__`. An empty body
  * needs no content type.
  */
-export function acceptJsonBodies(app: FastifyInstance): void {
+export function acceptJsonBodies(app: FastifyInstance) {
   const bodyLimit = app.gateway.config.BODY_LIMIT_BYTES
   const parse = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()

@@ -30,7 +30,7 @@ class RequestLog {
     return this.own.level
   }
 
-  child(...given: Parameters<FastifyBaseLogger['child']>): FastifyBaseLogger {
+  child(...given: Parameters<FastifyBaseLogger['child']>) {
     return this.own.child(...given)
   }
 
@@ -46,7 +46,7 @@ class RequestLog {
 }
 
 /** Makes the child loggers of requests on demand. */
-export function deferRequestLogs(app: FastifyInstance): void {
+export function deferRequestLogs(app: FastifyInstance) {
   app.setChildLoggerFactory(
     (logger, bindings, options) => new RequestLog(logger, bindings, options) as unknown as FastifyBaseLogger,
   )

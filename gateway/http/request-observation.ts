@@ -19,7 +19,7 @@ declare module 'fastify' {
  * - An incoming `traceparent` is used only if it is trusted. Otherwise any client could force
  * sampling.
  */
-export function observeRequests(app: FastifyInstance): void {
+export function observeRequests(app: FastifyInstance) {
   const { metrics, config } = app.gateway
   const trustTraceparent = config.TRUST_PROXY !== false
   app.decorateRequest('trace', null)

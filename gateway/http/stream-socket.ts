@@ -21,7 +21,7 @@ export function takeSocket(response: ServerResponse): Socket | undefined {
   return socket
 }
 
-function drop(): void {}
+function drop() {}
 
 /** Returns whether an event stream uses the connection. */
 export function isStreamSocket(socket: Socket): boolean {

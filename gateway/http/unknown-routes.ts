@@ -15,7 +15,7 @@ const ANY_METHOD = 'GET'
 export function answerUnknownRoutes(
   app: FastifyInstance,
   before: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> = async () => {},
-): void {
+) {
   // Fastify uses the same router, so both parse encoded letters, dots and slashes alike.
   const router = createRouter({ maxParamLength: PARAM_MAX_LENGTH })
   const methodsOf = new Map<string, Set<string>>()
@@ -33,7 +33,7 @@ export function answerUnknownRoutes(
     answer(request, reply).catch(done)
   })
 
-  async function answer(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  async function answer(request: FastifyRequest, reply: FastifyReply) {
     await before(request, reply)
     if (reply.sent) return
     const found = router.find(ANY_METHOD, request.url)

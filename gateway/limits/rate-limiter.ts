@@ -20,7 +20,7 @@ export function createRateLimiter(options: { perMinute: number; burst: number; k
   const capacity = Math.max(1, options.burst)
   const buckets = createLruCache<{ tokens: number; at: number }>(options.keysMax)
 
-  function tokensOf(key: string, now: number): number {
+  function tokensOf(key: string, now: number) {
     const bucket = buckets.get(key)
     if (bucket === undefined) return capacity
     // A clock that was set back must not remove tokens.
@@ -35,7 +35,7 @@ export function createRateLimiter(options: { perMinute: number; burst: number; k
       buckets.set(key, { tokens: allowed ? tokens - 1 : tokens, at: now })
       return allowed ? { allowed } : { allowed, retryAfter: Math.max(1, Math.ceil((1 - tokens) / perMs / 1000)) }
     },
-    giveBack(key: string): void {
+    giveBack(key: string) {
       const now = options.now()
       buckets.set(key, { tokens: Math.min(capacity, tokensOf(key, now) + 1), at: now })
     },

@@ -52,7 +52,7 @@ const limitersOf = perGateway((gateway) => {
 export const limiterOf = (gateway: Gateway, limit: RateLimit): RateLimiter => limitersOf(gateway)[limit]
 
 /** Throws `RateLimited` if the request is above its limit. */
-export function enforce({ metrics }: Gateway, limit: RateLimit, decision: RateDecision): void {
+export function enforce({ metrics }: Gateway, limit: RateLimit, decision: RateDecision) {
   if (decision.allowed) return
   metrics.rateLimited.inc({ limit })
   throw new GatewayError('RateLimited', { retryAfter: decision.retryAfter })

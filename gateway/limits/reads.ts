@@ -44,7 +44,7 @@ const readSlotsOf = perGateway(({ config, clock }) =>
 const streamSlotsOf = perGateway(() => createSlots({ max: Number.POSITIVE_INFINITY, waitingMax: 0 }))
 
 /** Ends each read when its answer is sent. */
-export function endReads(app: FastifyInstance): void {
+export function endReads(app: FastifyInstance) {
   app.decorateRequest('readSlot', null)
   app.addHook('onSend', (request, reply, payload, done) => {
     if (request.readSlot !== null) endWhenRead(request.readSlot, reply)
@@ -53,7 +53,7 @@ export function endReads(app: FastifyInstance): void {
 }
 
 /** The core has answered, so the next read may begin. Sessions wait until the answer was read. */
-function endWhenRead(slot: Slot, reply: FastifyReply): void {
+function endWhenRead(slot: Slot, reply: FastifyReply) {
   slot.release()
   if (reply.raw.destroyed) {
     slot.leave()
@@ -67,7 +67,7 @@ function endWhenRead(slot: Slot, reply: FastifyReply): void {
 }
 
 /** Waits until the read may begin. Rejects with `RateLimited` or `ServiceUnavailable`. */
-export async function enterRead(request: FastifyRequest, reply: FastifyReply, session: string): Promise<void> {
+export async function enterRead(request: FastifyRequest, reply: FastifyReply, session: string) {
   const { gateway } = request.server
   const groups = [
     { key: `session ${session}`, ...PER_SESSION },
@@ -86,7 +86,7 @@ export async function enterRead(request: FastifyRequest, reply: FastifyReply, se
 }
 
 /** Counts an operator's stream until it is closed. Rejects with `RateLimited` if the session has too many. */
-export async function enterStream(reply: FastifyReply, session: string): Promise<void> {
+export async function enterStream(reply: FastifyReply, session: string) {
   const { gateway } = reply.server
   const group = { key: session, max: OPERATOR_STREAMS_MAX, waitingMax: 0 }
   const entered = streamSlotsOf(gateway).enter([group])
@@ -95,7 +95,7 @@ export async function enterStream(reply: FastifyReply, session: string): Promise
   else reply.raw.once('close', slot.leave)
 }
 
-function refusalOf({ metrics }: Gateway, error: unknown, limit: string): unknown {
+function refusalOf({ metrics }: Gateway, error: unknown, limit: string) {
   if (!(error instanceof NoSlotError)) return error
   if (!error.isGroupFull) return unavailable(error)
   metrics.rateLimited.inc({ limit })

@@ -36,7 +36,7 @@ const refusalLimitOf = perGateway((gateway) => {
   const first = new Map<string, Promise<GatewayError | undefined>>()
 
   /** Takes a token before the check. Gives the token back unless the check ends with a refusal. */
-  async function checkUnknown<Result>(key: string, address: string, run: () => Promise<Result>): Promise<Result> {
+  async function checkUnknown<Result>(key: string, address: string, run: () => Promise<Result>) {
     enforce(gateway, 'refusals', await limiter.take(address))
     try {
       const result = await run()
@@ -49,7 +49,7 @@ const refusalLimitOf = perGateway((gateway) => {
     }
   }
 
-  async function checkAccepted<Result>(key: string, address: string, run: () => Promise<Result>): Promise<Result> {
+  async function checkAccepted<Result>(key: string, address: string, run: () => Promise<Result>) {
     try {
       return await run()
     } catch (error) {
@@ -61,7 +61,7 @@ const refusalLimitOf = perGateway((gateway) => {
     }
   }
 
-  return async function check<Result>(key: string, address: string, run: () => Promise<Result>): Promise<Result> {
+  return async function check<Result>(key: string, address: string, run: () => Promise<Result>) {
     const unavailable = await first.get(key)
     if (unavailable !== undefined) throw unavailable
     if (accepted.get(key)) return checkAccepted(key, address, run)
@@ -87,7 +87,7 @@ export const limitRefusals = <Result>(
   run: () => Promise<Result>,
 ): Promise<Result> => refusalLimitOf(request.server.gateway)(`${kind} ${value}`, clientNetwork(request.ip), run)
 
-function unavailabilityOf(error: unknown): GatewayError | undefined {
+function unavailabilityOf(error: unknown) {
   const failure = toGatewayError(error)
   return failure.code === 'ServiceUnavailable' ? failure : undefined
 }

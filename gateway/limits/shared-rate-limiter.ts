@@ -72,7 +72,7 @@ export function createSharedBuckets(options: {
   // Without a listener a connection error would end the process. Failed commands report the outage.
   redis.on('error', () => {})
 
-  function onFailure(error: unknown): void {
+  function onFailure(error: unknown) {
     pausedUntil = now() + PAUSE_MS
     if (isDown) return
     isDown = true
@@ -84,7 +84,7 @@ export function createSharedBuckets(options: {
   }
 
   /** Uses the store, or the local buckets while the store is unreachable. */
-  async function ask<Answer>(shared: () => Promise<Answer>, alone: () => Answer | Promise<Answer>): Promise<Answer> {
+  async function ask<Answer>(shared: () => Promise<Answer>, alone: () => Answer | Promise<Answer>) {
     if (now() < pausedUntil) return alone()
     try {
       const answer = await shared()

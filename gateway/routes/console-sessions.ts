@@ -157,7 +157,7 @@ function setSessionCookie(
   reply: FastifyReply,
   origin: URL,
   { sessionSecret: secret, session }: Pick<SignInResponse, 'sessionSecret' | 'session'>,
-): void {
+) {
   const leftMs = Date.parse(timeOf(session?.expiresAt)) - reply.server.gateway.clock.now()
   setCookie(reply, 'console', origin, { secret, lifetimeSeconds: Math.max(1, Math.floor(leftMs / 1000)) })
 }

@@ -37,7 +37,7 @@ export const mailRoutes: FastifyPluginAsync = async (app) => {
   })
 }
 
-function page(asked: string, title: string, content: string): string {
+function page(asked: string, title: string, content: string) {
   const { language } = mailTextsOf(asked)
   const head = `<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escapeHtml(title)}</title>`
   return `<!doctype html><html lang="${language}" dir="${directionOf(language)}"><head>${head}</head><body>${content}</body></html>\n`

@@ -228,7 +228,7 @@ function toAnswer({ quickReplies, ...message }: Message): MessageAnswer {
  * Returns the `Last-Event-ID` header, or `invalid` if it is too long. The core answers a malformed
  * id with the event `replay.reset.required`.
  */
-function lastEventId(headers: Record<string, string | string[] | undefined>): string | undefined {
+function lastEventId(headers: Record<string, string | string[] | undefined>) {
   const given = headers['last-event-id']
   if (given === undefined) return undefined
   return typeof given === 'string' && given.length <= EVENT_ID_MAX_LENGTH ? given : 'invalid'

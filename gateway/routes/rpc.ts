@@ -115,7 +115,7 @@ export const rpcRoutes: FastifyPluginAsync = async (app) => {
   })
 }
 
-function methodPath(params: unknown): string {
+function methodPath(params: unknown) {
   const { service, method } = params as { service: string; method: string }
   return `/${service}/${method}`
 }
@@ -132,7 +132,7 @@ function callOf(request: FastifyRequest): NonNullable<FastifyRequest['rpc']> {
  * Rejects a malformed binary message with `ValidationFailed`. A core would answer it with an
  * internal error. Compressed messages and streams are not checked here.
  */
-function requireMessage({ input }: DescMethod, { headers, body }: FastifyRequest): void {
+function requireMessage({ input }: DescMethod, { headers, body }: FastifyRequest) {
   if (mediaTypeOf(headers['content-type'] ?? '') !== 'application/proto' || headers['content-encoding']) return
   try {
     fromBinary(input, body as Buffer)

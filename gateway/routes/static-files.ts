@@ -85,7 +85,7 @@ export const widgetFileRoutes: FastifyPluginAsync<{ folder: string }> = async (a
   })
 }
 
-async function serveFolder(app: FastifyInstance, root: string): Promise<void> {
+async function serveFolder(app: FastifyInstance, root: string) {
   // Path traversal and malformed paths get `NotFound`.
   app.setErrorHandler(async (error: FastifyError, _request, reply) => {
     const refused = !(error instanceof GatewayError) && (error.statusCode ?? 500) < 500

@@ -9,7 +9,7 @@ import { endBody } from '../http/failures.ts'
 const END_STREAM_FLAG = 2
 
 /** Answers failures in the Connect protocol with an `ErrorInfo` detail, as a core would. */
-export function answerConnectFailures(app: FastifyInstance): void {
+export function answerConnectFailures(app: FastifyInstance) {
   app.setErrorHandler(async (error, request, reply) => {
     const failure = toGatewayError(error)
     if (failure.rule.httpStatus >= 500) request.log.warn({ code: failure.code }, 'request failed')
@@ -18,7 +18,7 @@ export function answerConnectFailures(app: FastifyInstance): void {
   })
 }
 
-function sendConnectFailure(reply: FastifyReply, failure: GatewayError): FastifyReply {
+function sendConnectFailure(reply: FastifyReply, failure: GatewayError) {
   const { retryable, terminal, httpStatus } = failure.rule
   const { code, retryAfter, details } = failure
   const value = { code, retryable, terminal, retryAfter, issues: details.issues ?? [] }

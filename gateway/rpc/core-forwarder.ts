@@ -48,7 +48,7 @@ export function createCoreForwarder(gateway: Gateway) {
   return {
     /** The HTTP client of `@fastify/http-proxy`: the connections to the core that was chosen. */
     client: {
-      request({ path, headers, body }: CoreRequest, done: (error: Error | null, answer?: CoreAnswer) => void): void {
+      request({ path, headers, body }: CoreRequest, done: (error: Error | null, answer?: CoreAnswer) => void) {
         const { core, method, signal } = current!
         const bodyTimeout = isStream(method) ? STREAM_SILENCE_MAX_MS : deadlineMs
         const headersTimeout = deadlineMs + waitMaxMs(method)

@@ -30,7 +30,7 @@ export const ajvOptions: NonNullable<FastifyServerOptions['ajv']> = {
   },
 }
 
-function isJsonWithin(limit: number, data: unknown): boolean {
+function isJsonWithin(limit: number, data: unknown) {
   try {
     return Buffer.byteLength(JSON.stringify(data)) <= limit
   } catch {
@@ -84,6 +84,6 @@ export const useLineFeedsInBody: preValidationHookHandler = ({ body }, _reply, d
   done()
 }
 
-function pointerToken(name: string): string {
+function pointerToken(name: string) {
   return name.replaceAll('~', '~0').replaceAll('/', '~1')
 }

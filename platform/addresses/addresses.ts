@@ -72,7 +72,7 @@ function parseAddress(text: string): Address | undefined {
   return ipaddr.IPv6.parse(text)
 }
 
-function isPublic(address: Address): boolean {
+function isPublic(address: Address) {
   if (isV4(address)) return address.range() === 'unicast'
   return isWithin(address, globalUnicastV6) && !specialRangesV6.some((range) => isWithin(address, range))
 }
@@ -81,7 +81,7 @@ function isPublic(address: Address): boolean {
  * Returns the IPv4 addresses that the IPv6 address may embed: its last 32 bits, and the bits after
  * a 6to4 prefix.
  */
-function embeddedV4(address: Address): ipaddr.IPv4[] {
+function embeddedV4(address: Address) {
   if (isV4(address)) return []
   const bytes = address.toByteArray()
   return [bytes.slice(12), bytes.slice(2, 6)].map((octets) => new ipaddr.IPv4(octets))
@@ -101,7 +101,7 @@ function parseCidr(text: string): Range {
   return [address, length]
 }
 
-function isWithin(address: Address, [base, bits]: Range): boolean {
+function isWithin(address: Address, [base, bits]: Range) {
   if (isV4(address)) return isV4(base) && address.match(base, bits)
   return !isV4(base) && address.match(base, bits)
 }
@@ -110,6 +110,6 @@ function isV4(address: Address): address is ipaddr.IPv4 {
   return address.kind() === 'ipv4'
 }
 
-function canonical(address: Address): string {
+function canonical(address: Address) {
   return address.toByteArray().join('.')
 }

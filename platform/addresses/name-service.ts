@@ -71,11 +71,11 @@ const loopback: ResolvedAddress[] = [
 ]
 
 /** Returns true for `localhost` and names below it (RFC 6761, section 6.3). */
-function isLocalhost(name: string): boolean {
+function isLocalhost(name: string) {
   return name === 'localhost' || name.endsWith('.localhost')
 }
 
-function parseHosts(text: string): Map<string, ResolvedAddress[]> {
+function parseHosts(text: string) {
   const hosts = new Map<string, ResolvedAddress[]>()
   for (const line of text.split('\n')) {
     const [address = '', ...names] = line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/)

@@ -18,11 +18,11 @@ export function createBackoff(range: { minMs: number; maxMs: number }) {
   let failures = 0
   return {
     failures: () => failures,
-    reset(): void {
+    reset() {
       failures = 0
     },
     /** Counts a failure. Resolves after the pause, or when the signal is aborted. */
-    async pause(signal: AbortSignal): Promise<void> {
+    async pause(signal: AbortSignal) {
       failures += 1
       await delay(backoffMs(failures, range), undefined, { signal }).catch(() => {})
     },

@@ -22,7 +22,7 @@ export function createBatcher<Item, Result>(
   let outcomes: PromiseWithResolvers<Result>[] = []
   let inFlight = 0
 
-  function start(): void {
+  function start() {
     while (inFlight < maxInFlight && queue.length > 0) {
       const size = sizeOf(queue)
       inFlight += 1
@@ -33,7 +33,7 @@ export function createBatcher<Item, Result>(
     }
   }
 
-  async function call(items: Item[], waiting: typeof outcomes): Promise<void> {
+  async function call(items: Item[], waiting: typeof outcomes) {
     try {
       const results = await callMany(items)
       for (const [index, outcome] of waiting.entries()) {
@@ -51,7 +51,7 @@ export function createBatcher<Item, Result>(
 
   return {
     /** Queues an item for the next call. Settles with the outcome of this item. */
-    add(item: Item): Promise<Result> {
+    add(item: Item) {
       const outcome = Promise.withResolvers<Result>()
       queue.push(item)
       outcomes.push(outcome)

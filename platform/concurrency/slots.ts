@@ -51,7 +51,7 @@ export function createSlots(options: {
   const countOf = (key: string) => counts.get(key) ?? { running: 0, waiting: 0 }
   const hasRoom = (groups: readonly SlotGroup[]) => groups.every(({ key, max }) => countOf(key).running < max)
 
-  function change(groups: readonly SlotGroup[], kind: 'running' | 'waiting', by: 1 | -1): void {
+  function change(groups: readonly SlotGroup[], kind: 'running' | 'waiting', by: 1 | -1) {
     for (const { key } of groups) {
       const count = countOf(key)
       count[kind] += by
@@ -65,7 +65,7 @@ export function createSlots(options: {
     change(groups, 'running', 1)
     let holds = true
     let isCounted = true
-    function release(): void {
+    function release() {
       if (!holds) return
       holds = false
       running--
@@ -84,7 +84,7 @@ export function createSlots(options: {
     }
   }
 
-  function startWaiting(): void {
+  function startWaiting() {
     for (const each of waiting) {
       if (running >= max) return
       if (hasRoom(each.groups)) each.resolve(take(each.groups))
@@ -93,7 +93,7 @@ export function createSlots(options: {
 
   const slots = {
     /** Runs a call in a slot. Rejects like `enter`. */
-    async run<Answer>(call: () => Promise<Answer>, groups?: readonly SlotGroup[]): Promise<Answer> {
+    async run<Answer>(call: () => Promise<Answer>, groups?: readonly SlotGroup[]) {
       const slot = await slots.enter(groups)
       try {
         return await call()

@@ -14,7 +14,7 @@ const HEAD_CHECK_MS = 1_000
  * Bounds the memory and the connections of a server for small answers: a connection holds one answer,
  * unread answers are bounded, and connections without a whole head, or a whole request, are closed.
  */
-export function boundServer(server: Server): void {
+export function boundServer(server: Server) {
   // A request has no body that is read.
   Object.assign(server, { maxConnections: CONNECTIONS_MAX, requestTimeout: HEAD_MS })
   requireWholeHeads(server)
@@ -27,6 +27,6 @@ export function boundServer(server: Server): void {
  * the server listens. Connections that wait for a next request are closed after the server's
  * `keepAliveTimeout`.
  */
-export function requireWholeHeads(server: EventEmitter, headMs = HEAD_MS): void {
+export function requireWholeHeads(server: EventEmitter, headMs = HEAD_MS) {
   Object.assign(server, { headersTimeout: headMs, connectionsCheckingInterval: Math.min(HEAD_CHECK_MS, headMs) })
 }

@@ -30,7 +30,7 @@ const queues = new WeakMap<Socket, Queue>()
  * effect. Stops reading while requests wait, so that a connection holds one answer and few bytes of
  * requests. HTTP/2 requests start at once.
  */
-export function queueRequests(server: EventEmitter): void {
+export function queueRequests(server: EventEmitter) {
   const handlers = server.listeners('request')
   server.removeAllListeners('request')
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -44,11 +44,11 @@ export function queueRequests(server: EventEmitter): void {
     else if (!queue.isPaused) pause(socket, queue)
   })
 
-  function handle(request: IncomingMessage, response: ServerResponse): void {
+  function handle(request: IncomingMessage, response: ServerResponse) {
     for (const each of handlers) each.call(server, request, response)
   }
 
-  function startNext(socket: Socket, queue: Queue): void {
+  function startNext(socket: Socket, queue: Queue) {
     queue.current = undefined
     if (socket.destroyed || socket.writableEnded) return
     queue.current = queue.waiting.shift()
@@ -67,20 +67,20 @@ export function queueRequests(server: EventEmitter): void {
   }
 }
 
-function pause(socket: Socket, queue: Queue): void {
+function pause(socket: Socket, queue: Queue) {
   queue.isPaused = true
   // Node resumes a socket after each complete request.
   socket.on('resume', pauseAgain)
   socket.pause()
 }
 
-function resume(socket: Socket, queue: Queue): void {
+function resume(socket: Socket, queue: Queue) {
   queue.isPaused = false
   socket.off('resume', pauseAgain)
   socket.resume()
 }
 
-function pauseAgain(this: Socket): void {
+function pauseAgain(this: Socket) {
   this.pause()
 }
 
@@ -88,7 +88,7 @@ function pauseAgain(this: Socket): void {
  * Sends a final answer after the queued answers, then ends the connection. The final answer also
  * replaces the answer of a request whose body has not fully arrived.
  */
-export function answerLast(socket: Socket, answer: string): void {
+export function answerLast(socket: Socket, answer: string) {
   const queue = queues.get(socket)
   if (queue?.current?.request.complete) {
     if (queue.waiting.at(-1)?.request.complete === false) queue.waiting.pop()

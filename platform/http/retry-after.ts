@@ -20,13 +20,13 @@ export function parseRetryAfter(header: string | string[] | undefined, nowMs: nu
   return waits.length === 0 ? undefined : Math.max(...waits)
 }
 
-function waitOf(value: string, nowMs: number): number | undefined {
+function waitOf(value: string, nowMs: number) {
   if (seconds.test(value)) return bounded(Number(value) * 1000)
   const isDate = fixedDate.test(value) || rfc850Date.test(value)
   const at = isDate ? Date.parse(value) : asctimeDate.test(value) ? Date.parse(`${value} GMT`) : Number.NaN
   return Number.isNaN(at) ? undefined : bounded(at - nowMs)
 }
 
-function bounded(ms: number): number {
+function bounded(ms: number) {
   return Math.min(Math.max(0, Math.ceil(ms)), Number.MAX_SAFE_INTEGER)
 }

@@ -29,12 +29,12 @@ const CHECK_MS = 1_000
 export function createUnreadAnswers(limits: UnreadLimits = publicLimits) {
   const connections = new Map<Connection, Progress>()
 
-  function forget(this: Connection): void {
+  function forget(this: Connection) {
     connections.delete(this)
   }
 
   return {
-    add(connection: Connection): void {
+    add(connection: Connection) {
       connections.set(connection, { sent: 0, stalledChecks: 0 })
       connection.on('close', forget)
     },
@@ -44,7 +44,7 @@ export function createUnreadAnswers(limits: UnreadLimits = publicLimits) {
      * instead of time, so that a process that was suspended, or whose clock jumps, does not destroy the
      * connections of clients that read.
      */
-    check(): void {
+    check() {
       const waiting: [Connection, Progress][] = []
       let total = 0
       for (const [connection, progress] of connections) {
@@ -77,7 +77,7 @@ export function createUnreadAnswers(limits: UnreadLimits = publicLimits) {
 export function boundUnreadAnswers(
   server: EventEmitter,
   options: { limits?: UnreadLimits; events?: ('connection' | 'secureConnection' | 'stream')[] } = {},
-): void {
+) {
   const answers = createUnreadAnswers(options.limits)
   for (const event of options.events ?? ['connection']) server.on(event, answers.add)
   const timer = setInterval(answers.check, CHECK_MS).unref()

@@ -11,7 +11,7 @@ const semiSpaceMiB = Number(/--max-semi-space-size=(\d+)/.exec(process.execArgv.
  * Logs an error when more than 85 % of the heap's limit is in use after a garbage collection. At the
  * limit, Node ends the process with status 134 and no line of ours.
  */
-export function warnNearMemoryLimit(logger: Logger): void {
+export function warnNearMemoryLimit(logger: Logger) {
   let warnedAt = Number.NEGATIVE_INFINITY
   new PerformanceObserver(() => {
     if (performance.now() - warnedAt < warnEveryMs) return

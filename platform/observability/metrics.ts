@@ -34,7 +34,7 @@ export function createMetricSet() {
  * Sets the gauges at each scrape with one call of `read`. If `read` fails, the gauges are missing
  * from that scrape.
  */
-export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<number[]>): void {
+export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<number[]>) {
   let pending: Promise<void> | undefined
 
   async function update() {
@@ -58,7 +58,7 @@ export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<num
  * measurement: it gets the values of the one before. Without scrapes nothing is measured. If it
  * fails, the values stay until the next one.
  */
-export function measureAtScrape(gauge: Gauge<string>, everyMs: number, measure: () => Promise<void>): void {
+export function measureAtScrape(gauge: Gauge<string>, everyMs: number, measure: () => Promise<void>) {
   let last = Number.NEGATIVE_INFINITY
   Object.assign(gauge, {
     collect() {

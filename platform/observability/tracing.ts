@@ -77,7 +77,7 @@ interface SpanOptions {
 export function beginSpan(name: string, { kind, attributes, parent = context.active() }: SpanOptions) {
   if (!isTracing) return null
   const span = tracer.startSpan(name, { kind, attributes }, parent)
-  return { span, within: <T>(run: () => T): T => context.with(trace.setSpan(parent, span), run) }
+  return { span, within: <T>(run: () => T) => context.with(trace.setSpan(parent, span), run) }
 }
 
 /**

@@ -30,7 +30,7 @@ export function misspeltNames(env: NodeJS.ProcessEnv): { name: string; meant?: s
 export function warnOfMisspeltNames(
   logger: { warn(details: object, message: string): void },
   env: NodeJS.ProcessEnv = process.env,
-): void {
+) {
   for (const { name, meant } of misspeltNames(env))
     logger.warn(
       { setting: name },
@@ -41,7 +41,7 @@ export function warnOfMisspeltNames(
 }
 
 /** Returns how many insertions, removals and replacements of letters turn one name into the other. */
-function changesBetween(one: string, other: string): number {
+function changesBetween(one: string, other: string) {
   if (Math.abs(one.length - other.length) > maxChanges) return Number.POSITIVE_INFINITY
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)
   for (let i = 1; i <= one.length; i++) {

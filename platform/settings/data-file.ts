@@ -5,7 +5,7 @@ import { SettingError } from './start-faults.ts'
  * Returns the content of a file of a data folder, or undefined if there is none.
  * @throws SettingError if the file cannot be read
  */
-function readDataFile(path: string): string | undefined {
+function readDataFile(path: string) {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
@@ -42,7 +42,7 @@ const damaged = (path: string, remedy: string) => new SettingError(`${path} in D
 const isRecord = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Whether a value is a token or an address, or has only such values. */
-const hasText = (value: unknown): boolean =>
+const hasText = (value: unknown) =>
   typeof value === 'string'
     ? /^[\x21-\x7e]+$/.test(value)
     : isRecord(value) && Object.values(value as object).every(hasText)

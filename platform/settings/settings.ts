@@ -14,7 +14,7 @@ export function defineSettings<Properties extends TProperties>(properties: Prope
      * Reads settings from an environment. An empty variable counts as not set. Instead of `NAME`, the
      * environment may have `NAME_FILE`, the path of a file with the value. Throws `SettingError`.
      */
-    read(env: NodeJS.ProcessEnv): Static<Type.TObject<Properties>> {
+    read(env: NodeJS.ProcessEnv) {
       const data = Object.fromEntries(Object.keys(properties).flatMap((name) => givenValue(name, env)))
       try {
         return envSchema<Static<typeof schema>>({ schema, data, env: false })
@@ -92,7 +92,7 @@ export interface SettingSchema {
   anyOf?: { const: string }[]
 }
 
-function ruleOf(schema: SettingSchema): string {
+function ruleOf(schema: SettingSchema) {
   const { type, minimum, maximum, exclusiveMinimum, minLength = 1, pattern, description, anyOf } = schema
   if (anyOf) return `must be one of ${anyOf.map((literal) => literal.const).join(', ')}`
   if (type === 'integer') return `must be a whole number from ${minimum} to ${maximum}`

@@ -43,7 +43,7 @@ export async function listenOn<T>(settings: ListenSettings, listen: (host: strin
   }
 }
 
-function listenFault(code: string | undefined, { host, port }: ListenSettings): string | undefined {
+function listenFault(code: string | undefined, { host, port }: ListenSettings) {
   if (code === 'EADDRINUSE')
     return `${port[0]}: the port ${port[1]} is in use; stop the process that uses it, or set another port`
   if (code === 'EACCES') return `${port[0]}: this user may not listen on port ${port[1]}; set a port above 1023`

@@ -71,7 +71,7 @@ export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}): 
     )
   }
 
-  function read(): TlsMaterial {
+  function read() {
     const material: TlsMaterial = Object.fromEntries(given.map(readOne))
     try {
       createSecureContext(material)
@@ -132,7 +132,7 @@ export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}): 
   }
 }
 
-function isPem(kind: keyof TlsPaths, content: Buffer): boolean {
+function isPem(kind: keyof TlsPaths, content: Buffer) {
   try {
     createSecureContext({ [kind]: content })
     if (kind !== 'key') new X509Certificate(content)

@@ -106,7 +106,7 @@ function fromRequest({ subscriptionId, since, until, statuses, eventTypes }: Rec
 }
 
 /** Returns the names of statuses, each once; undefined for none. Errors: `ValidationFailed` for a status not in `known`. */
-function fromStatuses<Name extends string>(statuses: DeliveryStatus[], known: readonly Name[]): Name[] | undefined {
+function fromStatuses<Name extends string>(statuses: DeliveryStatus[], known: readonly Name[]) {
   const names = [...new Set(statuses)].map((status) => known.find((name) => name === nameOf(DeliveryStatus, status)))
   if (names.includes(undefined)) throw invalid('/statuses', 'enum')
   return names.length === 0 ? undefined : (names as Name[])

@@ -11,7 +11,7 @@ import { operatorDeletion } from '../policy-changes.ts'
 import { toProto } from '../proto-values.ts'
 import { destinationCalls, destinationSettings, toDestination } from './subscription-calls.ts'
 
-export function hookService(router: ConnectRouter, core: Core): void {
+export function hookService(router: ConnectRouter, core: Core) {
   const once = operatorWrites(core)
   const deletion = operatorDeletion(core)
   const calls = destinationCalls(core, 'hooks', toHook)

@@ -20,7 +20,7 @@ import { deliveryCalls } from './delivery-calls.ts'
 import { subscriptionCalls } from './subscription-calls.ts'
 import { workDeliveries } from './work-deliveries.ts'
 
-export function leadService(router: ConnectRouter, core: Core): void {
+export function leadService(router: ConnectRouter, core: Core) {
   const once = operatorWrites(core)
   router.service(LeadService, {
     ...deliveryCalls(core),

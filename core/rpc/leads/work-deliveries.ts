@@ -161,7 +161,7 @@ export async function* workDeliveries(
   }
 
   /** Takes deliveries for one message, so that it stays below the size limit of the worker. */
-  function takeUnsent(): ClaimedDelivery[] {
+  function takeUnsent() {
     let bytes = 0
     const end = unsent.findIndex(({ body }, index) => {
       bytes += body.length
@@ -204,7 +204,7 @@ export async function* workDeliveries(
 const keyOf = ({ deliveryId, claimId }: { deliveryId: string; claimId: string }) => `${deliveryId} ${claimId}`
 
 /** Answers an invalid result like a late one, so that it does not block the others. */
-function refuse(error: unknown): boolean {
+function refuse(error: unknown) {
   if (error instanceof ServiceError && error.code === ErrorCode.VALIDATION_FAILED) return false
   throw error
 }

@@ -21,7 +21,7 @@ const demo: DemoFile = JSON.parse(await readFile(join(readDevConfig().DATA_DIR, 
 const { messaging } = operatorOf(demo.coreUrl, demo.serviceToken)
 
 /** Creates sample conversations. The last one has a verified customer. Returns its ID. */
-async function createConversations(): Promise<string> {
+async function createConversations() {
   let latest = ''
   for (const [index, lines] of [
     ['The code WINTER does not work for me'],
