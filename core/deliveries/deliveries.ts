@@ -347,21 +347,7 @@ function operationKey(workspaceId: string, route: 'create' | 'retry' | 'test', i
 }
 
 /** An attempt in the form that the API returns (contract, section 5). */
-export interface AttemptView extends Omit<AttemptOutcome, 'responseClass' | 'status' | 'claimId'> {
-  attemptId: string
-  deliveryId: string
-  leadId?: string
-  eventType?: Delivery['eventType']
-  subscriptionId: string
-  attemptNumber: number
-  status: DeliveryStatus
-  responseClass?: AttemptOutcome['responseClass']
-  nextRetryAt?: Date
-  correlationId: string
-  manual: boolean
-  createdAt: Date
-  updatedAt: Date
-}
+export type AttemptView = ReturnType<typeof viewAttempt>
 
 export const viewAttempts = (delivery: Delivery): AttemptView[] =>
   delivery.attempts.map((_, index) => viewAttempt(delivery, index))
@@ -370,27 +356,24 @@ export const viewAttempts = (delivery: Delivery): AttemptView[] =>
  * Returns the attempt at `index` in the form of the API. The latest attempt has the status of its
  * delivery. Each earlier attempt has the status with which it ended.
  */
-export function viewAttempt(delivery: Delivery, index: number): AttemptView {
+export function viewAttempt(delivery: Delivery, index: number) {
   const { deliveryId, leadId, eventType, subscriptionId, attempts, dueAt } = delivery
   const attempt = attempts[index]
   if (!attempt) throw new ServiceError(ErrorCode.INTERNAL_ERROR)
-  const { attemptId, correlationId, manual, createdAt, updatedAt, outcome } = attempt
+  const { outcome, requestedBy: _, ...facts } = attempt
   const isLatest = index === attempts.length - 1
-  const { claimId: _, status: ended = delivery.status, ...rest } = outcome ?? {}
+  const { claimId: __, status: ended = delivery.status, ...rest } = outcome ?? ({} as Partial<AttemptOutcome>)
   const status = isLatest ? delivery.status : ended
+  const nextRetryAt = isLatest && status === 'retry_scheduled' ? dueAt : undefined
   return {
-    attemptId,
     deliveryId,
     leadId,
     eventType,
     subscriptionId,
+    ...facts,
     attemptNumber: index + 1,
     ...rest,
     status,
-    nextRetryAt: isLatest && status === 'retry_scheduled' ? dueAt : undefined,
-    correlationId,
-    manual,
-    createdAt,
-    updatedAt,
+    nextRetryAt,
   }
 }

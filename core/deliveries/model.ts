@@ -229,26 +229,8 @@ export function bytesOf(body: DeliveryDocument['body']): Uint8Array {
   return body instanceof Uint8Array ? body : body.value()
 }
 
-export function toDelivery(document: DeliveryDocument): Delivery {
-  const { _id, workspaceId, subscriptionId, status, attempts, operations, createdAt, updatedAt } = document
-  const { eventType, leadId, conversationId, requestedAt, dueAt, handoff } = document
-  return {
-    deliveryId: _id,
-    workspaceId,
-    eventType,
-    leadId,
-    conversationId,
-    subscriptionId,
-    status,
-    attempts,
-    operations,
-    createdAt,
-    updatedAt,
-    requestedAt,
-    dueAt,
-    handoff,
-  }
-}
+/** Returns a document, which was read without its body, with its id under the name of the API. */
+export const toDelivery = ({ _id: deliveryId, ...rest }: DeliveryDocument) => ({ deliveryId, ...rest })
 
 /**
  * Matches every destination. Without this condition, queries do not use the indexes that begin with

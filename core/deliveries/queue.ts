@@ -28,24 +28,16 @@ interface Claim extends DeliveryClaim {
   leaseUntil: Date
 }
 
+type SentField = 'deliveryId' | 'subscriptionId' | 'leadId' | 'workspaceId' | 'conversationId' | 'messageSequence'
+
 /** A claimed delivery, with the fields that are needed to send it. */
-export interface TakenDelivery
-  extends Pick<
-    Delivery,
-    'deliveryId' | 'subscriptionId' | 'leadId' | 'workspaceId' | 'conversationId' | 'messageSequence'
-  > {
+export interface TakenDelivery extends Pick<Delivery, SentField> {
   /** All attempts. The last one is the attempt to send. */
   attempts: Pick<DeliveryAttempt, 'attemptId' | 'correlationId'>[]
   body: Uint8Array
   /** True if the previous claim of the delivery expired without a result. */
   tookOver: boolean
   traceparent?: string
-}
-
-/** A delivery with its claim. Results are checked against that claim. */
-export interface QueuedDelivery extends Delivery {
-  claim?: DeliveryClaim
-  releasedClaimId?: string
 }
 
 export type DeliveryQueue = ReturnType<typeof deliveryQueueOf>
@@ -169,15 +161,11 @@ export const deliveryQueueOf = perCore((core) => {
       return new Map(found.map(({ _id, claim }) => [_id, claim?.claimId ?? '']))
     },
 
-    async find(deliveryIds: string[]): Promise<QueuedDelivery[]> {
+    async find(deliveryIds: string[]) {
       const found = await deliveries
         .find({ _id: { $in: deliveryIds } }, { projection: { body: 0 }, batchSize: deliveryIds.length + 1 })
         .toArray()
-      return found.map((document) => ({
-        ...toDelivery(document),
-        claim: document.claim,
-        releasedClaimId: document.releasedClaimId,
-      }))
+      return found.map(toDelivery)
     },
 
     /**
@@ -216,28 +204,11 @@ export const deliveryQueueOf = perCore((core) => {
   }
 })
 
-const toTaken = ({
-  _id,
-  subscriptionId,
-  leadId,
-  conversationId,
-  messageSequence,
-  workspaceId,
-  attempts,
-  body,
-  claim,
-  traceparent,
-}: DeliveryDocument): TakenDelivery => ({
-  deliveryId: _id,
-  subscriptionId,
-  leadId,
-  conversationId,
-  messageSequence,
-  workspaceId,
-  attempts,
+const toTaken = ({ _id: deliveryId, body, claim, ...sent }: DeliveryDocument): TakenDelivery => ({
+  ...sent,
+  deliveryId,
   body: bytesOf(body),
   tookOver: claim?.tookOver ?? false,
-  traceparent,
 })
 
 const sentFields = {

@@ -72,25 +72,6 @@ export interface LeadSubscription extends HandsOff, Receives {
   updatedAt: Date
 }
 
-export type SubscriptionChanges = Partial<
-  Pick<
-    LeadSubscription,
-    | 'destination'
-    | 'name'
-    | 'mappedFields'
-    | 'sentNames'
-    | 'automatic'
-    | 'policy'
-    | 'followedTo'
-    | 'maxPerSecond'
-    | 'disableAfterNotFound'
-    | 'workflow'
-    | 'headers'
-    | 'droppedHeaders'
-    | 'judgedSince'
-  >
->
-
 /** Number of consecutive 404 answers that disable a subscription (contract, section 5). */
 export const defaultDisableAfterNotFound = 5
 

@@ -18,7 +18,6 @@ import {
   leadSources,
   type Receives,
   type SealedDestination,
-  type SubscriptionChanges,
   type SubscriptionStatus,
   type Workflow,
 } from './subscription-model.ts'
@@ -95,7 +94,7 @@ export function changesOf(
   { destinationUrl, headers, ...rest }: Omit<SubscriptionSettings, 'status'> & Pick<LeadSubscription, 'followedTo'>,
   read: LeadSubscription,
   at: Date,
-): SubscriptionChanges {
+): Partial<LeadSubscription> {
   const isMoved = isNewOrigin(destinationUrl, read)
   const { headers: present = [], droppedHeaders = [] } = read
   return {

@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
 import { faultsOf } from '../deliveries/faults.ts'
 import { liveSubscriptionsOf } from '../deliveries/live-subscriptions.ts'
-import type { AttemptFacts, PendingFault, Settlement } from '../deliveries/model.ts'
-import { type DeliveryQueue, deliveryQueueOf, type QueuedDelivery } from '../deliveries/queue.ts'
+import type { AttemptFacts, Delivery, PendingFault, Settlement } from '../deliveries/model.ts'
+import { type DeliveryQueue, deliveryQueueOf } from '../deliveries/queue.ts'
 import { type AttemptResult, addResult, recordResults } from '../deliveries/results.ts'
 import { createCoreMetrics } from '../metrics.ts'
 import { type Wakeups, wakeupsOf } from '../wakeups/wakeups.ts'
@@ -57,7 +57,7 @@ export function newScene(
   deliveryQueueOf.set(core, {
     async find(ids: string[]) {
       seen.asked.push(ids)
-      return (settled ? after : before).filter((each) => ids.includes((each as QueuedDelivery).deliveryId))
+      return (settled ? after : before).filter((each) => ids.includes((each as Delivery).deliveryId))
     },
     async settle(settlements: Settlement[]) {
       seen.settled.push(...settlements)
