@@ -7,8 +7,8 @@ const scraped = { METRICS_HOST: '127.0.0.1' }
 
 describe('gauges of `readAtScrape`', () => {
   it('gauges of `readAtScrape` are set by one call of `read` per scrape, and are missing while `read` fails', async () => {
-    const { registry, gauge } = createMetricSet()
-    const gauges = [gauge('first', 'One.'), gauge('second', 'Another.')]
+    const { registry, gauge } = createMetricSet({ first: 'One.', second: 'Another.' })
+    const gauges = [gauge('first'), gauge('second')]
     let asked = 0
     let isAway = false
     readAtScrape(gauges, async () => {
@@ -31,9 +31,10 @@ describe('the metrics port', () => {
   })
 
   it('the metrics port serves the metrics of several registries; a port that is in use is rejected', async () => {
-    const [one, two] = [createMetricSet(), createMetricSet()]
-    one.counter('service_one_total', 'One.').inc(3)
-    two.counter('service_two_total', 'Two.').inc(4)
+    const one = createMetricSet({ service_one_total: 'One.' })
+    const two = createMetricSet({ service_two_total: 'Two.' })
+    one.counter('service_one_total').inc(3)
+    two.counter('service_two_total').inc(4)
     const METRICS_PORT = await freePort()
     const server = await serveMetrics({ ...scraped, METRICS_PORT }, [one.registry, two.registry])
     const answer = await fetch(`http://127.0.0.1:${METRICS_PORT}/metrics`)

@@ -15,18 +15,19 @@ export interface MetricDeclaration {
   labelNames: string[]
 }
 
-/** Creates a registry for the metrics of one process: gateway, core or delivery worker. */
-export function createMetricSet() {
+/**
+ * Creates a registry for the metrics of one process: gateway, core or delivery worker. `texts` says what
+ * each metric counts, by its name.
+ */
+export function createMetricSet<Name extends string>(texts: Record<Name, string>) {
   const registry = new Registry()
-  const registers = [registry]
+  const about = <L>(name: Name, labelNames: L[]) => ({ name, help: texts[name], labelNames, registers: [registry] })
   return {
     registry,
-    counter: <L extends string = never>(name: string, help: string, labelNames: L[] = []) =>
-      new Counter<L>({ name, help, labelNames, registers }),
-    gauge: <L extends string = never>(name: string, help: string, labelNames: L[] = []) =>
-      new Gauge<L>({ name, help, labelNames, registers }),
-    histogram: <L extends string = never>(name: string, help: string, buckets: number[], labelNames: L[] = []) =>
-      new Histogram<L>({ name, help, labelNames, buckets, registers }),
+    counter: <L extends string = never>(name: Name, labelNames: L[] = []) => new Counter<L>(about(name, labelNames)),
+    gauge: <L extends string = never>(name: Name, labelNames: L[] = []) => new Gauge<L>(about(name, labelNames)),
+    histogram: <L extends string = never>(name: Name, buckets: number[], labelNames: L[] = []) =>
+      new Histogram<L>({ ...about(name, labelNames), buckets }),
   }
 }
 

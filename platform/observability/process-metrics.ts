@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { droppedLineCount } from './logger.ts'
 import { warnNearMemoryLimit } from './memory-warning.ts'
 import { createMetricSet, type Registry } from './metrics.ts'
+import texts from './process-metrics.json' with { type: 'json' }
 
 export const serviceVersion = (): string =>
   JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')).version
@@ -19,27 +20,12 @@ interface PartFacts {
 /** Creates the metrics that every process has, whatever parts run in it. Warns when memory is nearly full. */
 export function createProcessMetrics(parts: PartFacts[] = [], logger?: Logger): { registry: Registry } {
   if (logger) warnNearMemoryLimit(logger)
-  const { registry, counter, gauge } = createMetricSet()
-  const build = gauge('service_build_info', 'Always 1. The labels have the version of the service and of Node.', [
-    'part',
-    'version',
-    'node',
-  ])
-  const tokenExpiry = gauge(
-    'service_token_expires_timestamp_seconds',
-    'Expiry of the service token of a gateway or worker. Absent if the token does not expire.',
-    ['part'],
-  )
-  const tlsExpiry = gauge('service_tls_expires_timestamp_seconds', 'Expiry of the TLS certificate in use.', ['part'])
-  const tlsStale = gauge(
-    'service_tls_stale',
-    '1 if the TLS files on disk are invalid, so that earlier ones are in use.',
-    ['part'],
-  )
-  const dropped = counter(
-    'service_log_lines_dropped_total',
-    'Log lines that were dropped, because standard output could not be written.',
-  )
+  const { registry, counter, gauge } = createMetricSet(texts)
+  const build = gauge('service_build_info', ['part', 'version', 'node'])
+  const tokenExpiry = gauge('service_token_expires_timestamp_seconds', ['part'])
+  const tlsExpiry = gauge('service_tls_expires_timestamp_seconds', ['part'])
+  const tlsStale = gauge('service_tls_stale', ['part'])
+  const dropped = counter('service_log_lines_dropped_total')
   Object.assign(dropped, {
     collect() {
       dropped.reset()
