@@ -1,14 +1,18 @@
+import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { closeConversation } from '../conversations/assignments.ts'
 import { setTypingOfAgent } from '../conversations/typing.ts'
 import { eventsOf } from '../log/event-store.ts'
 import type { LogEvent } from '../log-event.ts'
+import { bareCore } from '../test/core-with.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
+import { runScheduled, scheduledDatabase } from '../test/scheduled-database.ts'
 import { createAppendedEventsMemory } from './appended-events.ts'
-import { entriesAfter } from './feed-log.ts'
+import { appendToFeed, entriesAfter } from './feed-log.ts'
 import { flushFeed } from './jobs.ts'
+import type { NewFeedEntry } from './model.ts'
 
 /** The third core adds no entry by itself, because it has flushed nothing. */
 const cores = testCores({ count: 3, started: false })
@@ -127,4 +131,77 @@ it('the entries of a conversation that is known are added without a read of its 
   } finally {
     events.ofTypes = read
   }
+})
+
+describe('feed writers', () => {
+  /** Entries of a conversation, in their order. */
+  const entriesOf = (conversationId: string, count: number): NewFeedEntry[] =>
+    Array.from({ length: count }, (_, sequence) => ({
+      source: `${conversationId} ${sequence}`,
+      type: 'message.visitor',
+      occurredAt: new Date(),
+      conversationId,
+      sequence,
+    }))
+
+  /**
+   * A reader that reads between any two calls of the writers. It goes on after the last number that it
+   * has read, so a later commit at or below it would be missed.
+   */
+  async function follow(workspaceId: string, isOver: () => boolean, step: () => Promise<unknown>) {
+    const read: { number: number; source?: string | undefined }[] = []
+    for (let last = false; !last; ) {
+      last = isOver()
+      read.push(...(await entriesAfter(cores.core, workspaceId, read.at(-1)?.number ?? 0, 2)))
+      if (!last) await step()
+    }
+    for (;;) {
+      const more = await entriesAfter(cores.core, workspaceId, read.at(-1)?.number ?? 0, 100)
+      if (more.length === 0) return read
+      read.push(...more)
+    }
+  }
+
+  it('a reader misses nothing of competing writers, whatever their order and their clocks', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(
+          fc.record({
+            skewMs: fc.integer({ min: -2_000, max: 2_000 }),
+            parts: fc.array(fc.tuple(fc.constantFrom('a', 'b'), fc.integer({ min: 1, max: 4 })), { maxLength: 3 }),
+          }),
+          { minLength: 2, maxLength: 3 },
+        ),
+        async (scheduler, writers) => {
+          const workspaceId = `ws_${randomUUID()}`
+          let running = writers.length
+          const writing = writers.map(async ({ skewMs, parts }) => {
+            const db = scheduledDatabase(scheduler, cores.core.database).collections
+            const core = bareCore({ db, now: () => Date.now() + skewMs })
+            for (const [conversation, count] of parts)
+              await appendToFeed(core, workspaceId, entriesOf(conversation, count))
+            running -= 1
+          })
+          const reading = follow(
+            workspaceId,
+            () => running === 0,
+            () => scheduler.schedule(Promise.resolve(), 'the reader'),
+          )
+          await runScheduled(scheduler, Promise.all([...writing, reading]))
+          const read = await reading
+          expect(read.map(({ number }) => number)).toEqual(read.map((_, index) => index + 1))
+          for (const conversation of ['a', 'b']) {
+            const wanted = Math.max(
+              0,
+              ...writers.flatMap(({ parts }) => parts.filter(([of]) => of === conversation).map(([, count]) => count)),
+            )
+            const theirs = read.flatMap(({ source = '' }) => (source.startsWith(`${conversation} `) ? [source] : []))
+            expect(theirs).toEqual(entriesOf(conversation, wanted).map(({ source }) => source))
+          }
+        },
+      ),
+      runs(120, 20),
+    )
+  })
 })

@@ -1,15 +1,20 @@
 import { describe, expect, it } from 'vitest'
+import { someOf } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { banSession } from '../bans/bans.ts'
 import { createBus } from '../bus.ts'
+import type { RunningCore } from '../context.ts'
 import { unavailable } from '../errors.ts'
 import type { EventDraft } from '../log/event-draft.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { StreamSubscription } from '../streams/session-streams.ts'
-import type { StreamSubscriptions } from '../streams/stream-subscriptions.ts'
-import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
-import { testCores } from '../test/cores.ts'
-import { revokeSession } from '../visitors/sessions.ts'
+import { type StreamSubscriptions, streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
+import { newSubject, testCores } from '../test/cores.ts'
+import { authorizeStream, openStreamAt } from '../test/streams.ts'
+import { credentialsOf, site } from '../test/visitor-credentials.ts'
+import { closeSession, revokeSession } from '../visitors/sessions.ts'
+import { setConnectionStatus } from '../workspaces/workspaces.ts'
+import type { SessionContent } from './model.ts'
 import { createSessionCheck } from './session-check.ts'
 import { sessionStoreOf } from './session-store.ts'
 import { visitorAccessOf } from './visitor-access.ts'
@@ -125,3 +130,107 @@ describe('a change', () => {
 })
 
 const endAt = (draft: EventDraft, sequence: number) => ({ ...draft, sequence, occurredAt: new Date() })
+
+const seen = async (core: RunningCore) => {
+  const { accessGrant } = await cores.newSession()
+  return (await visitorAccessOf(core).authorize({ accessGrant, origin: site })).session
+}
+
+describe('an authorized session', () => {
+  it('is reported as unchanged until this core receives the wake-up of a change', async () => {
+    for (const core of cores.cores) {
+      const session = await seen(core)
+      expect(visitorAccessOf(core).isUnchanged(session)).toBe(true)
+      await revokeSession(cores.core, session.sessionId, undefined)
+      await until('the change is known', () => !visitorAccessOf(core).isUnchanged(session))
+    }
+  })
+
+  it('ends a new stream without another wake-up if the session’s state changed before that stream opened', async () => {
+    // This core runs no jobs, so no periodic check can end the stream.
+    const core = cores.mortalCore(1000)
+    const session = await seen(core)
+    await revokeSession(core, session.sessionId, undefined)
+    const closed = new Promise<void>((resolve) => {
+      const silent = { opened() {}, event() {}, replayed() {}, advanced() {}, availability() {}, paused() {} }
+      const sink = { ...silent, closed: () => resolve() }
+      void streamSubscriptionsOf(core).open({ id: 1, sink, session, epoch: 'e', start: {} })
+    })
+    await closed
+  })
+
+  it.each<[string, (session: SessionContent) => Promise<unknown>]>([
+    ['session.revoked', ({ sessionId }) => revokeSession(cores.other, sessionId)],
+    ['visitor.banned', ({ sessionId }) => banSession(cores.other, sessionId, 'rude')],
+    [
+      'session.closed',
+      (session) =>
+        closeSession(cores.other, { credentials: credentialsOf(session), scope: 'continuity', idempotencyKey: 'k' }),
+    ],
+  ])('gives its stream %s, although the session ended while no core had the stream', async (type, end) => {
+    const session = await cores.newSession()
+    const { event } = await cores.send(session, 'before')
+    await end(session)
+    const stream = await openStreamAt(cores.core, await authorizeStream(cores.core, session, true), {
+      afterSequence: event.sequence,
+    })
+    await until('the end', () => stream.ended)
+    expect(stream.types).toEqual([type])
+  })
+
+  it('is reported as changed once its connection is disabled', async () => {
+    const session = await seen(cores.core)
+    await setConnectionStatus(cores.other, session.connectionId, 'disabled', undefined)
+    await until('the change is known', () => !visitorAccessOf(cores.core).isUnchanged(session))
+    await setConnectionStatus(cores.other, session.connectionId, 'enabled', undefined)
+  })
+})
+
+const setStatus = (status: 'enabled' | 'disabled', core = cores.core) =>
+  setConnectionStatus(core, cores.connectionId, status, undefined)
+
+describe('a connection', () => {
+  it.each(someOf(['by one call', 'by a repeat after the first process died before the wake-up'], 1))(
+    'keeps its sessions ended after it was disabled %s and enabled again',
+    async (how) => {
+      const sub = newSubject()
+      const [streaming, silent] = [await cores.newSession(), await cores.newSession()]
+      const verified = await cores.newVerified(sub)
+      await cores.send(verified, 'before')
+      const streams = [await cores.openStream(streaming), await cores.openStream(streaming, cores.cores[1])]
+      if (how !== 'by one call') await expect(setStatus('disabled', cores.mortalCore(1))).rejects.toThrow()
+      await setStatus('disabled')
+      for (const stream of streams) {
+        await until('the end of the stream', () => stream.ended)
+        expect(stream.types).toEqual(['connection.disabled'])
+      }
+      await expect(cores.newSession()).rejects.toThrow('ConnectionDisabled')
+      await setStatus('enabled')
+      for (const core of cores.cores) {
+        for (const session of [streaming, silent, verified]) {
+          await expect(cores.send(session, 'late', { core })).rejects.toThrow('ConnectionDisabled')
+          await expect(cores.renew(session, { core })).rejects.toThrow('ConnectionDisabled')
+          await expect(cores.openStream(session, core)).rejects.toThrow('ConnectionDisabled')
+        }
+        await until('the connection', () =>
+          cores.newSession(core).then(
+            () => true,
+            () => undefined,
+          ),
+        )
+      }
+      const next = await cores.newVerified(sub)
+      const stream = await cores.openStream(next)
+      await cores.send(next, 'after')
+      await until('the message', () => stream.types.filter((type) => type === 'message.accepted').length === 2)
+      expect(stream.ended).toBe(false)
+      expect(await cores.history(next)).toEqual(['before', 'after'])
+    },
+  )
+
+  it('keeps its sessions if an operator enables it while it is already enabled', async () => {
+    const session = await cores.newSession()
+    await setStatus('enabled')
+    expect((await cores.send(session, 'hello')).replayed).toBe(false)
+  })
+})
