@@ -191,22 +191,25 @@ describe('actions of operators in a conversation', () => {
     },
   )
 
-  it('a request is not offered while the visitor is offline; a session that loads is not called missing', async () => {
-    const page = await browser.open(core, 'conversations')
-    const { promise: held, resolve: answer } = Promise.withResolvers<void>()
-    await page.route('**/GetSession', async (route) => {
-      await held
-      await route.continue()
-    })
-    await page.locator('a[href*="/cnv_maria"]').click()
-    await page.locator('.message').first().waitFor()
-    expect(await page.getByText('no session to show').count()).toBe(0)
-    answer()
-    const ask = page.getByRole('button', { name: 'Take a screenshot' })
-    await ask.click()
-    await page.getByLabel('Purpose').waitFor()
-    core.conversations.setPresence('cnv_maria', Presence.GONE)
-    await page.getByText('The visitor is offline').waitFor()
-    expect([await ask.isDisabled(), await page.getByLabel('Purpose').count()]).toEqual([true, 0])
-  })
+  itLong(
+    'a request is not offered while the visitor is offline; a session that loads is not called missing',
+    async () => {
+      const page = await browser.open(core, 'conversations')
+      const { promise: held, resolve: answer } = Promise.withResolvers<void>()
+      await page.route('**/GetSession', async (route) => {
+        await held
+        await route.continue()
+      })
+      await page.locator('a[href*="/cnv_maria"]').click()
+      await page.locator('.message').first().waitFor()
+      expect(await page.getByText('no session to show').count()).toBe(0)
+      answer()
+      const ask = page.getByRole('button', { name: 'Take a screenshot' })
+      await ask.click()
+      await page.getByLabel('Purpose').waitFor()
+      core.conversations.setPresence('cnv_maria', Presence.GONE)
+      await page.getByText('The visitor is offline').waitFor()
+      expect([await ask.isDisabled(), await page.getByLabel('Purpose').count()]).toEqual([true, 0])
+    },
+  )
 })

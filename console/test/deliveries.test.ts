@@ -187,7 +187,7 @@ describe('a lead field that is typed but not added', () => {
 })
 
 describe('two destinations on one host', () => {
-  it('are told apart by their names in lists, filters and deliveries; a name can be removed', async () => {
+  itLong('are told apart by their names in lists, filters and deliveries; a name can be removed', async () => {
     const destinationUrl = 'https://crm.example.com/••••'
     core.leads.addSubscription({ subscriptionId: 'sub_two', destinationUrl, name: 'Newsletter' })
     core.leads.addAttempt({ deliveryId: 'dlv_two', leadId: 'lead_1', subscriptionId: 'sub_two' })

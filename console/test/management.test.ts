@@ -141,29 +141,32 @@ describe('websites in the console', () => {
     expect(core.workspace.installation('pk_shop').appearance?.title).toBe('New name')
   })
 
-  it('adds a website with the offline form and no secret; several connections are shown, and can be disabled', async () => {
-    const page = await browser.open(core, 'installations')
-    const connection = page.getByRole('region', { name: 'Website' })
-    await page.getByRole('link', { name: /Alpine Outfitters/ }).waitFor()
-    expect(await connection.count()).toBe(0)
-    await page.getByRole('button', { name: 'New website' }).click()
-    const dialog = page.getByRole('dialog')
-    // The first text field has the focus.
-    await page.keyboard.type('blog.example')
-    await page.keyboard.press('Enter')
-    await dialog.getByText('https://blog.example').waitFor()
-    await dialog.getByRole('button', { name: 'Create website' }).click()
-    await page.getByText(/data-site-key="pk_2"/).waitFor()
-    expect(core.calls('CreateInstallation')).toMatchObject([
-      { connectionId: 'con_site', availability: { requiresOperator: true }, capabilities: { offlineForm: true } },
-    ])
-    core.workspace.addConnection({ connectionId: 'con_app', name: 'App' })
-    await page.getByRole('link', { name: 'Websites' }).first().click()
-    await connection.getByRole('button', { name: 'Disable Website' }).click()
-    await dialog.getByText(/Every visitor session on this connection ends/).waitFor()
-    await dialog.getByRole('button', { name: 'Disable connection' }).click()
-    await page.getByRole('button', { name: 'Enable Website' }).waitFor()
-  })
+  itLong(
+    'adds a website with the offline form and no secret; several connections are shown, and can be disabled',
+    async () => {
+      const page = await browser.open(core, 'installations')
+      const connection = page.getByRole('region', { name: 'Website' })
+      await page.getByRole('link', { name: /Alpine Outfitters/ }).waitFor()
+      expect(await connection.count()).toBe(0)
+      await page.getByRole('button', { name: 'New website' }).click()
+      const dialog = page.getByRole('dialog')
+      // The first text field has the focus.
+      await page.keyboard.type('blog.example')
+      await page.keyboard.press('Enter')
+      await dialog.getByText('https://blog.example').waitFor()
+      await dialog.getByRole('button', { name: 'Create website' }).click()
+      await page.getByText(/data-site-key="pk_2"/).waitFor()
+      expect(core.calls('CreateInstallation')).toMatchObject([
+        { connectionId: 'con_site', availability: { requiresOperator: true }, capabilities: { offlineForm: true } },
+      ])
+      core.workspace.addConnection({ connectionId: 'con_app', name: 'App' })
+      await page.getByRole('link', { name: 'Websites' }).first().click()
+      await connection.getByRole('button', { name: 'Disable Website' }).click()
+      await dialog.getByText(/Every visitor session on this connection ends/).waitFor()
+      await dialog.getByRole('button', { name: 'Disable connection' }).click()
+      await page.getByRole('button', { name: 'Enable Website' }).waitFor()
+    },
+  )
 })
 
 describe('availability and translations in the console', () => {

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
-import { itLong } from '../../test/support/is-long.ts'
+import { isLong, itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
 
@@ -36,7 +36,7 @@ describe('the queues of the inbox', () => {
     await until('the new count', async () => (await countOf(page, 'Unanswered')) === '66')
   })
 
-  it.each(['live', 'during an interruption'])(
+  it.each(isLong ? ['live', 'during an interruption'] : ['live'])(
     'show no conversation that a colleague closed during an interruption, and none that was erased %s',
     async (how) => {
       const page = await browser.open(core, 'conversations?queue=unanswered')
@@ -112,7 +112,7 @@ describe('the flow by keyboard', () => {
     expect(core.calls('CloseConversation')).toMatchObject([{ conversationId: 'cnv_x7f3' }])
   })
 
-  it('send and close does not close a conversation whose reply the service rejects', async () => {
+  itLong('send and close does not close a conversation whose reply the service rejects', async () => {
     const page = await browser.open(core, 'conversations/cnv_x7f3')
     core.fault('SendAgentMessage', { code: 3, info: 'ValidationFailed' })
     await reply(page).fill('Try again')
@@ -158,19 +158,22 @@ describe('the composer', () => {
     expect(core.calls('SendAgentMessage')).toEqual([])
   })
 
-  it('puts a rejected reply that is edited back into the reply, also while the operator writes a note', async () => {
-    const page = await browser.open(core, 'conversations/cnv_x7f3')
-    core.fault('SendAgentMessage', { code: 3, info: 'ValidationFailed' })
-    await reply(page).fill('For the visitor')
-    await page.keyboard.press('Enter')
-    await page.getByRole('button', { name: 'Edit message' }).waitFor()
-    await page.getByRole('checkbox', { name: 'Internal note' }).check()
-    await note(page).fill('For us')
-    await page.getByRole('button', { name: 'Edit message' }).click()
-    await until('the reply', async () => (await reply(page).inputValue()) === 'For the visitor')
-    await page.getByRole('checkbox', { name: 'Internal note' }).check()
-    expect(await note(page).inputValue()).toBe('For us')
-  })
+  itLong(
+    'puts a rejected reply that is edited back into the reply, also while the operator writes a note',
+    async () => {
+      const page = await browser.open(core, 'conversations/cnv_x7f3')
+      core.fault('SendAgentMessage', { code: 3, info: 'ValidationFailed' })
+      await reply(page).fill('For the visitor')
+      await page.keyboard.press('Enter')
+      await page.getByRole('button', { name: 'Edit message' }).waitFor()
+      await page.getByRole('checkbox', { name: 'Internal note' }).check()
+      await note(page).fill('For us')
+      await page.getByRole('button', { name: 'Edit message' }).click()
+      await until('the reply', async () => (await reply(page).inputValue()) === 'For the visitor')
+      await page.getByRole('checkbox', { name: 'Internal note' }).check()
+      expect(await note(page).inputValue()).toBe('For us')
+    },
+  )
 })
 
 describe('the mark of new messages', () => {
@@ -195,7 +198,7 @@ describe('the mark of new messages', () => {
 })
 
 describe('a row with a long name of a verified visitor', () => {
-  it('scrolls nothing sideways and shows the mark, in the list and in the conversation', async () => {
+  itLong('scrolls nothing sideways and shows the mark, in the list and in the conversation', async () => {
     const displayName = 'Wolfeschlegelsteinhausenbergerdorff '.repeat(4).trim()
     core.conversations.add({
       conversationId: 'cnv_long',
@@ -224,24 +227,27 @@ describe('a row with a long name of a verified visitor', () => {
 })
 
 describe('answering', () => {
-  it('keeps the focus on Escape after the conversation has left the list, and assigns a conversation that nobody has', async () => {
-    const page = await browser.open(core, 'conversations?queue=unanswered')
-    await page.locator('.row', { hasText: 'Visitor Q1Z6' }).click()
-    await reply(page).fill('Free from 60 euros')
-    await page.keyboard.press('Enter')
-    await page.locator('.row', { hasText: 'Visitor Q1Z6' }).waitFor({ state: 'detached' })
-    await page.keyboard.press('Escape')
-    expect(await page.evaluate(() => document.activeElement?.className)).toBe('log')
-    await until('the assignment', () => core.calls('AssignAgent').length === 1)
-    expect(core.calls('AssignAgent')).toMatchObject([{ conversationId: 'cnv_q1z6', operatorId: 'ada@example.com' }])
-    await page.locator('.happened', { hasText: 'Assigned to you' }).waitFor()
-    await reply(page).fill('And one more')
-    await page.keyboard.press('Enter')
-    await page.locator('.message.agent', { hasText: 'And one more' }).waitFor()
-    expect(core.calls('AssignAgent')).toHaveLength(1)
-  })
+  itLong(
+    'keeps the focus on Escape after the conversation has left the list, and assigns a conversation that nobody has',
+    async () => {
+      const page = await browser.open(core, 'conversations?queue=unanswered')
+      await page.locator('.row', { hasText: 'Visitor Q1Z6' }).click()
+      await reply(page).fill('Free from 60 euros')
+      await page.keyboard.press('Enter')
+      await page.locator('.row', { hasText: 'Visitor Q1Z6' }).waitFor({ state: 'detached' })
+      await page.keyboard.press('Escape')
+      expect(await page.evaluate(() => document.activeElement?.className)).toBe('log')
+      await until('the assignment', () => core.calls('AssignAgent').length === 1)
+      expect(core.calls('AssignAgent')).toMatchObject([{ conversationId: 'cnv_q1z6', operatorId: 'ada@example.com' }])
+      await page.locator('.happened', { hasText: 'Assigned to you' }).waitFor()
+      await reply(page).fill('And one more')
+      await page.keyboard.press('Enter')
+      await page.locator('.message.agent', { hasText: 'And one more' }).waitFor()
+      expect(core.calls('AssignAgent')).toHaveLength(1)
+    },
+  )
 
-  it('shows who of the colleagues writes, and not what the operator writes in another tab', async () => {
+  itLong('shows who of the colleagues writes, and not what the operator writes in another tab', async () => {
     const page = await browser.open(core, 'conversations/cnv_maria')
     await reply(page).waitFor()
     for (const name of ['Ada', 'Jonas']) core.conversations.types('cnv_maria', { kind: 'agent', displayName: name })

@@ -44,7 +44,7 @@ describe('replies and notes in the console', () => {
     await until('the message', () => bodies('cnv_maria').at(-1) === '/huors')
   })
 
-  it('saved replies are added, changed, and deleted after a question, in their own view', async () => {
+  itLong('saved replies are added, changed, and deleted after a question, in their own view', async () => {
     const page = await browser.open(core, 'replies')
     await page.getByRole('textbox', { name: 'Shortcut' }).fill('bye')
     await page.getByRole('textbox', { name: 'Text' }).fill('Thank you, goodbye!')
@@ -98,7 +98,7 @@ describe('replies and notes in the console', () => {
     expect(bodies('cnv_x7f3').filter((body) => body === 'I look into it')).toHaveLength(1)
   })
 
-  it('a reply is shown once and as sent if the service stored it but the response was lost', async () => {
+  itLong('a reply is shown once and as sent if the service stored it but the response was lost', async () => {
     const page = await browser.open(core, 'conversations/cnv_x7f3')
     await page.getByText('Live', { exact: true }).waitFor()
     core.fault('SendAgentMessage', { code: Code.Unavailable, afterwards: true })

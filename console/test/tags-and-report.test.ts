@@ -8,7 +8,7 @@ const browser = consoleBrowser(beforeEach)
 const { core } = browser
 
 describe('the tags of a conversation', () => {
-  it('are added and removed by keyboard, shown in the row, and filter the list', async () => {
+  itLong('are added and removed by keyboard, shown in the row, and filter the list', async () => {
     const page = await browser.open(core, 'conversations/cnv_x7f3')
     const details = page.locator('.details')
     const field = details.getByRole('combobox', { name: 'Tags' })

@@ -25,7 +25,44 @@ beforeAll(async () => {
 
 const newVisitor = (): Promise<Visitor> => stack.newVisitor()
 
+const ada = { displayName: 'Ada' }
+
 describe('an operator’s inbox stream from another core', () => {
+  it('gets messages, typing, assignment, closing and reopening live, and the state `sent` of the visitor’s messages', async () => {
+    const inbox = watchInbox(onB, stack.demo.workspaceId)
+    await inbox.ready()
+    const visitor = await newVisitor()
+    const stream = await visitor.openStream({ after: 0 })
+    const { conversationId } = visitor.session
+    expect((await visitor.call('POST', '/typing', { body: { state: 'started' } })).status).toBe(204)
+    await visitor.send('Hello?')
+    await onA.messaging.assignAgent({ conversationId, agent: ada })
+    await onA.messaging.closeConversation({ conversationId })
+    await visitor.send('One more thing')
+    const types = () => inbox.eventsOf(conversationId).map(({ type }) => type)
+    await until('the second sent', () => types().filter((type) => type === 'message.state.changed').length === 2)
+    expect(types().filter((type) => type !== 'message.state.changed')).toEqual(
+      expect.arrayContaining([
+        'typing.started',
+        'message.accepted',
+        'typing.stopped',
+        'agent.assigned',
+        'conversation.closed',
+        'conversation.reopened',
+      ]),
+    )
+    const sequences = inbox.eventsOf(conversationId).map(({ sequence }) => sequence)
+    expect(sequences).toEqual([...sequences].sort((one, other) => one - other))
+    expect(inbox.latest(conversationId)).toMatchObject({ agent: { displayName: 'Ada' }, status: 1 })
+    const changes = () => stream.events.filter(({ type }) => type === 'message.state.changed')
+    await until('both sent', () => changes().length === 2)
+    expect(changes().map(({ data }) => data.state)).toEqual(['sent', 'sent'])
+    expect((await visitor.history()).map(({ state }) => state)).toEqual(['sent', 'sent'])
+    expect(stream.events.some(({ type }) => type.startsWith('typing'))).toBe(false)
+    stream.close()
+    inbox.close()
+  })
+
   it('gets a heartbeat after 15 s without frames', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     onTestFinished(() => void vi.useRealTimers())
