@@ -106,11 +106,7 @@ async function prepareOnce() {
 /** The path and the body of a message to another server. */
 function messageTo(stream: number): [path: string, body: object] {
   const message = { clientOperationId: randomUUID(), body: text, contentType: 'text' }
-  if (kind === 'streams') return [`/streams/${stream}`, message]
-  if (kind === 'nchan') return [`/pub/${stream}`, message]
-  if (kind === 'bare') return ['/messages', message]
-  const to = { from: 'agent@localhost', to: `user${stream}@localhost` }
-  return ['/api/send_message', { type: 'chat', subject: '', body: text, ...to }]
+  return [kind === 'streams' ? `/streams/${stream}` : '/messages', message]
 }
 
 async function sendToOther(connection: HttpConnection, stream: number): Promise<void> {

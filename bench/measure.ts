@@ -236,19 +236,6 @@ export function tablesOf({ steps, rows, notes }: Results): Table[] {
   return tables
 }
 
-/** A table with a row for each column of the step, and a column for each contender. */
-export function turnedTable({ steps: [step], rows, notes }: Results): Table {
-  return {
-    title: step!.title,
-    columns: ['', ...rows.map(({ contender, variant }) => variant || contender.name)],
-    rows: step!.columns.map((column) => ({
-      name: column[0],
-      cells: rows.map(({ figures }) => cellOf(column, figures)),
-    })),
-    notes,
-  }
-}
-
 /**
  * The figures of rows divided by those of other rows in the same round. `nameOf` returns the name of a pair, or
  * undefined if it has no row.

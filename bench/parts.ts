@@ -1,15 +1,15 @@
 import type { Part } from './measure.ts'
 
+const loadPart = async (name: 'send' | 'requests' | 'latency') => ({ part: (await import('./load-parts.ts'))[name] })
+
 /** Parts by name: the question that its tables answer, and its module. */
 export const parts: Record<string, [about: string, load: () => Promise<{ part: Part }>]> = {
-  send: ['messages of visitors at 1, 64 and 128 at once, beside bare servers and others', () => import('./send.ts')],
-  trace: ['where the time of a single send is', () => import('./trace.ts')],
-  requests: ['processor time of each kind of request, as parts and in one process', () => import('./requests.ts')],
-  latency: ['from an agent’s message to the visitor’s stream, beside bare servers', () => import('./latency.ts')],
+  send: ['messages of visitors at 1, 64 and 128 at once, beside bare servers and others', () => loadPart('send')],
+  requests: ['processor time of each kind of request, as parts and in one process', () => loadPart('requests')],
+  latency: ['from an agent’s message to the visitor’s stream, beside bare servers', () => loadPart('latency')],
   history: ['whether pages and sends get slower with a million messages', () => import('./history.ts')],
   retention: ['sends while old messages are removed; --full removes a million', () => import('./retention.ts')],
   search: ['searches of a million messages', () => import('./search.ts')],
-  start: ['how long `npm start` takes', () => import('./start.ts')],
   idle: ['processor time and database commands while nobody uses the service', () => import('./idle.ts')],
   capacity: ['memory, processor and disk of visitors and messages, and sizes', () => import('./capacity/part.ts')],
   delivery: ['backlog, steady rate and a killed worker, beside job queues', () => import('./delivery/part.ts')],

@@ -153,9 +153,8 @@ async function siteOf(dataDir: string, layout: 'parts' | 'serve', coreUrl: strin
 /** Node flags in the npm script that starts a process of the service. */
 async function scriptFlags(folder: string, script: string): Promise<string[]> {
   const { scripts } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
-  return String(scripts[script] ?? '')
-    .split(' ')
-    .filter((word) => /^--(?!env-file)/.test(word))
+  const flags = String(scripts[script] ?? '').match(/--import \S+|--(?!import|env-file)\S+/g) ?? []
+  return flags.flatMap((flag) => flag.split(' '))
 }
 
 export function profiling(folder: string | undefined, name: string): string[] {

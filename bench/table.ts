@@ -8,16 +8,6 @@ export interface Cell {
   missing?: string
 }
 
-/** Builds a cell from one figure of each measurement. */
-export function cellOf<Measurement>(
-  measurements: Measurement[],
-  figure: (measurement: Measurement, round: number) => number,
-  unit: string,
-  digits: number,
-): Cell {
-  return { values: measurements.map(figure), unit, digits }
-}
-
 export interface Table {
   title: string
   columns: string[]

@@ -106,10 +106,9 @@ export const contenders = [
   bullmq('everysec'),
   bullmq('always'),
   onPostgres('pg-boss', `${peerVersion('pg-boss')}, woken by NOTIFY, five workers with batches of ten`, 'pg-boss'),
-  onPostgres('graphile-worker', `${peerVersion('graphile-worker')}, other settings at their defaults`, 'graphile'),
   onPostgres(
-    'graphile-worker, batched',
-    `the same with localQueue of ${concurrency * 2} and completions batched for 100 ms`,
-    'graphile batched',
+    'graphile-worker',
+    `${peerVersion('graphile-worker')} with localQueue of ${concurrency * 2} and completions batched for 100 ms`,
+    'graphile',
   ),
 ]

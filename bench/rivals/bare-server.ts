@@ -69,7 +69,7 @@ const app = fastify({
       else handle(request, response)
     }),
 })
-const store = await messageStores[kind as keyof typeof messageStores](place, app.server)
+const store = await messageStores[kind as keyof typeof messageStores](place)
 const text = { type: 'string', minLength: 1, maxLength: 4000 }
 const properties = { clientOperationId: text, body: text, contentType: text }
 const body = { type: 'object', properties, required: Object.keys(properties), additionalProperties: false }

@@ -1,4 +1,3 @@
-import type { Server } from 'node:http'
 import { Redis } from 'ioredis'
 import { MongoClient } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
@@ -86,21 +85,6 @@ async function openRedis(port: string): Promise<MessageStore> {
   }
 }
 
-/** Socket.IO: keeps messages in memory for clients that reconnect. */
-async function openSocketIo(_: string, server: Server): Promise<MessageStore> {
-  const { Server } = requirePeer('socket.io')
-  const io = new Server(server, { connectionStateRecovery: {} })
-  let sent = 0
-  return {
-    async put(message) {
-      sent += 1
-      io.to(`visitor-${sent % streamCount}`).emit('message', message)
-      return String(sent)
-    },
-    count: async () => sent,
-  }
-}
-
 /** Stores nothing. */
 async function openNone(): Promise<MessageStore> {
   let count = 0
@@ -113,5 +97,4 @@ export const messageStores = {
   'grouped mongodb': openGroupedMongo,
   postgres: openPostgres,
   redis: openRedis,
-  'socket.io': openSocketIo,
-} satisfies Record<string, (place: string, server: Server) => Promise<MessageStore>>
+} satisfies Record<string, (place: string) => Promise<MessageStore>>

@@ -15,7 +15,6 @@ const versions = {
   'pg-boss': '12.38.0',
   'graphile-worker': '0.18.0',
   '@durable-streams/server': '0.3.7',
-  'socket.io': '4.8.4',
 }
 type Package = keyof typeof versions
 const folder = join(import.meta.dirname, '../../.cache/bench')

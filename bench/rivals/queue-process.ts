@@ -142,8 +142,7 @@ async function openPgBoss(): Promise<Queue> {
   }
 }
 
-/** @param batched settings that let it fetch and complete jobs in groups */
-async function openGraphile(batched: object): Promise<Queue> {
+async function openGraphile(): Promise<Queue> {
   const { makeWorkerUtils, run } = requirePeer('graphile-worker')
   const { Pool } = requirePeer('pg')
   const pgPool = new Pool({ connectionString: address, max: 20 })
@@ -154,7 +153,9 @@ async function openGraphile(batched: object): Promise<Queue> {
   if (role === 'worker') {
     const send = await openAttempts()
     const webhook = (data: WebhookJob, { job }: { job: { attempts: number } }) => send(data, job.attempts)
-    const preset = { worker: { concurrentJobs: concurrency, ...batched } }
+    // These settings let it fetch and complete jobs in groups.
+    const batches = { localQueue: { size: concurrency * 2 }, completeJobBatchDelay: 100, failJobBatchDelay: 100 }
+    const preset = { worker: { concurrentJobs: concurrency, ...batches } }
     await run({ pgPool, logger, noHandleSignals: true, taskList: { webhook }, preset })
   }
   const open = counterOf('select count(*) as id from graphile_worker._private_jobs')
@@ -165,12 +166,10 @@ async function openGraphile(batched: object): Promise<Queue> {
   }
 }
 
-const batches = { localQueue: { size: concurrency * 2 }, completeJobBatchDelay: 100, failJobBatchDelay: 100 }
 const queues: Record<string, () => Promise<Queue>> = {
   bullmq: openBullmq,
   'pg-boss': openPgBoss,
-  graphile: () => openGraphile({}),
-  'graphile batched': () => openGraphile(batches),
+  graphile: openGraphile,
 }
 const { add, addAll, isSettled } = await queues[kind]!()
 

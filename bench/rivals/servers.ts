@@ -1,8 +1,6 @@
 import { type CommandProcess, type StartedProcess, startCommandProcess } from '../../test/support/processes.ts'
 import { type Contender, type Running, scratchFolder } from '../measure.ts'
 import { profiling, startLoad } from '../service.ts'
-import { startEjabberd } from './ejabberd.ts'
-import { startNchan } from './nchan.ts'
 import { installPeers, peerVersion, startPostgres, startRedis } from './programs.ts'
 
 /** A server that takes messages over HTTP, without a load. */
@@ -73,7 +71,7 @@ export const bareServers: Contender[] = [
   ),
 ]
 
-/** Systems that are durable too and tell listeners, and two that are often chosen although they promise less. */
+/** Systems that are durable too and tell listeners. */
 export const rivals: Contender[] = [
   server(
     'PostgreSQL',
@@ -102,27 +100,5 @@ export const rivals: Contender[] = [
       await installPeers()
       return ownServer('streams-server.ts', [await scratchFolder('durable-streams')])
     },
-  ),
-  server(
-    'ejabberd',
-    'send_message of its HTTP API, 64 users who are away; its archive in PostgreSQL with default settings',
-    'ejabberd',
-    startEjabberd,
-  ),
-  server(
-    'Socket.IO (in memory)',
-    `${peerVersion('socket.io')} beside Fastify, connection state recovery, one emit per request; promises less: messages are in memory only`,
-    'bare',
-    async () => {
-      await installPeers()
-      const { port, server } = await ownServer('bare-server.ts', ['socket.io'])
-      return { port, server }
-    },
-  ),
-  server(
-    'nginx + nchan (in memory)',
-    'one worker, 64 channels; promises less: messages are in memory only',
-    'nchan',
-    () => startNchan(1_000),
   ),
 ]
