@@ -97,13 +97,13 @@ export const knownBugs: KnownBug[] = [
     ],
   },
   {
-    name: 'a part of a growing answer is acknowledged before it is journaled',
-    faults: ['engine-killed'],
+    name: 'the text of a growing answer is in the memory of one core until the end',
+    faults: ['core-killed'],
     changes: [
       {
         folder: 'core/conversations',
-        from: '{ ordered: false },\n  )\n  if (matchedCount',
-        to: '{ ordered: false, writeConcern: { w: 1, journal: false } },\n  )\n  if (matchedCount',
+        from: "$set: { 'message.body': message.body,",
+        to: "$set: { ...(growth.state !== 'growing' && { 'message.body': message.body }),",
       },
     ],
   },
