@@ -196,12 +196,7 @@ export async function lastBackups(db: Db): Promise<Partial<Record<BackupKind, Da
 /** Opens the databases of a server for backups. Calls on this connection have no timeout. */
 export async function openBackups(settings: { uri: string; name: string; timeoutMs: number }) {
   const { uri, name, timeoutMs } = settings
-  const client = createMongoClient(uri, {
-    appName: 'service-backup',
-    readPreference: 'primary',
-    serverSelectionTimeoutMS: timeoutMs,
-    connectTimeoutMS: timeoutMs,
-  })
+  const client = createMongoClient(uri, { appName: 'service-backup', timeoutMs })
   try {
     await client.connect()
   } catch (error) {

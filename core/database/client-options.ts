@@ -26,8 +26,15 @@ const otherReason = 'is not allowed: the service reads from the primary, and a m
  * Creates a client that is not connected yet. Options in the URI replace the defaults, unless the
  * service relies on them. Throws `SettingError` for unknown options, wrong values and options that
  * are not allowed. A message never contains the URI, because it has a password.
+ *
+ * @param timeoutMs time limit for finding a server and for each connection to it
  */
-export function createMongoClient(uri: string, defaults: MongoClientOptions): MongoClient {
+export function createMongoClient(
+  uri: string,
+  { timeoutMs, ...options }: MongoClientOptions & { timeoutMs: number },
+): MongoClient {
+  const times = { serverSelectionTimeoutMS: timeoutMs, connectTimeoutMS: timeoutMs }
+  const defaults = { readPreference: 'primary', ...times, ...options }
   const given = optionsOf(uri)
   const isDirect = given.some(([name, value]) => name === 'directConnection' && value === 'true')
   for (const [name, value] of given) {

@@ -2,7 +2,7 @@ import { type Db, GridFSBucket } from 'mongodb'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { connectFault, createMongoClient } from './client-options.ts'
 import { failOnClosedSockets } from './closed-sockets.ts'
-import { type Collections, collectionsOf } from './collections.ts'
+import { collectionsOf } from './collections.ts'
 import { countConnections, measureDatabase, measureSizes, showBackups } from './database-metrics.ts'
 import { durableWriteConcern } from './durability.ts'
 import type { OnWait } from './migration-lock.ts'
@@ -10,24 +10,7 @@ import { isReady, requireNotNewer, schemaStatus } from './schema.ts'
 import { openSchemaTools } from './schema-tools.ts'
 import { currentHistory } from './store-history.ts'
 
-export interface Database {
-  collections: Collections
-  screenshots: GridFSBucket
-  /** Id of the history that the data had when this process opened it. A part of every epoch. */
-  history: string
-  /** Version of the server, such as `8.0.21`. */
-  version: string
-  /** Returns the present id of the history. Another id means that the data was restored since. */
-  currentHistory(): Promise<string>
-  /**
-   * Resolves to the server's clock, in milliseconds since 1970. Rejects if the command fails, as all
-   * other commands do then.
-   */
-  ping(): Promise<number>
-  /** Whether the driver knows a server that takes writes. If not, commands wait for one. */
-  hasServer(): boolean
-  close(): Promise<void>
-}
+export type Database = Awaited<ReturnType<typeof openDatabase>>
 
 interface DatabaseSettings {
   uri: string
@@ -47,18 +30,11 @@ interface DatabaseSettings {
  * Connects, and creates or checks collections and indexes. Every acknowledged write is journaled.
  * On a replica set, a majority of the members also has each acknowledged write.
  */
-export async function openDatabase({ migrates = true, ...settings }: DatabaseSettings): Promise<Database> {
+export async function openDatabase({ migrates = true, ...settings }: DatabaseSettings) {
   failOnClosedSockets()
-  const client = createMongoClient(settings.uri, {
-    appName: 'service-core',
-    readPreference: 'primary',
-    serverSelectionTimeoutMS: settings.timeoutMs,
-    connectTimeoutMS: settings.timeoutMs,
-    socketTimeoutMS: settings.timeoutMs,
-    waitQueueTimeoutMS: settings.timeoutMs,
-    ignoreUndefined: true,
-    maxPoolSize: 32,
-  })
+  const { uri, timeoutMs } = settings
+  const pool = { socketTimeoutMS: timeoutMs, waitQueueTimeoutMS: timeoutMs, maxPoolSize: 32 }
+  const client = createMongoClient(uri, { appName: 'service-core', timeoutMs, ignoreUndefined: true, ...pool })
   const metrics = settings.metrics ?? createCoreMetrics()
   countConnections(client, metrics)
   let hasServer = false
@@ -76,10 +52,18 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
     return {
       collections: collectionsOf(db),
       screenshots: new GridFSBucket(db, { bucketName: 'screenshots' }),
+      /** Id of the history that the data had when this process opened it. A part of every epoch. */
       history: await currentHistory(db),
+      /** Version of the server, such as `8.0.21`. */
       version: (await db.admin().buildInfo()).version,
+      /** Returns the present id of the history. Another id means that the data was restored since. */
       currentHistory: () => currentHistory(db),
+      /**
+       * Resolves to the server's clock, in milliseconds since 1970. Rejects if the command fails, as all
+       * other commands do then.
+       */
       ping: () => serverTime(db),
+      /** Whether the driver knows a server that takes writes. If not, commands wait for one. */
       hasServer: () => hasServer,
       close: () => client.close(),
     }
