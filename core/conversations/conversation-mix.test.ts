@@ -2,11 +2,8 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runs } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
-import { findSession } from '../bans/bans.ts'
-import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { assignAgent, closeConversation, unassignAgent } from './assignments.ts'
-import { findConversations } from './conversation-store.ts'
 import { drainConversations } from './jobs.ts'
 import { updateMessageStates } from './message-states.ts'
 import { listMessagesForVisitor } from './messages.ts'
@@ -30,62 +27,24 @@ const kinds = [
 ] as const
 const step = fc.record({ kind: fc.constantFrom(...kinds), core: fc.nat(1), wait: fc.boolean() })
 
-interface Seen {
-  sequence: number
-  type: string
-  // biome-ignore lint/suspicious/noExplicitAny: the test reads the parsed event data without a schema
-  data: any
-}
-
 /**
  * Reads the stream like a browser. `reconnect` opens a stream on the other core. The stream starts
  * after the last received sequence.
  */
 async function createReader(visitor: TestVisitor) {
-  const session = await findSession(cores.core, visitor.sessionId)
-  const [conversation] = await findConversations(cores.core, [visitor.conversationId])
-  const seen: Seen[] = []
-  let position = 0
-  let connections = 0
-  let close = () => {}
-  let connecting = Promise.resolve()
-
-  async function connect() {
-    const core = cores.cores[connections % 2]!
-    connections += 1
-    let live = true
-    const subscription = await streamSubscriptionsOf(core).open({
-      id: connections,
-      session,
-      epoch: conversation!.epoch,
-      start: { afterSequence: position },
-      sink: {
-        opened() {},
-        event(_, { sequence, type, json }) {
-          if (!live) return
-          position = sequence
-          seen.push({ sequence, type, data: JSON.parse(json).data })
-        },
-        replayed(id, events) {
-          for (const event of events) this.event([id], event)
-        },
-        advanced(_, sequence) {
-          if (live) position = sequence
-        },
-        availability() {},
-        paused: () => queueMicrotask(() => streamSubscriptionsOf(core).resume(subscription)),
-        closed() {},
-      },
-    })
-    close = () => {
-      live = false
-      streamSubscriptionsOf(core).close(subscription)
-    }
-  }
+  const streams: Awaited<ReturnType<typeof cores.openStream>>[] = []
+  const at = () => streams.at(-1)?.position ?? 0
+  const connect = async () =>
+    void streams.push(await cores.openStream(visitor, cores.cores[streams.length % 2], { afterSequence: at() }))
+  const close = () => streams.at(-1)!.close()
   await connect()
+  let connecting = Promise.resolve()
   return {
-    seen,
-    at: () => position,
+    seen: () =>
+      streams.flatMap(({ sequences, types, json }) =>
+        sequences.map((sequence, index) => ({ sequence, type: types[index]!, data: JSON.parse(json[index]!).data })),
+      ),
+    at,
     /** Closes the current connection before it opens the next one, as a browser does. */
     reconnect() {
       connecting = connecting.then(() => {
@@ -94,7 +53,7 @@ async function createReader(visitor: TestVisitor) {
       })
       return connecting
     },
-    close: () => close(),
+    close,
   }
 }
 
@@ -145,17 +104,18 @@ it('readers and history agree with the event log under random concurrent calls o
       const lasting = log.filter(({ transient }) => !transient)
       for (const reader of readers) {
         await until('the whole log', () => reader.at() >= end)
-        const sequences = reader.seen.map(({ sequence }) => sequence)
+        const seen = reader.seen()
+        const sequences = seen.map(({ sequence }) => sequence)
         expect(sequences).toEqual([...new Set(sequences)].sort((one, other) => one - other))
-        expect(reader.seen.filter(({ type }) => !type.startsWith('typing')).map(({ sequence }) => sequence)).toEqual(
+        expect(seen.filter(({ type }) => !type.startsWith('typing')).map(({ sequence }) => sequence)).toEqual(
           lasting.map(({ sequence }) => sequence),
         )
-        expect(reader.seen.some(({ data }) => data.author?.kind === 'visitor')).toBe(false)
+        expect(seen.some(({ data }) => data.author?.kind === 'visitor')).toBe(false)
         reader.close()
       }
 
       const stateOf = new Map<string, string>()
-      for (const { type, data } of first!.seen) {
+      for (const { type, data } of first!.seen()) {
         if (data.message) stateOf.set(data.message.messageId, data.message.state)
         if (type === 'message.state.changed' && rank(data.state) > rank(stateOf.get(data.messageId)!))
           stateOf.set(data.messageId, data.state)

@@ -119,21 +119,18 @@ describe('a tag', () => {
   })
 
   it('has one event, also if the core dies at any write', async () => {
-    await cores.untilOneSurvives(
-      async (mortal) => {
-        const visitor = await newWriter()
-        const died = await hasFailed(addTag(mortal, visitor.conversationId, 'vip', undefined))
-        if (died) {
-          await Promise.all(cores.cores.map((core) => reconcileStates(core, tagEvents)))
-          await addTag(cores.core, visitor.conversationId, 'VIP', undefined)
-        }
-        expect(await tagsOf(visitor)).toEqual(['vip'])
-        expect(await changesIn(visitor)).toEqual(['conversation.tagged vip'])
-        expect(await cores.core.db.conversations.find({ 'tags.announced': false }).toArray()).toEqual([])
-        return died
-      },
-      { every: 1 },
-    )
+    await cores.untilOneSurvives(async (mortal) => {
+      const visitor = await newWriter()
+      const died = await hasFailed(addTag(mortal, visitor.conversationId, 'vip', undefined))
+      if (died) {
+        await Promise.all(cores.cores.map((core) => reconcileStates(core, tagEvents)))
+        await addTag(cores.core, visitor.conversationId, 'VIP', undefined)
+      }
+      expect(await tagsOf(visitor)).toEqual(['vip'])
+      expect(await changesIn(visitor)).toEqual(['conversation.tagged vip'])
+      expect(await cores.core.db.conversations.find({ 'tags.announced': false }).toArray()).toEqual([])
+      return died
+    })
   })
 })
 

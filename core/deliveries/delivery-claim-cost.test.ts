@@ -18,8 +18,8 @@ import type { ClaimedDelivery } from './webhook-requests.ts'
  * `finished` is the number of ended deliveries. `backlog` is the number of due deliveries of a
  * destination whose limit of concurrent deliveries is reached.
  */
-const finished = isLong ? 20_000 : 4_000
-const backlog = isLong ? 5_000 : 1_000
+const finished = isLong ? 20_000 : 1_000
+const backlog = isLong ? 5_000 : 500
 
 const test = testDeliveries()
 let client: Awaited<ReturnType<typeof openMeasuredClient>>

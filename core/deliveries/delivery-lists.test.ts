@@ -15,7 +15,7 @@ import { countHeld, heldCounts, subscriptionsHolding, subscriptionsWaiting } fro
 const workspaceId = 'ws_large'
 const firstAt = Date.UTC(2026, 0, 1)
 const limit = 51
-const count = isLong ? 200_000 : 5_000
+const count = isLong ? 200_000 : 1_500
 /**
  * Number of deliveries with each status except `accepted`. These deliveries are older than all
  * others.

@@ -13,8 +13,6 @@ import {
   showSecret,
   updateSubscription,
 } from '../deliveries/subscriptions.ts'
-import { createIdempotency } from '../idempotency/idempotency.ts'
-import { createIdempotencyStore } from '../idempotency/idempotency-store.ts'
 import type { IdPrefix } from '../ids.ts'
 import { bareCore } from '../test/core-with.ts'
 import { testCores } from '../test/cores.ts'
@@ -80,19 +78,6 @@ describe('concurrent writes of operators, in random order', () => {
         forms: { preChat: [], offline: [] },
         origins: ['https://other.example'],
       })
-    })
-  })
-
-  it('to the same field store one of the values and leave other fields unchanged', async () => {
-    await inEveryOrder(async (scheduler) => {
-      const { publicSiteKey: siteKey } = await cores.newSite()
-      const { updateInstallation } = workspacesOn(scheduler)
-      const titles = ['One', 'Two', 'Three']
-      const all = titles.map((title) => updateInstallation(siteKey, { appearance: { title } }, undefined))
-      await scheduler.waitFor(Promise.all(all))
-      const { appearance } = await installationOf(siteKey)
-      expect(titles).toContain(appearance.title)
-      expect(appearance.accentColor).toBe('#1f6f5c')
     })
   })
 
@@ -164,31 +149,6 @@ describe('concurrent writes of operators, in random order', () => {
         destination: { origin: 'https://b.example' },
       })
       expect(heldDeliveries).toBe(subscription.status === 'disabled' ? 1 : 0)
-    })
-  })
-
-  it('that repeat a running rotation with the same key create one secret', async () => {
-    await inEveryOrder(async (scheduler) => {
-      const { publicSiteKey: siteKey } = await cores.newSite()
-      const workspaces = workspacesOn(scheduler)
-      const idempotency = createIdempotency(scheduledStore(scheduler, createIdempotencyStore(cores.core.db)), cores.now)
-      const rotate = () =>
-        idempotency
-          .once({
-            scope: [siteKey],
-            key: 'k',
-            input: {},
-            keptFor: 60,
-            run: async (operation) => (await workspaces.rotateIdentitySecret(siteKey, undefined, { operation })).kid,
-          })
-          .then(
-            ({ result }) => result,
-            (error: Error) => error.message,
-          )
-      const answers = await scheduler.waitFor(Promise.all([rotate(), rotate(), rotate()]))
-      const { identitySecrets } = await installationOf(siteKey)
-      expect(identitySecrets).toHaveLength(2)
-      expect([identitySecrets[0]!.kid, 'OperationInProgress']).toEqual(expect.arrayContaining([...new Set(answers)]))
     })
   })
 })
