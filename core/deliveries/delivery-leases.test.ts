@@ -145,6 +145,21 @@ describe('results recorded in one call', () => {
     expect(await deliveries.countDocuments({ status: 'accepted', dueAt: { $exists: true } })).toBe(0)
   })
 
+  it('results recorded in one call leave earlier attempts of the deliveries unchanged', async () => {
+    const { scene, worker, claimed } = await claimedOf(3)
+    await worker.answerAll(claimed, 503)
+    test.advance(10_000)
+    const again = await worker.claim()
+    expect(again).toHaveLength(3)
+    await worker.record(again.map((delivery, index) => result(delivery, 200, index)))
+    for (const [index, { deliveryId }] of again.entries()) {
+      const attempts = await scene.attempts(deliveryId)
+      expect(attempts.map(({ responseStatus }) => responseStatus)).toEqual([503, 200])
+      expect(attempts[1]?.durationMs).toBe(index)
+      expect(attempts[0]?.attemptId).not.toBe(attempts[1]?.attemptId)
+    }
+  })
+
   it('results recorded in one call are stored if the worker still holds the delivery, and change nothing if another worker took over', async () => {
     const { scene, worker, claimed } = await claimedOf(6)
     test.advance(60_000)
