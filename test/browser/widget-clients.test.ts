@@ -37,7 +37,7 @@ itLong('stays away if the page has removed the chat with its loader', async () =
   expect(await page.locator('[data-service-widget]').count()).toBe(0)
 })
 
-it('shows the chat of another site key beside the first one', async () => {
+itLong('shows the chat of another site key beside the first one', async () => {
   const { page } = await visit({ head: tag('pk_rate_limited') })
   await expect.poll(() => inWidget(page, '.launcher').count()).toBe(2)
   const left = async (at: number) => (await inWidget(page, '.launcher').nth(at).boundingBox())!

@@ -44,7 +44,7 @@ itLong(
   },
 )
 
-it('a browser refuses a pinned loader with one changed byte', async () => {
+itLong('a browser refuses a pinned loader with one changed byte', async () => {
   const { page, complaints } = await visit(pin())
   await tamper(page, 'widget.js')
   await page.reload()

@@ -78,7 +78,7 @@ describe('without a mouse', () => {
     throw new Error(`${name} was not reached; the focus went over ${passed.join(', ')}`)
   }
 
-  it('a failed message can be retried, and the focus is kept', async () => {
+  itLong('a failed message can be retried, and the focus is kept', async () => {
     const page = await visit({ siteKey: 'pk_rate_limited_long' })
     await open(page)
     await page.keyboard.type('Please')

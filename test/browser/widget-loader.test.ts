@@ -63,7 +63,7 @@ describe('the script tag', () => {
     expect(complaints).toEqual([])
   })
 
-  it('uses English if the installation or the package does not support the page’s language', async () => {
+  itLong('uses English if the installation or the package does not support the page’s language', async () => {
     const { page } = await visit({ lang: 'nn', context: { locale: 'nn-NO' } })
     await launcher(page).waitFor()
   })
@@ -247,13 +247,14 @@ describe('a page that controls the widget', () => {
     await expect.poll(() => gateway().seen('POST /sessions/close').at(-1)?.body).toEqual({ scope: 'continuity' })
   })
 
-  it.each([
+  const removals = [
     ['before the page has loaded', "document.querySelector('script[data-site-key]').serviceWidget.remove()"],
     [
       'while the chat loads',
       "const { serviceWidget } = document.querySelector('script[data-site-key]'); serviceWidget.open(); serviceWidget.remove()",
     ],
-  ])('stays away if the page removes the loader %s', async (_when, remove) => {
+  ] as const
+  it.each(someOf(removals, 1))('stays away if the page removes the loader %s', async (_when, remove) => {
     const { page } = await visit({
       pageScriptKind: 'defer',
       pageScript: `if (location.hash) { ${remove} }`,
@@ -270,7 +271,7 @@ describe('a page that controls the widget', () => {
     expect(gateway().sessionCount('pk_friendly')).toBe(sessions)
   })
 
-  it('takes no element of the page for its script', async () => {
+  itLong('takes no element of the page for its script', async () => {
     const { page } = await visit({
       head: '<img name="currentScript" src="https://evil.example/x" data-site-key="pk_evil" alt="">',
     })

@@ -55,7 +55,7 @@ async function pageWith(view: string, pageScript: string) {
   return page
 }
 
-describe.each(['composer', 'form'])('a person who writes in the %s', (view) => {
+describe.each(someOf(['composer', 'form'], 1))('a person who writes in the %s', (view) => {
   it.each(
     someOf(
       [

@@ -82,35 +82,38 @@ const hiddenParts = `(shown) => {
   return [...(isIn ? [] : ['field']), ...hidden.map(({ textContent }) => textContent)]
 }`
 
-it('consent, a request and the rating leave the message field in the panel, and their buttons in reach, on small screens', async () => {
-  await serve({
-    capabilities: { rating: true, navigation: true },
-    consent: { required: true, policyVersion: '1', policyUrl: 'https://shop.example/privacy' },
-  })
-  const { page } = await visit({ context: { reducedMotion: 'reduce', viewport: { width: 683, height: 310 } } })
-  async function check(card: string) {
-    await inWidget(page, card).waitFor()
-    for (const [width, height] of [
-      [683, 310],
-      [640, 360],
-      [320, 256],
-      [390, 300],
-    ] as const) {
-      await page.setViewportSize({ width, height })
-      const shown = `document.querySelector('[data-service-widget]').shadowRoot.querySelector('${card}')`
-      const found = () => page.evaluate(`(${hiddenParts})(${shown})`)
-      await expect.poll(found, { message: `${card} at ${width}×${height}` }).toEqual([])
+itLong(
+  'consent, a request and the rating leave the message field in the panel, and their buttons in reach, on small screens',
+  async () => {
+    await serve({
+      capabilities: { rating: true, navigation: true },
+      consent: { required: true, policyVersion: '1', policyUrl: 'https://shop.example/privacy' },
+    })
+    const { page } = await visit({ context: { reducedMotion: 'reduce', viewport: { width: 683, height: 310 } } })
+    async function check(card: string) {
+      await inWidget(page, card).waitFor()
+      for (const [width, height] of [
+        [683, 310],
+        [640, 360],
+        [320, 256],
+        [390, 300],
+      ] as const) {
+        await page.setViewportSize({ width, height })
+        const shown = `document.querySelector('[data-service-widget]').shadowRoot.querySelector('${card}')`
+        const found = () => page.evaluate(`(${hiddenParts})(${shown})`)
+        await expect.poll(found, { message: `${card} at ${width}×${height}` }).toEqual([])
+      }
     }
-  }
-  await open(page)
-  await check('.consent')
-  await page.getByRole('button', { name: 'I agree' }).click()
-  await say(page, 'Do you ship to Graz?')
-  await page.getByText(/· Sent$/).waitFor()
-  gateway().features.request(talk(), 'navigation', { url: 'https://shop.example/shipping', label: 'Shipping' })
-  await check('.request')
-  await page.getByRole('button', { name: 'No thanks' }).click()
-  talk().emit('conversation.closed')
-  talk().emit('rating.requested')
-  await check('.rating')
-})
+    await open(page)
+    await check('.consent')
+    await page.getByRole('button', { name: 'I agree' }).click()
+    await say(page, 'Do you ship to Graz?')
+    await page.getByText(/· Sent$/).waitFor()
+    gateway().features.request(talk(), 'navigation', { url: 'https://shop.example/shipping', label: 'Shipping' })
+    await check('.request')
+    await page.getByRole('button', { name: 'No thanks' }).click()
+    talk().emit('conversation.closed')
+    talk().emit('rating.requested')
+    await check('.rating')
+  },
+)

@@ -59,7 +59,7 @@ describe('prefill', () => {
     expect(await field(page).inputValue()).toBe('About lamp 7, do you have it in red?')
   })
 
-  it('keeps what the visitor has written on the previous page, also before the session is resumed', async () => {
+  itLong('keeps what the visitor has written on the previous page, also before the session is resumed', async () => {
     const page = await visit({
       pageScriptKind: 'defer',
       pageScript: `addEventListener('service-widget:ready', ({ detail }) => detail.widget.prefill('About lamp 8'))`,

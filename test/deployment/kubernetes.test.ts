@@ -10,6 +10,7 @@ import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1'
 import type { IService } from 'kubernetes-models/v1'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
+import { itLong } from '../support/is-long.ts'
 import { root } from './dockerfile.ts'
 import { makeSecrets } from './secrets.ts'
 import { faultsOf, partNames, parts } from './settings.ts'
@@ -57,7 +58,7 @@ describe('the manifests', () => {
     ])
   })
 
-  it('the manifests have only fields that Kubernetes defines', async () => {
+  itLong('the manifests have only fields that Kubernetes defines', async () => {
     // The folder is inside the project, so that the types can be resolved.
     const place = await mkdtemp(join(root, '.manifests-'))
     onTestFinished(() => rm(place, { recursive: true, force: true }))

@@ -7,6 +7,7 @@ import { refusal, startMailServer } from '../../core/test/mail-server.ts'
 import { eventKindsDocument, eventListModule, integratingDocument, receivingDocument } from '../../dev/make/events.ts'
 import { packWebhooks } from '../../dev/make/pack.ts'
 import { checkReceiver, newSecret, sampleBody, signerOf, statusOf } from '../support/hostile-deliveries.ts'
+import { itLong } from '../support/is-long.ts'
 import { freePort, startProcess } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
@@ -43,49 +44,59 @@ async function startReceiver(name: string, code: string, env: NodeJS.ProcessEnv 
   return { url, child }
 }
 
-it('the recipe for own mails in docs/recipes.md mails each unseen answer once, and again only what failed', async () => {
-  const [, code = ''] = /```ts\n(.*?)```/s.exec(readFileSync(join(root, 'docs/recipes.md'), 'utf8'))!
-  const env = { SMTP_URL: mailServer.url, MAIL_FROM: 'shop@example.org', SITE_URL: 'https://shop.example/' }
-  const { url, child } = await startReceiver('mailer.ts', code, env)
-  const sign = signerOf(secret)
-  const unseen = { reference: 'msg_1', conversationId: 'cnv_1', messageId: 'msg_1', sentAt: '2026-11-20T12:00:00.000Z' }
-  const send = (id: string, data: object, more = {}) => {
-    const content = {
-      ...JSON.parse(sampleBody),
-      eventType: 'message.unseen',
-      data: { ...unseen, ...data },
-      id,
-      ...more,
+itLong(
+  'the recipe for own mails in docs/recipes.md mails each unseen answer once, and again only what failed',
+  async () => {
+    const [, code = ''] = /```ts\n(.*?)```/s.exec(readFileSync(join(root, 'docs/recipes.md'), 'utf8'))!
+    const env = { SMTP_URL: mailServer.url, MAIL_FROM: 'shop@example.org', SITE_URL: 'https://shop.example/' }
+    const { url, child } = await startReceiver('mailer.ts', code, env)
+    const sign = signerOf(secret)
+    const unseen = {
+      reference: 'msg_1',
+      conversationId: 'cnv_1',
+      messageId: 'msg_1',
+      sentAt: '2026-11-20T12:00:00.000Z',
     }
-    const body = JSON.stringify(content)
-    return statusOf(url, sign(id, { body }), body)
-  }
-  const mia = { email: 'mia@example.org' }
-  try {
-    expect(await Promise.all(Array.from({ length: 5 }, () => send('evt_1', mia)))).toEqual(Array(5).fill(204))
-    expect(await send('evt_1', mia)).toBe(204)
-    for (const [data, more] of [[{}], [mia, { test: true }], [mia, { eventType: 'lead.captured' }]] as const)
-      expect(await send('evt_2', data, more)).toBe(204)
-    expect(await send('evt_2', { email: 'eve@example.org, mallory@example.org\r\nBcc: all@example.org' })).not.toBe(204)
-    expect(mailServer.mails.map(({ to }) => to)).toEqual([['mia@example.org']])
-    expect(mailServer.mails[0]).toMatchObject({ text: expect.stringContaining('https://shop.example/') })
-    for (const [code, status] of [
-      [451, 503],
-      [550, 422],
-    ] as const) {
-      mailServer.answer = () => refusal(code)
-      expect(await send('evt_3', mia)).toBe(status)
+    const send = (id: string, data: object, more = {}) => {
+      const content = {
+        ...JSON.parse(sampleBody),
+        eventType: 'message.unseen',
+        data: { ...unseen, ...data },
+        id,
+        ...more,
+      }
+      const body = JSON.stringify(content)
+      return statusOf(url, sign(id, { body }), body)
     }
-    mailServer.answer = undefined
-    expect(await send('evt_3', mia)).toBe(204)
-    expect(mailServer.mails.map(({ headers }) => headers.get('message-id'))).toEqual([
-      '<evt_1@shop.example>',
-      '<evt_3@shop.example>',
-    ])
-  } finally {
-    child.kill('SIGKILL')
-  }
-})
+    const mia = { email: 'mia@example.org' }
+    try {
+      expect(await Promise.all(Array.from({ length: 5 }, () => send('evt_1', mia)))).toEqual(Array(5).fill(204))
+      expect(await send('evt_1', mia)).toBe(204)
+      for (const [data, more] of [[{}], [mia, { test: true }], [mia, { eventType: 'lead.captured' }]] as const)
+        expect(await send('evt_2', data, more)).toBe(204)
+      expect(await send('evt_2', { email: 'eve@example.org, mallory@example.org\r\nBcc: all@example.org' })).not.toBe(
+        204,
+      )
+      expect(mailServer.mails.map(({ to }) => to)).toEqual([['mia@example.org']])
+      expect(mailServer.mails[0]).toMatchObject({ text: expect.stringContaining('https://shop.example/') })
+      for (const [code, status] of [
+        [451, 503],
+        [550, 422],
+      ] as const) {
+        mailServer.answer = () => refusal(code)
+        expect(await send('evt_3', mia)).toBe(status)
+      }
+      mailServer.answer = undefined
+      expect(await send('evt_3', mia)).toBe(204)
+      expect(mailServer.mails.map(({ headers }) => headers.get('message-id'))).toEqual([
+        '<evt_1@shop.example>',
+        '<evt_3@shop.example>',
+      ])
+    } finally {
+      child.kill('SIGKILL')
+    }
+  },
+)
 
 describe('the code in docs/receiving-leads.md', () => {
   it('the code in docs/receiving-leads.md accepts valid signatures with the package, also during a rotation, and rejects forged or old signatures', async () => {

@@ -77,6 +77,17 @@ describe('an operator’s inbox stream from another core', () => {
     inbox.close()
   })
 
+  it('says that a conversation has a note', async () => {
+    const inbox = watchInbox(onB, stack.demo.workspaceId)
+    await inbox.ready()
+    const { conversationId } = (await newVisitor()).session
+    await onA.messaging.addNote({ conversationId, clientOperationId: 'note', body: 'Calls on Monday', agent: ada })
+    await until('the note', () =>
+      inbox.frames.some(({ case: kind, value }) => kind === 'notes' && value.conversationId === conversationId),
+    )
+    inbox.close()
+  })
+
   it('gets no events of another workspace', async () => {
     const { workspace } = await onA.workspaces.createWorkspace({ name: 'Another' })
     const inbox = watchInbox(onB, workspace!.workspaceId)
