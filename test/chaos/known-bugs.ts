@@ -190,8 +190,8 @@ export const knownBugs: KnownBug[] = [
     changes: [
       {
         folder: 'core/database',
-        from: "{ conversationId: 1, operationKey: 1 },\n    { name: 'by_operation', unique: true,",
-        to: "{ conversationId: 1, operationKey: 1 },\n    { name: 'by_operation',",
+        from: "{ conversationId: 1, operationKey: 1 }, { ...having('by_operation', 'operationKey'), unique: true }",
+        to: "{ conversationId: 1, operationKey: 1 }, having('by_operation', 'operationKey')",
       },
       {
         folder: 'core',
