@@ -5,7 +5,7 @@ import type { EventName } from '../../contract/event-categories.ts'
 import { CONTRACT, CONTRACT_VERSION } from '../../contract/public-api.ts'
 import { eventDefinitions, eventSchema } from '../schemas/events.ts'
 import { Envelope, portablePatterns } from '../schemas/fields.ts'
-import head from './document.json' with { type: 'json' }
+import texts from './document.json' with { type: 'json' }
 import { streamAnswer } from './event-stream-description.ts'
 import { errorsOf, headersOfAnswer, headersOfFailure, parametersOf } from './route-description.ts'
 import { webhookPaths, webhookSchemas } from './webhook-description.ts'
@@ -55,7 +55,7 @@ export async function describeApi(app: FastifyInstance, ...prefixes: string[]) {
         license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
       },
       servers: [{ url: '/', description: 'This gateway' }],
-      ...(head as object),
+      ...(texts.head as object),
     },
     transform,
     transformObject: (document) => finish('openapiObject' in document ? document.openapiObject : {}) as never,

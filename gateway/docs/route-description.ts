@@ -3,9 +3,10 @@ import { correlationIdPattern } from '../../contract/correlation-id.ts'
 import type { PublicErrorCode } from '../../contract/errors.ts'
 import { CONTRACT_VERSION } from '../../contract/public-api.ts'
 import { OperationId } from '../schemas/fields.ts'
+import texts from './document.json' with { type: 'json' }
 
 /** Request headers that only some routes read. */
-type OwnHeader = 'Last-Event-ID' | 'If-None-Match'
+type OwnHeader = keyof typeof texts.headers
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -92,22 +93,6 @@ const IDEMPOTENCY_KEY: Json = {
   example: '018f3f9e-6a51-7bd2-9c6e-6a0d9e2f4b10',
 }
 
-const OWN_HEADERS: Record<OwnHeader, Json> = {
-  'Last-Event-ID': {
-    name: 'Last-Event-ID',
-    in: 'header',
-    schema: text,
-    description: 'Id of the last received event, `<epoch>-<sequence>`: the stream resumes after it.',
-    example: '7f3a-42',
-  },
-  'If-None-Match': {
-    name: 'If-None-Match',
-    in: 'header',
-    schema: text,
-    description: 'ETags of cached answers.',
-  },
-}
-
 /**
  * Describes the request headers that a route reads. `Authorization` is missing, because the
  * security scheme describes it.
@@ -119,7 +104,7 @@ export function parametersOf({ idempotent, keyField, headers = [], operator }: F
     ...(keyField && { description: `${IDEMPOTENCY_KEY.description} Equal to \`${keyField}\`.` }),
   }
   const every = operator ? EVERY_HEADER : [...PAGE_HEADERS, ...EVERY_HEADER]
-  return [...every, ...(idempotent ? [key] : []), ...headers.map((name) => OWN_HEADERS[name])]
+  return [...every, ...(idempotent ? [key] : []), ...headers.map((name) => texts.headers[name])]
 }
 
 const CORRELATION = { 'X-Correlation-Id': { schema: text, description: 'Id of the request in the logs.' } }

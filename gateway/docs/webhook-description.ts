@@ -1,4 +1,5 @@
 import { deliveryEvents, type EventKind } from '../../contract/event-kinds.ts'
+import texts from './document.json' with { type: 'json' }
 
 type Json = Record<string, unknown>
 
@@ -6,26 +7,6 @@ const text = { type: 'string' }
 const kinds = Object.entries(deliveryEvents) as [string, EventKind][]
 const schemaName = (type: string) => `Webhook.${type}`
 const refOf = (name: string) => ({ $ref: `#/components/schemas/${name}` })
-
-const header = (name: string, description: string, schema: Json = text) => ({
-  name,
-  in: 'header',
-  required: true,
-  description,
-  schema,
-})
-const headers = [
-  header('X-Correlation-Id', 'Id of the attempt in the logs.'),
-  header('X-Service-Webhook-Version', 'Version of headers and envelope.', { type: 'string', enum: ['1.0'] }),
-  header('X-Service-Webhook-Id', 'Same as `webhook-id`.'),
-  header(
-    'X-Service-Webhook-Signature',
-    '`sha256=` and the HMAC-SHA256 of the raw body in hex; the key is the whole secret.',
-  ),
-  header('webhook-id', 'Id of the event, the same on every retry.'),
-  header('webhook-timestamp', 'Time of the attempt in seconds.'),
-  header('webhook-signature', 'Standard Webhooks signatures of id, time and raw body, one for each secret.'),
-]
 
 /** Returns `receiveLeadCaptured` for `lead.captured`. */
 const operationIdOf = (type: string) =>
@@ -42,7 +23,7 @@ export function webhookPaths(): Json {
         summary: `Sent when ${when}`,
         description: 'Verify a signature before you parse the body. Accept and ignore unknown types.',
         tags: ['Webhooks'],
-        parameters: headers,
+        parameters: texts.webhookHeaders,
         requestBody: {
           required: true,
           content: { 'application/json': { schema: refOf(schemaName(type)), example: body } },
