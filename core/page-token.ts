@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
+import type { Collection, Document, Filter, WithId } from 'mongodb'
 import { invalid } from './errors.ts'
+import { field, integer, validate } from './rules.ts'
 
 /** The last entry of a page that is sorted by time and id. */
 interface PageEnd {
@@ -23,6 +25,37 @@ export function cutPage<T>(
   const last = page.at(-1)
   if (found.length <= page.length || last === undefined) return { page }
   return { page, nextPageToken: pageTokenOf(list, endOf(last)) }
+}
+
+/**
+ * Reads a page of documents, newest first. Errors: `ValidationFailed`, for `limit` with the rule of its bounds.
+ *
+ * @param by the field with the time of a document
+ */
+export async function readPage<D extends { _id: string }>(
+  collection: Collection<D>,
+  filter: Filter<D>,
+  { list, by, max, limit = max, pageToken, projection }: ListOf<D>,
+) {
+  validate(field('/limit', limit, integer(1, max)))
+  const end = readPageToken(list, pageToken)
+  const older = end && { $or: [{ [by]: { $lt: end.at } }, { [by]: end.at, _id: { $lt: end.id } }] }
+  const found = await collection
+    .find({ ...filter, ...older } as Filter<D>, { projection })
+    .sort({ [by]: -1, _id: -1 })
+    .limit(limit + 1)
+    .toArray()
+  return cutPage(found, limit, list, (last) => ({ at: last[by as keyof WithId<D>] as Date, id: String(last._id) }))
+}
+
+interface ListOf<D> {
+  /** Names the list, its order and its workspace. */
+  list: string
+  by: keyof D & string
+  max: number
+  limit?: number | undefined
+  pageToken?: string | undefined
+  projection?: Document
 }
 
 /** Maximum size of the entries of a page, as JSON. A larger entry is a page of its own. */

@@ -8,7 +8,7 @@ import { isShown } from '../keys/shown-secrets.ts'
 import { announceMarked } from '../leads/leads.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
-import { cutPage, readPageToken } from '../page-token.ts'
+import { readPage } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
@@ -437,23 +437,13 @@ export async function listSubscriptions(
   {
     workspaceId,
     listed,
-    limit = maxPage,
-    pageToken,
+    ...given
   }: { workspaceId: string; listed: ListedDestinations; limit?: number; pageToken?: string },
 ): Promise<{ page: SubscriptionView[]; nextPageToken?: string }> {
-  validate(field('/limit', limit, integer(1, maxPage)))
-  const place = `${listed} ${workspaceId}`
-  const after = readPageToken(place, pageToken)
-  const older = after && { $or: [{ createdAt: { $lt: after.at } }, { createdAt: after.at, _id: { $lt: after.id } }] }
-  const found = await core.db.leadSubscriptions
-    .find(
-      { workspaceId, ...notDeleted, $and: [isListedAs[listed], older ?? {}] },
-      { projection: { audit: 0, notices: 0, operations: 0 } },
-    )
-    .sort({ createdAt: -1, _id: -1 })
-    .limit(limit + 1)
-    .toArray()
-  const { page, nextPageToken } = cutPage(found, limit, place, ({ createdAt: at, _id: id }) => ({ at, id }))
+  const filter = { workspaceId, ...notDeleted, $and: [isListedAs[listed]] }
+  const projection = { audit: 0, notices: 0, operations: 0 }
+  const read = { list: `${listed} ${workspaceId}`, by: 'createdAt', max: maxPage, projection, ...given } as const
+  const { page, nextPageToken } = await readPage(core.db.leadSubscriptions, filter, read)
   const ids = page.map(({ _id }) => _id)
   const counts = await heldCounts(core, ids)
   return {

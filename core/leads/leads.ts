@@ -3,7 +3,7 @@ import type { Core } from '../core.ts'
 import { invalid, inWorkspace } from '../errors.ts'
 import { isDuplicateKey } from '../mongodb/faults.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
-import { cutPage, readPageToken } from '../page-token.ts'
+import { readPage } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import { type Lead, toLead } from './model.ts'
 import { contactIdsOf } from './suppressions.ts'
@@ -62,18 +62,9 @@ export async function listLeads(
     return { leads: (await findLeads(core, leadIds)).filter((lead) => lead.workspaceId === workspaceId) }
   const contacts = contact === undefined ? undefined : await contactIdsOf(core, workspaceId, { fields: { contact } })
   if (contacts?.length === 0) throw invalid('/contact', 'format')
-  const place = `leads ${workspaceId} ${contacts ?? ''}`
-  const end = readPageToken(place, pageToken)
-  const found = await core.db.leads
-    .find({
-      workspaceId,
-      ...(contacts && { contacts: { $in: contacts } }),
-      ...notErasing,
-      $or: end && [{ createdAt: { $lt: end.at } }, { createdAt: end.at, _id: { $lt: end.id } }],
-    })
-    .sort({ createdAt: -1, _id: -1 })
-    .limit(limit + 1)
-    .toArray()
-  const { page, nextPageToken } = cutPage(found, limit, place, ({ createdAt: at, _id: id }) => ({ at, id }))
+  const list = `leads ${workspaceId} ${contacts ?? ''}`
+  const filter = { workspaceId, ...(contacts && { contacts: { $in: contacts } }), ...notErasing }
+  const read = { list, by: 'createdAt', max: maxPage, limit, pageToken } as const
+  const { page, nextPageToken } = await readPage(core.db.leads, filter, read)
   return { leads: page.map(toLead), nextPageToken }
 }

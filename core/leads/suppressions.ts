@@ -2,8 +2,8 @@ import { normalPhone } from '../../contract/contacts.ts'
 import type { FieldIssue } from '../../contract/errors.ts'
 import { type Core, perCore } from '../core.ts'
 import { shortHash } from '../keys/keyring.ts'
-import { cutPage, readPageToken } from '../page-token.ts'
-import { field, integer, line, text, validate } from '../rules.ts'
+import { readPage } from '../page-token.ts'
+import { field, line, text, validate } from '../rules.ts'
 import { idsKey } from '../sessions/ids-key.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { createLiveCache } from '../wakeups/live-cache.ts'
@@ -140,20 +140,10 @@ export async function listSuppressions(
     entry,
   }: { workspaceId: string; limit?: number; pageToken?: string; entry?: SuppressionEntry },
 ): Promise<{ suppressions: Suppression[]; nextPageToken?: string }> {
-  validate(field('/limit', limit, integer(1, maxPage)))
-  const place = `suppressions ${workspaceId}`
-  const end = readPageToken(place, pageToken)
   const looked = entry && readEntries([entry], () => '/entry')
-  const found = await core.db.suppressions
-    .find({
-      workspaceId,
-      ...(looked && { _id: { $in: await idsOf(core, workspaceId, looked) } }),
-      ...(end && { $or: [{ addedAt: { $lt: end.at } }, { addedAt: end.at, _id: { $lt: end.id } }] }),
-    })
-    .sort({ addedAt: -1, _id: -1 })
-    .limit(limit + 1)
-    .toArray()
-  const { page, nextPageToken } = cutPage(found, limit, place, ({ addedAt: at, _id: id }) => ({ at, id }))
+  const filter = { workspaceId, ...(looked && { _id: { $in: await idsOf(core, workspaceId, looked) } }) }
+  const read = { list: `suppressions ${workspaceId}`, by: 'addedAt', max: maxPage, limit, pageToken } as const
+  const { page, nextPageToken } = await readPage(core.db.suppressions, filter, read)
   return { suppressions: page.map(({ _id, unswept: _, ...rest }) => ({ suppressionId: _id, ...rest })), nextPageToken }
 }
 

@@ -1,7 +1,6 @@
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
-import { cutPage, readPageToken } from '../page-token.ts'
-import { field, integer, validate } from '../rules.ts'
+import { readPage } from '../page-token.ts'
 import type { PolicyChange } from './model.ts'
 
 const defaultPage = 100
@@ -40,22 +39,18 @@ export async function listPolicyChanges(
   core: Core,
   {
     workspaceId,
+    target,
     limit = defaultPage,
     pageToken,
-    target,
-  }: {
-    workspaceId: string
-    limit?: number
-    pageToken?: string
-    target?: string
-  },
+  }: { workspaceId: string; target?: string; limit?: number; pageToken?: string },
 ): Promise<{ changes: PolicyChange[]; nextPageToken?: string }> {
-  validate(field('/limit', limit, integer(1, maxPage)))
-  const place = `policy changes ${workspaceId}`
-  const before = readPageToken(place, pageToken)
-  const found = await storedPolicyChanges(core, workspaceId, limit + 1, { before, target })
-  const { page, nextPageToken } = cutPage(found, limit, place, ({ at, changeId }) => ({ at, id: changeId }))
-  return { changes: page, nextPageToken }
+  const filter = { workspaceId, ...(target !== undefined && { target }) }
+  const list = `policy changes ${workspaceId}`
+  const read = await readPage(core.db.policyChanges, filter, { list, by: 'at', max: maxPage, limit, pageToken })
+  return {
+    changes: read.page.map(({ _id: changeId, ...change }) => ({ changeId, ...change })),
+    nextPageToken: read.nextPageToken,
+  }
 }
 
 export type PolicyChangeDocument = Omit<PolicyChange, 'changeId'> & { _id: string }
@@ -72,22 +67,4 @@ export async function confirmChange(core: Core, changeId: string) {
 /** Removes an entry that is not confirmed. */
 export async function withdrawChange(core: Core, changeId: string) {
   await core.db.policyChanges.deleteOne({ _id: changeId, isConfirmed: false })
-}
-
-/** Returns entries of a workspace, newest first. If `target` is set, returns only its entries. */
-export async function storedPolicyChanges(
-  core: Core,
-  workspaceId: string,
-  limit: number,
-  { before, target }: { before?: { at: Date; id: string }; target?: string },
-): Promise<PolicyChange[]> {
-  const found = core.db.policyChanges
-    .find({
-      workspaceId,
-      ...(target !== undefined && { target }),
-      ...(before && { $or: [{ at: { $lt: before.at } }, { at: before.at, _id: { $lt: before.id } }] }),
-    })
-    .sort({ at: -1, _id: -1 })
-    .limit(limit)
-  return (await found.toArray()).map(({ _id, ...change }) => ({ changeId: _id, ...change }))
 }

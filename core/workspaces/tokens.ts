@@ -3,8 +3,7 @@ import type { Core } from '../core.ts'
 import { perCore } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
-import { cutPage, readPageToken } from '../page-token.ts'
-import { field, integer, validate } from '../rules.ts'
+import { readPage } from '../page-token.ts'
 import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 
@@ -69,18 +68,17 @@ export async function revokeToken(
 }
 
 /** Returns a page of tokens, ordered by their last use or revocation, newest first. Errors: `ValidationFailed`. */
-export async function listTokens(
+export function listTokens(
   core: Core,
-  {
-    workspaceId,
-    limit = maxPage,
-    pageToken,
-  }: { workspaceId?: string | undefined; limit?: number | undefined; pageToken?: string | undefined },
+  { workspaceId, ...page }: { workspaceId?: string | undefined; limit?: number; pageToken?: string | undefined },
 ) {
-  validate(field('/limit', limit, integer(1, maxPage)))
-  const place = `tokens ${workspaceId ?? ''}`
-  const found = await storedTokens(core, workspaceId, limit + 1, readPageToken(place, pageToken))
-  return cutPage(found, limit, place, ({ listedAt: at, _id: id }) => ({ at, id }))
+  const filter = workspaceId === undefined ? {} : { workspaceId }
+  return readPage(core.db.tokens, filter, {
+    list: `tokens ${workspaceId ?? ''}`,
+    by: 'listedAt',
+    max: maxPage,
+    ...page,
+  })
 }
 
 /** A token that was used or revoked. Contains no secret. */
@@ -135,16 +133,4 @@ export async function storeRevocation(
 export async function revokedTokenIds(core: Core): Promise<string[]> {
   const found = core.db.tokens.find({ revokedAt: { $exists: true } }, { projection: { _id: 1 }, hint: 'by_revocation' })
   return (await found.toArray()).map(({ _id }) => _id)
-}
-
-/** Returns tokens, the last used or revoked first, after the given one. */
-export async function storedTokens(
-  core: Core,
-  workspaceId: string | undefined,
-  limit: number,
-  after?: { at: Date; id: string },
-): Promise<TokenDocument[]> {
-  const older = after && [{ listedAt: { $lt: after.at } }, { listedAt: after.at, _id: { $lt: after.id } }]
-  const found = core.db.tokens.find({ ...(workspaceId !== undefined && { workspaceId }), ...(older && { $or: older }) })
-  return found.sort({ listedAt: -1, _id: -1 }).limit(limit).toArray()
 }
