@@ -1,7 +1,5 @@
 export interface BackoffRange {
-  /** Minimum delay, in milliseconds. */
   minMs: number
-  /** Maximum delay, in milliseconds. */
   maxMs: number
 }
 

@@ -1,10 +1,16 @@
-import { rm, stat } from 'node:fs/promises'
+import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Returns true if `target` is missing or older than a source. Equal times count as older. */
-export async function isOutdated(target: string, sources: readonly string[]): Promise<boolean> {
-  const changed = await Promise.all(sources.map(modifiedAt))
-  return (await modifiedAt(target)) <= Math.max(...changed)
+/**
+ * Returns true if a built file is missing or older than a source: one of `files`, or what the folders
+ * have, except for tests. Equal times count as older. All paths begin in `root`.
+ */
+export async function isStale(root: string, target: string, folders: string[], files: string[]): Promise<boolean> {
+  const found = await Promise.all(folders.map((folder) => readdir(join(root, folder), { recursive: true })))
+  const sources = found.flatMap((names, index) => names.map((name) => join(folders[index]!, name)))
+  const watched = [...sources.filter((name) => !name.endsWith('.test.ts')), ...files]
+  const changed = await Promise.all(watched.map((name) => modifiedAt(join(root, name))))
+  return (await modifiedAt(join(root, target))) <= Math.max(...changed)
 }
 
 /** Removes the files of `names` that are not in `current` and have not changed for `keepMs`. */

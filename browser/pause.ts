@@ -3,29 +3,23 @@ import type { Clock, TimerId } from './platform.ts'
 /** Longest wait that an answer can cause, for example with `Retry-After`. */
 export const longestWaitMs = 120_000
 
-export interface Pause {
-  /**
-   * Resolves after `ms` or `notBeforeMs` milliseconds, whichever is longer, and after `longestWaitMs`
-   * at the latest. `hurry` and `end` can end the wait earlier. Only one wait at a time is possible.
-   */
-  wait(ms: number, notBeforeMs?: number): Promise<void>
-  /** Ends the current wait early, but not before its `notBeforeMs` milliseconds have passed. */
-  hurry(): void
-  /** Ends the current wait at once. */
-  end(): void
-  isWaiting(): boolean
-}
+export type Pause = ReturnType<typeof createPause>
 
 /** Creates waits that can be ended early, for example when the network works again. */
-export function createPause(clock: Clock): Pause {
+export function createPause(clock: Clock) {
   let current: { notBefore: number; timer: TimerId; resolve: () => void } | undefined
 
   return {
-    wait: (ms, notBeforeMs = 0) =>
-      new Promise((resolve) => {
+    /**
+     * Resolves after `ms` or `notBeforeMs` milliseconds, whichever is longer, and after `longestWaitMs`
+     * at the latest. `hurry` and `end` can end the wait earlier. Only one wait at a time is possible.
+     */
+    wait: (ms: number, notBeforeMs = 0) =>
+      new Promise<void>((resolve) => {
         const timer = clock.setTimeout(end, Math.min(longestWaitMs, Math.max(ms, notBeforeMs)))
         current = { notBefore: clock.now() + Math.min(longestWaitMs, notBeforeMs), timer, resolve }
       }),
+    /** Ends the current wait early, but not before its `notBeforeMs` milliseconds have passed. */
     hurry() {
       if (!current) return
       const restMs = current.notBefore - clock.now()

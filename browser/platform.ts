@@ -4,7 +4,6 @@ export type TimerId = unknown
 
 /** Time and timers. Tests pass their own implementation. */
 export interface Clock {
-  /** Returns the current time in milliseconds since the epoch. */
   now(): number
   setTimeout(callback: () => void, ms: number): TimerId
   clearTimeout(timer: TimerId): void

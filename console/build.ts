@@ -1,7 +1,7 @@
 import { cp, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { isOutdated, removeOld } from '../browser/build-files.ts'
+import { isStale, removeOld } from '../browser/build-files.ts'
 import { compressFiles } from '../browser/compress.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
@@ -52,19 +52,13 @@ export async function buildConsoleIfStale(): Promise<BuiltFile[]> {
 }
 
 /** Returns true if the built page is missing or older than a source. */
-export async function isConsoleStale(): Promise<boolean> {
-  const gen = '../proto/gen/service'
-  const [sources, contracts, shared, files] = await Promise.all(
-    ['src', gen, '../browser', 'public'].map(async (name) =>
-      (await readdir(join(folder, name), { recursive: true })).map((file) => join(name, file)),
-    ),
+export const isConsoleStale = () =>
+  isStale(
+    folder,
+    'dist/index.html',
+    ['src', '../proto/gen/service', '../browser', 'public'],
+    ['index.html', 'vite.config.ts', 'build.ts'],
   )
-  const watched = [...sources!, ...shared!, ...files!].filter((name) => !name.endsWith('.test.ts')).concat(contracts!)
-  return isOutdated(
-    join(consoleDist, 'index.html'),
-    [...watched, 'index.html', 'vite.config.ts', 'build.ts'].map((name) => join(folder, name)),
-  )
-}
 
 if (import.meta.main) {
   for (const { name, bytes, brotliBytes } of await buildConsole()) {

@@ -4,7 +4,7 @@ import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } fr
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { InlineConfig } from 'vite'
-import { isOutdated, removeOld } from '../browser/build-files.ts'
+import { isStale, removeOld } from '../browser/build-files.ts'
 import { compressFiles } from '../browser/compress.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
@@ -103,17 +103,8 @@ export async function buildWidgetIfStale(): Promise<BuiltFile[]> {
 /**
  * Returns true if `widget.js` is missing or older than a source. A build writes `widget.js` last.
  */
-export async function isWidgetStale(): Promise<boolean> {
-  const folders = ['src', '../browser']
-  const sources = await Promise.all(
-    folders.map(async (each) => (await filesIn(join(folder, each))).map((name) => join(each, name))),
-  )
-  const watched = [...sources.flat().filter((name) => !name.endsWith('.test.ts')), 'vite.config.ts', 'build.ts']
-  return isOutdated(
-    join(widgetDist, 'widget.js'),
-    watched.map((name) => join(folder, name)),
-  )
-}
+export const isWidgetStale = () =>
+  isStale(folder, 'dist/widget.js', ['src', '../browser'], ['vite.config.ts', 'build.ts'])
 
 /** Returns a hash of all files of a folder. */
 async function hashOf(path: string): Promise<string> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isTeam } from '../team.ts'
+import { isTeam } from './messages.ts'
 import { createReceipts } from './receipts.ts'
 
 function receipts() {

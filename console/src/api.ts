@@ -7,7 +7,7 @@ import { OperatorService } from '#proto/operator/v1/operator_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
-import { consoleHeader } from './session-calls.ts'
+import { consoleHeader } from './session.ts'
 
 export type Api = ReturnType<typeof createApi>
 

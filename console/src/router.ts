@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals'
+import type { IconName } from './ui/page.tsx'
 
 /** Filters of the inbox. They stand in the address of the list and of an open conversation. */
 const inboxFilters = ['queue', 'tag', 'q', 'status', 'assignee', 'days'] as const
@@ -75,7 +76,6 @@ export function parseRoute(address: string): Route {
   return { view: 'unknown' }
 }
 
-/** Returns the path of a route. */
 export function pathOf(route: KnownRoute): string {
   const { path, query } = patterns[route.view]
   const params = route as unknown as Record<string, string | undefined>
@@ -200,3 +200,51 @@ function decode(part: string): string {
     return part
   }
 }
+
+/** An area of the navigation. `view` is its first view and its icon. Phones show tabs without *More*. */
+const area = (
+  view: Extract<View, IconName>,
+  name: string,
+  key: string,
+  { views = [], isTab = false }: { views?: View[]; isTab?: boolean } = {},
+) => ({ view, name, key, views, isTab })
+
+/** The areas in groups. Their names stand here only. */
+export const groups = [
+  {
+    title: 'Chat',
+    areas: [
+      area('inbox', 'Inbox', 'g i', { views: ['conversation'], isTab: true }),
+      area('replies', 'Saved replies', 'g r'),
+      area('report', 'Report', 'g e', { isTab: true }),
+    ],
+  },
+  {
+    title: 'Leads',
+    areas: [
+      area('leads', 'Leads', 'g l', { views: ['lead'], isTab: true }),
+      area('deliveries', 'Deliveries', 'g d', { views: ['delivery'] }),
+      area('subscriptions', 'Destinations', 'g s', { views: ['subscription', 'new-subscription', 'new-hook'] }),
+      area('suppressions', 'Do not contact', 'g u', { views: ['suppression-import'] }),
+    ],
+  },
+  {
+    title: 'Settings',
+    areas: [
+      area('installations', 'Websites', 'g n', { views: ['installation'], isTab: true }),
+      area('people', 'Personal data', 'g p'),
+      area('team', 'Team', 'g t'),
+      area('workspace', 'Workspace', 'g w', { views: ['changes'] }),
+    ],
+  },
+]
+export const areas = groups.flatMap((group) => group.areas)
+
+export const areaOf = ({ view }: { view: View | 'unknown' }) =>
+  areas.find((area) => [area.view, ...area.views].some((one) => one === view))
+
+/** Returns the name of the area that begins with this view. */
+export const areaName = (view: View): string => areaOf({ view })!.name
+
+/** Returns the link back to an area. */
+export const backTo = (view: View) => ({ path: pathOf({ view } as KnownRoute), label: areaName(view) })

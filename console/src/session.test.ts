@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createSessionHolder, takeSignInFragment } from './session.ts'
-import type { CallResult, WorkspaceSession } from './session-calls.ts'
+import { type CallResult, createSessionHolder, takeSignInFragment, type WorkspaceSession } from './session.ts'
 
 beforeEach(() => void vi.useFakeTimers({ now: 1_800_000_000_000 }))
 afterEach(() => {

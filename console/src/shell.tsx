@@ -1,11 +1,10 @@
 import { useSignalEffect } from '@preact/signals'
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { initialsOf } from '../../browser/chat/initials.ts'
 import { alertProblems } from './alerts/alerts.ts'
 import { createPageBadge } from './alerts/page-badge.ts'
-import { areaOf, areas, groups } from './areas.ts'
 import { ChangesView } from './changes/changes-view.tsx'
-import { ConnectionStateLine } from './connection-state.tsx'
 import { useConsole } from './console-context.ts'
 import { DeliveriesView } from './deliveries/deliveries-view.tsx'
 import { DeliveryView } from './deliveries/delivery-view.tsx'
@@ -14,21 +13,22 @@ import { InstallationView } from './installations/installation-view.tsx'
 import { InstallationsView } from './installations/installations-view.tsx'
 import { LeadView } from './leads/lead-view.tsx'
 import { LeadsView } from './leads/leads-view.tsx'
-import { OwnPicture } from './own-picture.tsx'
 import { PeopleView } from './people/people-view.tsx'
 import { ReportView } from './report/report-view.tsx'
-import { type KnownRoute, pathOf, placeOf, type View } from './router.ts'
-import { ShortcutHelp } from './shortcut-help.tsx'
-import { SignOutDialog } from './sign-out-dialog.tsx'
+import { areaOf, areas, groups, type KnownRoute, pathOf, placeOf, type View } from './router.ts'
 import { NewSubscriptionView } from './subscriptions/new-subscription-view.tsx'
 import { SubscriptionView } from './subscriptions/subscription-view.tsx'
 import { SubscriptionsView } from './subscriptions/subscriptions-view.tsx'
 import { SuppressionImportView } from './suppressions/import-view.tsx'
 import { SuppressionsView } from './suppressions/suppressions-view.tsx'
 import { TeamView } from './team/team-view.tsx'
+import { formatDistance } from './time.ts'
+import { Picture } from './ui/avatar.tsx'
 import { Dialog } from './ui/dialog.tsx'
+import { Toggle } from './ui/form.tsx'
 import { useLoad } from './ui/load.tsx'
-import { Empty, Icon, IconButton, Page } from './ui/page.tsx'
+import { Button, Empty, Icon, IconButton, Notice, Page } from './ui/page.tsx'
+import { PictureField } from './ui/picture-field.tsx'
 import { SavedRepliesView } from './workspace/saved-replies-view.tsx'
 import { WorkspaceView } from './workspace/workspace-view.tsx'
 
@@ -94,10 +94,10 @@ export function Shell() {
         <div class={hasMore ? 'area-groups all' : 'area-groups'}>
           {groups.map((group) => (
             <ul key={group.title} class="areas" aria-label={group.title}>
-              {group.areas.map(({ name, icon, view, isTab }) => (
+              {group.areas.map(({ name, view, isTab }) => (
                 <li key={view} class={isTab || area?.view === view ? 'tab' : undefined}>
                   <a href={pathOfArea(view)} aria-current={area?.view === view ? 'page' : undefined} title={name}>
-                    <Icon name={icon} />
+                    <Icon name={view} />
                     <span class="area-name">{name}</span>
                     {view === 'inbox' && unanswered > 0 && (
                       <span class="count" key={unanswered}>
@@ -191,4 +191,172 @@ function useFocusOnRoute(main: { current: HTMLElement | null }) {
     const heading = main.current?.querySelector<HTMLElement>('[data-focus-first] h1, [data-focus-first] h2')
     ;(heading ?? main.current?.querySelector<HTMLElement>('h1') ?? main.current)?.focus()
   }, [place])
+}
+
+/**
+ * Shows whether the inbox receives changes live. Interruptions shorter than 1.5 s are not shown.
+ */
+export function ConnectionStateLine() {
+  const { inbox, announcer } = useConsole()
+  const link = inbox.link.value
+  const [settled, setSettled] = useState(link.name)
+  useEffect(() => {
+    const quiet = link.name === 'live' || link.name === 'rejected' ? 0 : 1500
+    const timer = setTimeout(() => setSettled(link.name), quiet)
+    return () => clearTimeout(timer)
+  }, [link.name])
+  const live = settled === 'live'
+  useEffect(() => {
+    if (settled === 'waiting') announcer.say('Inbox disconnected. Reconnecting.')
+    if (live) announcer.say('Inbox connected.')
+  }, [settled === 'waiting', live])
+
+  if (settled === 'rejected')
+    return <p class="link-state off">Offline: this session does not allow live updates. Reload to see new messages.</p>
+  if (live) return <p class="link-state on">Live</p>
+  return (
+    <p class="link-state waiting">
+      {settled === 'connecting' ? 'Connecting…' : 'Reconnecting…'}
+      {link.name === 'waiting' && ` next attempt in ${formatDistance(link.retryAt - Date.now())}`}
+    </p>
+  )
+}
+
+/** The operator's picture. It opens a dialog in which the operator changes it. */
+export function OwnPicture() {
+  const { api, session, holder } = useConsole()
+  const [isOpen, setOpen] = useState(false)
+  const initials = initialsOf(session.displayName)
+  const url = holder.face.value
+  return (
+    <>
+      <button type="button" class="icon-button" title="Your picture" onClick={() => setOpen(true)}>
+        <span class="avatar" aria-hidden="true">
+          {initials}
+          <Picture url={url} />
+        </span>
+        <span class="visually-hidden">Your picture</span>
+      </button>
+      {isOpen && (
+        <Dialog title="Your picture" onClose={() => setOpen(false)}>
+          <div class="stack dialog-body">
+            <PictureField
+              name="Picture"
+              hint="Visitors see it beside your answers. It is cut to a square, and made small in this browser."
+              shape="face"
+              initials={initials}
+              url={url}
+              onSave={async (picture) => holder.setFace((await api.messaging.setAgentPicture(picture)).avatarUrl)}
+            />
+          </div>
+        </Dialog>
+      )}
+    </>
+  )
+}
+
+interface SignOutDialogProps {
+  /** Number of conversations with drafts, in all tabs. */
+  drafts: number
+  /** Whether a sign-out has just failed. */
+  failed?: boolean
+  onClose: () => void
+}
+
+/** Asks before a sign-out that deletes drafts, and reports a sign-out that failed. */
+export function SignOutDialog({ drafts, failed = false, onClose }: SignOutDialogProps) {
+  const { holder } = useConsole()
+  const [hasFailed, setFailed] = useState(failed)
+  return (
+    <Dialog title="Sign out" onClose={onClose}>
+      <div class="stack dialog-body">
+        {drafts > 0 && (
+          <p>
+            {drafts === 1 ? 'One conversation has' : `${drafts} conversations have`} an unsent draft. Signing out
+            deletes drafts in all tabs.
+          </p>
+        )}
+        {hasFailed && (
+          <Notice tone="danger">You are still signed in, because the service cannot be reached. Try again.</Notice>
+        )}
+        <div class="line dialog-actions">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="danger" onClick={async () => setFailed(!(await holder.signOut()))} text="Sign out" />
+        </div>
+      </div>
+    </Dialog>
+  )
+}
+
+const shortcutGroups: { title: string; keys: [string[], string][] }[] = [
+  {
+    title: 'Everywhere',
+    keys: [
+      [['?'], 'Keyboard shortcuts'],
+      ...areas.map(({ key, name }): [string[], string] => [key.split(' '), name]),
+      [['j'], 'Next row'],
+      [['k'], 'Previous row'],
+    ],
+  },
+  {
+    title: 'Inbox',
+    keys: [
+      [['j'], 'Next conversation'],
+      [['k'], 'Previous conversation'],
+      [['Enter'], 'Open'],
+      [['n'], 'Open the one that waits longest'],
+      [['/'], 'Search'],
+    ],
+  },
+  {
+    title: 'Conversation',
+    keys: [
+      [['r'], 'Reply'],
+      [['Enter'], 'Send'],
+      [['Ctrl', 'Enter'], 'Send and close'],
+      [['Shift', 'Enter'], 'New line'],
+      [['Esc'], 'Leave the reply, back to the list'],
+      [['m'], 'Note or reply'],
+      [['c'], 'Close or reopen'],
+      [['a'], 'Assign to me or unassign'],
+      [['i'], 'Visitor details'],
+    ],
+  },
+]
+
+export function ShortcutHelp({ onClose }: { onClose: () => void }) {
+  const { shortcuts } = useConsole()
+  return (
+    <Dialog title="Keyboard shortcuts" onClose={onClose} wide>
+      <div class="stack dialog-body">
+        <div class="shortcut-groups">
+          {shortcutGroups.map(({ title, keys }) => (
+            <section key={title}>
+              <h3>{title}</h3>
+              <dl class="shortcuts">
+                {keys.map(([names, what]) => (
+                  <div key={what}>
+                    <dt>
+                      {names.map((name) => (
+                        <kbd key={name}>{name}</kbd>
+                      ))}
+                    </dt>
+                    <dd>{what}</dd>
+                  </div>
+                ))}
+              </dl>
+            </section>
+          ))}
+        </div>
+        <Toggle
+          label="Single-key shortcuts"
+          hint="Turn off if you use voice control or press keys by accident."
+          checked={shortcuts.enabled.value}
+          onChange={(on) => {
+            shortcuts.enabled.value = on
+          }}
+        />
+      </div>
+    </Dialog>
+  )
 }

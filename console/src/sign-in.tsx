@@ -1,9 +1,8 @@
 import { browserSupportsWebAuthn, startAuthentication } from '@simplewebauthn/browser'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ProviderProblem, SessionEnd, SessionHolder } from './session.ts'
-import type { LinkDescription } from './session-calls.ts'
+import type { LinkDescription, ProviderProblem, SessionEnd, SessionHolder } from './session.ts'
 import { localStore } from './storages.ts'
-import { Field } from './ui/form.tsx'
+import { Field, TextField } from './ui/form.tsx'
 import { Button, Icon, Notice } from './ui/page.tsx'
 
 const reasons: Record<SessionEnd, { tone: 'info' | 'warning'; text: string }> = {
@@ -35,19 +34,22 @@ const unreachable: Problem = { text: 'The service cannot be reached. Check the c
 
 /** Signs in with the link that was opened, or else in one of the other ways. */
 export function SignIn({ holder }: { holder: SessionHolder }) {
+  const form = useRef<HTMLFormElement>(null)
   const [problem, setProblem] = useState<Problem>()
   const [isBusy, setBusy] = useState(false)
-  const token = useRef<HTMLTextAreaElement>(null)
-  const name = useRef<HTMLInputElement>(null)
-  const link = holder.link.value
-  const signedIn = holder.current.value
-  const ended = holder.ended.value
-  const workspace = useRef<HTMLInputElement>(null)
-  const mail = useRef<HTMLInputElement>(null)
   const [ways, setWays] = useState({ provider: false, mail: false })
   const [opened, setOpened] = useState<LinkDescription>()
   const [mailed, setMailed] = useState(false)
+  const [token, setToken] = useState('')
+  const [mail, setMail] = useState('')
+  const [name, setName] = useState(localStore.getItem(nameKey) ?? '')
+  const [workspace, setWorkspace] = useState<string>()
+  const link = holder.link.value
+  const isLink = link !== undefined
+  const signedIn = holder.current.value
+  const ended = holder.ended.value
   const providerProblem = holder.providerProblem.value
+  const needsName = !isLink || opened?.name === undefined
   useEffect(() => {
     void holder.calls.options().then((found) => typeof found === 'object' && setWays(found.value))
   }, [])
@@ -56,29 +58,29 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
     setProblem(undefined)
     setOpened(undefined)
     if (link === undefined) return
-    name.current?.focus()
+    form.current!.querySelector<HTMLElement>('[autocomplete=name]')?.focus()
     void holder.calls.describeLink(link).then((found) => {
       if (holder.link.peek() !== link) return
       if (typeof found === 'object') setOpened(found.value)
       else if (found === 'refused') setProblem(refusedLink)
     })
   }, [link])
+  useEffect(() => form.current!.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [problem])
 
   async function submit(event: Event) {
     event.preventDefault()
-    const displayName = name.current?.value.trim() ?? ''
-    const workspaceName = workspace.current?.value.trim()
-    const pasted = token.current?.value.trim() ?? ''
-    if (link === undefined && pasted === '')
-      return refuse({ field: 'token', text: 'Paste your token, or choose another way to sign in.' })
-    if (name.current && displayName === '')
-      return refuse({ field: 'name', text: 'Enter the name that visitors will see.' })
-    if (name.current) localStore.setItem(nameKey, displayName)
-    const names = { displayName, ...(workspaceName && { workspaceName }) }
+    if (!isLink && token.trim() === '')
+      return setProblem({ field: 'token', text: 'Paste your token, or choose another way to sign in.' })
+    const displayName = needsName ? name.trim() : ''
+    if (needsName && displayName === '')
+      return setProblem({ field: 'name', text: 'Enter the name that visitors will see.' })
+    if (needsName) localStore.setItem(nameKey, displayName)
+    const workspaceName = opened?.firstOwner && (workspace ?? opened.workspaceName).trim()
     await attempt(async () => {
-      const wrong = await holder.signIn(link === undefined ? { token: pasted } : { link }, names)
+      const credential = isLink ? { link } : { token: token.trim() }
+      const wrong = await holder.signIn(credential, { displayName, ...(workspaceName && { workspaceName }) })
       if (wrong === 'invalid') return { field: 'name', text: 'Use one line of up to 128 characters.' }
-      return wrong === 'refused' ? (link === undefined ? refusedToken : refusedLink) : wrong && unreachable
+      return wrong === 'refused' ? (isLink ? refusedLink : refusedToken) : wrong && unreachable
     })
   }
 
@@ -102,31 +104,27 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
 
   const mailLink = () =>
     attempt(async () => {
-      const address = mail.current!.value.trim()
-      if (!address.includes('@')) return { field: 'mail', text: 'Enter your mail address.' }
-      if (typeof (await holder.calls.mailLink(address)) !== 'object') return unreachable
+      if (!mail.includes('@')) return { field: 'mail', text: 'Enter your mail address.' }
+      if (typeof (await holder.calls.mailLink(mail.trim())) !== 'object') return unreachable
       setMailed(true)
     })
 
   async function attempt(call: () => Promise<Problem | undefined>) {
     setBusy(true)
     setProblem(undefined)
-    const found = await call()
+    setProblem(await call())
     setBusy(false)
-    if (found) refuse(found)
   }
 
-  function refuse(found: Problem) {
-    setProblem(found)
-    const fields = { token, name, mail }
-    if (found.field) fields[found.field].current?.focus()
+  const onEnter = (act: (event: Event) => unknown) => (event: KeyboardEvent) => {
+    if (event.key !== 'Enter') return
+    event.preventDefault()
+    void act(event)
   }
-
-  const needsName = link === undefined || opened?.name === undefined
-  const errorOf = (field: 'token' | 'name' | 'mail') => (problem?.field === field ? problem.text : undefined)
+  const errorOf = (field: Problem['field']) => (problem?.field === field ? problem?.text : undefined)
   return (
     <main class="sign-in">
-      <form class="card sign-in-card" onSubmit={submit} noValidate autocomplete="off">
+      <form class="card sign-in-card" ref={form} onSubmit={submit} noValidate autocomplete="off">
         <div class="brand">
           <Icon name="inbox" />
         </div>
@@ -136,105 +134,90 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
             This link signs you in as <strong dir="auto">{opened.name}</strong> to {opened.workspaceName}.
           </p>
         )}
-        {ended && !problem && link === undefined && <Notice tone={reasons[ended].tone}>{reasons[ended].text}</Notice>}
-        {providerProblem && !problem && link === undefined && (
+        {ended && !problem && !isLink && <Notice tone={reasons[ended].tone}>{reasons[ended].text}</Notice>}
+        {providerProblem && !problem && !isLink && (
           <Notice tone="danger">{providerProblems[providerProblem] ?? providerProblems.refused}</Notice>
         )}
         {problem && !problem.field && <Notice tone="danger">{problem.text}</Notice>}
-        {signedIn && link !== undefined && !problem && (
+        {signedIn && isLink && !problem && (
           <Notice tone="warning">
             You are signed in as {signedIn.displayName}. This link replaces that session in all tabs.
           </Notice>
         )}
-        {link === undefined && (
+        {!isLink && (
           <>
             {browserSupportsWebAuthn() && (
-              <Button kind="primary wide" autofocus disabled={isBusy} onClick={signInWithPasskey}>
-                Use a passkey
-              </Button>
+              <Button
+                kind="primary wide"
+                autofocus
+                disabled={isBusy}
+                onClick={signInWithPasskey}
+                text="Use a passkey"
+              />
             )}
             {ways.provider && (
-              <Button kind="wide" disabled={isBusy} onClick={signInAtProvider}>
-                Sign in with single sign-on
-              </Button>
+              <Button kind="wide" disabled={isBusy} onClick={signInAtProvider} text="Sign in with single sign-on" />
             )}
-            {ways.mail &&
-              (mailed ? (
-                <Notice tone="success">If an account has this address, a link is on its way. It works once.</Notice>
-              ) : (
-                <Field label="Mail address" error={errorOf('mail')}>
-                  {(attributes) => (
-                    <div class="copy-row">
-                      <input
-                        {...attributes}
-                        ref={mail}
-                        class="input"
-                        type="email"
-                        autocomplete="email"
-                        maxLength={254}
-                        onKeyDown={(event) => {
-                          if (event.key !== 'Enter') return
-                          event.preventDefault()
-                          void mailLink()
-                        }}
-                      />
-                      <Button disabled={isBusy} onClick={mailLink}>
-                        Mail me a link
-                      </Button>
-                    </div>
-                  )}
-                </Field>
-              ))}
+            {ways.mail && mailed && (
+              <Notice tone="success">If an account has this address, a link is on its way. It works once.</Notice>
+            )}
+            {ways.mail && !mailed && (
+              <Field label="Mail address" error={errorOf('mail')}>
+                {(attributes) => (
+                  <div class="copy-row">
+                    <input
+                      {...attributes}
+                      class="input"
+                      type="email"
+                      autocomplete="email"
+                      maxLength={254}
+                      value={mail}
+                      onInput={(event) => setMail(event.currentTarget.value)}
+                      onKeyDown={onEnter(mailLink)}
+                    />
+                    <Button disabled={isBusy} onClick={mailLink} text="Mail me a link" />
+                  </div>
+                )}
+              </Field>
+            )}
             <p class="hint">No way to sign in? Ask your administrator for a link.</p>
-            <Field label="Or paste a token" hint="For programs and administrators." error={errorOf('token')}>
-              {(attributes) => (
-                <textarea
-                  {...attributes}
-                  ref={token}
-                  class="input mono secret-input"
-                  rows={3}
-                  spellcheck={false}
-                  autocapitalize="off"
-                  onKeyDown={(event) => {
-                    if (event.key === 'Enter') void submit(event)
-                  }}
-                />
-              )}
-            </Field>
+            <TextField
+              label="Or paste a token"
+              hint="For programs and administrators."
+              error={errorOf('token')}
+              class="input mono secret-input"
+              rows={3}
+              spellcheck={false}
+              autocapitalize="off"
+              value={token}
+              onChange={setToken}
+              onKeyDown={onEnter(submit)}
+            />
           </>
         )}
         {opened?.firstOwner && (
-          <Field label="Name of your workspace" hint="For example the name of your shop.">
-            {(attributes) => (
-              <input
-                {...attributes}
-                ref={workspace}
-                class="input"
-                maxLength={128}
-                defaultValue={opened.workspaceName}
-              />
-            )}
-          </Field>
+          <TextField
+            label="Name of your workspace"
+            hint="For example the name of your shop."
+            maxLength={128}
+            value={workspace ?? opened.workspaceName}
+            onChange={setWorkspace}
+          />
         )}
         {needsName && (
-          <Field label="Your name" hint="Visitors see this name with your replies." error={errorOf('name')}>
-            {(attributes) => (
-              <input
-                {...attributes}
-                ref={name}
-                class="input"
-                required
-                maxLength={128}
-                autocomplete="name"
-                defaultValue={localStore.getItem(nameKey) ?? ''}
-              />
-            )}
-          </Field>
+          <TextField
+            label="Your name"
+            hint="Visitors see this name with your replies."
+            error={errorOf('name')}
+            required
+            maxLength={128}
+            autocomplete="name"
+            value={name}
+            onChange={setName}
+          />
         )}
-        <Button kind={link === undefined ? 'wide' : 'primary wide'} type="submit" disabled={isBusy}>
-          Sign in
-        </Button>
-        {signedIn && link !== undefined && (
+        <Button kind={isLink ? 'primary wide' : 'wide'} type="submit" disabled={isBusy} text="Sign in" />
+        {signedIn && isLink && (
           <Button kind="wide" onClick={() => (holder.link.value = undefined)}>
             Stay signed in as {signedIn.displayName}
           </Button>

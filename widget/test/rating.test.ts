@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
-import { transcriptOf } from '../src/ui/forms/transcript.ts'
+import { transcriptOf } from '../src/ui/forms/rating-card.ts'
 import { createDates } from '../src/ui/languages/dates.ts'
 import { englishTexts } from '../src/ui/languages/en.ts'
 import { createClientHarness, until } from './client-harness.ts'

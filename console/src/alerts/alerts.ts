@@ -1,30 +1,16 @@
-import { effect, type ReadonlySignal, signal } from '@preact/signals'
+import { effect, signal } from '@preact/signals'
 import type { Conversation } from '#proto/messaging/v1/messaging_pb.js'
+import { createChime } from '../../../browser/chat/chime.ts'
 import { isUnread, visitorName } from '../inbox/conversation-record.ts'
+import type { Inbox } from '../inbox/inbox.ts'
+import { localStore } from '../storages.ts'
 import { millisecondsOf } from '../time.ts'
-import type { AlertedMessages } from './alerted-messages.ts'
-import type { TabFocus } from './tab-focus.ts'
 
 /** What an alert says, and the conversation that it opens. */
-export interface Alert {
+interface Alert {
   conversationId: string
   title: string
   text: string
-}
-
-interface AlertDeps {
-  conversations: ReadonlySignal<ReadonlyMap<string, Conversation>>
-  /** Whether the first list of conversations has been loaded. */
-  isReady: ReadonlySignal<boolean>
-  storage: Pick<Storage, 'getItem' | 'setItem'>
-  messages: AlertedMessages
-  focus: Pick<TabFocus, 'query'>
-  /** Shows a desktop notification. */
-  notify(alert: Alert): void
-  playSound(): void
-  /** Asks the operator for the browser's permission. */
-  requestPermission(): Promise<NotificationPermission | 'unsupported'>
-  permission: () => NotificationPermission
 }
 
 const enabledKey = 'service.console.alerts'
@@ -48,9 +34,11 @@ export type Alerts = ReturnType<typeof createAlerts>
  * Alerts the operator of new messages of visitors with a sound and a desktop notification, once per
  * message over all tabs. No notification appears while a tab of the console has the focus.
  */
-export function createAlerts(deps: AlertDeps) {
-  const { conversations, isReady, storage, messages, focus, notify, playSound } = deps
-  const isEnabled = signal(storage.getItem(enabledKey) === 'on' && deps.permission() !== 'denied')
+export function createAlerts(inbox: Inbox, owner: string, focus: TabFocus, open: (conversationId: string) => void) {
+  const messages = createAlertedMessages(() => indexedDB, owner, Date.now)
+  const chime = createChime(0.18)
+  const permission = 'Notification' in window ? Notification.permission : 'denied'
+  const isEnabled = signal(localStore.getItem(enabledKey) === 'on' && permission !== 'denied')
   /** Latest sequence of each conversation that this tab has handled. */
   const handled = new Map<string, number>()
   /**
@@ -65,7 +53,7 @@ export function createAlerts(deps: AlertDeps) {
     // slower tab could show an alert for this message.
     if (!(await messages.claim(found.conversationId, sequence)) || !isOn) return
     const { isFocused, isShown } = await focus.query(found.conversationId)
-    if (!isShown) playSound()
+    if (!isShown) chime.play()
     if (isFocused) return
     try {
       notify(found)
@@ -74,8 +62,17 @@ export function createAlerts(deps: AlertDeps) {
     }
   }
 
+  function notify({ conversationId, title, text }: Alert) {
+    const notification = new Notification(title, { body: text, tag: conversationId, icon: '/console/favicon.svg' })
+    notification.onclick = () => {
+      window.focus()
+      open(conversationId)
+      notification.close()
+    }
+  }
+
   function set(isOn: boolean) {
-    storage.setItem(enabledKey, isOn ? 'on' : 'off')
+    localStore.setItem(enabledKey, isOn ? 'on' : 'off')
     isEnabled.value = isOn
   }
 
@@ -102,8 +99,8 @@ export function createAlerts(deps: AlertDeps) {
   }
 
   const stop = effect(() => {
-    const all = conversations.value
-    if (isReady.value) check(all)
+    const all = inbox.conversations.value
+    if (inbox.isListed.value) check(all)
   })
 
   return {
@@ -111,17 +108,153 @@ export function createAlerts(deps: AlertDeps) {
     /** Switches alerts on or off in all tabs. Returns the reason if the browser does not allow them. */
     async toggle(): Promise<'blocked' | 'unsupported' | undefined> {
       const isOn = !isEnabled.value
-      const answer = isOn ? await deps.requestPermission() : 'granted'
-      if (answer !== 'granted') return answer === 'unsupported' ? answer : 'blocked'
+      if (isOn && !canNotify()) return 'unsupported'
+      if (isOn && (await Notification.requestPermission()) !== 'granted') return 'blocked'
       set(isOn)
       // Lets the operator hear the sound, and allows the page to play it later.
-      if (isOn) playSound()
+      if (isOn) chime.play()
       return undefined
     },
     /** Applies a change of the setting in another tab. */
     onStorage({ key, newValue }: Pick<StorageEvent, 'key' | 'newValue'>) {
       if (key === enabledKey) isEnabled.value = newValue === 'on'
     },
-    stop,
+    stop() {
+      stop()
+      chime.dispose()
+    },
   }
 }
+
+/** Returns false on phones whose browser has notifications of service workers only. */
+function canNotify(): boolean {
+  try {
+    // Without permission, nothing is shown.
+    const shown = new Notification('Notifications are on', { tag: 'service.console', silent: true })
+    shown.close()
+    return true
+  } catch {
+    return false
+  }
+}
+
+const storeName = 'conversations'
+const keptMs = 7 * 86_400_000
+
+/**
+ * Stores the latest message of each conversation in IndexedDB. Its transactions are serialized over
+ * all tabs, unlike writes to `localStorage`.
+ */
+function createAlertedMessages(factory: () => IDBFactory, owner: string, now: () => number) {
+  const opening = open(factory, `service.console.alerts ${owner}`).then((database) => {
+    removeOld(database, now() - keptMs)
+    return database
+  })
+  opening.catch(() => {})
+
+  return {
+    /**
+     * Returns true for the first caller per message, over all tabs. Returns false if this or a later
+     * message of the conversation was claimed before.
+     */
+    async claim(conversationId: string, sequence: number): Promise<boolean> {
+      // Without storage, for example in a private window, each tab alerts on its own.
+      const database = await opening.catch(() => undefined)
+      if (!database) return true
+      const transaction = database.transaction(storeName, 'readwrite')
+      const store = transaction.objectStore(storeName)
+      const found = store.get(conversationId)
+      let isFirst = false
+      found.onsuccess = () => {
+        isFirst = (found.result?.sequence ?? 0) < sequence
+        if (isFirst) store.put({ sequence, at: now() }, conversationId)
+      }
+      await done(transaction)
+      return isFirst
+    },
+  }
+}
+
+function open(factory: () => IDBFactory, name: string): Promise<IDBDatabase> {
+  return new Promise((resolve, reject) => {
+    const request = factory().open(name, 1)
+    request.onupgradeneeded = () => request.result.createObjectStore(storeName)
+    request.onsuccess = () => resolve(request.result)
+    request.onerror = () => reject(request.error)
+  })
+}
+
+function removeOld(database: IDBDatabase, before: number) {
+  const request = database.transaction(storeName, 'readwrite').objectStore(storeName).openCursor()
+  request.onsuccess = () => {
+    const cursor = request.result
+    if (!cursor) return
+    if (cursor.value.at < before) cursor.delete()
+    cursor.continue()
+  }
+}
+
+const done = (transaction: IDBTransaction) =>
+  new Promise<void>((resolve, reject) => {
+    transaction.oncomplete = () => resolve()
+    transaction.onabort = () => reject(transaction.error)
+  })
+
+const prefix = 'service.console.focus '
+
+/**
+ * Tells the other tabs which conversation this tab shows while it has the focus. The browser
+ * releases the lock of a tab that closes or crashes. On http pages there are no locks. `query` then
+ * checks only this tab.
+ */
+export function createTabFocus(locks: LockManager | undefined, page: Document, window: EventTarget) {
+  let shown = ''
+  let release = () => {}
+
+  function update() {
+    release()
+    release = () => {}
+    if (!page.hasFocus() || page.hidden) return
+    let isReleased = false
+    release = () => {
+      isReleased = true
+    }
+    const hold = () =>
+      new Promise<void>((resolve) => {
+        if (isReleased) resolve()
+        else release = resolve
+      })
+    // Without storage, the browser refuses locks, and this tab counts alone.
+    locks?.request(`${prefix}${shown}`, { mode: 'shared' }, hold).catch(() => {})
+  }
+
+  for (const name of ['focus', 'blur', 'visibilitychange'])
+    (name === 'visibilitychange' ? page : window).addEventListener(name, update)
+
+  return {
+    show(conversationId: string | undefined) {
+      shown = conversationId ?? ''
+      update()
+    },
+    /**
+     * Returns whether a tab of the console has the focus, and whether that tab shows the
+     * conversation.
+     */
+    async query(conversationId: string): Promise<{ isFocused: boolean; isShown: boolean }> {
+      const found = await locks?.query().catch(() => undefined)
+      if (!found) return { isFocused: page.hasFocus(), isShown: page.hasFocus() && shown === conversationId }
+      const held = found.held?.map(({ name = '' }) => name) ?? []
+      return {
+        isFocused: held.some((name) => name.startsWith(prefix)),
+        isShown: held.includes(`${prefix}${conversationId}`),
+      }
+    },
+    stop() {
+      for (const name of ['focus', 'blur', 'visibilitychange'])
+        (name === 'visibilitychange' ? page : window).removeEventListener(name, update)
+      release()
+    },
+  }
+}
+
+export type TabFocus = ReturnType<typeof createTabFocus>

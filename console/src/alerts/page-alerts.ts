@@ -1,13 +1,8 @@
 import { effect, type ReadonlySignal, signal } from '@preact/signals'
-import { createChime } from '../../../browser/chat/chime.ts'
 import type { Lifecycle, LifecycleSignal } from '../../../browser/platform.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import type { Router } from '../router.ts'
-import { localStore } from '../storages.ts'
-import { createAlertedMessages } from './alerted-messages.ts'
-import { type Alert, createAlerts } from './alerts.ts'
-import { startAttention } from './attention.ts'
-import { createTabFocus } from './tab-focus.ts'
+import { createAlerts, createTabFocus, type TabFocus } from './alerts.ts'
 
 interface PageAlertDeps {
   inbox: Inbox
@@ -20,29 +15,7 @@ interface PageAlertDeps {
 /** Creates the alerts of this page. Returns the alerts and a function that stops them. */
 export function createPageAlerts({ inbox, router, owner, report }: PageAlertDeps) {
   const focus = createTabFocus(navigator.locks, document, window)
-  const chime = createChime(0.18)
-
-  function notify({ conversationId, title, text }: Alert) {
-    const notification = new Notification(title, { body: text, tag: conversationId, icon: '/console/favicon.svg' })
-    notification.onclick = () => {
-      window.focus()
-      router.go(router.inFilter({ conversationId }))
-      notification.close()
-    }
-  }
-
-  const isSupported = 'Notification' in window
-  const alerts = createAlerts({
-    conversations: inbox.conversations,
-    isReady: inbox.isListed,
-    storage: localStore,
-    messages: createAlertedMessages(() => indexedDB, owner, Date.now),
-    focus,
-    notify,
-    playSound: chime.play,
-    requestPermission: async () => (canNotify() ? Notification.requestPermission() : 'unsupported'),
-    permission: () => (isSupported ? Notification.permission : 'denied'),
-  })
+  const alerts = createAlerts(inbox, owner, focus, (conversationId) => router.go(router.inFilter({ conversationId })))
   window.addEventListener('storage', alerts.onStorage)
   const stopAttention = report && startAttention(report, focus)
   // The service worker opens the conversation of a notification.
@@ -62,20 +35,7 @@ export function createPageAlerts({ inbox, router, owner, report }: PageAlertDeps
       stopRoute()
       alerts.stop()
       focus.stop()
-      chime.dispose()
     },
-  }
-}
-
-/** Returns false on phones whose browser has notifications of service workers only. */
-function canNotify(): boolean {
-  try {
-    // Without permission, nothing is shown.
-    const shown = new Notification('Notifications are on', { tag: 'service.console', silent: true })
-    shown.close()
-    return true
-  } catch {
-    return false
   }
 }
 
@@ -121,5 +81,50 @@ export function listeningLifecycle(
   return {
     lifecycle: { ...lifecycle, isHidden: () => lifecycle.isHidden?.() === true && !isListener.peek(), subscribe },
     stop,
+  }
+}
+
+/** The service counts a report for 90 seconds. */
+const everyMs = 60_000
+/** Time in milliseconds after a report in which none is sent. Two reports are at most `everyMs` and this time apart. */
+const recentMs = 25_000
+/** Time in milliseconds in which another tab of the console may get the focus. */
+const otherTabMs = 1_000
+
+/**
+ * Reports while the operator looks at this page, so that nothing is told by push or mail. Returns a
+ * function that stops it.
+ */
+export function startAttention(report: (looking: boolean) => Promise<unknown>, focus: Pick<TabFocus, 'query'>) {
+  let reportedAt = Number.NEGATIVE_INFINITY
+  let timeout: ReturnType<typeof setTimeout> | undefined
+  // If a report is lost, the operator is told once too often, or 90 seconds late.
+  const send = (looking: boolean) => report(looking).catch(() => {})
+
+  function check() {
+    if (document.hidden || !document.hasFocus() || Date.now() - reportedAt < recentMs) return
+    reportedAt = Date.now()
+    void send(true)
+  }
+
+  function onVisibility() {
+    clearTimeout(timeout)
+    if (!document.hidden) return check()
+    if (reportedAt === Number.NEGATIVE_INFINITY) return
+    reportedAt = Number.NEGATIVE_INFINITY
+    timeout = setTimeout(async () => {
+      if (!(await focus.query('')).isFocused && document.hidden) void send(false)
+    }, otherTabMs)
+  }
+
+  const interval = setInterval(check, everyMs)
+  window.addEventListener('focus', check)
+  document.addEventListener('visibilitychange', onVisibility)
+  check()
+  return () => {
+    clearInterval(interval)
+    clearTimeout(timeout)
+    window.removeEventListener('focus', check)
+    document.removeEventListener('visibilitychange', onVisibility)
   }
 }

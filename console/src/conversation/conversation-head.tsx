@@ -1,16 +1,79 @@
+import { useEffect, useState } from 'preact/hooks'
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
+import { opensNext } from '../storages.ts'
 import { Avatar, presenceWords, VerifiedMark } from '../ui/avatar.tsx'
+import { useAction } from '../ui/load.tsx'
 import { Button, Icon } from '../ui/page.tsx'
-import type { useConversationActions } from './conversation-actions.ts'
 import type { Thread } from './thread.ts'
+
+/**
+ * Time in milliseconds for which *Reopen* is disabled after a closing, so that a double click on
+ * *Close* does not reopen the conversation.
+ */
+const restMs = 1_000
+
+/**
+ * The buttons of a conversation. `undo` is set after a closing in this view. `isAsked` is true if
+ * the visitor was then asked for a rating.
+ */
+export function useConversationActions(thread: Thread) {
+  const { session, holder, announcer, inbox, router } = useConsole()
+  const { busy, failure, run } = useAction()
+  const [undo, setUndo] = useState<'offered' | 'resting'>()
+  const [isAsked, setIsAsked] = useState(false)
+
+  /** `call` returns what screen readers say when it has succeeded. */
+  const act = (call: () => Promise<string>) => () => run(async () => announcer.say(await call()))
+
+  const assign = act(async () => {
+    const assigned = thread.conversation.peek()?.assignedOperatorId === session.operator
+    await thread.assign(assigned ? undefined : { ...holder.agent(), operatorId: session.operator })
+    return assigned ? 'Conversation unassigned.' : 'Conversation assigned to you.'
+  })
+  const switchBot = act(async () => {
+    const isStopped = thread.conversation.peek()?.bot?.stopped
+    await (isStopped ? thread.resumeBot() : thread.stopBot())
+    return isStopped ? 'Conversation given back to the bot.' : 'Bot stopped.'
+  })
+  function offerUndo() {
+    setUndo('resting')
+    setIsAsked(false)
+    setTimeout(() => setUndo((now) => now && 'offered'), restMs)
+    return 'Conversation closed. To undo, choose Undo.'
+  }
+  const close = act(async () => {
+    await thread.close()
+    return offerUndo()
+  })
+  const closings = thread.closings.value
+  useEffect(() => {
+    if (closings === 0) return
+    announcer.say(offerUndo())
+    if (opensNext.peek())
+      void inbox
+        .nextUnanswered(thread.conversationId)
+        .then((next) => next && router.go(router.inFilter({ conversationId: next })))
+  }, [closings])
+  const requestRating = act(async () => {
+    await thread.requestRating()
+    setIsAsked(true)
+    return 'The visitor was asked for a rating.'
+  })
+  const reopen = act(async () => {
+    await thread.reopen()
+    setUndo(undefined)
+    return 'Conversation reopened.'
+  })
+
+  return { busy, failure, undo, isAsked, assign, switchBot, close, requestRating, reopen }
+}
 
 interface ConversationHeadProps {
   thread: Thread
   name: string
   actions: ReturnType<typeof useConversationActions>
-  /** Shows or hides the visitor's details. */
   detailsPath: string
 }
 
@@ -35,7 +98,7 @@ export function ConversationHead({ thread, name, actions, detailsPath }: Convers
         <h2 class="name-line" tabIndex={-1}>
           <bdi class="ellipsis">{name}</bdi> {verified && <VerifiedMark />}
         </h2>
-        <p class="ellipsis">
+        <p class="ellipsis hint">
           {presenceWords[presence] && `${presenceWords[presence]} · `}
           {verified ? 'Verified' : conversation?.contact?.name ? 'Name not verified' : 'Anonymous'}
           {conversation?.contact && (
@@ -64,17 +127,19 @@ export function ConversationHead({ thread, name, actions, detailsPath }: Convers
           )}
         </Button>
         {bot && (
-          <Button kind="small" disabled={busy} onClick={switchBot}>
-            {bot.stopped ? 'Give back to bot' : 'Stop bot'}
-          </Button>
+          <Button
+            kind="small"
+            disabled={busy}
+            onClick={switchBot}
+            text={bot.stopped ? 'Give back to bot' : 'Stop bot'}
+          />
         )}
         <Button
           kind="small close-toggle"
           disabled={busy || !conversation || undo === 'resting'}
           onClick={isClosed ? reopen : close}
-        >
-          {isClosed ? 'Reopen' : 'Close'}
-        </Button>
+          text={isClosed ? 'Reopen' : 'Close'}
+        />
         <a class="icon-button only-medium" href={detailsPath} aria-label="Visitor details">
           <Icon name="info" />
         </a>

@@ -3,11 +3,9 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
 import { visitorName } from '../inbox/conversation-record.ts'
-import { assignsAnswered } from '../storages.ts'
 import { Button, Empty, FailureNotice, Notice } from '../ui/page.tsx'
 import { Composer } from './composer/composer.tsx'
-import { useConversationActions } from './conversation-actions.ts'
-import { ConversationHead } from './conversation-head.tsx'
+import { ConversationHead, useConversationActions } from './conversation-head.tsx'
 import { Details } from './details/details.tsx'
 import { MessageLog } from './messages/message-log.tsx'
 import { createThread, type Thread } from './thread.ts'
@@ -15,27 +13,13 @@ import { createThread, type Thread } from './thread.ts'
 interface ConversationViewProps {
   conversationId: string
   details: boolean
-  /** Sequence of the message to scroll to. */
   message: number | undefined
 }
 
-/** Shows one conversation: messages, reply field and visitor details. */
 export function ConversationView({ conversationId, details, message }: ConversationViewProps) {
-  const { api, inbox, outbox, session, holder, announcer, router, shortcuts } = useConsole()
-  const thread = useMemo(
-    () =>
-      createThread({
-        api,
-        inbox,
-        outbox,
-        conversationId,
-        agent: holder.agent,
-        takesOver: () => (assignsAnswered.peek() ? { ...holder.agent(), operatorId: session.operator } : undefined),
-        onVisitorMessage: ({ body }) => announcer.say(`New message: ${body}`),
-        now: Date.now,
-      }),
-    [conversationId],
-  )
+  const context = useConsole()
+  const { router, shortcuts } = context
+  const thread = useMemo(() => createThread(context, conversationId), [conversationId])
   useEffect(() => () => thread.stop(), [thread])
   useEffect(() => {
     if (message !== undefined) void thread.reveal(message)
@@ -65,7 +49,7 @@ export function ConversationView({ conversationId, details, message }: Conversat
         <Empty icon="warning" title="Could not load this conversation">
           <p>{thread.failure.value.text}</p>
           <div class="line">
-            <Button onClick={() => void thread.reload()}>Try again</Button>
+            <Button onClick={thread.reload}>Try again</Button>
             <a class="button" href={router.inFilter()}>
               Back to inbox
             </a>
@@ -86,13 +70,9 @@ export function ConversationView({ conversationId, details, message }: Conversat
             action={
               <>
                 {conversation?.canRequestRating && !isAsked && (
-                  <Button kind="small" disabled={busy} onClick={requestRating}>
-                    Ask for a rating
-                  </Button>
+                  <Button kind="small" disabled={busy} onClick={requestRating} text="Ask for a rating" />
                 )}
-                <Button kind="small" disabled={busy} onClick={reopen}>
-                  Undo
-                </Button>
+                <Button kind="small" disabled={busy} onClick={reopen} text="Undo" />
               </>
             }
           >
@@ -100,14 +80,8 @@ export function ConversationView({ conversationId, details, message }: Conversat
           </Notice>
         )}
         <FailureNotice failure={failure} />
-        <FailureNotice failure={thread.failure.value} retry={() => void thread.reload()} />
-        <MessageLog
-          thread={thread}
-          name={name}
-          me={session.displayName}
-          addToReply={(text) => addToReply.current(text)}
-          target={message}
-        />
+        <FailureNotice failure={thread.failure.value} retry={thread.reload} />
+        <MessageLog thread={thread} name={name} addToReply={(text) => addToReply.current(text)} target={message} />
         <Composer thread={thread} closed={isClosed} field={composer} addToReply={addToReply} />
       </section>
       <Details thread={thread} name={name} backPath={path(false)} open={details} />

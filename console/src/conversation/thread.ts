@@ -10,36 +10,21 @@ import {
   TypingState,
 } from '#proto/messaging/v1/messaging_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
+import { withPart } from '../../../browser/chat/messages.ts'
 import { createReceipts } from '../../../browser/chat/receipts.ts'
-import { withPart } from '../../../browser/growing-text.ts'
-import type { Api } from '../api.ts'
+import type { Console } from '../console-context.ts'
 import { describeFailure, type Failure } from '../failures.ts'
 import { summaryOf } from '../inbox/conversation-record.ts'
-import type { Inbox } from '../inbox/inbox.ts'
 import { typingLastsMs } from '../inbox/inbox.ts'
 import type { ShownAgent } from '../session.ts'
+import { assignsAnswered } from '../storages.ts'
 import { millisecondsOf } from '../time.ts'
-import type { Outbox } from './composer/outbox.ts'
 import { mergeMessages, withdrawn, withState } from './messages/message-merge.ts'
 import { eventText } from './messages/timeline.ts'
 
 export type Assignee = ShownAgent & { operatorId?: string | undefined }
 
 export type Thread = ReturnType<typeof createThread>
-
-interface ThreadDeps {
-  api: Pick<Api, 'messaging' | 'sessions'>
-  inbox: Pick<Inbox, 'follow' | 'update'>
-  outbox: Pick<Outbox, 'open'>
-  conversationId: string
-  /** Returns the name and picture of the signed-in operator, as visitors see them. */
-  agent: () => ShownAgent
-  /** Returns the operator, if an answer takes a conversation that nobody has. */
-  takesOver: () => Assignee | undefined
-  /** Called with each new message of the visitor. */
-  onVisitorMessage: (message: Message) => void
-  now: () => number
-}
 
 const pageSize = 50
 const typingRepeatMs = 5000
@@ -49,9 +34,9 @@ const beyondTheEnd = 2 ** 31 - 1
  * Provides one open conversation to its view. Loads the messages and the visitor's session, keeps
  * them up to date, and sends the operator's replies and other actions.
  */
-export function createThread(deps: ThreadDeps) {
-  const { api, inbox, outbox, conversationId, agent, takesOver, onVisitorMessage, now } = deps
+export function createThread({ api, inbox, outbox, session: me, holder, announcer }: Console, conversationId: string) {
   const { messaging, sessions } = api
+  const { agent } = holder
   const conversation = signal<Conversation | undefined>(undefined)
   const messages = signal<readonly Message[]>([])
   /** Notes of operators, oldest first. Visitors never see them. */
@@ -227,13 +212,13 @@ export function createThread(deps: ThreadDeps) {
       if (clientOperationId !== undefined) outgoing.confirm(clientOperationId)
       add([message])
       setTypes(typistOf(message.author), false)
-      if (isNew && message.author?.kind === 'visitor') onVisitorMessage(message)
+      if (isNew && message.author?.kind === 'visitor') announcer.say(`New message: ${message.body}`)
     } else if (type === 'message.state.changed' && messageId !== undefined && state !== undefined) {
       messages.value = withState(messages.value, messageId, state)
     } else if (type === 'message.redacted') {
       messages.value = messages.value.map((one) => (one.messageId === messageId ? withdrawn(one, occurredAt) : one))
     } else if (type.startsWith('typing.')) {
-      const age = now() - millisecondsOf(occurredAt)
+      const age = Date.now() - millisecondsOf(occurredAt)
       setTypes(typistOf(author), type === 'typing.started' && age < typingLastsMs)
     } else if (/^(navigation|screenshot)\./.test(type)) commandChanges.value += 1
   }
@@ -287,8 +272,8 @@ export function createThread(deps: ThreadDeps) {
 
   /** Sends a reply. The conversation is assigned before, so that the visitor learns first who answers. */
   function reply(body: string, options: { closes: boolean }) {
-    const answering = takesOver()
-    if (answering && !conversation.value?.agent) void assign(answering).catch(() => {})
+    if (assignsAnswered.peek() && !conversation.value?.agent)
+      void assign({ ...agent(), operatorId: me.operator }).catch(() => {})
     outgoing.send(body, options)
   }
 
@@ -342,9 +327,9 @@ export function createThread(deps: ThreadDeps) {
     /** Tells the visitor that the operator types or has stopped. Never rejects. */
     setTyping(types: boolean) {
       if (!types && !typingSent) return
-      if (types && typingSent && now() - typingSentAt < typingRepeatMs) return
+      if (types && typingSent && Date.now() - typingSentAt < typingRepeatMs) return
       typingSent = types
-      typingSentAt = now()
+      typingSentAt = Date.now()
       const state = types ? TypingState.STARTED : TypingState.STOPPED
       messaging.setTyping({ conversationId, state, agent: agent() }).catch(() => {})
     },

@@ -1,7 +1,8 @@
 import { type DeliveryAttempt, DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
-import { When } from '../ui/page.tsx'
-import { deliveryStatuses, outcomeText } from './delivery-words.ts'
-import { RetryButton } from './retry-button.tsx'
+import { useConsole } from '../console-context.ts'
+import { ActionButton } from '../ui/dialog.tsx'
+import { Icon, When } from '../ui/page.tsx'
+import { deliveryStatuses, isRetryable, outcomeText } from './delivery-words.ts'
 
 /** Shows the attempts of a delivery, latest first, with a retry button if a retry is possible. */
 export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[]; onRetried: () => Promise<unknown> }) {
@@ -57,5 +58,31 @@ export function StatusTag({ status, past, tries = 0 }: { status: DeliveryStatus;
       {word?.text ?? 'Unknown'}
       {status === DeliveryStatus.DEAD_LETTERED && tries > 1 && ` after ${tries} tries`}
     </span>
+  )
+}
+
+interface RetryButtonProps {
+  /** The latest attempt of the delivery. */
+  attempt: DeliveryAttempt
+  /** What the button retries, for screen readers. Needed if a page has several buttons. */
+  of?: string
+  onRetried: () => Promise<unknown>
+}
+
+/** Button that retries a failed delivery. Shows nothing if a retry is not possible. */
+export function RetryButton({ attempt, of, onRetried }: RetryButtonProps) {
+  const { api } = useConsole()
+  if (!isRetryable(attempt.status)) return null
+  async function retry() {
+    // The idempotency key stays the same until a response arrives. After a lost response, another
+    // click repeats the same retry.
+    await api.leads.retryDeliveryAttempt({ attemptId: attempt.attemptId })
+    await onRetried()
+  }
+  return (
+    <ActionButton act={retry} done="Retry started.">
+      <Icon name="refresh" />
+      Retry now{of && <span class="visually-hidden"> {of}</span>}
+    </ActionButton>
   )
 }

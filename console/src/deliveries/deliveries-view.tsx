@@ -1,18 +1,16 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import type { Delivery } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
-import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
-import { pathOf } from '../router.ts'
+import { areaName, pathOf } from '../router.ts'
 import { listDestinations, nameOf } from '../subscriptions/destinations.ts'
 import { countOf } from '../time.ts'
 import { SelectField } from '../ui/form.tsx'
 import { PagedList, useLoad, usePages } from '../ui/load.tsx'
 import { Empty, Notice, Page, When } from '../ui/page.tsx'
-import { StatusTag } from './attempts.tsx'
+import { RetryButton, StatusTag } from './attempts.tsx'
 import { deliveryStatuses, isPending, outcomeText, statusByName } from './delivery-words.ts'
-import { RetryButton } from './retry-button.tsx'
 
 const pollMs = 4000
 

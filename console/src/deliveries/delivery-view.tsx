@@ -1,15 +1,13 @@
-import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
-import { pathOf } from '../router.ts'
+import { backTo, pathOf } from '../router.ts'
 import { nameOf } from '../subscriptions/destinations.ts'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
-import { Card, Fact, Facts, Page } from '../ui/page.tsx'
+import { Card, Facts, Page } from '../ui/page.tsx'
 import { Attempts, StatusTag } from './attempts.tsx'
 
 const pollMs = 3000
 
-/** Shows one delivery and its attempts. */
 export function DeliveryView({ deliveryId }: { deliveryId: string }) {
   const { api } = useConsole()
   const loaded = useLoad(
@@ -36,29 +34,32 @@ export function DeliveryView({ deliveryId }: { deliveryId: string }) {
           return (
             <>
               <Card title="Details">
-                <Facts>
-                  <Fact name="Status">
-                    <StatusTag status={latest.status} tries={latest.attemptNumber} />
-                  </Fact>
-                  <Fact name="Destination">
-                    <a class="breakable" href={pathOf({ view: 'subscription', subscriptionId: latest.subscriptionId })}>
-                      {destination.value ?? latest.subscriptionId}
-                    </a>
-                  </Fact>
-                  <Fact name="Lead">
-                    {latest.leadId ? (
-                      <a href={pathOf({ view: 'lead', leadId: latest.leadId })}>
-                        <bdi>{titleOf(latest.leadId)}</bdi>
-                      </a>
-                    ) : (
-                      `None: ${latest.eventType ?? 'test'}`
-                    )}
-                  </Fact>
-                  <Fact name="Event">{latest.eventType}</Fact>
-                  <Fact name="Delivery">
-                    <span class="mono breakable">{deliveryId}</span>
-                  </Fact>
-                </Facts>
+                <Facts
+                  of={[
+                    ['Status', <StatusTag status={latest.status} tries={latest.attemptNumber} />],
+                    [
+                      'Destination',
+                      <a
+                        class="breakable"
+                        href={pathOf({ view: 'subscription', subscriptionId: latest.subscriptionId })}
+                      >
+                        {destination.value ?? latest.subscriptionId}
+                      </a>,
+                    ],
+                    [
+                      'Lead',
+                      latest.leadId ? (
+                        <a href={pathOf({ view: 'lead', leadId: latest.leadId })}>
+                          <bdi>{titleOf(latest.leadId)}</bdi>
+                        </a>
+                      ) : (
+                        `None: ${latest.eventType ?? 'test'}`
+                      ),
+                    ],
+                    ['Event', latest.eventType],
+                    ['Delivery', <span class="mono breakable">{deliveryId}</span>],
+                  ]}
+                />
               </Card>
               <Card title="Attempts">
                 <Attempts attempts={attempts} onRetried={loaded.reload} />

@@ -4,7 +4,7 @@ import {
   type InboxEvent,
   type Message,
 } from '#proto/messaging/v1/messaging_pb.js'
-import { stateRank } from '../../../browser/chat/message-state.ts'
+import { stateRank } from '../../../browser/chat/messages.ts'
 import { withdrawn } from '../conversation/messages/message-merge.ts'
 
 /** A frame of the inbox stream: the state of a conversation and its new events. */

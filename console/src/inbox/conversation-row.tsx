@@ -8,7 +8,6 @@ import { isUnread, isWaiting, visitorName } from './conversation-record.ts'
 interface ConversationRowProps {
   conversation: Conversation
   open: boolean
-  me: string
 }
 
 /** The tags of a conversation that each list shows. */
@@ -24,8 +23,8 @@ export function StatusTags({ conversation }: { conversation: Conversation }) {
   )
 }
 
-export function ConversationRow({ conversation, open, me }: ConversationRowProps) {
-  const { inbox, outbox, router } = useConsole()
+export function ConversationRow({ conversation, open }: ConversationRowProps) {
+  const { inbox, outbox, router, session } = useConsole()
   const { conversationId, lastMessage, lastMessageAt, waitingSince, visitor, tags } = conversation
   const name = visitorName(conversation)
   const unread = isUnread(conversation)
@@ -33,7 +32,7 @@ export function ConversationRow({ conversation, open, me }: ConversationRowProps
   const presence = inbox.presenceOf(conversationId)
   const verified = visitor?.identityState === 'verified'
   const preview = lastMessage?.redactedAt ? 'Message withdrawn' : (lastMessage?.body ?? 'Submitted a form')
-  const from = authorName(lastMessage?.author, me)
+  const from = authorName(lastMessage?.author, session.displayName)
   return (
     <li>
       <a

@@ -1,12 +1,15 @@
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole } from '../console-context.ts'
 import { ConversationView } from '../conversation/conversation-view.tsx'
+import { snippetOf } from '../installations/installation-words.ts'
+import { pathOf } from '../router.ts'
+import { CopyButton } from '../ui/dialog.tsx'
 import { Segments } from '../ui/form.tsx'
 import { useLoad, useRowKeys } from '../ui/load.tsx'
 import { Button, Empty, FailureNotice, Icon, Loading } from '../ui/page.tsx'
 import { ConversationRow } from './conversation-row.tsx'
-import { FirstSteps } from './first-steps.tsx'
 import { type Queue, queueOf, queues } from './inbox-filter.ts'
 import { SearchFilters, SearchResults } from './search-results.tsx'
 
@@ -80,7 +83,6 @@ function ConversationList({ openId, openMessage }: ConversationListProps) {
     })
   }, [shortcuts, openId])
 
-  /** Opens the conversation that waits longest. */
   async function openNext() {
     const next = await inbox.nextUnanswered(openId).catch(() => undefined)
     if (next) router.go(router.inFilter({ conversationId: next }))
@@ -184,7 +186,7 @@ function TagFilter() {
       class="input"
       aria-label="Tag"
       value={chosen}
-      onFocus={() => void known.reload()}
+      onFocus={known.reload}
       onChange={(event) => router.setFilter({ tag: event.currentTarget.value })}
     >
       <option value="">All tags</option>
@@ -197,13 +199,12 @@ function TagFilter() {
   )
 }
 
-/** The loaded conversations of the queue. */
 function LoadedConversations({ openId }: { openId: string | undefined }) {
-  const { inbox, session, announcer } = useConsole()
+  const { inbox, announcer } = useConsole()
   const shown = inbox.shown.value
   return (
     <>
-      <FailureNotice failure={inbox.failure.value} retry={() => void inbox.reload()} />
+      <FailureNotice failure={inbox.failure.value} retry={inbox.reload} />
       {shown.length > 0 && (
         <ul class="rows">
           {shown.map((conversation) => (
@@ -211,7 +212,6 @@ function LoadedConversations({ openId }: { openId: string | undefined }) {
               key={conversation.conversationId}
               conversation={conversation}
               open={conversation.conversationId === openId}
-              me={session.displayName}
             />
           ))}
         </ul>
@@ -223,9 +223,8 @@ function LoadedConversations({ openId }: { openId: string | undefined }) {
           kind="ghost more"
           disabled={inbox.isBusy.value}
           onClick={() => inbox.loadMore().then(() => announcer.say('More conversations loaded.'))}
-        >
-          Load more conversations
-        </Button>
+          text="Load more conversations"
+        />
       )}
     </>
   )
@@ -252,3 +251,47 @@ function NothingToShow() {
 
 /** The service counts up to 1,000. */
 export const countText = (count: number) => (count > 999 ? '999+' : String(count))
+
+const pollMs = 5_000
+
+/** The steps of a new workspace to its first conversation, which takes their place. Each ticks itself. */
+export function FirstSteps() {
+  const { api, inbox } = useConsole()
+  const sites = useLoad(async () => (await api.workspaces.listInstallations({})).installations, [], pollMs).value ?? []
+  const [site] = sites
+  const snippet = site && snippetOf(location.origin, site.publicSiteKey)
+  const steps: [isDone: boolean, text: ComponentChildren][] = [
+    [
+      sites.length > 0,
+      <p>
+        <a href={pathOf({ view: 'installations' })}>Add your website</a>
+      </p>,
+    ],
+    [
+      inbox.wasVisited.value,
+      <>
+        Put this line on its pages. Then open a page, and the chat on it.
+        {snippet && (
+          <>
+            <code class="snippet">{snippet}</code>
+            <CopyButton text={snippet} />
+          </>
+        )}
+      </>,
+    ],
+    [false, 'Write a message in the chat. It appears here.'],
+  ]
+  return (
+    <div class="stack first-steps">
+      <h2>Three steps to your first conversation</h2>
+      <ol class="stack">
+        {steps.map(([isDone, text], index) => (
+          <li key={index} class={isDone ? 'done' : undefined}>
+            <span class={isDone ? 'tag ok' : 'tag'}>{isDone ? 'Done' : index + 1}</span>
+            <div class="stack">{text}</div>
+          </li>
+        ))}
+      </ol>
+    </div>
+  )
+}

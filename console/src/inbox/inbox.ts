@@ -76,7 +76,6 @@ export function createInbox({ api, me, filter, setFilter, platform, now, random,
   const { messaging } = api
   const { clock } = platform
   const conversations = signal<ReadonlyMap<string, Conversation>>(new Map())
-  /** Lists by filter. */
   const lists = signal<ReadonlyMap<string, List>>(new Map())
   const keyOf = (wanted: InboxFilter) => JSON.stringify(listRequest(wanted, me()))
   const shownKey = computed(() => keyOf(filter.value))
@@ -260,18 +259,15 @@ export function createInbox({ api, me, filter, setFilter, platform, now, random,
   return {
     search,
     counts,
-    /** Every conversation that is known, by its id. */
     conversations,
     typing,
     link,
     failure,
     /** True while the shown list is requested for the first time. */
     isLoading: computed(() => loading.value && !shownList.value),
-    /** True while more conversations are requested. */
     isBusy: loading,
     /** True after the first list of conversations has loaded. */
     isListed,
-    /** The conversations of the shown list. */
     shown: computed(() => (shownList.value?.ids ?? []).flatMap((id) => conversations.value.get(id) ?? [])),
     unanswered: computed(() => counts.value?.unanswered ?? 0),
     /** Returns the conversation that waits longest, except for the given one. */
@@ -279,7 +275,6 @@ export function createInbox({ api, me, filter, setFilter, platform, now, random,
       const { ids } = await load({ queue: 'unanswered' }, 1)
       return ids.find((conversationId) => conversationId !== openId)
     },
-    /** True if more conversations can be loaded. */
     hasMore: computed(() => shownList.value?.hasMore === true),
     async loadMore() {
       const list = shownList.peek()

@@ -18,7 +18,6 @@ const ages: [days: number, label: string][] = [
   [365, 'Last year'],
 ]
 
-/** Filters of the search by agent and time. */
 export function SearchFilters() {
   const { inbox, router } = useConsole()
   const { search } = inbox
@@ -49,12 +48,12 @@ export function SearchResults({
   openId: string | undefined
   openMessage: number | undefined
 }) {
-  const { inbox, session, announcer } = useConsole()
+  const { inbox, announcer } = useConsole()
   const { search } = inbox
   const results = search.results.value
   return (
     <>
-      <FailureNotice failure={search.failure.value} retry={() => void search.retry()} />
+      <FailureNotice failure={search.failure.value} retry={search.retry} />
       <HiddenData scopes={['sessions:read', 'leads:read']} />
       {results.length > 0 && (
         <ul class="rows" aria-label="Search results">
@@ -62,7 +61,6 @@ export function SearchResults({
             <ResultRow
               key={keyOf(result)}
               result={result}
-              me={session.displayName}
               open={
                 result.conversation?.conversationId === openId &&
                 result.source.case === 'messageSequence' &&
@@ -83,9 +81,8 @@ export function SearchResults({
         <Button
           kind="ghost more"
           onClick={() => search.more().then(() => announcer.say(`${search.results.peek().length} results.`))}
-        >
-          Load more results
-        </Button>
+          text="Load more results"
+        />
       )}
     </>
   )
@@ -96,13 +93,13 @@ const keyOf = ({ conversation, source, at, snippet }: SearchResult) =>
 
 const kinds = { messageSequence: '', note: 'Note', visitor: 'Name', leadId: 'Lead' }
 
-function ResultRow({ result, me, open }: { result: SearchResult; me: string; open: boolean }) {
+function ResultRow({ result, open }: { result: SearchResult; open: boolean }) {
   const { conversation, source, at, author } = result
   if (!conversation || source.case === undefined) return null
-  const { inbox, router } = useConsole()
+  const { inbox, router, session } = useConsole()
   const { conversationId } = conversation
   const name = visitorName(conversation)
-  const from = authorName(author, me)
+  const from = authorName(author, session.displayName)
   return (
     <li>
       <a

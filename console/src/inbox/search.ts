@@ -137,7 +137,6 @@ export function createSearch({
       drop()
       setFilter({ q: undefined, status: undefined, assignee: undefined, days: undefined })
     },
-    /** Removes the results of removed conversations. */
     remove(conversationIds: readonly string[]) {
       results.value = results.value.filter(
         ({ conversation }) => !conversationIds.includes(conversation?.conversationId ?? ''),

@@ -1,10 +1,13 @@
+import { initialOf } from '../../../browser/chat/initials.ts'
 import { isFaint, launcherColors } from '../../../browser/colors.ts'
+import { useConsole } from '../console-context.ts'
+import { storedPath } from '../ui/avatar.tsx'
 import { Field, Form, Segments, TextField, useForm } from '../ui/form.tsx'
 import { Card, Icon } from '../ui/page.tsx'
+import { PictureField } from '../ui/picture-field.tsx'
 import { repliesHint, repliesOf } from './installation-words.ts'
 import { type InstallationPart, useUpdate } from './update.ts'
 
-/** Card that edits the widget's appearance and shows a preview. */
 export function AppearanceCard(part: InstallationPart) {
   const {
     title = '',
@@ -103,5 +106,29 @@ function Preview({ title, greeting, accentColor, position }: Record<string, stri
         <Icon name="inbox" />
       </div>
     </div>
+  )
+}
+
+export function LogoCard({ installation: { publicSiteKey: siteKey, appearance }, onChanged }: InstallationPart) {
+  const { api } = useConsole()
+  const url = appearance?.logoUrl
+  return (
+    <Card title="Logo">
+      <PictureField
+        name="Logo"
+        hint={
+          url === undefined || storedPath(url)
+            ? 'The chat shows it beside the title, until an operator answers.'
+            : `The present logo is at ${URL.parse(url)?.host}. A file that you choose replaces it.`
+        }
+        shape="logo"
+        initials={initialOf(appearance?.title ?? '')}
+        url={url}
+        onSave={async (picture) => {
+          const { installation } = await api.workspaces.setLogo({ siteKey, ...picture })
+          if (installation) onChanged(installation)
+        }}
+      />
+    </Card>
   )
 }

@@ -25,7 +25,6 @@ interface DateHours {
 const toSpan = ({ from, to }: Pick<Span, 'from' | 'to'>): Span => keyed({ from, to })
 const newSpan = (spans: Span[]) => toSpan(spans.length === 0 ? { from: '09:00', to: '17:00' } : { from: '', to: '' })
 
-/** Card that edits when visitors see the chat as online. */
 export function AvailabilityCard(part: InstallationPart) {
   const { availability } = part.installation
   const { busy, failure, save } = useUpdate(part)
@@ -195,11 +194,7 @@ function Spans({ of, spans, empty, onChange, onCopy }: SpansProps) {
       <Button kind="ghost small" onClick={() => onChange([...spans, newSpan(spans)])}>
         Add hours<span class="visually-hidden"> on {of}</span>
       </Button>
-      {onCopy && (
-        <Button kind="ghost small" onClick={() => onCopy(spans)}>
-          Copy to weekdays
-        </Button>
-      )}
+      {onCopy && <Button kind="ghost small" onClick={() => onCopy(spans)} text="Copy to weekdays" />}
     </div>
   )
 }

@@ -3,7 +3,6 @@ import { Button, Card, Icon, IconButton } from '../ui/page.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
 interface EditedField {
-  /** Identifies the field's row while the form is edited. */
   key: number
   name: string
   label: string
@@ -30,7 +29,6 @@ const contactFields = [
   { name: 'name', label: 'Name', type: 'text', required: false },
   { name: 'email', label: 'E-mail', type: 'email', required: true },
 ]
-/** Fields that an empty form offers. */
 export const usualFields = {
   preChat: contactFields,
   offline: [...contactFields, { name: 'message', label: 'Message', type: 'textarea', required: true }],

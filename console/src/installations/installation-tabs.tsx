@@ -1,71 +1,41 @@
+import type { JSX } from 'preact'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { CopyButton, DeleteCard, EnableButton, EnabledTag, SecretsCard } from '../ui/dialog.tsx'
 import { EntryList, Toggle } from '../ui/form.tsx'
 import { Card, FailureNotice } from '../ui/page.tsx'
-import { AppearanceCard } from './appearance-card.tsx'
+import { AppearanceCard, LogoCard } from './appearance-card.tsx'
 import { AvailabilityCard } from './availability-card.tsx'
-import { ConsentCard } from './consent-card.tsx'
 import { FormsCard } from './forms-card.tsx'
 import { capabilities, capabilityNames, originProblem, snippetOf, toOrigin } from './installation-words.ts'
-import { LogoCard } from './logo-card.tsx'
+import { ConsentCard, UnseenCard } from './privacy-cards.tsx'
 import { TranslationsCard } from './translations-card.tsx'
-import { UnseenCard } from './unseen-card.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
-/** Shows the settings of a tab. */
-export function TabContent({
-  tab,
-  onRotated,
-  ...part
-}: InstallationPart & { tab: string; onRotated: () => Promise<void> }) {
-  const { publicSiteKey, identityKeyIds } = part.installation
-  switch (tab) {
-    case 'look':
-      return (
-        <>
-          <AppearanceCard {...part} />
-          <LogoCard {...part} />
-          <TranslationsCard {...part} />
-        </>
-      )
-    case 'hours':
-      return <AvailabilityCard {...part} />
-    case 'forms':
-      return (
-        <>
-          <CapabilitiesCard title="Forms" names={formCapabilities} {...part} />
-          <FormsCard {...part} />
-        </>
-      )
-    case 'privacy':
-      return (
-        <>
-          <ConsentCard {...part} />
-          <UnseenCard {...part} />
-        </>
-      )
-    case 'keys':
-      return <IdentitySecrets siteKey={publicSiteKey} keyIds={identityKeyIds} onRotated={onRotated} />
-    default:
-      return (
-        <>
-          <SnippetCard siteKey={publicSiteKey} />
-          <OriginsCard {...part} />
-          <CapabilitiesCard
-            title="Features"
-            names={capabilityNames.filter((name) => !formCapabilities.includes(name))}
-            {...part}
-          />
-          <StatusCard {...part} />
-          <DeleteInstallation {...part} />
-        </>
-      )
-  }
+export type Tab = 'install' | 'look' | 'hours' | 'forms' | 'privacy' | 'keys'
+
+type TabPart = InstallationPart & { onRotated: () => Promise<void> }
+
+/** The cards of each tab. */
+const cards: Record<Tab, ((part: TabPart) => JSX.Element)[]> = {
+  install: [SnippetCard, OriginsCard, FeaturesCard, StatusCard, DeleteInstallation],
+  look: [AppearanceCard, LogoCard, TranslationsCard],
+  hours: [AvailabilityCard],
+  forms: [FormSwitchesCard, FormsCard],
+  privacy: [ConsentCard, UnseenCard],
+  keys: [IdentitySecrets],
 }
 
-function SnippetCard({ siteKey }: { siteKey: string }) {
-  const snippet = snippetOf(location.origin, siteKey)
+export const TabContent = ({ tab, ...part }: TabPart & { tab: string }) => (
+  <>
+    {(cards[tab as Tab] ?? cards.install).map((SettingsCard, index) => (
+      <SettingsCard key={index} {...part} />
+    ))}
+  </>
+)
+
+function SnippetCard({ installation }: InstallationPart) {
+  const snippet = snippetOf(location.origin, installation.publicSiteKey)
   return (
     <Card title="Embed code" actions={<CopyButton text={snippet} />}>
       <pre class="snippet">
@@ -101,6 +71,15 @@ type CapabilityName = (typeof capabilityNames)[number]
 
 const formCapabilities: CapabilityName[] = ['preChatForm', 'offlineForm']
 
+function FormSwitchesCard(part: InstallationPart) {
+  return <CapabilitiesCard title="Forms" names={formCapabilities} {...part} />
+}
+
+function FeaturesCard(part: InstallationPart) {
+  const names = capabilityNames.filter((name) => !formCapabilities.includes(name))
+  return <CapabilitiesCard title="Features" names={names} {...part} />
+}
+
 function CapabilitiesCard({ title, names, ...part }: InstallationPart & { title: string; names: CapabilityName[] }) {
   const { busy, failure, save } = useUpdate(part)
   return (
@@ -123,13 +102,8 @@ function CapabilitiesCard({ title, names, ...part }: InstallationPart & { title:
   )
 }
 
-interface IdentitySecretsProps {
-  siteKey: string
-  keyIds: string[]
-  onRotated: () => Promise<void>
-}
-
-function IdentitySecrets({ siteKey, keyIds, onRotated }: IdentitySecretsProps) {
+function IdentitySecrets({ installation, onRotated }: TabPart) {
+  const { publicSiteKey: siteKey, identityKeyIds: keyIds } = installation
   const { api } = useConsole()
   const last = keyIds.length > 1 ? ' The older of the two becomes invalid now.' : ''
   return (
@@ -141,7 +115,7 @@ function IdentitySecrets({ siteKey, keyIds, onRotated }: IdentitySecretsProps) {
         const { kid, secret } = (await api.workspaces.rotateIdentitySecret({ siteKey })).identitySecret!
         return { label: `Secret (key ${kid})`, secret }
       }}
-      onRotated={() => void onRotated()}
+      onRotated={onRotated}
     >
       <p class="hint">
         For developers: your server says who a visitor is, and signs it with a secret. The newest is first.
@@ -158,7 +132,7 @@ function IdentitySecrets({ siteKey, keyIds, onRotated }: IdentitySecretsProps) {
   )
 }
 
-function DeleteInstallation({ installation: { publicSiteKey, appearance } }: Pick<InstallationPart, 'installation'>) {
+function DeleteInstallation({ installation: { publicSiteKey, appearance } }: InstallationPart) {
   const { api, router, announcer } = useConsole()
   return (
     <DeleteCard

@@ -1,15 +1,12 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
-import { pathOf } from '../router.ts'
+import { backTo, pathOf } from '../router.ts'
 import { ActionDialog } from '../ui/dialog.tsx'
 import { changedForms } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Button, Empty, Page } from '../ui/page.tsx'
-import { TabContent } from './installation-tabs.tsx'
-
-type Tab = 'install' | 'look' | 'hours' | 'forms' | 'privacy' | 'keys'
+import { type Tab, TabContent } from './installation-tabs.tsx'
 
 const tabs: [tab: Tab, label: string][] = [
   ['install', 'Install'],
@@ -20,7 +17,6 @@ const tabs: [tab: Tab, label: string][] = [
   ['keys', 'Identity'],
 ]
 
-/** The settings of a website, in tabs. */
 export function InstallationView({ siteKey, tab = 'install' }: { siteKey: string; tab?: string }) {
   const { api } = useConsole()
   const loaded = useLoad(async () => {
@@ -92,17 +88,14 @@ function WithUnsavedBar({ children }: { children: (revision: number) => Componen
       {isChanged && (
         <section class="unsaved" aria-label="Unsaved changes">
           <span>Unsaved changes</span>
-          <Button kind="small" onClick={() => setRevision(revision + 1)}>
-            Discard
-          </Button>
+          <Button kind="small" onClick={() => setRevision(revision + 1)} text="Discard" />
           <Button
             kind="small primary"
             onClick={() => {
               for (const form of changedForms.peek()) form.requestSubmit()
             }}
-          >
-            Save changes
-          </Button>
+            text="Save changes"
+          />
         </section>
       )}
       {wanted !== undefined && (

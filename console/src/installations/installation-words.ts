@@ -19,7 +19,6 @@ export const capabilities: Record<CapabilityName, { label: string; hint: string 
   stopAnswer: { label: 'Stop answers', hint: 'Visitors can stop an answer of a bot while it is written.' },
 }
 
-/** Names of the capabilities. */
 export const capabilityNames = Object.keys(capabilities) as CapabilityName[]
 
 /** Describes a field for the lines of which `repliesOf` makes opening replies. */

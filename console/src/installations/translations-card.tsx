@@ -5,7 +5,6 @@ import { type InstallationPart, useUpdate } from './update.ts'
 
 const wrongTag = 'Enter a language tag, for example de or de-AT.'
 
-/** Card that edits the texts of the appearance in other languages. */
 export function TranslationsCard(part: InstallationPart) {
   const stored = part.installation.appearance?.translations ?? {}
   const { update } = useUpdate(part)

@@ -2,6 +2,13 @@ import { useEffect, useState } from 'preact/hooks'
 import { leadTitle } from '../../../contract/lead-title.ts'
 import { useConsole } from '../console-context.ts'
 
+const sources: Record<string, string> = {
+  'pre-chat-form': 'Pre-chat form',
+  'offline-form': 'Offline form',
+}
+
+export const sourceText = (source: string) => sources[source] ?? source
+
 /** Maximum number of leads in one request. */
 const maxLeads = 100
 

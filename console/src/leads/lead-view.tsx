@@ -1,20 +1,18 @@
 import { useState } from 'preact/hooks'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { leadTitle } from '../../../contract/lead-title.ts'
-import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
 import { Attempts } from '../deliveries/attempts.tsx'
-import { conversationPath, pathOf } from '../router.ts'
+import { backTo, conversationPath, pathOf } from '../router.ts'
 import { type Destination, listDestinations, nameOf } from '../subscriptions/destinations.ts'
 import { ActionButton } from '../ui/dialog.tsx'
 import { SelectField } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
-import { Card, Empty, Fact, Facts, FailureNotice, Page, When } from '../ui/page.tsx'
-import { sourceText } from './lead-words.ts'
+import { Card, Empty, Facts, FailureNotice, Page, When } from '../ui/page.tsx'
+import { sourceText } from './lead-titles.ts'
 
 const pollMs = 5000
 
-/** Shows one lead: its fields, its source and its deliveries. */
 export function LeadView({ leadId }: { leadId: string }) {
   const { api } = useConsole()
   const loaded = useLoad(async () => (await api.leads.getLead({ leadId })).lead, [leadId])
@@ -30,28 +28,18 @@ export function LeadView({ leadId }: { leadId: string }) {
         {({ fields, source, createdAt, conversationId }) => (
           <>
             <Card title="Details">
-              <Facts>
-                {Object.entries(fields).map(([name, value]) => (
-                  <Fact key={name} name={name}>
-                    <span class="multi-line" dir="auto">
-                      {value}
-                    </span>
-                  </Fact>
-                ))}
-                <Fact name="Source">{sourceText(source)}</Fact>
-                <Fact name="Captured">
-                  <When at={createdAt} full />
-                </Fact>
-                <Fact name="Conversation">
-                  {conversationId && <a href={conversationPath(conversationId)}>Open conversation</a>}
-                </Fact>
-                <Fact name="Lead ID">
-                  <span class="mono breakable">{leadId}</span>
-                </Fact>
-              </Facts>
+              <Facts
+                of={[
+                  ...Object.entries(fields).map(([name, value]) => [name, <MultiLine text={value} />] as const),
+                  ['Source', sourceText(source)],
+                  ['Captured', <When at={createdAt} full />],
+                  ['Conversation', conversationId && <a href={conversationPath(conversationId)}>Open conversation</a>],
+                  ['Lead ID', <span class="mono breakable">{leadId}</span>],
+                ]}
+              />
             </Card>
             <Card title="Deliveries">
-              <FailureNotice failure={attempts.failure} retry={() => void attempts.reload()} />
+              <FailureNotice failure={attempts.failure} retry={attempts.reload} />
               {attempts.value?.length === 0 && (
                 <Empty icon="deliveries" title="Not sent yet">
                   <p>Send it to a destination below.</p>
@@ -75,6 +63,12 @@ export function LeadView({ leadId }: { leadId: string }) {
     </Page>
   )
 }
+
+const MultiLine = ({ text }: { text: string }) => (
+  <span class="multi-line" dir="auto">
+    {text}
+  </span>
+)
 
 interface SendFormProps {
   leadId: string
@@ -106,9 +100,8 @@ function SendForm({ leadId, subscriptions, onSent }: SendFormProps) {
         kind="primary"
         act={() => api.leads.createDeliveryAttempt({ leadId, subscriptionId }).then(onSent)}
         done="Lead queued for delivery."
-      >
-        Send lead
-      </ActionButton>
+        text="Send lead"
+      />
     </div>
   )
 }

@@ -1,13 +1,12 @@
 import { useState } from 'preact/hooks'
 import type { Lead } from '#proto/lead/v1/lead_pb.js'
 import { leadTitle } from '../../../contract/lead-title.ts'
-import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
-import { pathOf } from '../router.ts'
+import { areaName, pathOf } from '../router.ts'
 import { TextField } from '../ui/form.tsx'
 import { PagedList, usePages } from '../ui/load.tsx'
 import { Button, Empty, Page, RowText, When } from '../ui/page.tsx'
-import { sourceText } from './lead-words.ts'
+import { sourceText } from './lead-titles.ts'
 
 export function LeadsView() {
   const { api } = useConsole()

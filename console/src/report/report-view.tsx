@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Report } from '#proto/messaging/v1/messaging_pb.js'
 import { saveText } from '../../../browser/chat/save-text.ts'
-import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
+import { areaName } from '../router.ts'
 import { countOf } from '../time.ts'
 import { SelectField, TextField } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.tsx'
@@ -52,9 +52,8 @@ export function ReportView() {
         <Button
           disabled={!report}
           onClick={() => report && saveText(`report-${report.firstDay}.csv`, 'text/csv', toCsv(report))}
-        >
-          Download CSV
-        </Button>
+          text="Download CSV"
+        />
       }
     >
       <div class="bar">
@@ -66,10 +65,7 @@ export function ReportView() {
         />
         <TextField label="First day" type="date" value={firstDay || (report?.firstDay ?? '')} onChange={setFirstDay} />
       </div>
-      <FailureNotice
-        failure={failure && isTooLarge ? { ...failure, text } : failure}
-        retry={() => void loaded.reload()}
-      />
+      <FailureNotice failure={failure && isTooLarge ? { ...failure, text } : failure} retry={loaded.reload} />
       {loading && (
         <>
           <Loading label="Loading the report" />

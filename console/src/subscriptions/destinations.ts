@@ -1,4 +1,4 @@
-import { SubscriptionPurpose, type SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { type Subscription, SubscriptionPurpose, type SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { allPages } from '../../../contract/all-pages.ts'
 import type { Api } from '../api.ts'
 
@@ -8,6 +8,12 @@ export interface Destination {
   name: string
   status: SubscriptionStatus
   isHook: boolean
+}
+
+/** Properties of a card about a destination. */
+export interface SubscriptionPart {
+  subscription: Subscription
+  onChanged: () => Promise<void>
 }
 
 /** Returns the lead subscriptions and, apart from them, the event hooks of the workspace. */

@@ -1,16 +1,11 @@
-import type { Subscription } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { Form, TextField, useForm } from '../ui/form.tsx'
 import { useAction } from '../ui/load.tsx'
 import { Card, FailureNotice, IconButton, Notice } from '../ui/page.tsx'
-
-interface HeadersCardProps {
-  subscription: Subscription
-  onChanged: () => Promise<void>
-}
+import type { SubscriptionPart } from './destinations.ts'
 
 /** Shows the names of the custom headers. Values are never shown again. */
-export function HeadersCard({ subscription, onChanged }: HeadersCardProps) {
+export function HeadersCard({ subscription, onChanged }: SubscriptionPart) {
   const { subscriptionId, headers, droppedHeaders } = subscription
   const { api, announcer } = useConsole()
   const { failure, run } = useAction()

@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks'
-import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
-import { pathOf } from '../router.ts'
+import { backTo, pathOf } from '../router.ts'
 import { CopyOnce } from '../ui/dialog.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Page } from '../ui/page.tsx'

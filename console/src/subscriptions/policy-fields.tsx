@@ -32,7 +32,6 @@ export function useInstallations(): Installation[] {
   return useLoad(async () => (await api.workspaces.listInstallations({})).installations, []).value ?? []
 }
 
-/** Returns the names of the fields of all forms. */
 export const formFields = (installations: Installation[]): string[] => [
   ...new Set(
     installations.flatMap(({ forms }) =>

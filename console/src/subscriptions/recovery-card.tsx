@@ -1,15 +1,11 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { useState } from 'preact/hooks'
-import { type Subscription, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { useConsole } from '../console-context.ts'
 import { SelectField } from '../ui/form.tsx'
 import { useAction } from '../ui/load.tsx'
 import { Button, Card, FailureNotice, Notice, When } from '../ui/page.tsx'
-
-interface RecoveryCardProps {
-  subscription: Subscription
-  onChanged: () => Promise<void>
-}
+import type { SubscriptionPart } from './destinations.ts'
 
 const periods = [
   ['1', 'last hour'],
@@ -22,7 +18,7 @@ const periods = [
 const countedMax = 10_000
 
 /** Counts the failed deliveries of a period, and sends them again after a confirmation. */
-export function RecoveryCard({ subscription, onChanged }: RecoveryCardProps) {
+export function RecoveryCard({ subscription, onChanged }: SubscriptionPart) {
   const { subscriptionId, recovery, status } = subscription
   const { api, announcer } = useConsole()
   const { busy, failure, run } = useAction()
@@ -62,9 +58,7 @@ export function RecoveryCard({ subscription, onChanged }: RecoveryCardProps) {
             setCounted(undefined)
           }}
         />
-        <Button disabled={busy} onClick={() => void count()}>
-          Count deliveries
-        </Button>
+        <Button disabled={busy} onClick={count} text="Count deliveries" />
       </div>
       <div role="status">
         {counted && (
@@ -73,9 +67,7 @@ export function RecoveryCard({ subscription, onChanged }: RecoveryCardProps) {
             action={
               counted.count > 0 &&
               status === SubscriptionStatus.ENABLED && (
-                <Button kind="primary" disabled={busy} onClick={() => void recover(counted.since)}>
-                  Send again
-                </Button>
+                <Button kind="primary" disabled={busy} onClick={() => void recover(counted.since)} text="Send again" />
               )
             }
           >

@@ -1,7 +1,9 @@
 import type { ComponentChildren } from 'preact'
+import { sampleFields, sentFields } from '../../../contract/lead-fields.ts'
+import { useConsole } from '../console-context.ts'
 import { EntryList, Form, TextField, Toggle, useForm } from '../ui/form.tsx'
+import { useLoad } from '../ui/load.tsx'
 import { Card, Notice } from '../ui/page.tsx'
-import { ExampleEvent } from './example-event.tsx'
 import { formFields, PolicyFields, type PolicyInput, useInstallations } from './policy-fields.tsx'
 import { commonFields, destinationProblem, fieldProblem } from './subscription-words.ts'
 
@@ -43,7 +45,6 @@ interface SubscriptionFormProps {
   children?: ComponentChildren
 }
 
-/** Form with the editable fields of a lead subscription or an event hook. */
 export function SubscriptionForm({ initial, present, sentNames = {}, isHook, ...props }: SubscriptionFormProps) {
   const { action, submit, children } = props
   const isNew = present === undefined
@@ -125,5 +126,35 @@ export function SubscriptionForm({ initial, present, sentNames = {}, isHook, ...
         {form.isChecked && form.problems.types && <Notice tone="warning">{form.problems.types}</Notice>}
       </Form>
     </Card>
+  )
+}
+
+interface ExampleEventProps {
+  mappedFields: string[]
+  sentNames: Record<string, string>
+}
+
+/**
+ * Shows an example of the event that will be sent. It has the values of the newest lead that the
+ * operator may read, or sample values if there is none.
+ */
+export function ExampleEvent({ mappedFields, sentNames }: ExampleEventProps) {
+  const { api } = useConsole()
+  const loaded = useLoad(async () => (await api.leads.listLeads({ limit: 1 })).leads, [])
+  const lead = loaded.value?.[0]
+  const mapping = { mappedFields, sentNames }
+  const fields = lead ? sentFields(lead.fields, mapping) : sampleFields(mapping)
+  const body = {
+    eventType: 'lead.ready-for-delivery',
+    id: 'dlv_…',
+    contractVersion: '1.0',
+    occurredAt: '…',
+    data: { reference: lead?.leadId ?? 'lead_…', ...fields },
+  }
+  return (
+    <details>
+      <summary>{lead ? 'Example with your last lead' : 'Example with sample values'}</summary>
+      <pre class="mono breakable">{JSON.stringify(body, null, 2)}</pre>
+    </details>
   )
 }

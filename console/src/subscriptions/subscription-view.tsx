@@ -5,13 +5,13 @@ import {
   SubscriptionPurpose,
   SubscriptionStatus,
 } from '#proto/lead/v1/subscription_pb.js'
-import { backTo } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
-import { pathOf } from '../router.ts'
+import { backTo, pathOf } from '../router.ts'
 import { ActionButton, DeleteCard, EnableButton, SecretsCard } from '../ui/dialog.tsx'
 import { SelectField } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Card, Notice, Page, When } from '../ui/page.tsx'
+import type { SubscriptionPart } from './destinations.ts'
 import { HeadersCard } from './headers-card.tsx'
 import { RecoveryCard } from './recovery-card.tsx'
 import { SubscriptionForm, type SubscriptionInput } from './subscription-form.tsx'
@@ -32,36 +32,32 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
       }
     >
       <WhenLoaded loaded={loaded} name="destination">
-        {({ subscription, audit }) =>
-          subscription && (
+        {({ subscription, audit }) => {
+          if (!subscription) return null
+          const part = { subscription, onChanged: loaded.reload }
+          return (
             <>
-              <StatusCard subscription={subscription} onChanged={loaded.reload} />
+              <StatusCard {...part} />
               <EditForm
                 // The key contains only the fields of this form. So a change by another card keeps
                 // the text that is typed here.
                 key={JSON.stringify([subscription.destinationUrl, editedValues(subscription)])}
-                subscription={subscription}
-                onChanged={loaded.reload}
+                {...part}
               />
-              <SigningSecrets subscription={subscription} onChanged={loaded.reload} />
-              <HeadersCard subscription={subscription} onChanged={loaded.reload} />
-              <RecoveryCard subscription={subscription} onChanged={loaded.reload} />
+              <SigningSecrets {...part} />
+              <HeadersCard {...part} />
+              <RecoveryCard {...part} />
               <AuditCard audit={audit} />
-              <DeleteSubscription subscription={subscription} />
+              <DeleteSubscription {...part} />
             </>
           )
-        }
+        }}
       </WhenLoaded>
     </Page>
   )
 }
 
 const isHookPurpose = (purpose: SubscriptionPurpose) => purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
-
-interface SubscriptionPart {
-  subscription: Subscription
-  onChanged: () => Promise<void>
-}
 
 function StatusCard({ subscription, onChanged }: SubscriptionPart) {
   const { api, announcer } = useConsole()
@@ -111,16 +107,10 @@ function TestButton({ subscriptionId }: Pick<Subscription, 'subscriptionId'>) {
     const { attempt } = await api.leads.sendTestDelivery({ subscriptionId })
     if (attempt) router.go(pathOf({ view: 'delivery', deliveryId: attempt.deliveryId }))
   }
-  return (
-    <ActionButton act={send} done="Test sent.">
-      Send test
-    </ActionButton>
-  )
+  return <ActionButton act={send} done="Test sent." text="Send test" />
 }
 
-function DeleteSubscription({
-  subscription: { subscriptionId, name, destinationUrl },
-}: Pick<SubscriptionPart, 'subscription'>) {
+function DeleteSubscription({ subscription: { subscriptionId, name, destinationUrl } }: SubscriptionPart) {
   const { api, router, announcer } = useConsole()
   return (
     <DeleteCard
@@ -208,7 +198,7 @@ function SigningSecrets({ subscription: { subscriptionId, secrets }, onChanged }
         const { secret } = await api.leads.rotateSubscriptionSecret({ subscriptionId, overlapSeconds })
         return { label: 'Secret', secret }
       }}
-      onRotated={() => void onChanged()}
+      onRotated={onChanged}
       fields={
         <SelectField label="Previous secret expires" value={overlap} options={[...overlaps]} onChange={setOverlap} />
       }
@@ -229,9 +219,11 @@ function SigningSecrets({ subscription: { subscriptionId, secrets }, onChanged }
         <Notice
           tone="info"
           action={
-            <ActionButton act={() => activate(newest.secretId)} done="New secret activated.">
-              Activate new secret
-            </ActionButton>
+            <ActionButton
+              act={() => activate(newest.secretId)}
+              done="New secret activated."
+              text="Activate new secret"
+            />
           }
         >
           The previous secret still signs X-Service-Webhook-Signature. Activate the new one when the receiver knows it.

@@ -1,14 +1,20 @@
+import { ConnectError } from '@connectrpc/connect'
 import { useMemo, useRef, useState } from 'preact/hooks'
-import { readSuppressionList } from '../../../contract/suppression-list.ts'
-import { backTo } from '../areas.ts'
+import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
+import {
+  type EntryKind,
+  type ListEntry,
+  readSuppressionList,
+  type SuppressionList,
+} from '../../../contract/suppression-list.ts'
+import type { Api } from '../api.ts'
 import { useConsole } from '../console-context.ts'
-import { pathOf } from '../router.ts'
+import { backTo, pathOf } from '../router.ts'
 import { countOf } from '../time.ts'
 import { TextField } from '../ui/form.tsx'
 import { useAction } from '../ui/load.tsx'
 import { Button, Card, FailureNotice, Notice, Page } from '../ui/page.tsx'
-import { importEntries, importStart } from './import.ts'
-import { ListPreview } from './list-preview.tsx'
+import { articleText, countOfKind, kinds, kindText, toEntry } from './suppression-words.ts'
 
 const maxFileBytes = 20 * 1024 * 1024
 
@@ -54,13 +60,7 @@ export function SuppressionImportView() {
     >
       <Card
         title="List"
-        actions={
-          !isBegun && (
-            <Button kind="small" onClick={() => file.current!.click()}>
-              Choose file
-            </Button>
-          )
-        }
+        actions={!isBegun && <Button kind="small" onClick={() => file.current!.click()} text="Choose file" />}
       >
         <input
           ref={file}
@@ -89,16 +89,7 @@ export function SuppressionImportView() {
             onChange={(entered) => replace({ text: entered })}
           />
         ) : (
-          <Notice
-            tone="info"
-            action={
-              !isBegun && (
-                <Button kind="small" onClick={reset}>
-                  Remove file
-                </Button>
-              )
-            }
-          >
+          <Notice tone="info" action={!isBegun && <Button kind="small" onClick={reset} text="Remove file" />}>
             <bdi class="breakable">{fileName}</bdi>
           </Notice>
         )}
@@ -136,9 +127,12 @@ export function SuppressionImportView() {
             </>
           ) : (
             <div class="line">
-              <Button kind="primary" disabled={busy || total === 0} onClick={() => void start()}>
-                {isBegun ? 'Continue' : `Import ${countOf(total, 'entry', 'entries')}`}
-              </Button>
+              <Button
+                kind="primary"
+                disabled={busy || total === 0}
+                onClick={start}
+                text={isBegun ? 'Continue' : `Import ${countOf(total, 'entry', 'entries')}`}
+              />
               {isBegun && !busy && <Button onClick={reset}>Start over</Button>}
             </div>
           )}
@@ -157,4 +151,137 @@ function ImportProgress({ done, total }: { done: number; total: number }) {
       </span>
     </div>
   )
+}
+
+/** Maximum number of lines that a part of the preview shows. */
+const maxShown = 5
+
+interface ListPreviewProps {
+  list: SuppressionList
+  rejected: ListEntry[]
+}
+
+/** Shows what an import of the list would add, and what it would leave out. */
+export function ListPreview({ list: { entries, invalid, repeated, hasHeader, ignored }, rejected }: ListPreviewProps) {
+  const ofKind = (kind: EntryKind) => entries.filter((entry) => entry.kind === kind).length
+  const found = kinds.flatMap(([kind]) => (ofKind(kind) > 0 ? countOfKind(ofKind(kind), kind) : []))
+  const leftOut = [...invalid, ...rejected.map(({ line, value, kind }) => ({ line, text: value, kind }))].sort(
+    (one, other) => one.line - other.line,
+  )
+  return (
+    <>
+      <p aria-live="polite">
+        {found.length === 0 ? 'No entries found.' : `${found.join(', ')} found.`}
+        {repeated > 0 && ` ${countOf(repeated, 'repetition', 'repetitions')} left out.`}
+      </p>
+      {entries.length > 0 && (
+        <Lines
+          rows={entries.map(({ line, kind, value }) => ({ line, text: value, mark: kindText(kind) }))}
+          more={(count) => `and ${countOf(count, 'more entry', 'more entries')}`}
+        />
+      )}
+      {ignored.length > 0 && (
+        <Notice tone={hasHeader ? 'info' : 'warning'}>
+          Not read: {ignored.slice(0, maxShown).join(', ')}
+          {ignored.length > maxShown && ` and ${countOf(ignored.length - maxShown, 'more column', 'more columns')}`}.{' '}
+          {!hasHeader &&
+            'Name the columns in the first line to read more than the first, for example email,phone,subject.'}
+        </Notice>
+      )}
+      {leftOut.length > 0 && (
+        <>
+          <Notice tone="warning">
+            {hasHeader
+              ? `${countOf(leftOut.length, 'entry does', 'entries do')} not fit the column and will not be imported.`
+              : `${countOf(leftOut.length, 'line is', 'lines are')} neither an e-mail address, a phone number nor a visitor id, and will not be imported.`}
+          </Notice>
+          <Lines
+            rows={leftOut.map(({ kind, ...row }) => ({ ...row, mark: kind && `not ${articleText(kind)}` }))}
+            more={(count) => `and ${countOf(count, 'more line', 'more lines')}`}
+          />
+        </>
+      )}
+    </>
+  )
+}
+
+interface LinesProps {
+  rows: { line: number; text: string; mark?: string }[]
+  more: (count: number) => string
+}
+
+function Lines({ rows, more }: LinesProps) {
+  return (
+    <ul class="list-lines">
+      {rows.slice(0, maxShown).map(({ line, text, mark }, index) => (
+        <li key={index}>
+          <span class="hint">Line {line}</span>
+          <bdi class="mono breakable">{text || '(empty)'}</bdi>
+          {mark && <span class="tag">{mark}</span>}
+        </li>
+      ))}
+      {rows.length > maxShown && <li class="hint">{more(rows.length - maxShown)}</li>}
+    </ul>
+  )
+}
+
+const perCall = 1_000
+
+interface ImportState {
+  /** Number of processed entries: added, existing and rejected ones. */
+  done: number
+  added: number
+  existing: number
+  rejected: ListEntry[]
+}
+
+export const importStart: ImportState = { done: 0, added: 0, existing: 0, rejected: [] }
+
+/**
+ * Adds the entries from index `state.done` on, in calls of at most 1,000. Reports the state after
+ * each call. If the service rejects entries of a call, repeats the call without them. After an
+ * error, the caller can continue with the last reported state. If the failed call was executed, its
+ * entries then count as existing.
+ */
+export async function importEntries(
+  { workspaces }: Pick<Api, 'workspaces'>,
+  entries: ListEntry[],
+  reason: string,
+  state: ImportState,
+  report: (state: ImportState) => void,
+): Promise<void> {
+  for (let current = state; current.done < entries.length; ) {
+    const part = entries.slice(current.done, current.done + perCall)
+    const { added, existing, rejected } = await addPart(workspaces, part, reason)
+    current = {
+      done: current.done + part.length,
+      added: current.added + added,
+      existing: current.existing + existing,
+      rejected: [...current.rejected, ...rejected],
+    }
+    report(current)
+  }
+}
+
+async function addPart(workspaces: Api['workspaces'], part: ListEntry[], reason: string) {
+  const add = async (entries: ListEntry[]) =>
+    entries.length === 0
+      ? { added: 0, existing: 0 }
+      : workspaces.addSuppressions({ entries: entries.map(({ kind, value }) => toEntry(kind, value)), reason })
+  try {
+    return { ...(await add(part)), rejected: [] }
+  } catch (error) {
+    const rejected = rejectedIn(error, part)
+    if (rejected.length === 0) throw error
+    return { ...(await add(part.filter((entry) => !rejected.includes(entry)))), rejected }
+  }
+}
+
+/** Returns the entries that a `ValidationFailed` names. */
+function rejectedIn(error: unknown, part: ListEntry[]): ListEntry[] {
+  const issues = ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.issues ?? []
+  return issues.flatMap(({ path }) => {
+    const [, index] = /^\/entries\/(\d+)/.exec(path) ?? []
+    return (index !== undefined && part[Number(index)]) || []
+  })
 }

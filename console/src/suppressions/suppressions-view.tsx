@@ -1,15 +1,11 @@
 import { useState } from 'preact/hooks'
-import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
-import { pathOf } from '../router.ts'
+import { areaName, pathOf } from '../router.ts'
 import { PagedList, usePages } from '../ui/load.tsx'
 import { Button, Empty, Icon, Page, When } from '../ui/page.tsx'
-import { AddSuppression } from './add-suppression.tsx'
-import { LookUp } from './look-up.tsx'
-import { RemoveEntry, type RemoveEntryProps, SuppressionFacts } from './remove-entry.tsx'
+import { AddSuppression, LookUp, RemoveEntry, type RemoveEntryProps, SuppressionFacts } from './look-up.tsx'
 import { kindText } from './suppression-words.ts'
 
-/** The list of people whom the workspace must not contact. */
 export function SuppressionsView() {
   const { api, announcer } = useConsole()
   const [isAdding, setAdding] = useState(false)

@@ -8,7 +8,6 @@ import { useAction, useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Button, Card, FailureNotice, Notice, RowText, When } from '../ui/page.tsx'
 import { NotificationsCard } from './notifications-card.tsx'
 
-/** The operator's own name, address and passkeys. */
 export function OwnAccount({ onChange }: { onChange: () => void }) {
   const { api } = useConsole()
   const loaded = useLoad(() => api.operators.getOwnAccount({}), [])
@@ -84,14 +83,7 @@ function Passkeys({ passkeys, onChange }: { passkeys: Passkey[]; onChange: () =>
     await onChange()
   }
   return (
-    <Card
-      title="Your passkeys"
-      actions={
-        <Button kind="small" disabled={busy} onClick={add}>
-          Add a passkey
-        </Button>
-      }
-    >
+    <Card title="Your passkeys" actions={<Button kind="small" disabled={busy} onClick={add} text="Add a passkey" />}>
       {passkeys.length === 0 && <p class="hint">Sign in with your fingerprint, your face or a key, without a link.</p>}
       {passkeys.length > 0 && (
         <ul class="table">
@@ -105,9 +97,12 @@ function Passkeys({ passkeys, onChange }: { passkeys: Passkey[]; onChange: () =>
                   </>
                 )}
               </RowText>
-              <ActionButton aria-label={`Remove ${name}`} act={() => remove(passkeyId)} done="Passkey removed.">
-                Remove
-              </ActionButton>
+              <ActionButton
+                aria-label={`Remove ${name}`}
+                act={() => remove(passkeyId)}
+                done="Passkey removed."
+                text="Remove"
+              />
             </li>
           ))}
         </ul>

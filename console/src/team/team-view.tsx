@@ -140,9 +140,8 @@ function Members({ members, mayManage, onChange }: MembersProps) {
                           disabled={busy}
                           aria-label={`Sign-in link for ${member.name}`}
                           onClick={() => createLink(member)}
-                        >
-                          Link
-                        </Button>
+                          text="Link"
+                        />
                       )}
                       <DialogButton
                         button="Remove"
@@ -232,9 +231,8 @@ function Invitations({ invitations, mayManage }: { invitations: Loaded<Invitatio
                     aria-label={`Revoke ${mail || 'the link'}`}
                     act={() => revoke(invitationId)}
                     done="Invitation revoked."
-                  >
-                    Revoke
-                  </ActionButton>
+                    text="Revoke"
+                  />
                 )}
               </li>
             ))}
@@ -266,9 +264,8 @@ function Sessions({ sessions }: { sessions: Loaded<Session[]> }) {
                     aria-label={`End the session of ${each.name}`}
                     act={() => end(each)}
                     done="Session ended."
-                  >
-                    End
-                  </ActionButton>
+                    text="End"
+                  />
                 )}
               </li>
             ))}

@@ -1,9 +1,9 @@
-import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import { Field, TextField } from './form.tsx'
 import { useAction } from './load.tsx'
-import { Button, Card, FailureNotice, Icon, IconButton } from './page.tsx'
+import { Button, type ButtonProps, Card, FailureNotice, Icon, IconButton } from './page.tsx'
 
 interface DialogProps {
   title: string
@@ -74,9 +74,7 @@ export function ActionDialog({ title, children, action, danger, disabled, onConf
         <FailureNotice failure={failure} />
         <div class="line dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind={danger ? 'danger' : 'primary'} disabled={busy || disabled}>
-            {action}
-          </Button>
+          <Button type="submit" kind={danger ? 'danger' : 'primary'} disabled={busy || disabled} text={action} />
         </div>
       </form>
     </Dialog>
@@ -84,7 +82,6 @@ export function ActionDialog({ title, children, action, danger, disabled, onConf
 }
 
 interface DialogButtonProps extends Omit<ActionDialogProps, 'onClose'> {
-  /** Text of the button that opens the dialog. */
   button: string
   kind?: string
   /** Accessible name of the button, needed if a page has several of them. */
@@ -102,16 +99,13 @@ export function DialogButton({ button, kind = 'small', label, isOff, onOpen, ...
   }
   return (
     <>
-      <Button kind={kind} aria-label={label} disabled={isOff} onClick={open}>
-        {button}
-      </Button>
+      <Button kind={kind} aria-label={label} disabled={isOff} onClick={open} text={button} />
       {isOpen && <ActionDialog {...dialog} onClose={() => setOpen(false)} />}
     </>
   )
 }
 
-interface ActionButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
-  kind?: string
+interface ActionButtonProps extends ButtonProps {
   act: () => Promise<unknown>
   /** What screen readers say afterwards. */
   done?: string
@@ -140,7 +134,6 @@ interface DeleteButtonProps {
   /** Text that the operator must type. */
   name: string
   explanation: string
-  /** Accessible name of the button, needed if a page has several of them. */
   label?: string
   onDelete: () => Promise<unknown>
 }
@@ -181,10 +174,8 @@ interface EnableButtonProps {
   enabled: boolean
   /** Text that names the thing to disable, for example `this website`. */
   what: string
-  /** Text of the button in the dialog. */
   action: string
   explanation: string
-  /** Accessible name of the button, needed if a page has several of them. */
   label?: string
   set: (enabled: boolean) => Promise<unknown>
 }
@@ -193,9 +184,7 @@ interface EnableButtonProps {
 export function EnableButton({ enabled, what, action, explanation, label, set }: EnableButtonProps) {
   if (!enabled)
     return (
-      <ActionButton kind="primary small" aria-label={label && `Enable ${label}`} act={() => set(true)}>
-        Enable
-      </ActionButton>
+      <ActionButton kind="primary small" aria-label={label && `Enable ${label}`} act={() => set(true)} text="Enable" />
     )
   return (
     <DialogButton
@@ -236,9 +225,7 @@ export function CopyOnce({ title, secret, label, advice, onClose }: CopyOnceProp
           have stored it. It will not be shown again.
         </label>
         <div class="line dialog-actions">
-          <Button kind="primary" disabled={!isStored} onClick={onClose}>
-            Done
-          </Button>
+          <Button kind="primary" disabled={!isStored} onClick={onClose} text="Done" />
         </div>
       </div>
     </Dialog>

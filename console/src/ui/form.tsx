@@ -39,7 +39,6 @@ interface FieldAttributes {
   'aria-invalid': boolean
 }
 
-/** A labelled field with a hint and an error. */
 export function Field({
   label,
   hint,
@@ -91,6 +90,8 @@ interface TextFieldProps extends FieldProps {
   readOnly?: boolean
   spellcheck?: boolean
   autocapitalize?: 'off'
+  autocomplete?: string
+  onKeyDown?: (event: KeyboardEvent) => void
   /** Number of lines that are visible. A field without it has one line. */
   rows?: number
   class?: string
@@ -204,7 +205,6 @@ interface ToggleProps {
   disabled?: boolean
 }
 
-/** A switch with its label. */
 export function Toggle({ label, hint, checked, onChange, disabled }: ToggleProps) {
   const id = useId()
   return (
@@ -246,7 +246,6 @@ interface EntryListProps {
   addsOnBlur?: boolean
 }
 
-/** An editable list of short entries. */
 export function EntryList({
   label,
   hint,
@@ -272,7 +271,6 @@ export function EntryList({
     return hasRun && stored !== false
   }
 
-  /** Adds the typed entry, if it is valid. */
   async function add() {
     const field = input.current
     // The operator has left the view.
@@ -402,7 +400,6 @@ export function useForm<Draft extends object>({ start, problemsOf, save, clears 
     draft,
     set,
     isChanged,
-    /** True after the first attempt to save. */
     isChecked,
     problems,
     element,
@@ -441,7 +438,6 @@ interface FormProps {
   class?: string
   label?: string
   onKeyDown?: (event: KeyboardEvent) => void
-  /** Further buttons. */
   actions?: ComponentChildren
   children: ComponentChildren
 }
@@ -453,9 +449,7 @@ export function Form({ form, button, kind = 'primary', disabled, label, actions,
       <FailureNotice failure={form.failure} />
       {button && (
         <div class="line">
-          <Button type="submit" kind={kind} disabled={form.busy || disabled}>
-            {button}
-          </Button>
+          <Button type="submit" kind={kind} disabled={form.busy || disabled} text={button} />
           {actions}
         </div>
       )}

@@ -186,12 +186,12 @@ export function PagedList<T>({ list, name, empty, children, everyMs = pollMs }: 
   usePolling(list.reload, everyMs)
   return (
     <>
-      <FailureNotice failure={failure} retry={() => void list.reload()} />
+      <FailureNotice failure={failure} retry={list.reload} />
       {first && <Loading label={`Loading ${name}`} />}
       {!first && !failure && items.length === 0 && empty}
       {items.length > 0 && <ul class="table">{items.map(children)}</ul>}
       {hasMore && (
-        <Button kind="ghost more" disabled={loading} onClick={() => void list.more()}>
+        <Button kind="ghost more" disabled={loading} onClick={list.more}>
           Load earlier {name}
         </Button>
       )}
@@ -240,7 +240,7 @@ export function WhenLoaded<T>({
 }) {
   return (
     <>
-      <FailureNotice failure={failure} retry={() => void reload()} />
+      <FailureNotice failure={failure} retry={reload} />
       {value === undefined && loading && <Loading label={`Loading ${name}`} />}
       {value !== undefined && children(value)}
     </>

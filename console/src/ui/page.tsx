@@ -26,9 +26,9 @@ const paths = {
   report: 'M4 20V11M10 20V4M16 20v-7M3 20h18',
   tag: 'M4 4h7l9 9-7 7-9-9zM8 8h.01',
   link: 'M10 14a4 4 0 0 0 6 0l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6 0l-3 3a4 4 0 0 0 6 6l1-1',
-  reply: 'M10 7L5 12l5 5M5 12h9a5 5 0 0 1 5 5v1',
-  shield: 'M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6zM9 12l2 2 4-4',
-  settings: 'M4 7h9M17 7h3M4 17h3M11 17h9M15 9a2 2 0 1 0 0-4 2 2 0 0 0 0 4zM9 19a2 2 0 1 0 0-4 2 2 0 0 0 0 4z',
+  replies: 'M10 7L5 12l5 5M5 12h9a5 5 0 0 1 5 5v1',
+  people: 'M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6zM9 12l2 2 4-4',
+  workspace: 'M4 7h9M17 7h3M4 17h3M11 17h9M15 9a2 2 0 1 0 0-4 2 2 0 0 0 0 4zM9 19a2 2 0 1 0 0-4 2 2 0 0 0 0 4z',
   plus: 'M12 5v14M5 12h14',
   refresh: 'M20 11a8 8 0 1 0-2 6M20 5v6h-6',
   copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
@@ -49,12 +49,21 @@ export function Icon({ name }: { name: IconName }) {
   )
 }
 
-/** A button. `kind` is a list of style classes such as `primary` and `small`. */
-export function Button({ kind = '', ...attributes }: ButtonHTMLAttributes<HTMLButtonElement> & { kind?: string }) {
-  return <button type="button" class={`button ${kind}`} {...attributes} />
+export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
+  kind?: string
+  text?: string
 }
 
-/** A button that shows only an icon. */
+/** A button. `kind` is a list of style classes such as `primary` and `small`. */
+export function Button({ kind = '', text, children, ...attributes }: ButtonProps) {
+  return (
+    <button type="button" class={`button ${kind}`} {...attributes}>
+      {text}
+      {children}
+    </button>
+  )
+}
+
 export function IconButton({
   icon,
   label,
@@ -75,7 +84,6 @@ interface NoticeProps {
   action?: ComponentChildren
 }
 
-/** A short message on the page. */
 export function Notice({ tone, children, action }: NoticeProps) {
   return (
     <div class={`notice ${tone}`} role={tone === 'danger' ? 'alert' : undefined}>
@@ -90,11 +98,7 @@ export function Notice({ tone, children, action }: NoticeProps) {
 export function FailureNotice({ failure, retry }: { failure: Failure | undefined; retry?: () => void }) {
   if (!failure) return null
   const canRetry = retry && !failure.missing
-  const action = canRetry && (
-    <Button kind="small" onClick={retry}>
-      Try again
-    </Button>
-  )
+  const action = canRetry && <Button kind="small" onClick={retry} text="Try again" />
   return (
     <Notice tone="danger" action={action}>
       {failure.text}
@@ -218,18 +222,19 @@ export function Card({ title, focusable, actions, children }: CardProps) {
   )
 }
 
-/** Shows names and values in two columns. */
-export function Facts({ children }: { children: ComponentChildren }) {
-  return <dl class="facts">{children}</dl>
-}
-
-export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
-  if (children === undefined || children === null || children === '' || children === false) return null
+/** Shows names and values in two columns. Omits names without a value. */
+export function Facts({ of }: { of: readonly (readonly [name: string, value: ComponentChildren])[] }) {
   return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
+    <dl class="facts">
+      {of.map(([name, value]) =>
+        value === undefined || value === null || value === '' || value === false ? null : (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ),
+      )}
+    </dl>
   )
 }
 

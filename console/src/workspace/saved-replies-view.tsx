@@ -1,11 +1,10 @@
-import { areaName } from '../areas.ts'
 import { useConsole } from '../console-context.ts'
+import { areaName } from '../router.ts'
 import { DialogButton } from '../ui/dialog.tsx'
 import { Form, TextField, useForm } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Button, Card, Page } from '../ui/page.tsx'
 
-/** The replies that operators insert with `/shortcut`. */
 export function SavedRepliesView() {
   const { api, announcer } = useConsole()
   const loaded = useLoad(async () => (await api.messaging.listSavedReplies({})).replies, [])
@@ -55,9 +54,12 @@ export function SavedRepliesView() {
                     {reply.body}
                   </span>
                   <div class="line">
-                    <Button kind="small" aria-label={`Edit /${reply.shortcut}`} onClick={() => edit(reply)}>
-                      Edit
-                    </Button>
+                    <Button
+                      kind="small"
+                      aria-label={`Edit /${reply.shortcut}`}
+                      onClick={() => edit(reply)}
+                      text="Edit"
+                    />
                     <DialogButton
                       button="Delete"
                       label={`Delete /${reply.shortcut}`}

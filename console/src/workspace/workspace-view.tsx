@@ -1,22 +1,53 @@
-import type { Workspace } from '#proto/workspace/v1/workspace_pb.js'
-import { areaName } from '../areas.ts'
+import type { Retention, RetentionPeriod, Workspace } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
-import { pathOf } from '../router.ts'
+import { areaName, pathOf } from '../router.ts'
 import { DeleteCard } from '../ui/dialog.tsx'
 import { Form, SelectField, TextField, useForm } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Card, Page } from '../ui/page.tsx'
-import {
-  daysProblem,
-  defaultText,
-  inputOf,
-  maxDays,
-  type PeriodInput,
-  type RetentionKind,
-  retentionKinds,
-} from './retention-words.ts'
 
-/** Settings of the operator's workspace. */
+export type RetentionKind = Exclude<keyof Retention, '$typeName' | '$unknown'>
+
+/** The periods of a workspace in the order of the form. */
+export const retentionKinds: { kind: RetentionKind; label: string; hint: string }[] = [
+  {
+    kind: 'conversations',
+    label: 'Conversations',
+    hint: 'After the last message. Messages, sessions and screenshots are removed. Leads stay.',
+  },
+  { kind: 'leads', label: 'Leads', hint: 'After they were captured. Their deliveries are removed too.' },
+  { kind: 'emptySessions', label: 'Sessions without a message', hint: 'After they ended.' },
+  { kind: 'audit', label: 'Audit', hint: 'The history of destinations and records of erasures.' },
+  { kind: 'heldDeliveries', label: 'Waiting deliveries', hint: 'Deliveries that wait for a destination that is off.' },
+]
+
+/** Longest period that can be set, in days. */
+export const maxDays = 3_650
+
+export interface PeriodInput {
+  choice: 'default' | 'forever' | 'days'
+  days: string
+}
+
+export function inputOf(period: RetentionPeriod | undefined): PeriodInput {
+  const days = period?.period.case === 'days' ? String(period.period.value) : '30'
+  if (!period || period.isDefault) return { choice: 'default', days }
+  return { choice: period.period.case === 'days' ? 'days' : 'forever', days }
+}
+
+export function defaultText(period: RetentionPeriod | undefined): string {
+  if (!period?.isDefault) return 'Default of the service'
+  return `Default (${period.period.case === 'days' ? daysText(period.period.value) : 'no limit'})`
+}
+
+const daysText = (days: number) => (days === 1 ? '1 day' : `${days} days`)
+
+export function daysProblem({ choice, days }: PeriodInput): string | undefined {
+  if (choice !== 'days') return undefined
+  const isValid = /^\d{1,4}$/.test(days.trim()) && Number(days) >= 1 && Number(days) <= maxDays
+  return isValid ? undefined : `Enter 1 to ${maxDays.toLocaleString('en')} days.`
+}
+
 export function WorkspaceView() {
   const { api, holder } = useConsole()
   const loaded = useLoad(async () => (await api.workspaces.getWorkspace({})).workspace!, [])

@@ -5,10 +5,10 @@ import type {
   AgentRequest,
   NavigationOutcome,
   ScreenshotConsent,
+  StreamEvent,
   UploadedScreenshot,
   UploadTerms,
-} from '../vocabulary/feature-types.ts'
-import type { StreamEvent } from '../vocabulary/types.ts'
+} from '../vocabulary/types.ts'
 import type { UploadOptions } from './feature-api.ts'
 import { createPendingRequests } from './pending-requests.ts'
 import type { PartsWithPresence } from './presence.ts'

@@ -1,7 +1,6 @@
 import type { KeyValueStorage } from '../../../browser/storage.ts'
 import { sessionRecordKey } from '../session/session-record.ts'
-import type { ConsentDecision } from '../vocabulary/feature-types.ts'
-import type { SessionView, WidgetConfig } from '../vocabulary/types.ts'
+import type { ConsentDecision, SessionView, WidgetConfig } from '../vocabulary/types.ts'
 
 /** The visitor's last decision, as the tab stores it. */
 interface ConsentRecord {

@@ -1,8 +1,7 @@
 import { createPause } from '../../../browser/pause.ts'
 import { retrying } from '../transport/retrying.ts'
 import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
-import type { ConsentDecision, ConsentState } from '../vocabulary/feature-types.ts'
-import type { WidgetErrorDetail } from '../vocabulary/types.ts'
+import type { ConsentDecision, ConsentState, WidgetErrorDetail } from '../vocabulary/types.ts'
 import { createConfigRefresh } from './config-refresh.ts'
 import type { FeaturesDeps } from './feature-parts.ts'
 

@@ -2,12 +2,14 @@ import type { Platform } from '../../../browser/platform.ts'
 import type { Api, RequestParts } from '../transport/api.ts'
 import { WidgetError } from '../vocabulary/errors.ts'
 import type {
+  FormKind,
   NavigationOutcome,
+  PageContext,
+  Rating,
   ScreenshotConsent,
   UploadedScreenshot,
   UploadTerms,
-} from '../vocabulary/feature-types.ts'
-import type { FormKind, PageContext, Rating } from '../vocabulary/types.ts'
+} from '../vocabulary/types.ts'
 
 export interface UploadOptions {
   /**

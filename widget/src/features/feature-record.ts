@@ -1,7 +1,6 @@
 import type { KeyValueStorage } from '../../../browser/storage.ts'
 import { featureRecordKey, isToken } from '../session/session-record.ts'
-import type { Activity, Agent, AgentRequest } from '../vocabulary/feature-types.ts'
-import type { FormKind, RatingState } from '../vocabulary/types.ts'
+import type { Activity, Agent, AgentRequest, FormKind, RatingState } from '../vocabulary/types.ts'
 
 /**
  * State of typing, forms and agents' requests that survives a reload. The state belongs to one

@@ -1,8 +1,7 @@
 import { createPause } from '../../../browser/pause.ts'
 import { retrying } from '../transport/retrying.ts'
 import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
-import type { FormIssues, FormState } from '../vocabulary/feature-types.ts'
-import type { FormKind } from '../vocabulary/types.ts'
+import type { FormIssues, FormKind, FormState } from '../vocabulary/types.ts'
 import type { FeatureRecords } from './feature-record.ts'
 import type { PartsWithPresence } from './presence.ts'
 

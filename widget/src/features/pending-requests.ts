@@ -1,5 +1,5 @@
 import type { TimerId } from '../../../browser/platform.ts'
-import type { Activity, AgentRequest } from '../vocabulary/feature-types.ts'
+import type { Activity, AgentRequest } from '../vocabulary/types.ts'
 import type { PartsWithPresence } from './presence.ts'
 
 const handledAtMost = 50

@@ -1,8 +1,7 @@
+import { isTeam } from '../../../browser/chat/messages.ts'
 import type { TimerId } from '../../../browser/platform.ts'
-import { isTeam } from '../../../browser/team.ts'
-import type { Activity, Agent, Presence } from '../vocabulary/feature-types.ts'
 import type { HistoryPage } from '../vocabulary/gen/wire.ts'
-import type { MessageAuthor, RatingState, StreamEvent } from '../vocabulary/types.ts'
+import type { Activity, Agent, MessageAuthor, Presence, RatingState, StreamEvent } from '../vocabulary/types.ts'
 import type { FeatureParts } from './feature-parts.ts'
 
 /** Time after which an agent's typing indicator is removed. */

@@ -32,16 +32,13 @@ export interface DepartureDeps {
 }
 
 interface Replacement {
-  /** True if the next visit calls the identity provider. */
   asks?: boolean
-  /** Draft that the next visit keeps. */
   draft?: string
   /**
    * True if the page has just been loaded. If the stored session has ended, the end is reported and
    * no new session starts.
    */
   isAtStart?: boolean
-  /** Subject of the session that the call returns. */
   subject?: string
 }
 
@@ -51,7 +48,6 @@ interface Replacement {
  */
 export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask' | 'clearIdentity' | 'closeSession'>) {
   const { records, emit } = deps
-  /** Sessions that are being left. */
   const leaving = new Set<LeftSession>()
   deps.platform.lifecycle.subscribe((signal) => {
     if (signal === 'pagehide') storeLeft(...leaving)
@@ -118,7 +114,6 @@ export function createDeparture(deps: DepartureDeps, api: Pick<IdentityApi, 'ask
       leaveWith(each, api.closeSession).catch((error: WidgetError) => error.retryable && storeLeft(each))
   }
 
-  /** Makes the call with a session that is left. */
   async function leaveWith(left: LeftSession, call: Call) {
     leaving.add(left)
     try {

@@ -14,7 +14,6 @@ const deadProcessMs = 20_000
 
 export type IdentityApi = ReturnType<typeof createIdentityApi>
 
-/** Makes one attempt of an operation. */
 type Call<Content> = (grant: string, idempotencyKey: string) => Promise<Content>
 
 /** The routes that identify the visitor, log the visitor out or close the session. */
@@ -59,7 +58,6 @@ export function createIdentityApi(
     return { content: answer && { renewalToken, ...answer }, askedAtMs }
   }
 
-  /** Makes a call and retries it some times. */
   function repeat<Answer>(attempt: () => Promise<Answer>): Promise<Answer> {
     const waitsUntilMs = clock.now() + deadProcessMs
     return retrying(attempt, {

@@ -4,15 +4,13 @@ import type { ClosedVisit, Visit } from '../session/visit.ts'
 import type { Api } from '../transport/api.ts'
 import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { IdentityProvider, SessionView, VisitorIdentity, VisitorReset } from '../vocabulary/types.ts'
-import { claimsOf } from './claims.ts'
 import { createDeparture, type DepartureDeps } from './departure.ts'
 import { createIdentityApi } from './identity-api.ts'
-import { ifNotAdvertised, requestAssertion } from './identity-assertion.ts'
+import { claimsOf, ifNotAdvertised, requestAssertion } from './identity-assertion.ts'
 
 interface IdentityDeps extends DepartureDeps {
   api: Pick<Api, 'call' | 'post' | 'renewSession'>
   provider?: IdentityProvider
-  /** Returns the active visit, or undefined if no visit is active. */
   current(): Visit | undefined
   /** Called when the same conversation continues in another session. */
   onSessionChange(sessionId: string): void

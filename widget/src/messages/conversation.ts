@@ -51,7 +51,6 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
 
     unread: () => unread,
 
-    /** Marks messages up to this sequence number as read. */
     setReadTo(sequence: number) {
       readTo = sequence
       emitUnread()

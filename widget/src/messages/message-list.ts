@@ -1,5 +1,4 @@
-import { stateRank } from '../../../browser/chat/message-state.ts'
-import { isEarlier, withPart } from '../../../browser/growing-text.ts'
+import { isEarlier, stateRank, withPart } from '../../../browser/chat/messages.ts'
 import type { ServiceMessage } from '../vocabulary/gen/wire.ts'
 import type { DeliveryStatus, StoredMessage, WidgetMessage } from '../vocabulary/types.ts'
 
@@ -25,7 +24,6 @@ export function createMessageList() {
 
     byMessageId: (messageId: string) => messages.find((one) => one.messageId === messageId),
 
-    /** Adds an unsent message that this page created. */
     addLocal(message: Omit<WidgetMessage, 'key'> & { clientOperationId: string }): WidgetMessage {
       const local = { ...message, key: message.clientOperationId }
       messages = [...messages, local]

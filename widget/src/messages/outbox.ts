@@ -1,5 +1,6 @@
 import { createPause, longestWaitMs } from '../../../browser/pause.ts'
 import type { Platform } from '../../../browser/platform.ts'
+import { useLineFeeds } from '../../../contract/line-ends.ts'
 import { retrying, retryRange } from '../transport/retrying.ts'
 import { toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { AcceptedMessage, MessageInput } from '../vocabulary/gen/wire.ts'
@@ -18,7 +19,6 @@ export interface OutboxEntry {
   notBeforeMs?: number
   /** Failure that ended the automatic attempts. Undefined if the message has not failed. */
   error?: WidgetErrorDetail
-  /** Number of times that the message has failed. */
   failureVersion?: number
 }
 
@@ -29,7 +29,6 @@ interface OutboxDeps {
    * has ended. Never rejects.
    */
   ready(): Promise<unknown>
-  /** Makes one attempt to send a message. */
   send(input: MessageInput): Promise<AcceptedMessage>
   /** Called when the entries change. Stores the entries, so that they survive a reload. */
   save(entries: readonly OutboxEntry[]): void
@@ -110,7 +109,6 @@ export function createOutbox(deps: OutboxDeps) {
     /** Returns the messages that the service has not accepted, including failed ones. */
     pending: (): readonly OutboxEntry[] => entries,
 
-    /** Removes failed messages. */
     dropFailed: () => keep(entries.filter(({ error }) => !error)),
 
     /** Starts sending messages. Call when the session exists. */
@@ -220,4 +218,20 @@ export function createOutbox(deps: OutboxDeps) {
     keep(entries)
     deps.onStatus(entry, 'failed', detail)
   }
+}
+
+/**
+ * Normalizes a text for the service: line ends become LF, other control characters are removed, and
+ * lone surrogates are replaced.
+ *
+ * @param maxLength maximum number of code points
+ * @throws WidgetError `message_empty` or `message_too_long`
+ */
+export function messageBody(text: string, maxLength = 4_000): string {
+  const body = useLineFeeds(text)
+    .replace(/[^\P{Cc}\t\n]/gu, '')
+    .toWellFormed()
+  if (body.trim() === '') throw new WidgetError('message_empty')
+  if ([...body].length > maxLength) throw new WidgetError('message_too_long')
+  return body
 }

@@ -7,9 +7,7 @@ import type { GrantTimes } from './grant-times.ts'
 /** State of a session that only the browser stores. */
 export interface SessionNotes {
   position?: StreamPosition
-  /** Unsent text of the message field. */
   draft?: string
-  /** Sequence of the last message that the visitor has read. */
   readTo?: number
   /** Sequence of the last message that stays hidden, because `resetVisitor` removed the history. */
   hiddenTo?: number
@@ -99,3 +97,25 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
 
 /** Returns true for a text that may be sent in a header. */
 export const isToken = (value: unknown) => typeof value === 'string' && /^[!-~]+$/.test(value)
+
+/**
+ * Returns false if a field that the client reads is missing or has another type, for example
+ * because other code of the page has changed the record of a session.
+ */
+export function isWhole({ session, times, position, renewal, readTo = 0, hiddenTo = 0 }: SessionRecord): boolean {
+  try {
+    const { sessionId, conversationId, accessGrant, renewalToken, identity, replay } = session!
+    const { renewAtMs, expiresAtMs, endsAtMs } = times!
+    const tokens = [sessionId, conversationId, accessGrant, renewalToken, identity.state]
+    const numbers = [replay.lastSequence, renewAtMs, expiresAtMs, endsAtMs, readTo, hiddenTo]
+    if (position) numbers.push(position.sequence)
+    if (renewal) {
+      tokens.push(renewal.key)
+      numbers.push(renewal.askedAtMs)
+    }
+    for (const id of [position?.lastEventId, renewal?.lastSeenEventId]) if (id !== undefined) tokens.push(id)
+    return tokens.every(isToken) && numbers.every(Number.isFinite)
+  } catch {
+    return false
+  }
+}

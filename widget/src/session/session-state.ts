@@ -19,13 +19,11 @@ export type SessionState =
 
 export type SessionEvent =
   | 'create'
-  /** A stored session is continued. */
   | 'resume'
   | 'granted'
   | 'granted-expired'
   /** The clock or the service says that the grant has expired. */
   | 'expire'
-  /** An attempt to renew begins. */
   | 'try'
   /** The visitor acts, or the page or the network is back. */
   | 'act'

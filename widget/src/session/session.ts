@@ -5,9 +5,8 @@ import { retrying } from '../transport/retrying.ts'
 import { sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { ErrorCode, PageContext, ReplayReset, SessionContent, WidgetErrorDetail } from '../vocabulary/types.ts'
 import { grantTimes } from './grant-times.ts'
-import type { SessionNotes, SessionRecord, SessionRecords } from './session-record.ts'
+import { isWhole, type SessionNotes, type SessionRecord, type SessionRecords } from './session-record.ts'
 import { nextState, type SessionEvent, type SessionState } from './session-state.ts'
-import { isWhole } from './whole-record.ts'
 
 /**
  * A session that the service returned. `askedAtMs` is the time at which the client requested the
@@ -127,7 +126,6 @@ export function createSession(deps: SessionDeps) {
 
     act,
 
-    /** Resolves when the session has a valid grant or has ended. */
     ready: () => validGrant().catch(() => {}),
 
     /** Continues with the given session, for example after an identification. */
@@ -155,7 +153,6 @@ export function createSession(deps: SessionDeps) {
     state = nextState(state, event)
   }
 
-  /** Returns the state at this moment. */
   function now(): SessionState['name'] {
     // A damaged record has no times.
     const { expiresAtMs = 0 } = record?.times ?? {}

@@ -1,13 +1,13 @@
+import { isTeam } from '../../../browser/chat/messages.ts'
 import { createReceipts } from '../../../browser/chat/receipts.ts'
 import type { Platform } from '../../../browser/platform.ts'
 import { createTabStream } from '../../../browser/tab-stream.ts'
-import { isTeam } from '../../../browser/team.ts'
 import { createConversation } from '../messages/conversation.ts'
 import { createHistory } from '../messages/history.ts'
 import { createOutbox, type OutboxEntry } from '../messages/outbox.ts'
 import type { Api } from '../transport/api.ts'
 import { createEventStream, positionIn } from '../transport/event-stream.ts'
-import { sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
+import { isKnownCommand, isKnownSecurity, sessionEndOf, toWidgetError, WidgetError } from '../vocabulary/errors.ts'
 import type { Emitter } from '../vocabulary/events.ts'
 import type {
   ConnectionState,
@@ -18,7 +18,6 @@ import type {
   WidgetConfig,
 } from '../vocabulary/types.ts'
 import { createSession, type SessionDeps } from './session.ts'
-import { surfaceUnknown } from './unknown-events.ts'
 
 interface VisitDeps extends Omit<SessionDeps, 'platform' | 'onError'> {
   platform: Platform
@@ -44,7 +43,6 @@ interface VisitDeps extends Omit<SessionDeps, 'platform' | 'onError'> {
 export interface ClosedVisit {
   unsent: readonly OutboxEntry[]
   draft?: string
-  /** Ends the visit and reports unsent messages as failed. */
   end(): void
 }
 
@@ -310,5 +308,22 @@ export function createVisit(deps: VisitDeps) {
       close: stream.stop,
     })
     return tab
+  }
+}
+
+/**
+ * Applies the compatibility policy to an event whose type this package does not know. An unknown
+ * security event stops sending.
+ */
+export function surfaceUnknown(
+  { type, category }: StreamEvent,
+  { emit, hold }: { emit: Emitter['emit']; hold(reason: WidgetError): void },
+) {
+  if (category === 'security' && !isKnownSecurity(type)) {
+    const failure = new WidgetError('unsupported_security_event')
+    emit('error', failure.detail)
+    hold(failure)
+  } else if (category === 'command' && !isKnownCommand(type)) {
+    emit('error', { code: 'unsupported_command', recoverable: true })
   }
 }

@@ -4,7 +4,7 @@ import type { LoadPart } from './parts.ts'
 import type { ServiceWidgetOptions } from './service-widget-types.ts'
 import { createWidget as create, type ServiceWidget } from './widget.ts'
 
-export { logRefusal, readableRefusal } from './panel/readable-refusal.ts'
+export { logRefusal, readableRefusal } from './panel/refusals.ts'
 
 /** Hash of each part by name. The build sets this constant. */
 declare const PART_INTEGRITY: Record<string, string>

@@ -3,7 +3,7 @@ import { type LoadPart, packageParts } from './parts.ts'
 import type { ServiceWidgetOptions } from './service-widget-types.ts'
 import { createWidget as create, type ServiceWidget } from './widget.ts'
 
-export { logRefusal, readableRefusal } from './panel/readable-refusal.ts'
+export { logRefusal, readableRefusal } from './panel/refusals.ts'
 
 export const loadPackagePart = ((name: keyof typeof packageParts) =>
   packageParts[name]?.() ?? import(`./languages/${name}.json`)) as LoadPart

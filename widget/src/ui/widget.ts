@@ -13,12 +13,10 @@ import { pagePlatform } from './page-platform.ts'
 import { type Announcer, createAnnouncer } from './panel/announcer.ts'
 import { followAnswers } from './panel/answers.ts'
 import { createDraft } from './panel/draft.ts'
-import { currentPage, followPages } from './panel/follow-pages.ts'
+import { currentPage, followPages, followVisualViewport } from './panel/follow-pages.ts'
 import { createPanel, fullScreenQuery, type Panel } from './panel/panel.ts'
-import { logRefusal, readableFetch } from './panel/readable-refusal.ts'
-import { followRefusals } from './panel/refusals.ts'
+import { followRefusals, logRefusal, readableFetch } from './panel/refusals.ts'
 import { createShell, type Shell, type Theme } from './panel/shell.ts'
-import { followVisualViewport } from './panel/viewport.ts'
 import type { LoadPart } from './parts.ts'
 import type { ServiceWidgetOptions } from './service-widget-types.ts'
 
@@ -85,12 +83,9 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
   })
   for (const name of ['unread.changed', 'requests.changed'] as const) client.on(name, showLauncherState)
   client.on('config.loaded', configure)
-  const refusals = followRefusals({
-    client,
-    onChange(code) {
-      if (code && mounted) logRefusal(code, options.siteKey)
-      showLauncherState()
-    },
+  const refusals = followRefusals(client, (code) => {
+    if (code && mounted) logRefusal(code, options.siteKey)
+    showLauncherState()
   })
   client.on('error', ({ code }) => logRefusal(code, options.siteKey))
   client.on('session.ready', ({ session }) => {
@@ -240,7 +235,6 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
     }
   }
 
-  /** Creates the panel again after its listeners were removed. */
   function createAgain() {
     mounted!.host.button.onclick = toggle
     answers.dispose()

@@ -1,6 +1,5 @@
-import type { FieldIssue } from './feature-types.ts'
 import type { ServiceErrorCode } from './gen/wire.ts'
-import type { ErrorCode, SessionEnd, WidgetErrorDetail } from './types.ts'
+import type { ErrorCode, FieldIssue, SessionEnd, WidgetErrorDetail } from './types.ts'
 
 interface RequestErrorFields {
   /** HTTP status of the response, or 0 if there was no response. */

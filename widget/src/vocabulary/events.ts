@@ -1,9 +1,13 @@
-import type { Activity, AgentRequest, ConsentState, FormState, Presence } from './feature-types.ts'
 import type {
+  Activity,
+  AgentRequest,
   Availability,
   ConnectionState,
+  ConsentState,
   FormKind,
+  FormState,
   MessageAuthor,
+  Presence,
   Rating,
   ReplayReset,
   SessionView,

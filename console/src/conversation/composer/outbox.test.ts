@@ -1,7 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
-import { createDrafts } from './drafts.ts'
-import { createOutbox } from './outbox.ts'
+import { createDrafts, createOutbox } from './outbox.ts'
 
 function memory() {
   const items = new Map<string, string>()

@@ -1,15 +1,44 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Command } from '#proto/command/v1/command_pb.js'
+import { type Command, CommandKind } from '#proto/command/v1/command_pb.js'
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import type { Session } from '#proto/session/v1/session_pb.js'
+import { isComposing } from '../../../../browser/chat/composing.ts'
+import type { Api } from '../../api.ts'
 import { useConsole } from '../../console-context.ts'
 import { dateOf, formatDistance } from '../../time.ts'
+import { Dialog } from '../../ui/dialog.tsx'
+import { Form, TextField, useForm } from '../../ui/form.tsx'
 import { useAction, useLoad, usePolling } from '../../ui/load.tsx'
 import { Button, FailureNotice, Icon, When } from '../../ui/page.tsx'
 import type { Thread } from '../thread.ts'
-import { isOpen, nameOf, stateText, toneOf } from './command-words.ts'
-import { type CommandInput, RequestForm } from './request-form.tsx'
-import { Screenshot } from './screenshot.tsx'
+
+/** Returns true until the command has a final state, such as `completed` or `expired`. */
+export const isOpen = ({ state, kind }: Command) =>
+  state === 'requested' || state === 'granted' || (state === 'accepted' && kind === CommandKind.NAVIGATION)
+
+export const nameOf = ({ kind }: Pick<Command, 'kind'>) =>
+  kind === CommandKind.SCREENSHOT ? 'Screenshot' : 'Page suggestion'
+
+const stateTexts: Record<string, string> = {
+  requested: 'Waiting for the visitor',
+  accepted: 'Accepted, opening the page',
+  completed: 'Completed',
+  failed: 'Failed',
+  declined: 'Declined',
+  granted: 'Allowed, waiting for the image',
+  uploaded: 'Image received',
+  denied: 'Denied',
+  unsupported: 'Not supported by the browser',
+  expired: 'Expired',
+  cancelled: 'Cancelled',
+}
+
+export const stateText = ({ state }: Command) => stateTexts[state] ?? state
+
+export function toneOf(state: string): string {
+  if (state === 'uploaded' || state === 'completed') return 'ok'
+  return ['requested', 'granted', 'accepted'].includes(state) ? 'info' : 'warn'
+}
 
 const shownCommands = 6
 /** The inbox stream does not report every decision of a visitor, so pending requests are polled. */
@@ -93,7 +122,7 @@ export function CommandsPanel({ thread, session }: { thread: Thread; session: Se
           onCancel={closeForm}
         />
       )}
-      <FailureNotice failure={list.failure} retry={() => void list.reload()} />
+      <FailureNotice failure={list.failure} retry={list.reload} />
       {commands.length > 0 && (
         <ol class="stack">
           {commands.map((command) => (
@@ -126,11 +155,138 @@ function CommandItem({ command, onChanged }: { command: Command; onChanged: () =
           kind="ghost small"
           disabled={busy}
           onClick={() => run(() => api.commands.cancelCommand({ commandId })).then(onChanged)}
-        >
-          Cancel request
-        </Button>
+          text="Cancel request"
+        />
       )}
       {state === 'uploaded' && <Screenshot command={command} />}
     </li>
   )
+}
+
+export interface CommandInput {
+  purpose?: string
+  url?: string
+  label?: string
+}
+
+interface RequestFormProps {
+  kind: 'screenshot' | 'navigation'
+  origin: string
+  onRequest: (input: CommandInput) => Promise<void>
+  onCancel: () => void
+}
+
+/**
+ * Form for a screenshot or navigation request. The visitor sees the text that the operator enters.
+ */
+export function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormProps) {
+  const form = useForm({
+    start: { purpose: '', url: `${origin}/`, label: '' },
+    problemsOf: ({ url }) => ({
+      url:
+        kind === 'screenshot' || /^https?:$/.test(URL.parse(url.trim())?.protocol ?? '')
+          ? undefined
+          : 'Enter a full URL that starts with http:// or https://.',
+    }),
+    save: ({ purpose, url, label }) =>
+      onRequest(
+        kind === 'screenshot'
+          ? { purpose: purpose.trim() || undefined }
+          : { url: url.trim(), label: label.trim() || undefined },
+      ),
+  })
+  return (
+    <Form
+      form={form}
+      class="stack request-form"
+      button="Send request"
+      kind="primary small"
+      onKeyDown={(event) => {
+        if (event.key === 'Escape' && !isComposing(event)) onCancel()
+      }}
+      actions={<Button kind="ghost small" onClick={onCancel} text="Cancel" />}
+    >
+      {kind === 'screenshot' ? (
+        <TextField
+          label="Purpose"
+          hint="Shown to the visitor, who allows or denies the request."
+          maxLength={256}
+          takesFocus
+          {...form.field('purpose')}
+        />
+      ) : (
+        <>
+          <TextField
+            label="URL"
+            hint={`Must be on ${origin} or another allowed address.`}
+            inputMode="url"
+            maxLength={2048}
+            takesFocus
+            {...form.field('url')}
+          />
+          <TextField label="Label" hint="Shown to the visitor." maxLength={128} {...form.field('label')} />
+        </>
+      )}
+    </Form>
+  )
+}
+
+/**
+ * Shows an uploaded screenshot in a dialog. Fetches it on demand and releases it when the dialog
+ * closes.
+ */
+export function Screenshot({ command }: { command: Command }) {
+  const { api } = useConsole()
+  const { busy, failure, run } = useAction()
+  const [src, setSrc] = useState<string>()
+  const objectUrl = useRef<string | undefined>(undefined)
+  const about = command.purpose ? `Screenshot: ${command.purpose}` : 'Screenshot of the visitor’s page'
+
+  async function show() {
+    objectUrl.current = URL.createObjectURL(await fetchScreenshot(api, command.commandId))
+    setSrc(objectUrl.current)
+  }
+
+  function release() {
+    if (objectUrl.current !== undefined) URL.revokeObjectURL(objectUrl.current)
+    objectUrl.current = undefined
+    setSrc(undefined)
+  }
+  useEffect(() => release, [])
+
+  return (
+    <>
+      <FailureNotice failure={failure} />
+      <Button
+        kind="small"
+        disabled={busy}
+        onClick={() => run(show)}
+        text={busy ? 'Loading…' : `View image (${Math.ceil((command.byteLength ?? 0) / 1024)} KiB)`}
+      />
+      {src !== undefined && (
+        <Dialog title={about} onClose={release} wide>
+          <div class="stack dialog-body">
+            <img class="screenshot" src={src} alt="Screenshot of the visitor’s page" />
+          </div>
+        </Dialog>
+      )}
+    </>
+  )
+}
+
+const imageTypes = ['image/png', 'image/jpeg', 'image/webp']
+
+async function fetchScreenshot({ commands }: Api, commandId: string): Promise<Blob> {
+  const chunks: Uint8Array<ArrayBuffer>[] = []
+  let type = ''
+  let expected = 0
+  for await (const { part } of commands.getScreenshot({ commandId })) {
+    if (part.case === 'header') {
+      type = part.value.contentType
+      expected = part.value.byteLength
+    } else if (part.case === 'chunk') chunks.push(part.value as Uint8Array<ArrayBuffer>)
+  }
+  const blob = new Blob(chunks, { type: imageTypes.includes(type) ? type : 'application/octet-stream' })
+  if (blob.size !== expected) throw new Error('screenshot is incomplete')
+  return blob
 }

@@ -4,14 +4,13 @@ import { ConsentDecision, type Session } from '#proto/session/v1/session_pb.js'
 import { safeHref } from '../../../../browser/chat/linkify.ts'
 import { useConsole } from '../../console-context.ts'
 import { pathOf } from '../../router.ts'
-import { SelectField } from '../../ui/form.tsx'
+import { EntryList, SelectField } from '../../ui/form.tsx'
 import { HiddenData } from '../../ui/hidden-data.tsx'
 import { useAction, useLoad, usePolling } from '../../ui/load.tsx'
-import { Fact, Facts, FailureNotice, Icon, Loading, When } from '../../ui/page.tsx'
+import { Facts, FailureNotice, Icon, Loading, When } from '../../ui/page.tsx'
 import type { Assignee, Thread } from '../thread.ts'
 import { CommandsPanel } from './commands-panel.tsx'
 import { Moderation } from './moderation.tsx'
-import { TagSection } from './tag-section.tsx'
 
 const refreshMs = 20_000
 
@@ -60,7 +59,6 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
   )
 }
 
-/** Assigns the conversation to a signed-in operator, or to nobody. */
 function AssignmentSection({ thread }: { thread: Thread }) {
   const { api, session, holder, announcer } = useConsole()
   const { busy, failure, run } = useAction()
@@ -116,6 +114,7 @@ function Folded({ title, tag, open, children }: FoldedProps) {
 
 function PageSection({ session: { pageContext, pageContextAt } }: { session: Session }) {
   const href = safeHref(pageContext?.url ?? '')
+  const viewport = pageContext?.viewport
   return (
     <section class="details-section">
       <h3>Page</h3>
@@ -131,15 +130,13 @@ function PageSection({ session: { pageContext, pageContextAt } }: { session: Ses
           ) : (
             <p dir="auto">{pageContext.title || 'Unknown address'}</p>
           )}
-          <Facts>
-            <Fact name="Last seen">
-              <When at={pageContextAt} />
-            </Fact>
-            <Fact name="Referrer">{pageContext.referrer}</Fact>
-            <Fact name="Window">
-              {pageContext.viewport && `${pageContext.viewport.width} × ${pageContext.viewport.height}`}
-            </Fact>
-          </Facts>
+          <Facts
+            of={[
+              ['Last seen', <When at={pageContextAt} />],
+              ['Referrer', pageContext.referrer],
+              ['Window', viewport && `${viewport.width} × ${viewport.height}`],
+            ]}
+          />
         </>
       ) : (
         <p class="hint">No page information yet.</p>
@@ -156,16 +153,14 @@ function IdentitySection({ session }: { session: Session }) {
     <Folded title="Identity" open={isVerified} tag={isVerified && <span class="tag ok">Verified</span>}>
       {!isVerified && <p class="hint">Anonymous. The site has not verified this visitor.</p>}
       {isVerified && (
-        <Facts>
-          <Fact name="Name">{displayName}</Fact>
-          <Fact name="Subject">{externalSubject && <span class="mono">{externalSubject}</span>}</Fact>
-          <Fact name="Verified">{verifiedAt && <When at={verifiedAt} />}</Fact>
-          {facts.map(([key, value]) => (
-            <Fact key={key} name={key}>
-              {String(value)}
-            </Fact>
-          ))}
-        </Facts>
+        <Facts
+          of={[
+            ['Name', displayName],
+            ['Subject', externalSubject && <span class="mono">{externalSubject}</span>],
+            ['Verified', verifiedAt && <When at={verifiedAt} />],
+            ...facts.map(([key, value]) => [key, String(value)] as const),
+          ]}
+        />
       )}
       {isVerified && facts.length > 0 && <p class="hint">Provided by the site, for information only.</p>}
     </Folded>
@@ -183,23 +178,18 @@ const mailStates: Record<string, string> = {
 
 function ContactSection({ contact, mail }: { contact: ConversationContact | undefined; mail: AnswerMail | undefined }) {
   if (!contact) return null
+  const mailState = mail && mailStates[mail.state]
   return (
     <section class="details-section">
       <h3>Contact details</h3>
-      <Facts>
-        <Fact name="Name">{contact.name && <bdi>{contact.name}</bdi>}</Fact>
-        <Fact name="E-mail">{contact.email && <span class="breakable">{contact.email}</span>}</Fact>
-        <Fact name="Unseen answer">
-          {mail && mailStates[mail.state] && (
-            <>
-              {mailStates[mail.state]}, <When at={mail.at} />
-            </>
-          )}
-        </Fact>
-        <Fact name="Lead">
-          <a href={pathOf({ view: 'lead', leadId: contact.leadId })}>Show lead</a>
-        </Fact>
-      </Facts>
+      <Facts
+        of={[
+          ['Name', contact.name && <bdi>{contact.name}</bdi>],
+          ['E-mail', contact.email && <span class="breakable">{contact.email}</span>],
+          ['Unseen answer', mailState && [mailState, ', ', <When key="at" at={mail.at} />]],
+          ['Lead', <a href={pathOf({ view: 'lead', leadId: contact.leadId })}>Show lead</a>],
+        ]}
+      />
       <p class="hint">The visitor wrote this in a form. Nobody has verified it.</p>
     </section>
   )
@@ -214,20 +204,21 @@ function ConsentSection({ session: { consent } }: { session: Session }) {
       title="Consent"
       tag={<span class={isGranted ? 'tag ok' : 'tag warn'}>{isGranted ? 'Granted' : 'Denied'}</span>}
     >
-      <Facts>
-        <Fact name="Policy">
-          {href ? (
-            <a href={href} target="_blank" rel="noopener noreferrer">
-              Version {consent.policyVersion}
-            </a>
-          ) : (
-            `Version ${consent.policyVersion}`
-          )}
-        </Fact>
-        <Fact name="Decided">
-          <When at={consent.decidedAt} />
-        </Fact>
-      </Facts>
+      <Facts
+        of={[
+          [
+            'Policy',
+            href ? (
+              <a href={href} target="_blank" rel="noopener noreferrer">
+                Version {consent.policyVersion}
+              </a>
+            ) : (
+              `Version ${consent.policyVersion}`
+            ),
+          ],
+          ['Decided', <When at={consent.decidedAt} />],
+        ]}
+      />
     </Folded>
   )
 }
@@ -247,24 +238,58 @@ function SessionSection({ session }: { session: Session }) {
       title="Session"
       tag={<span class={state === 'active' ? 'tag ok' : 'tag warn'}>{stateNames[state] ?? state}</span>}
     >
-      <Facts>
-        <Fact name="Started">
-          <When at={createdAt} />
-        </Fact>
-        {(state === 'active' || state === 'expired') && (
-          <Fact name={state === 'active' ? 'Expires' : 'Expired'}>
-            <When at={expiresAt} />
-          </Fact>
-        )}
-        <Fact name="Site">{origin}</Fact>
-        <Fact name="Language">{locale}</Fact>
-        <Fact name="Website">
-          <span class="mono">{publicSiteKey}</span>
-        </Fact>
-        <Fact name="Session ID">
-          <span class="mono breakable">{sessionId}</span>
-        </Fact>
-      </Facts>
+      <Facts
+        of={[
+          ['Started', <When at={createdAt} />],
+          ['Expires', state === 'active' && <When at={expiresAt} />],
+          ['Expired', state === 'expired' && <When at={expiresAt} />],
+          ['Site', origin],
+          ['Language', locale],
+          ['Website', <span class="mono">{publicSiteKey}</span>],
+          ['Session ID', <span class="mono breakable">{sessionId}</span>],
+        ]}
+      />
     </Folded>
+  )
+}
+
+const maxTags = 10
+
+export function TagSection({ thread }: { thread: Thread }) {
+  const { api, announcer } = useConsole()
+  const { failure, run } = useAction()
+  const known = useLoad(async () => (await api.messaging.listTags({})).tags, [thread])
+  const tags = thread.conversation.value?.tags ?? []
+
+  function problemOf(tag: string) {
+    if (tags.length >= maxTags) return `A conversation can have ${maxTags} tags.`
+    return [...tag].length > 40 ? 'A tag has at most 40 characters.' : undefined
+  }
+
+  /** Resolves to false if the change is not stored. */
+  function change(next: readonly string[]) {
+    const added = next.find((tag) => !tags.includes(tag))
+    const removed = tags.find((tag) => !next.includes(tag))
+    return run(async () => {
+      if (added !== undefined) await thread.addTag(added)
+      else if (removed !== undefined) await thread.removeTag(removed)
+      announcer.say(added === undefined ? `Tag ${removed} removed.` : `Tag ${added} added.`)
+    })
+  }
+
+  return (
+    <section class="details-section tags">
+      <EntryList
+        label="Tags"
+        hint="Visitors never see tags."
+        placeholder="Add a tag"
+        entries={tags}
+        suggestions={known.value}
+        addsOnBlur={false}
+        problemOf={problemOf}
+        onChange={change}
+      />
+      <FailureNotice failure={failure} />
+    </section>
   )
 }

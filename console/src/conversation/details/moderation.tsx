@@ -86,17 +86,12 @@ export function Moderation({ thread, session, name }: ModerationProps) {
         <p class="hint">Ban lifted. The visitor can start a new session. This session stays ended.</p>
       )}
       <div class="line">
-        {state === 'active' && (
-          <Button kind="small" onClick={() => setAsking('revoke')}>
-            Revoke session
-          </Button>
-        )}
+        {state === 'active' && <Button kind="small" onClick={() => setAsking('revoke')} text="Revoke session" />}
         <Button
           kind={visitorBanned ? 'small' : 'small danger-quiet'}
           onClick={() => setAsking(visitorBanned ? 'unban' : 'ban')}
-        >
-          {visitorBanned ? 'Lift ban' : 'Ban visitor'}
-        </Button>
+          text={visitorBanned ? 'Lift ban' : 'Ban visitor'}
+        />
       </div>
       {dialog && (
         <ActionDialog

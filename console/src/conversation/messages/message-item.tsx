@@ -1,18 +1,38 @@
 import type { Message, Note } from '#proto/messaging/v1/messaging_pb.js'
+import { linkify } from '../../../../browser/chat/linkify.ts'
+import { useConsole } from '../../console-context.ts'
 import { millisecondsOf } from '../../time.ts'
+import { DialogButton } from '../../ui/dialog.tsx'
 import { Button, When } from '../../ui/page.tsx'
 import type { OutgoingMessage } from '../composer/outbox.ts'
 import type { Thread } from '../thread.ts'
-import { MessageText } from './message-text.tsx'
 import { authorName, stateText } from './message-words.ts'
-import { WithdrawButton } from './withdraw-button.tsx'
+
+/** Shows plain text with links. The links send no referrer. */
+export function MessageText({ text }: { text: string }) {
+  return (
+    <>
+      {linkify(text).map((part, index) =>
+        part.href === undefined ? (
+          part.text
+        ) : (
+          <a
+            key={`${index} ${part.href}`}
+            href={part.href}
+            target={part.href.startsWith('http') ? '_blank' : undefined}
+            rel="noopener noreferrer nofollow"
+          >
+            {part.text}
+          </a>
+        ),
+      )}
+    </>
+  )
+}
 
 interface MessageItemProps {
   thread: Thread
-  /** The visitor's name. */
   name: string
-  /** The operator's name, as visitors see it. */
-  me: string
   message: Message
   before: Message | undefined
   after: Message | undefined
@@ -22,7 +42,8 @@ interface MessageItemProps {
 /** Time within which messages of one author form a group. */
 const groupMs = 300_000
 
-export function MessageItem({ message, before, after, name, me, thread, isFound }: MessageItemProps) {
+export function MessageItem({ message, before, after, name, thread, isFound }: MessageItemProps) {
+  const me = useConsole().session.displayName
   const kind = message.author?.kind ?? 'system'
   const author = headOf(message, name, me)
   const isGroup = (one: Message | undefined, next: Message | undefined) =>
@@ -58,7 +79,7 @@ export function MessageItem({ message, before, after, name, me, thread, isFound 
         </ul>
       )}
       <div class="message-foot">
-        <WithdrawButton message={message} thread={thread} me={me} />
+        <WithdrawButton message={message} thread={thread} />
         {showsFoot && (
           <>
             <When at={message.createdAt} timeOnly />
@@ -96,13 +117,17 @@ export function OutgoingItem({ message, thread, addToReply }: OutgoingItemProps)
               : `${isSent ? 'Sent, but the conversation was not closed.' : 'Not sent.'} ${failure?.text ?? ''}`}
           </p>
           <div class="line">
-            <Button kind="small" onClick={() => thread.outgoing.retry(operationId)}>
-              {isSent ? 'Close now' : 'Send now'}
-            </Button>
+            <Button
+              kind="small"
+              onClick={() => thread.outgoing.retry(operationId)}
+              text={isSent ? 'Close now' : 'Send now'}
+            />
             {state === 'failed' && !isSent && (
-              <Button kind="ghost small" onClick={() => addToReply(thread.outgoing.discard(operationId))}>
-                Edit message
-              </Button>
+              <Button
+                kind="ghost small"
+                onClick={() => addToReply(thread.outgoing.discard(operationId))}
+                text="Edit message"
+              />
             )}
           </div>
         </div>
@@ -114,7 +139,8 @@ export function OutgoingItem({ message, thread, addToReply }: OutgoingItemProps)
 const headOf = ({ author }: Message, name: string, me: string): string =>
   author?.kind === 'visitor' ? name : authorName(author, me) || 'System'
 
-export function NoteItem({ note: { author, body, createdAt }, me }: { note: Note; me: string }) {
+export function NoteItem({ note: { author, body, createdAt } }: { note: Note }) {
+  const me = useConsole().session.displayName
   return (
     <li class="message note">
       <div class="message-head">Note · {author?.displayName === me ? 'You' : author?.displayName}</div>
@@ -125,5 +151,28 @@ export function NoteItem({ note: { author, body, createdAt }, me }: { note: Note
         <When at={createdAt} timeOnly />
       </div>
     </li>
+  )
+}
+
+/** Button that withdraws a message. Shown for own messages, and for all with the scope `messages:redact`. */
+export function WithdrawButton({ message, thread }: Pick<MessageItemProps, 'message' | 'thread'>) {
+  const { session } = useConsole()
+  const isOwn = message.author?.kind === 'agent' && message.author.displayName === session.displayName
+  if (message.redactedAt || !(isOwn || session.scopes.includes('messages:redact'))) return null
+  return (
+    <DialogButton
+      button="Withdraw"
+      kind="ghost small withdraw"
+      label="Withdraw message"
+      title="Withdraw message?"
+      action="Withdraw message"
+      danger
+      onConfirm={() => thread.withdraw(message)}
+    >
+      <p>
+        The text disappears for the visitor and for all operators, also from search and exports. What was already read,
+        copied or sent to other systems, for example by webhook, is beyond reach. This cannot be undone.
+      </p>
+    </DialogButton>
   )
 }

@@ -1,24 +1,24 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { Fragment } from 'preact'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Message, SubmittedForm } from '#proto/messaging/v1/messaging_pb.js'
+import { useConsole } from '../../console-context.ts'
 import { pathOf } from '../../router.ts'
 import { formatDay, isSameDay } from '../../time.ts'
-import { Button, Fact, Facts, Icon, Loading, When } from '../../ui/page.tsx'
+import { Button, Facts, Icon, Loading, When } from '../../ui/page.tsx'
 import type { Thread } from '../thread.ts'
-import { useLogScroll } from './log-scroll.ts'
 import { MessageItem, NoteItem, OutgoingItem } from './message-item.tsx'
 import { buildTimeline, type TimelineItem } from './timeline.ts'
 
 interface MessageLogProps {
   thread: Thread
   name: string
-  me: string
   addToReply: (text: string) => void
   /** Sequence of the message to scroll to when it is loaded. */
   target: number | undefined
 }
 
-export function MessageLog({ thread, name, me, addToReply, target }: MessageLogProps) {
+export function MessageLog({ thread, name, addToReply, target }: MessageLogProps) {
   const messages = thread.messages.value
   const outgoing = thread.outgoing.list.value
   const timeline = buildTimeline({
@@ -27,7 +27,7 @@ export function MessageLog({ thread, name, me, addToReply, target }: MessageLogP
     notes: thread.notes.value,
     consent: thread.session.value?.consent,
     hasOlder: thread.hasOlder.value,
-    me,
+    me: useConsole().session.displayName,
   })
   const typists = thread.typists.value.map((typist) => typist || name)
   const { scroller, hasNew, scrollToEnd, onScroll } = useLogScroll(messages, target, [
@@ -47,9 +47,12 @@ export function MessageLog({ thread, name, me, addToReply, target }: MessageLogP
         onScroll={onScroll}
       >
         {thread.hasOlder.value && (
-          <Button kind="ghost small older" disabled={thread.loadingOlder.value} onClick={() => void thread.loadOlder()}>
-            {thread.loadingOlder.value ? 'Loading…' : 'Load older messages'}
-          </Button>
+          <Button
+            kind="ghost small older"
+            disabled={thread.loadingOlder.value}
+            onClick={thread.loadOlder}
+            text={thread.loadingOlder.value ? 'Loading…' : 'Load older messages'}
+          />
         )}
         {thread.loading.value && messages.length === 0 && <Loading label="Loading messages" />}
         <ol class="messages">
@@ -62,12 +65,11 @@ export function MessageLog({ thread, name, me, addToReply, target }: MessageLogP
                   before={messageAt(timeline, index - 1)}
                   after={messageAt(timeline, index + 1)}
                   name={name}
-                  me={me}
                   thread={thread}
                   isFound={item.message.sequence === target}
                 />
               )}
-              {item.kind === 'note' && <NoteItem note={item.note} me={me} />}
+              {item.kind === 'note' && <NoteItem note={item.note} />}
               {item.kind === 'event' && (
                 <li class="happened">
                   <bdi>{item.text}</bdi> · <When at={timestampFromMs(item.at)} timeOnly />
@@ -81,7 +83,7 @@ export function MessageLog({ thread, name, me, addToReply, target }: MessageLogP
           ))}
         </ol>
         {typists.length > 0 && (
-          <p class="typing-line">
+          <p class="typing-line hint">
             {typists.join(', ')} {typists.length > 1 ? 'are' : 'is'} typing…
           </p>
         )}
@@ -99,13 +101,7 @@ export function MessageLog({ thread, name, me, addToReply, target }: MessageLogP
 function FormFields({ form: { leadId, fields } }: { form: SubmittedForm }) {
   return (
     <div class="form-entry">
-      <Facts>
-        {Object.entries(fields).map(([name, value]) => (
-          <Fact key={name} name={name}>
-            <bdi>{value}</bdi>
-          </Fact>
-        ))}
-      </Facts>
+      <Facts of={Object.entries(fields).map(([name, value]) => [name, <bdi>{value}</bdi>])} />
       <a href={pathOf({ view: 'lead', leadId })}>Show lead</a>
     </div>
   )
@@ -123,4 +119,68 @@ function DayBefore({ at, before }: { at: number; before: number | undefined }) {
       <span>{formatDay(new Date(at), new Date())}</span>
     </li>
   )
+}
+
+/** Distance from the end, in pixels, up to which the log counts as scrolled to the end. */
+const nearEnd = 80
+
+/**
+ * Scrolls the message log: keeps it at the end, keeps the visible messages in place, or shows the
+ * target. `hasNew` is true if there are new messages below the visible ones.
+ *
+ * @param target sequence of the message to scroll to when it is loaded
+ * @param others everything else that changes the height of the log, always the same number of values
+ */
+export function useLogScroll(messages: readonly Message[], target: number | undefined, others: readonly unknown[]) {
+  const first = messages[0]?.messageId ?? ''
+  const last = messages.at(-1)?.messageId ?? ''
+  const hasTarget = messages.some(({ sequence }) => sequence === target)
+  const scroller = useRef<HTMLElement>(null)
+  const position = useRef({ atEnd: true, height: 0, first: '', last: '' })
+  const [hasNew, setHasNew] = useState(false)
+
+  // If the log is scrolled to the end, it stays at the end. Otherwise the visible messages stay in
+  // place, even when older messages are inserted above.
+  useLayoutEffect(() => {
+    const element = scroller.current
+    if (!element) return
+    const { atEnd, height, first: firstBefore, last: lastBefore } = position.current
+    if (atEnd) element.scrollTop = element.scrollHeight
+    else if (firstBefore !== '' && firstBefore !== first) element.scrollTop += element.scrollHeight - height
+    else if (lastBefore !== last) setHasNew(true)
+    position.current = { ...position.current, height: element.scrollHeight, first, last }
+  }, [first, last, ...others])
+
+  useLayoutEffect(() => {
+    const found = hasTarget && scroller.current?.querySelector<HTMLElement>('.message.found')
+    if (!found) return
+    position.current.atEnd = false
+    found.scrollIntoView({ block: 'center' })
+    found.focus({ preventScroll: true })
+  }, [target, hasTarget])
+
+  // A notice above the log or a longer draft below makes the log smaller. If the log was scrolled
+  // to the end, it must stay there.
+  useEffect(() => {
+    const element = scroller.current!
+    const observer = new ResizeObserver(() => {
+      if (position.current.atEnd) element.scrollTop = element.scrollHeight
+    })
+    observer.observe(element)
+    return () => observer.disconnect()
+  }, [])
+
+  function scrollToEnd() {
+    scroller.current!.scrollTop = scroller.current!.scrollHeight
+    setHasNew(false)
+  }
+
+  function onScroll() {
+    const { scrollTop, scrollHeight, clientHeight } = scroller.current!
+    position.current.atEnd = scrollHeight - scrollTop - clientHeight < nearEnd
+    position.current.height = scrollHeight
+    if (position.current.atEnd) setHasNew(false)
+  }
+
+  return { scroller, hasNew, scrollToEnd, onScroll }
 }

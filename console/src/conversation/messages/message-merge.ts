@@ -1,8 +1,6 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
-import { stateRank } from '../../../../browser/chat/message-state.ts'
-import { isEarlier } from '../../../../browser/growing-text.ts'
-import { isTeam } from '../../../../browser/team.ts'
+import { isEarlier, isTeam, stateRank } from '../../../../browser/chat/messages.ts'
 
 /**
  * Merges two lists of messages without duplicates, sorted by sequence number. Each message keeps

@@ -1,5 +1,5 @@
 import type { Author, Message } from '#proto/messaging/v1/messaging_pb.js'
-import { isTeam } from '../../../../browser/team.ts'
+import { isTeam } from '../../../../browser/chat/messages.ts'
 
 /** Returns the name of an agent or a bot, as operators see it; empty for other authors. */
 export function authorName(author: Author | undefined, me: string): string {

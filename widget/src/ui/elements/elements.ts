@@ -22,7 +22,10 @@ export function setAttributes(target: Element, attributes: Attributes) {
   }
 }
 
-/** Creates a button that calls `onClick`. */
+/** Creates a `div` with a class. */
+export const box = (className: string, ...children: (Node | string)[]) =>
+  element('div', { class: className }, ...children)
+
 export function button(className: string, label: Node | string, onClick: () => unknown, attributes: Attributes = {}) {
   const made = element('button', { class: className, type: 'button', ...attributes }, label)
   made.addEventListener('click', onClick)

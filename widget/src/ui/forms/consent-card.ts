@@ -1,15 +1,13 @@
 import { safeHref } from '../../../../browser/chat/linkify.ts'
 import type { ConsentKeeper } from '../../features/consent.ts'
-import type { ConsentDecision } from '../../vocabulary/feature-types.ts'
-import { button, element, hasFocus, setAttributes, showText } from '../elements/elements.ts'
+import type { ConsentDecision } from '../../vocabulary/types.ts'
+import { box, button, element, hasFocus, setAttributes, showText } from '../elements/elements.ts'
 import type { PanelParts } from '../panel/panel-parts.ts'
 
 interface ConsentCardPlace {
-  /** Moves the focus to the message field or the form. */
   leave(): void
   /** The card adds its subscriptions here. They end with the panel. */
   subscriptions: (() => void)[]
-  /** The element that gets the card. */
   place: HTMLElement
 }
 
@@ -35,7 +33,7 @@ export async function showConsentCard(
     title,
     told,
     problem,
-    element('div', { class: 'actions' }, agree, decline, review),
+    box('actions', agree, decline, review),
   )
   let shown: string | undefined
   place.append(card)

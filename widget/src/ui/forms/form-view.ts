@@ -1,7 +1,6 @@
 import { useOneLine } from '../../../../contract/line-ends.ts'
-import type { FormState } from '../../vocabulary/feature-types.ts'
-import type { FormDefinition, FormField } from '../../vocabulary/types.ts'
-import { button, element, setAttributes, showText } from '../elements/elements.ts'
+import type { FormDefinition, FormField, FormState } from '../../vocabulary/types.ts'
+import { box, button, element, setAttributes, showText } from '../elements/elements.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 import { autocompleteOf, brokenRule } from './form-check.ts'
 
@@ -38,7 +37,7 @@ export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: For
     title,
     element('p', { class: 'form-intro' }, isOffline ? texts.offlineIntro : texts.preChatIntro),
     ...entries.map(({ box }) => box),
-    element('div', { class: 'form-foot' }, failure, element('div', { class: 'actions' }, submit, skip)),
+    box('form-foot', failure, box('actions', submit, skip)),
   )
   view.addEventListener('submit', (event) => {
     event.preventDefault()
@@ -98,7 +97,7 @@ export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: For
     const problem = element('p', { class: 'field-problem', id: `${id}-problem`, hidden: true })
     const hint = element('span', { class: 'hint' }, ` (${texts.optional})`)
     const label = element('label', { for: id }, element('bdi', {}, field.label), ...(field.required ? [] : [hint]))
-    const entry = { field, control, problem, box: element('div', { class: 'form-field' }, label, control, problem) }
+    const entry = { field, control, problem, box: box('form-field', label, control, problem) }
     control.addEventListener('input', () => {
       // Hide a field's problem once its value is valid. Problems appear only on submit: if they
       // appeared on blur, the submit button would move while the visitor clicks it.

@@ -1,8 +1,12 @@
 import { saveText } from '../../../../browser/chat/save-text.ts'
 import { useOneLine } from '../../../../contract/line-ends.ts'
-import { button, element, hasFocus, icon, setAttributes } from '../elements/elements.ts'
+import type { ServiceClient } from '../../client/client.ts'
+import type { WidgetMessage } from '../../vocabulary/types.ts'
+import { box, button, element, hasFocus, icon, setAttributes } from '../elements/elements.ts'
+import { authorName } from '../languages/author-name.ts'
+import type { Dates } from '../languages/dates.ts'
+import type { WidgetTexts } from '../languages/en.ts'
 import type { PanelParts } from '../panel/panel-parts.ts'
-import { transcriptOf } from './transcript.ts'
 
 export type RatingCard = ReturnType<typeof createRatingCard>
 
@@ -32,7 +36,7 @@ export function createRatingCard({ client, texts, dates, announce }: PanelParts)
   const problem = element('p', { class: 'field-problem', role: 'alert' })
   const transcript = button('quiet', texts.transcriptSave, save)
   const rating = element('section', { 'aria-labelledby': 'rating-title' }, title, group, more)
-  const card = element('div', { class: 'rating' }, rating, problem, transcript)
+  const card = box('rating', rating, problem, transcript)
   more.addEventListener('submit', (event) => {
     event.preventDefault()
     void submit()
@@ -53,7 +57,6 @@ export function createRatingCard({ client, texts, dates, announce }: PanelParts)
     return button('face', icon(path), choose, { title: name, 'aria-label': name })
   }
 
-  /** Shows the state of the rating. */
   function update() {
     const state = client.config()?.capabilities.rating ? client.presence().rating : undefined
     const isOpen = state === 'requested'
@@ -103,4 +106,25 @@ export function createRatingCard({ client, texts, dates, announce }: PanelParts)
     setAttributes(transcript, { 'aria-disabled': undefined })
     transcript.textContent = texts.transcriptSave
   }
+}
+
+type HistoryClient = Pick<ServiceClient, 'messages' | 'hasOlder' | 'loadOlder'>
+
+/**
+ * Loads the whole history and returns it as a text. All lines of a message except its first are
+ * indented, so that no message looks like several. Rejects if the history cannot be loaded.
+ */
+export async function transcriptOf(client: HistoryClient, texts: WidgetTexts, dates: Dates): Promise<string> {
+  while (client.hasOlder()) {
+    const loaded = client.messages().length
+    await client.loadOlder()
+    if (client.hasOlder() && client.messages().length === loaded) throw new Error('the history is incomplete')
+  }
+  const stored = client.messages().filter(({ messageId }) => messageId !== undefined)
+  const lines = stored.map((message) => `[${dates.moment(message.createdAt)}] ${said(message, texts)}`)
+  return `${lines.join('\n')}\n`
+}
+
+function said({ author, body, redactedAt }: WidgetMessage, texts: WidgetTexts): string {
+  return `${authorName(author, texts)}: ${redactedAt ? texts.withdrawn : body.replaceAll('\n', '\n    ')}`
 }

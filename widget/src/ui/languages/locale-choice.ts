@@ -8,7 +8,6 @@ export function languageOf(tag: string): string {
 /** Returns the locales of the page and the browser as they are given, in order of preference. */
 export const pageLocales = () => [document.documentElement.lang, ...navigator.languages]
 
-/** Returns the browser's preferred locale. */
 export function browserLocale(): string | undefined {
   return typeof navigator === 'undefined' ? undefined : wellFormed(navigator.language)
 }

@@ -69,7 +69,6 @@ export function createLauncherHost(options: LauncherOptions) {
      */
     attach: () => place(true),
 
-    /** Removes the element from the page. */
     detach() {
       observer.disconnect()
       clearTimeout(timer)

@@ -48,9 +48,7 @@ export interface ServiceWidgetLoader {
 interface LauncherDeps {
   /** Options of the chat. `configure` changes this object. */
   options: ServiceWidgetOptions
-  /** Makes one attempt to import the code of the chat. */
   importChat(): Promise<typeof import('../chat-entry.ts')>
-  /** Called with each widget that was created. */
   onReady(widget: ServiceWidget): void
 }
 

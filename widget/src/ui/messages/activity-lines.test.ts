@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import type { Activity } from '../../vocabulary/feature-types.ts'
-import type { WidgetMessage } from '../../vocabulary/types.ts'
+import type { Activity, WidgetMessage } from '../../vocabulary/types.ts'
 import { englishTexts as texts } from '../languages/en.ts'
 import { withActivity } from './activity-lines.ts'
 

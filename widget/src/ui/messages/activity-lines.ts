@@ -1,5 +1,4 @@
-import type { Activity } from '../../vocabulary/feature-types.ts'
-import type { WidgetMessage } from '../../vocabulary/types.ts'
+import type { Activity, WidgetMessage } from '../../vocabulary/types.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 
 interface Context {

@@ -2,7 +2,6 @@ import type { WidgetMessage } from '../../vocabulary/types.ts'
 
 const groupWithinMs = 5 * 60_000
 
-/** A message and how the message log displays it. */
 export interface PlacedMessage {
   message: WidgetMessage
   /**

@@ -1,7 +1,7 @@
 import { initialOf } from '../../../../browser/chat/initials.ts'
-import { isTeam } from '../../../../browser/team.ts'
+import { isTeam } from '../../../../browser/chat/messages.ts'
 import type { WidgetMessage } from '../../vocabulary/types.ts'
-import { button, element, icon } from '../elements/elements.ts'
+import { box, button, element, icon } from '../elements/elements.ts'
 import { downIcon } from '../elements/icons.ts'
 import { layOut } from './message-layout.ts'
 import { createMessageRow, type MessageRow, type RowContext, replyButtons } from './message-row.ts'
@@ -11,17 +11,6 @@ const announceDelayMs = 150
 /** Number of rows that stand in one element, which the browser skips while it is out of view. */
 const groupSize = 25
 
-interface MessageLogDeps extends RowContext {
-  /** Loads older messages. Resolves after `show` was called with the loaded messages. */
-  loadOlder(): Promise<void>
-  hasOlder(): boolean
-  isEmpty(): boolean
-  /** Returns the messages that the visitor has not read, oldest first. */
-  unread(): readonly WidgetMessage[]
-  /** Called when the unread messages up to this sequence were visible. */
-  onSeen(upToSequence: number): void
-}
-
 export type MessageLog = ReturnType<typeof createMessageLog>
 
 /**
@@ -29,17 +18,12 @@ export type MessageLog = ReturnType<typeof createMessageLog>
  * When older messages are added above, the visible messages stay in place. Screen readers announce
  * new messages, but no messages from the history.
  */
-export function createMessageLog(deps: MessageLogDeps) {
-  const { texts } = deps
+export function createMessageLog(context: RowContext) {
+  const { client, texts, onReply } = context
   const rows = new Map<string, MessageRow>()
   const greetingText = element('div', { dir: 'auto' })
   const greetingMark = element('span', { class: 'avatar', 'aria-hidden': 'true' })
-  const greeting = element(
-    'div',
-    { class: 'greeting' },
-    greetingMark,
-    element('div', { class: 'bubble' }, greetingText),
-  )
+  const greeting = box('greeting', greetingMark, box('bubble', greetingText))
   const openers = element('div', { class: 'replies', hidden: true })
   const loading = element('div', { class: 'loading', hidden: true }, texts.loadingOlder)
   const list = element('div', { class: 'list', role: 'log', 'aria-live': 'polite', 'aria-label': texts.log })
@@ -80,14 +64,14 @@ export function createMessageLog(deps: MessageLogDeps) {
   )
 
   return {
-    element: element('div', { class: 'log' }, scroller, loading, jump),
+    element: box('log', scroller, loading, jump),
 
     /**
      * Sets the greeting above the first message, and the replies that are offered before it. `title` is
      * the chat's title, whose initial is the avatar.
      */
     setGreeting(text: string, title: string, replies: string[]) {
-      openers.replaceChildren(...replyButtons(replies, deps.onReply))
+      openers.replaceChildren(...replyButtons(replies, onReply))
       greetingText.textContent = text
       greetingMark.textContent = initialOf(title)
     },
@@ -100,9 +84,9 @@ export function createMessageLog(deps: MessageLogDeps) {
       if (quiet) busy()
       place(messages)
       if (quiet) announceSoon()
-      greeting.hidden = deps.hasOlder()
+      greeting.hidden = client.hasOlder()
       const hadFocus = openers.matches(':focus-within')
-      openers.hidden = !deps.isEmpty()
+      openers.hidden = !client.isEmpty()
       if (openers.hidden && hadFocus) scroller.focus({ preventScroll: true })
       if (anchor?.isConnected) scroller.scrollTop += anchor.getBoundingClientRect().top - before!
       const last = messages.at(-1)
@@ -154,7 +138,7 @@ export function createMessageLog(deps: MessageLogDeps) {
     }
     for (const placed of layOut(messages, firstNewKey)) {
       const key = rowKey(placed.message)
-      const row = rows.get(key) ?? createMessageRow(deps, placed)
+      const row = rows.get(key) ?? createMessageRow(context, placed)
       row.update(placed)
       rows.set(key, row)
       stale.delete(key)
@@ -172,7 +156,6 @@ export function createMessageLog(deps: MessageLogDeps) {
     }
   }
 
-  /** Returns the row after a row, or the first row. */
   function rowAfter(row?: Element): Element | null | undefined {
     if (!row) return list.firstElementChild?.firstElementChild
     return row.nextElementSibling ?? row.parentElement!.nextElementSibling?.firstElementChild
@@ -182,7 +165,7 @@ export function createMessageLog(deps: MessageLogDeps) {
   function insertAfter(before: Element | undefined, row: Element) {
     const group = before?.parentElement
     if (before?.nextElementSibling || (group && group.childElementCount < groupSize)) return before!.after(row)
-    const fresh = element('div', { class: 'rows' }, row)
+    const fresh = box('rows', row)
     if (group) group.after(fresh)
     else list.prepend(fresh)
   }
@@ -199,11 +182,11 @@ export function createMessageLog(deps: MessageLogDeps) {
   }
 
   async function showOlder() {
-    if (isLoadingOlder || !deps.hasOlder()) return
+    if (isLoadingOlder || !client.hasOlder()) return
     isLoadingOlder = true
     loading.hidden = false
     busy()
-    await deps.loadOlder().catch(() => {})
+    await client.loadOlder().catch(() => {})
     loading.hidden = true
     announceSoon()
     isLoadingOlder = false
@@ -231,21 +214,28 @@ export function createMessageLog(deps: MessageLogDeps) {
     announceTimer = setTimeout(() => list.removeAttribute('aria-busy'), announceDelayMs)
   }
 
-  /** Watches the rows of unread messages that the visitor has not seen. */
   function followUnread() {
     visible.disconnect()
-    for (const message of deps.unread()) {
+    for (const message of unreadMessages()) {
       const row = rowOf(message)
       if (row && !seen.has(row)) visible.observe(row)
     }
   }
 
+  /** Returns the messages that the visitor has not read, oldest first. */
+  function unreadMessages() {
+    const count = client.unread()
+    if (count === 0) return []
+    const others = client.messages().filter(({ author }) => author.kind !== 'visitor')
+    return others.slice(-count)
+  }
+
   /** Reports the last message up to which the visitor has seen all unread messages. */
   function reportSeen() {
-    const unread = deps.unread()
+    const unread = unreadMessages()
     const firstUnseen = unread.findIndex((message) => !seen.has(rowOf(message)!))
     const last = unread.at(firstUnseen < 0 ? -1 : firstUnseen - 1)
-    if (last && firstUnseen !== 0) deps.onSeen(last.sequence!)
+    if (last && firstUnseen !== 0) client.markRead(last.sequence!)
   }
 
   function rowOf(message: WidgetMessage): Element | undefined {
@@ -270,7 +260,7 @@ export function createMessageLog(deps: MessageLogDeps) {
   /** Scrolls to the first message that the visitor has not seen, or to the end if that shows it too. */
   function toUnseen() {
     toEnd()
-    const first = deps.unread().find((message) => !seen.has(rowOf(message)!))
+    const first = unreadMessages().find((message) => !seen.has(rowOf(message)!))
     const row = first && rowOf(first)?.closest('.row')
     if (!row) return
     // The panel may be smaller while it opens.

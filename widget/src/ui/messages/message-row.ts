@@ -1,34 +1,25 @@
 import { linkify } from '../../../../browser/chat/linkify.ts'
-import { isTeam } from '../../../../browser/team.ts'
+import { isTeam } from '../../../../browser/chat/messages.ts'
+import { pageLifecycle } from '../../../../browser/page-lifecycle.ts'
 import type { WidgetMessage } from '../../vocabulary/types.ts'
-import { button, element, icon } from '../elements/elements.ts'
+import { box, button, element, icon } from '../elements/elements.ts'
 import { alertIcon, tickIcon } from '../elements/icons.ts'
 import { avatarOf } from '../elements/picture.ts'
 import { authorName } from '../languages/author-name.ts'
-import type { Dates } from '../languages/dates.ts'
 import type { WidgetTexts } from '../languages/en.ts'
+import type { PanelParts } from '../panel/panel-parts.ts'
 import { cardType } from './activity-lines.ts'
 import type { PlacedMessage } from './message-layout.ts'
 
 /** A message of one or a few emoji, which is shown large. */
 const emojiOnly = /^(?:[\p{Extended_Pictographic}\p{Emoji_Modifier}\p{Regional_Indicator}]|\u200d|\ufe0f){1,12}$/u
 
-export interface RowContext {
-  texts: WidgetTexts
-  dates: Dates
-  /** Returns true while messages wait for the visitor's consent. */
+export interface RowContext extends PanelParts {
   isHeld(): boolean
-  /** Returns false if the browser is offline. */
-  isOnline(): boolean
-  /** Sends a quick reply. */
   onReply(text: string): void
-  onRetry(clientOperationId: string, known: Pick<WidgetMessage, 'failureVersion'>): void
 }
 
-export interface MessageRow {
-  element: HTMLElement
-  update(placed: PlacedMessage): void
-}
+export type MessageRow = ReturnType<typeof createMessageRow>
 
 /**
  * Creates the row of a message. Updates change the text only of a message that grows. Screen readers
@@ -37,7 +28,7 @@ export interface MessageRow {
 export function createMessageRow(
   context: RowContext,
   { message: { key, author, body, contentType, redactedAt, growing, quickReplies = [] } }: PlacedMessage,
-): MessageRow {
+) {
   const { texts } = context
   const name = authorName(author, texts)
   const bubbleId = `message-${key}`
@@ -63,9 +54,9 @@ export function createMessageRow(
   )
   const meta = element('div', { class: 'meta', 'aria-live': 'off' })
   const avatar = isTeam(author) ? avatarOf(author, texts.agent) : undefined
-  const replies = element('div', { class: 'replies' }, ...replyButtons(quickReplies, context.onReply))
-  const column = element('div', { class: 'column' }, label, bubble, meta)
-  const line = element('div', { class: 'line' }, ...(avatar ? [avatar] : []), column)
+  const replies = box('replies', ...replyButtons(quickReplies, context.onReply))
+  const column = box('column', label, bubble, meta)
+  const line = box('line', ...(avatar ? [avatar] : []), column)
   const kind = isTeam(author) ? 'agent' : author.kind
   const row = element('div', { class: 'row', 'data-author': kind, 'aria-live': growing && 'off' }, day, line, replies)
   let shown: Partial<PlacedMessage> = {}
@@ -113,7 +104,7 @@ export function createMessageRow(
   function failedParts({ error, messageId, clientOperationId, failureVersion }: WidgetMessage): Node[] {
     const failure = element('span', { class: 'failure' }, icon(alertIcon), texts.notSent)
     if (messageId || !clientOperationId || !error?.recoverable) return [failure]
-    const retry = () => context.onRetry(clientOperationId, { failureVersion })
+    const retry = () => context.client.retryMessage(clientOperationId, { failureVersion })
     return [failure, button('retry', texts.retry, retry, { 'aria-describedby': bubbleId })]
   }
 }
@@ -136,9 +127,10 @@ function bodyNodes(body: string, texts: WidgetTexts): Node[] {
  * Returns the delivery state as a text. The text says “sent” only after the service has accepted
  * the message.
  */
-function statusText({ deliveryStatus }: WidgetMessage, { texts, isHeld, isOnline }: RowContext): string {
+function statusText({ deliveryStatus }: WidgetMessage, { texts, isHeld }: RowContext): string {
   if (deliveryStatus === 'pending' && isHeld()) return texts.waitingForConsent
-  if ((deliveryStatus === 'pending' || deliveryStatus === 'retrying') && !isOnline()) return texts.waitingForNetwork
+  if ((deliveryStatus === 'pending' || deliveryStatus === 'retrying') && !pageLifecycle.isOnline())
+    return texts.waitingForNetwork
   if (deliveryStatus === 'pending') return texts.sending
   if (deliveryStatus === 'queued' || deliveryStatus === 'sent') return texts.sent
   return { retrying: texts.retrying, delivered: texts.delivered, read: texts.read, failed: texts.notSent }[

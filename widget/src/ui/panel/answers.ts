@@ -32,7 +32,6 @@ export function followAnswers({ client, texts, isOpen, mounted, storage, siteKey
   const chime = createChime(0.08)
   let card: HTMLElement | undefined
   let shown: string | undefined
-  /** Title of the page, and the title that replaces it. */
   let titles: { own: string; given: string } | undefined
 
   client.on('message.received', ({ message }) => {

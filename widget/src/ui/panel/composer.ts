@@ -1,5 +1,5 @@
 import { isComposing } from '../../../../browser/chat/composing.ts'
-import { button, element, icon, showText } from '../elements/elements.ts'
+import { box, button, element, icon, showText } from '../elements/elements.ts'
 import { sendIcon, stopIcon } from '../elements/icons.ts'
 import type { WidgetTexts } from '../languages/en.ts'
 
@@ -31,7 +31,7 @@ export function createComposer(
   const send = element('button', { class: 'send', type: 'submit', 'aria-label': texts.send }, icon(sendIcon))
   const stop = button('send', icon(stopIcon), onStop, { 'aria-label': texts.stop, hidden: true })
   const problem = element('p', { class: 'problem', role: 'alert', hidden: true })
-  const form = element('form', { class: 'composer' }, problem, element('div', { class: 'entry' }, field, send, stop))
+  const form = element('form', { class: 'composer' }, problem, box('entry', field, send, stop))
 
   form.addEventListener('submit', (event) => {
     event.preventDefault()

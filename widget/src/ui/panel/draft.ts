@@ -10,17 +10,14 @@ export function createDraft(client: ServiceClient, panel: () => Panel | undefine
   let prefilled = ''
 
   return {
-    /** Returns the text that the page wrote last. */
     prefilled: () => prefilled,
 
-    /** Returns the text for a new panel. */
     text: () => (kept !== prefilled && kept) || client.draft() || kept,
 
     keep(text: string) {
       kept = text
     },
 
-    /** Shows the text that the client has stored. */
     restore() {
       kept = client.draft()
       panel()?.setDraft(kept)

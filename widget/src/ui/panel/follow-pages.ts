@@ -18,3 +18,25 @@ export function followPages(onPage: () => void): () => void {
   window.addEventListener('popstate', onPage, { signal })
   return () => controller.abort()
 }
+
+/**
+ * Sets `--viewport-height` and `--viewport-top` to the height and top of the visible part of the
+ * page. The message field then stays above a phone's keyboard. Returns a function that stops the
+ * updates.
+ */
+export function followVisualViewport(target: HTMLElement): () => void {
+  const viewport = window.visualViewport
+  if (!viewport) return () => {}
+  const controller = new AbortController()
+  const { signal } = controller
+  const update = () => {
+    target.style.setProperty('--viewport-height', `${viewport.height}px`)
+    target.style.setProperty('--viewport-top', `${viewport.offsetTop}px`)
+    // Lengths of the viewport are not scaled by `zoom` of the page, but multiplied by it.
+    target.style.setProperty('--unzoom', String(1 / (target.currentCSSZoom || 1)))
+  }
+  viewport.addEventListener('resize', update, { signal })
+  viewport.addEventListener('scroll', update, { signal })
+  update()
+  return () => controller.abort()
+}

@@ -1,6 +1,6 @@
 import { initialOf, initialsOf } from '../../../../browser/chat/initials.ts'
 import type { ConnectionState, MessageAuthor, WidgetConfig } from '../../vocabulary/types.ts'
-import { button, element, icon, setAttributes } from '../elements/elements.ts'
+import { box, button, element, icon, setAttributes } from '../elements/elements.ts'
 import { closeIcon } from '../elements/icons.ts'
 import { picture } from '../elements/picture.ts'
 import { authorName } from '../languages/author-name.ts'
@@ -11,7 +11,6 @@ export type Header = ReturnType<typeof createHeader>
 
 type ShownAgent = Partial<MessageAuthor>
 
-/** Creates the panel's header: title, connection state and the close button. */
 export function createHeader(texts: WidgetTexts, dates: Dates, titleId: string, onClose: () => void) {
   const mark = element('span', { class: 'mark', 'aria-hidden': 'true' })
   const title = element('h2', { class: 'title', id: titleId })
@@ -19,7 +18,7 @@ export function createHeader(texts: WidgetTexts, dates: Dates, titleId: string, 
   const status = element('p', { class: 'status', role: 'status' }, element('span', { class: 'dot' }), statusText)
   const close = button('close', icon(closeIcon), onClose, { 'aria-label': texts.closePanel })
   // Use a `div`, because a `header` element would add a second banner landmark to the host page.
-  const header = element('div', { class: 'header' }, mark, element('div', { class: 'heading' }, title, status), close)
+  const header = box('header', mark, box('heading', title, status), close)
   let shownConfig: WidgetConfig | undefined
   let shownTitle = texts.title
   let agent: ShownAgent | undefined

@@ -1,6 +1,6 @@
-import { isTeam } from '../../../../browser/team.ts'
+import { isTeam } from '../../../../browser/chat/messages.ts'
 import type { MessageAuthor, WidgetMessage } from '../../vocabulary/types.ts'
-import { element, hasFocus } from '../elements/elements.ts'
+import { box, element, hasFocus } from '../elements/elements.ts'
 import type { RatingCard } from '../forms/rating-card.ts'
 import { authorName } from '../languages/author-name.ts'
 import { withActivity } from '../messages/activity-lines.ts'
@@ -42,7 +42,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
   const forms = createPanelForms(deps, late)
   const cards = element('div', { class: 'requests', hidden: true })
   const ratingPlace = element('div', { hidden: true })
-  const aboveComposer = element('div', { class: 'above-composer' }, ratingPlace, cards, forms.offer)
+  const aboveComposer = box('above-composer', ratingPlace, cards, forms.offer)
   let rating: RatingCard | undefined
   let hasConsentCard = false
   let card: RequestCard | undefined

@@ -1,5 +1,4 @@
-import type { FormState } from '../../vocabulary/feature-types.ts'
-import type { FormField, FormKind } from '../../vocabulary/types.ts'
+import type { FormField, FormKind, FormState } from '../../vocabulary/types.ts'
 import { button, element } from '../elements/elements.ts'
 import type { FormView } from '../forms/form-view.ts'
 import type { MessageLog } from '../messages/message-log.ts'
@@ -23,7 +22,6 @@ export function createPanelForms(
 
   return {
     place,
-    /** Opens the offline form. */
     offer,
     isShown: () => shownForm !== undefined,
     focus,

@@ -7,8 +7,6 @@ export interface PanelParts {
   client: ServiceClient
   texts: WidgetTexts
   dates: Dates
-  /** Announces a text to screen readers. */
   announce(text: string): void
-  /** Hides the whole widget if `isHidden` is true, else shows it. */
   conceal(isHidden: boolean): void
 }

@@ -8,9 +8,8 @@ import { languageOf, regionalLocale } from '../languages/locale-choice.ts'
 import { createMessageLog } from '../messages/message-log.ts'
 import type { LoadPart } from '../parts.ts'
 import { createComposer } from './composer.ts'
-import { keepFocusInside } from './focus-trap.ts'
 import { createHeader } from './header.ts'
-import { keepEventsInside } from './own-events.ts'
+import { keepEventsInside, keepFocusInside } from './own-events.ts'
 import { createPanelFeatures } from './panel-features.ts'
 import type { PanelParts } from './panel-parts.ts'
 
@@ -23,7 +22,6 @@ export const fullScreenQuery = '(max-width: 480px), (max-height: 480px)'
 export type Panel = ReturnType<typeof createPanel>
 
 interface PanelDeps extends Omit<PanelParts, 'dates'> {
-  /** Adds a style sheet to the widget. */
   addStyles(css: string): void
   loadPart: LoadPart
   locale: string
@@ -43,27 +41,8 @@ export function createPanel(deps: PanelDeps) {
   const composer = createComposer(texts, send, client.setDraft, client.stopAnswer)
   const dates = createDates(regionalLocale(locale), texts)
   const header = createHeader(texts, dates, titleId, onClose)
-  const log = createMessageLog({
-    texts,
-    dates,
-    isHeld: () => consent?.state()?.isHolding ?? false,
-    isOnline: pageLifecycle.isOnline,
-    onReply: send,
-    onRetry: client.retryMessage,
-    loadOlder: client.loadOlder,
-    hasOlder: client.hasOlder,
-    isEmpty: client.isEmpty,
-    unread() {
-      const count = client.unread()
-      return count > 0
-        ? client
-            .messages()
-            .filter(({ author }) => author.kind !== 'visitor')
-            .slice(-count)
-        : []
-    },
-    onSeen: client.markRead,
-  })
+  const isHeld = () => consent?.state()?.isHolding ?? false
+  const log = createMessageLog({ ...deps, dates, isHeld, onReply: send })
   const showLines = () => log.show(features.withLines(client.messages()), false)
   const features = createPanelFeatures({ ...deps, header, log, dates, composer, onLines: showLines })
   const notice = element('div', { class: 'notice', role: 'alert', hidden: true })
@@ -162,7 +141,6 @@ export function createPanel(deps: PanelDeps) {
     draft: composer.draft,
     setDraft: composer.setDraft,
 
-    /** Removes the panel and its listeners. */
     remove() {
       fullScreen.removeEventListener('change', followScreen)
       features.dispose()

@@ -75,7 +75,6 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: Shel
       color()
     },
 
-    /** Adds a style sheet, unless it was already added. */
     addStyles(css: string) {
       if (added.has(css)) return
       added.add(css)

@@ -1,6 +1,6 @@
-import type { AgentRequest } from '../../vocabulary/feature-types.ts'
-import { button, element } from '../elements/elements.ts'
-import { leaveFor } from './leave.ts'
+import type { ServiceClient } from '../../client/client.ts'
+import type { AgentRequest } from '../../vocabulary/types.ts'
+import { box, button, element } from '../elements/elements.ts'
 import { actions, problemOf, type RequestStepsDeps } from './request-steps.ts'
 
 /** Creates the step of a navigation request: shows the target and asks whether to go there. */
@@ -28,7 +28,7 @@ export function createNavigationSteps(
   )
 
   return {
-    element: element('div', { class: 'request-body step' }, where, note, buttons),
+    element: box('request-body step', where, note, buttons),
     update({ state }: AgentRequest) {
       if (state === 'accepted') note.textContent = texts.opening
       buttons.hidden = state === 'accepted'
@@ -43,4 +43,65 @@ export function createNavigationSteps(
     await act().catch((error) => showProblem(problemOf(error, texts, texts.requestProblems.notAnswered)))
     buttons.setAttribute('aria-busy', 'false')
   }
+}
+
+/**
+ * Maximum time for the navigation. If this page is still shown afterwards, the navigation is
+ * reported as failed.
+ */
+const leavesWithinMs = 30_000
+const looksAgainMs = 1_000
+
+type Navigation = Pick<ServiceClient, 'requests' | 'acknowledgeNavigation' | 'dismissRequest'>
+
+/**
+ * Navigates to the URL of an accepted request. Reports `accepted` first. If that report fails,
+ * rejects without navigating. The next page reports whether the navigation succeeded.
+ */
+export async function leaveFor(client: Navigation, { id, url = '' }: AgentRequest) {
+  await client.acknowledgeNavigation(id, 'accepted')
+  // The request ended while the report was being sent, or the visitor has changed.
+  if (!client.requests().some((one) => one.id === id)) return
+  const from = location.href
+  location.assign(url)
+  const deadline = Date.now() + leavesWithinMs
+  const look = () => {
+    if (!client.requests().some((one) => one.id === id)) return
+    // True if the navigation succeeded without loading a page, because only the fragment changed or
+    // the application changed the URL itself. This page must then report the result.
+    const hasArrived = location.href !== from && samePage(location.href, url)
+    if (hasArrived || Date.now() > deadline) report(client, id, hasArrived)
+    else setTimeout(look, looksAgainMs)
+  }
+  setTimeout(look, 50)
+}
+
+/**
+ * Reports whether the navigations that the visitor accepted on the previous page succeeded. A
+ * redirect counts as a success. Navigations to other origins are removed without a report, because
+ * this page cannot know their result.
+ */
+export function reportArrivals(client: Navigation) {
+  for (const { id, kind, state, url = '' } of client.requests()) {
+    if (kind !== 'navigation' || state !== 'accepted') continue
+    if (new URL(url).origin !== location.origin) client.dismissRequest(id)
+    else report(client, id, samePage(location.href, url) || wasRedirected())
+  }
+}
+
+function report(client: Navigation, id: string, hasArrived: boolean) {
+  client.acknowledgeNavigation(id, hasArrived ? 'completed' : 'failed').catch(() => client.dismissRequest(id))
+}
+
+function samePage(one: string, other: string): boolean {
+  const pageOf = (url: string) => {
+    const { origin, pathname, search } = new URL(url)
+    return origin + pathname.replace(/(\/|\/index\.html)$/, '') + search
+  }
+  return pageOf(one) === pageOf(other)
+}
+
+function wasRedirected(): boolean {
+  const [entry] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[]
+  return entry?.type === 'navigate' && entry.redirectCount > 0
 }

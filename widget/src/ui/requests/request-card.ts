@@ -1,11 +1,11 @@
-import type { AgentRequest } from '../../vocabulary/feature-types.ts'
-import { element, icon, showText } from '../elements/elements.ts'
+import type { AgentRequest } from '../../vocabulary/types.ts'
+import { box, element, icon, showText } from '../elements/elements.ts'
 import type { PanelParts } from '../panel/panel-parts.ts'
 import { createNavigationSteps } from './navigation-steps.ts'
 import requestsCss from './requests.css?inline'
 import { createScreenshotSteps } from './screenshot-steps.ts'
 
-export { reportArrivals } from './leave.ts'
+export { reportArrivals } from './navigation-steps.ts'
 
 export const styles: string = requestsCss
 
@@ -33,13 +33,7 @@ export function createRequestCard(first: AgentRequest, parts: PanelParts, agentN
   const card = element(
     'section',
     { class: 'request', 'aria-labelledby': titleId },
-    element(
-      'div',
-      { class: 'request-head' },
-      icon(isNavigation ? compassIcon : cameraIcon),
-      element('h3', { id: titleId }, title),
-      timer,
-    ),
+    box('request-head', icon(isNavigation ? compassIcon : cameraIcon), element('h3', { id: titleId }, title), timer),
     steps.element,
     problem,
   )

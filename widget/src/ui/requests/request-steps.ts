@@ -1,8 +1,7 @@
-import { element } from '../elements/elements.ts'
+import { box } from '../elements/elements.ts'
 import type { PanelParts } from '../panel/panel-parts.ts'
 
 export interface RequestStepsDeps extends PanelParts {
-  /** Shows the text of a problem. Undefined removes the problem. */
   showProblem(text: string | undefined): void
 }
 
@@ -24,5 +23,5 @@ export function problemOf(
 }
 
 export function actions(...buttons: Node[]): HTMLElement {
-  return element('div', { class: 'actions' }, ...buttons)
+  return box('actions', ...buttons)
 }

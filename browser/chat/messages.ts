@@ -1,3 +1,12 @@
+/** Returns true for an author who talks with the visitor: an agent or a bot. */
+export const isTeam = (author?: { kind: string }): boolean => author?.kind === 'agent' || author?.kind === 'bot'
+
+/** States of a message at the service, in order. */
+const states = ['queued', 'sent', 'delivered', 'read']
+
+/** Returns how far a message in this state has come. A message only moves forward. */
+export const stateRank = (state: string): number => states.indexOf(state)
+
 /**
  * Adds a part to the text of a message that grows. `offset` counts the code points before the part.
  * Returns undefined if an earlier part is missing. Text that is known already changes nothing.
