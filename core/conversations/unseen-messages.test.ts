@@ -6,7 +6,7 @@ import { submitForm } from '../deliveries/lead-capture.ts'
 import { feedReaderOf } from '../feed/feed-reader.ts'
 import { flushFeed } from '../feed/jobs.ts'
 import type { LogEvent } from '../log-event.ts'
-import { type TestVisitor, testCores } from '../test/cores.ts'
+import { hasFailed, type TestVisitor, testCores } from '../test/cores.ts'
 import { inboxOf } from './inbox.ts'
 import { recordReceipt } from './message-states.ts'
 import { sendAsAgent, sendAsVisitor } from './messages.ts'
@@ -104,10 +104,7 @@ describe('an answer that nobody has seen', () => {
       await newVisitor()
       await answer()
       cores.advance(11 * 60)
-      const died = await tellUnseenMessages(mortal).then(
-        () => false,
-        () => true,
-      )
+      const died = await hasFailed(tellUnseenMessages(mortal))
       expect(await told(6)).toHaveLength(1)
       return died
     })

@@ -5,6 +5,7 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import type { DeliveryDocument, DeliveryStatus as Status } from '../deliveries/model.ts'
 import { newId } from '../ids.ts'
+import { hasFailed } from '../test/cores.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { advanceRecovery, finishRecovery, leaseRecovery, proceedRecoveries } from './recovery.ts'
 
@@ -171,10 +172,7 @@ describe('RecoverDeliveries', () => {
     const { recover, finish, ids, subscription } = await outage(Array.from({ length: 450 }, () => 'dead_lettered'))
     await recover()
     for (let writes = 0; ; writes += 1) {
-      const died = await proceedRecoveries(test.mortalCore(writes)).then(
-        () => false,
-        () => true,
-      )
+      const died = await hasFailed(proceedRecoveries(test.mortalCore(writes)))
       // The lease of the dead core expires.
       test.advance(31_000)
       if (!died) break

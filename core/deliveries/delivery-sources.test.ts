@@ -8,7 +8,7 @@ import { feedReaderOf } from '../feed/feed-reader.ts'
 import { flushFeed } from '../feed/jobs.ts'
 import { eraseVisitor } from '../privacy/erasures.ts'
 import { claimDue } from '../test/claims.ts'
-import { testCores } from '../test/cores.ts'
+import { hasFailed, testCores } from '../test/cores.ts'
 import { codeOf } from '../test/deliveries.ts'
 import { openStream } from '../test/delivery-stream.ts'
 import { bodyOf, destinationUrl, type HookScene, newHookScene, workerOn } from '../test/hook-scenes.ts'
@@ -141,10 +141,7 @@ describe('after a withdrawal, the text leaves no more', () => {
         const scene = await newHookScene(cores)
         const sequence = await scene.say()
         await scene.finish(await scene.claim(), 503, scene.secret)
-        const died = await scene.withdraw(sequence, mortal).then(
-          () => false,
-          () => true,
-        )
+        const died = await hasFailed(scene.withdraw(sequence, mortal))
         // The operator repeats the call that failed.
         if (died) await scene.withdraw(sequence)
         expect(await scene.places()).toEqual([])

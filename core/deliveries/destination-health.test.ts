@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { someOf } from '../../test/support/is-long.ts'
+import { hasFailed } from '../test/cores.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { failingMaxMs } from './faults.ts'
 
@@ -105,10 +106,7 @@ describe('a subscription that fails for five days', () => {
     const results = [{ deliveryId, attemptId, claimId, attemptNumber, destination, outcome }]
     for (let writes = 0; ; writes += 1) {
       const dying = await test.worker(test.mortalCore(writes))
-      const hasDied = await dying.record(results).then(
-        () => false,
-        () => true,
-      )
+      const hasDied = await hasFailed(dying.record(results))
       if (!hasDied) break
     }
     expect((await subscription()).status).toBe(SubscriptionStatus.DISABLED)

@@ -3,6 +3,7 @@ import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
+import { hasFailed } from '../test/cores.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { pendingFaultsOf } from './faults.ts'
 import { reconcileHolds } from './holds.ts'
@@ -130,10 +131,7 @@ describe('the death of a core', () => {
         const [claimed] = await (await worker()).claim({ limit: 1 })
         const mortal = test.mortalCore(writes)
         const dying = await test.worker(mortal)
-        const died = await dying.answer(claimed!, 401).then(
-          () => false,
-          () => true,
-        )
+        const died = await hasFailed(dying.answer(claimed!, 401))
         // The worker repeats the result on another core. Reconciliation disables the subscription.
         if (died) expect(await (await worker()).answer(claimed!, 401)).toBe(true)
         await pendingFaultsOf(test.cores[1]!).run()

@@ -7,6 +7,7 @@ import { until } from '../../test/support/until.ts'
 import { catchUpFeed, flushFeed } from '../feed/jobs.ts'
 import { insertLead } from '../leads/leads.ts'
 import { removeSuppressions } from '../leads/suppressions.ts'
+import { hasFailed } from '../test/cores.ts'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 import { createConnection, createInstallation } from '../workspaces/workspaces.ts'
 import { fanOutLead, planFanOut } from './lead-capture.ts'
@@ -184,10 +185,7 @@ describe('the event policy of a subscription', () => {
       const { sent, capture } = await scene({ types: ['lead.captured'] })
       await capture()
       const mortal = test.mortalCore(writes)
-      died = await flushFeed(mortal).then(
-        () => false,
-        () => true,
-      )
+      died = await hasFailed(flushFeed(mortal))
       await Promise.all(test.cores.map((core) => flushFeed(core)))
       await Promise.all(test.cores.map((core) => catchUpFeed(core)))
       expect(typesOf(await sent())).toEqual(['lead.captured'])

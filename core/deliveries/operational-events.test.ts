@@ -3,6 +3,7 @@ import { SubscriptionPurpose, SubscriptionStatus } from '#proto/lead/v1/subscrip
 import { standardSignature } from '../../contract/webhook-headers.ts'
 import { itLong } from '../../test/support/is-long.ts'
 import { catchUpFeed, flushFeed } from '../feed/jobs.ts'
+import { hasFailed } from '../test/cores.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 
 const test = testDeliveries()
@@ -119,10 +120,7 @@ describe('the operational endpoint', () => {
     const { setStatus, events } = await watched()
     await setStatus(SubscriptionStatus.DISABLED)
     for (let writes = 0; ; writes += 1) {
-      const died = await flushFeed(test.mortalCore(writes)).then(
-        () => false,
-        () => true,
-      )
+      const died = await hasFailed(flushFeed(test.mortalCore(writes)))
       if (!died) break
     }
     await Promise.all(test.cores.map((core) => flushFeed(core)))

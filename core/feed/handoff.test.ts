@@ -2,6 +2,7 @@ import { createClient } from '@connectrpc/connect'
 import { beforeAll, expect, it } from 'vitest'
 import { EventsService } from '#proto/events/v1/events_pb.js'
 import { itLong, someOf } from '../../test/support/is-long.ts'
+import { hasFailed } from '../test/cores.ts'
 import { issuesOf, testDeliveries } from '../test/deliveries.ts'
 import { transportTo } from '../test/transports.ts'
 import { accessOf } from '../transport/caller.ts'
@@ -107,10 +108,7 @@ itLong('a core that dies between any two writes delays the events of a delivery 
     await scene.send()
     await (await deliveries.worker()).drain(200)
     const mortal = deliveries.mortalCore(writes)
-    died = await flushFeed(mortal).then(
-      () => false,
-      () => true,
-    )
+    died = await hasFailed(flushFeed(mortal))
     expect(typesOf(await feedOf(scene))).toEqual(['lead.captured', 'lead.delivered', 'workflow.handoff'])
     expect(typesOf(await feedOf(scene))).toHaveLength(3)
   }

@@ -57,9 +57,7 @@ describe('a form', () => {
 
   it('is rejected if its idempotency key was used with other fields', async () => {
     await submit(cores.core, good, 'k2')
-    await expect(submit(cores.other, { ...good, name: 'Max' }, 'k2')).rejects.toMatchObject({
-      code: ErrorCode.IDEMPOTENCY_CONFLICT,
-    })
+    expect(await codeOf(submit(cores.other, { ...good, name: 'Max' }, 'k2'))).toBe('IDEMPOTENCY_CONFLICT')
   })
 
   it.each<[string, Record<string, string>, { path: string; rule: string }[]]>([
@@ -117,9 +115,7 @@ describe('a form', () => {
 
   it('is rejected if it is defined but the installation does not advertise it', async () => {
     const submission = { credentials: visitor.credentials, form: 'offline' as const, fields: good, idempotencyKey: 'k' }
-    await expect(submitForm(cores.core, submission)).rejects.toMatchObject({
-      code: ErrorCode.ROUTE_NOT_ADVERTISED,
-    })
+    expect(await codeOf(submitForm(cores.core, submission))).toBe('ROUTE_NOT_ADVERTISED')
   })
 
   it.each<[string, FormField[], { path: string; rule: string }]>([

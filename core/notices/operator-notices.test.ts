@@ -12,7 +12,7 @@ import { removeOperator } from '../operators/accounts.ts'
 import { beginAccountSession, endConsoleSessions, signIn } from '../operators/console-sessions.ts'
 import { secretId } from '../operators/model.ts'
 import { addMember } from '../operators/teams.ts'
-import { startTestCores, type TestCores, type TestVisitor } from '../test/cores.ts'
+import { hasFailed, startTestCores, type TestCores, type TestVisitor } from '../test/cores.ts'
 import { startMailServer } from '../test/mail-server.ts'
 import { startPushServer } from '../test/push-server.ts'
 import { transportTo } from '../test/transports.ts'
@@ -212,10 +212,7 @@ describe('an operator who does not look', () => {
       push.pushes.length = 0
       visitor = await cores.newVisitor(visitor as never)
       await write()
-      const died = await tellOperators(mortal).then(
-        () => false,
-        () => true,
-      )
+      const died = await hasFailed(tellOperators(mortal))
       await pass()
       expect(titles()).toEqual(['New conversation'])
       return died

@@ -9,7 +9,7 @@ import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
 import type { RunningCore } from '../context.ts'
 import { deleteObject } from '../privacy/deletions.ts'
 import { runDueRemovals } from '../privacy/removals.ts'
-import { testCores } from '../test/cores.ts'
+import { hasFailed, testCores } from '../test/cores.ts'
 import { transportTo } from '../test/transports.ts'
 import { accessOf } from '../transport/caller.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
@@ -211,11 +211,6 @@ describe('a console session', () => {
       )
     }
     await until('the sign-ins to be removed', async () => (await left()) === 0)
-    await until('the session to end', () =>
-      list(cores.core, sessionSecret).then(
-        () => false,
-        () => true,
-      ),
-    )
+    await until('the session to end', () => hasFailed(list(cores.core, sessionSecret)))
   })
 })

@@ -86,34 +86,21 @@ const rules: Record<string, IsOverdue> = {
     subscription.audit.some(({ at }: Document) => at < scan.now - periodsOf(subscription, scan).audit),
   erasures: (erasure, scan) => erasure.finishedAt < scan.now - periodsOf(erasure, scan).audit,
   policyChanges: (change, scan) => change.at < scan.now - periodsOf(change, scan).audit,
-  removals: () => false,
   idempotency: (record, { raw, now }) =>
     record.expiresAt < now - dayMs &&
     (record.sessionIds ?? []).some((id: string) => !raw.get('sessions')!.some(({ _id }) => _id === id)),
   // The newest wake-up is removed only when there is another one.
   wakeups: ({ at, heads, changed }, { now }) => at < now - hourMs && heads.length + changed.length > 0,
-  // The database removes these documents at the time that is stored in them (TTL index).
-  nonces: () => false,
-  consoleSessions: () => false,
-  tokens: () => false,
-  signInLinks: () => false,
-  signInAttempts: () => false,
-  networkBans: () => false,
-  pictures: () => false,
-  operatorPresence: () => false,
-  // These documents have no period. They are kept until they are removed explicitly.
-  visitors: () => false,
-  teams: () => false,
-  passkeys: () => false,
-  suppressions: () => false,
-  workspaces: () => false,
-  connections: () => false,
-  installations: () => false,
-  keys: () => false,
-  migrations: () => false,
-  storeHistory: () => false,
-  followers: () => false,
-  locks: () => false,
+  ...Object.fromEntries(
+    [
+      // The database removes these documents at the time that is stored in them (TTL index).
+      ...['nonces', 'consoleSessions', 'tokens', 'signInLinks', 'signInAttempts', 'networkBans', 'pictures'],
+      'operatorPresence',
+      // These documents have no period. They are kept until they are removed explicitly.
+      ...['visitors', 'teams', 'passkeys', 'suppressions', 'workspaces', 'connections', 'installations', 'keys'],
+      ...['migrations', 'storeHistory', 'followers', 'locks', 'removals'],
+    ].map((name) => [name, () => false]),
+  ),
 }
 
 const hasCommandWith = (fileId: unknown, raw: Raw) =>

@@ -9,7 +9,7 @@ import { uploadScreenshot } from '../commands/screenshots.ts'
 import { sendAsVisitor } from '../conversations/messages.ts'
 import { setTypingOfAgent, setTypingOfVisitor } from '../conversations/typing.ts'
 import { submitForm } from '../deliveries/lead-capture.ts'
-import { codeOf, type TestVisitor, testCores } from '../test/cores.ts'
+import { codeOf, hasFailed, type TestVisitor, testCores } from '../test/cores.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { createSession, reportPage } from '../visitors/sessions.ts'
 import type { Capabilities } from './model.ts'
@@ -114,10 +114,7 @@ describe('with the capability `identity` off', () => {
       await cores.untilOneSurvives(async (mortal) => {
         const { at, visitor, set } = await newChat()
         const [assertion, same] = [at.sign(), key()]
-        const died = await cores.identify(visitor, assertion, { core: mortal, key: same }).then(
-          () => false,
-          () => true,
-        )
+        const died = await hasFailed(cores.identify(visitor, assertion, { core: mortal, key: same }))
         await set({ identity: false })
         cores.advance(16)
         const { successor } = await findSession(cores.core, visitor.sessionId)
