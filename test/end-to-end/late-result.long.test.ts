@@ -1,83 +1,22 @@
-import { MongoClient } from 'mongodb'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
-import { deliverDuringKills, inFlightAtKills, type Victim } from '../chaos/deliveries.ts'
-import { expectDeliveryGuarantees } from '../chaos/delivery-guarantees.ts'
+import { atFileEnd } from '../support/clean-up.ts'
 import { startDeliveryWorker } from '../support/delivery-worker.ts'
-import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { startReceiver } from '../support/receiver.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 import { until } from '../support/until.ts'
 
 const database = testDatabase()
-const receivers: Receiver[] = []
-const clients: MongoClient[] = []
+const coreEnv = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', DELIVERY_LEASE_MS: '3000', LOG_LEVEL: 'info' }
 let stack: Stack
 beforeAll(async () => {
   stack = await startStack({ database, cores: 2, gateways: 0, coreEnv })
 })
-afterAll(async () => {
-  for (const receiver of receivers) await receiver.close()
-  for (const client of clients) await client.close()
-})
-
-const leaseMs = 3_000
-const destinations = 10
-const coreEnv = { DELIVERY_ALLOWED_CIDRS: '127.0.0.1/32', DELIVERY_LEASE_MS: String(leaseMs), LOG_LEVEL: 'info' }
-
-async function newReceiver() {
-  const receiver = await startReceiver()
-  receivers.push(receiver)
-  return receiver
-}
-
-/** Opens the database of the stack's cores. */
-function recordsOf({ demo }: Stack, name: string) {
-  const client = new MongoClient(demo.mongodbUri)
-  clients.push(client)
-  return client.db(name)
-}
-
-/**
- * Kills processes while leads are delivered, and checks the guarantees. A short form of `npm run
- * chaos -- delivery`.
- */
-async function expectGuaranteesDuringKills(victims: Victim[], stack: Stack, databaseName: string) {
-  const result = await deliverDuringKills({
-    stack,
-    records: recordsOf(stack, databaseName),
-    receiver: await newReceiver(),
-    destinations,
-    leads: 25,
-    leadEveryMs: 120,
-    killEveryMs: 400,
-    victims,
-    workers: 4,
-    workerEnv: {},
-    answerMs: 400,
-  })
-  expectDeliveryGuarantees(result, { destinations, leaseMs })
-  expect(new Set(result.kills.map(({ victim }) => victim))).toEqual(new Set(victims))
-  expect(inFlightAtKills(result)).toBeGreaterThan(0)
-}
-
-describe('deliveries', () => {
-  it('are not lost or needlessly repeated when workers and cores are killed in turn', async () => {
-    await expectGuaranteesDuringKills(['worker', 'core', 'worker'], stack, database.name)
-  })
-
-  it('are not lost or needlessly repeated when the database is killed', async () => {
-    const ownEngine = await startStack({ cores: 2, gateways: 0, coreEnv })
-    await expectGuaranteesDuringKills(
-      ['engine', 'worker', 'worker', 'worker', 'worker', 'worker'],
-      ownEngine,
-      'service',
-    )
-  })
-})
 
 it('the late result of a worker that lost its lease has no effect', async () => {
-  const receiver = await newReceiver()
+  const receiver = await startReceiver()
+  atFileEnd(receiver.close)
   const late = Promise.withResolvers<void>()
   const timely = Promise.withResolvers<void>()
   receiver.on('/late-for-the-first', async (_request, response) => {
