@@ -60,7 +60,8 @@ it('the React component passes on an identityProvider, a theme and a language th
     expect(gateway.seen('POST /sessions/identify')[0]!.body).toEqual({ assertion: assertionOf('ada') })
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('button', { name: 'Close chat' }).waitFor()
-    const colors = () => dialog.evaluate((element) => getComputedStyle(element).colorScheme)
+    const colors = () =>
+      dialog.evaluate((element) => element.ownerDocument.defaultView!.getComputedStyle(element).colorScheme)
     expect(await colors()).not.toBe('dark')
     await page.evaluate(() => (globalThis as never as { draw(it: object): void }).draw({ theme: 'dark', locale: 'de' }))
     await dialog.getByRole('button', { name: 'Chat schließen' }).waitFor()
