@@ -35,7 +35,7 @@ export async function growAnswers(context: ClientContext, name: string): Promise
     }
     context.recorder.add({ kind: 'sent', operation, conversationId })
     const reading = readAnswer(context, visitor, answer)
-    const stopsAt = random.next() < 0.3 ? random.between(1, parts.length) : -1
+    const stopsAt = random.next() < 0.5 ? random.between(1, parts.length) : -1
     let stopping: Promise<void> | undefined
     let messageId = ''
 

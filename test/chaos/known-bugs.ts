@@ -110,6 +110,7 @@ export const knownBugs: KnownBug[] = [
   {
     name: 'a growing answer goes on after its stop',
     faults: ['worker-stopped'],
+    minutes: 0.5,
     changes: [
       {
         folder: 'core/conversations',
