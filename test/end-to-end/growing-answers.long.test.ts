@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
+import { inheritedEnvironment } from '../support/processes.ts'
 import { startStack } from '../support/stack.ts'
 import { testDatabase } from '../support/test-database.ts'
 
@@ -14,7 +15,7 @@ it('each of 1,000 growing answers is exact for a client in Python, although gate
   const { dataDir, demo, gateways, cores } = await startStack({ database, cores: 2, gateways: 2, env })
   const client = spawn('python3', [join(import.meta.dirname, 'growing_answers.py')], {
     env: {
-      ...process.env,
+      ...inheritedEnvironment(),
       GATEWAYS: gateways.map(({ url }) => url).join(),
       ORIGIN: demo.origin,
       SITE_KEY: demo.siteKey,
