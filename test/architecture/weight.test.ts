@@ -13,11 +13,11 @@ const root = join(import.meta.dirname, '../..')
 const sides = {
   server: {
     folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'serve', 'dev', 'admin'],
-    limits: { lines: 52_650, tokens: 326_300 },
+    limits: { lines: 51_250, tokens: 319_000 },
   },
   browser: {
     folders: ['widget', 'console', 'browser', 'webhooks'],
-    limits: { lines: 28_700, tokens: 145_600 },
+    limits: { lines: 27_550, tokens: 142_700 },
   },
 }
 
