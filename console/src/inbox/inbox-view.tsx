@@ -146,17 +146,24 @@ function ConversationList({ openId, openMessage }: ConversationListProps) {
 function Queues() {
   const { inbox, router } = useConsole()
   const counts = inbox.counts.value
+  const chosen = queueOf(router.filter.value)
+  const label = useRef<HTMLLabelElement>(null)
+  // The row may be longer than its place. The chosen queue is never cut.
+  useEffect(
+    () => label.current?.scrollIntoView({ block: 'nearest', inline: 'nearest' }),
+    [chosen, counts === undefined],
+  )
   return (
     <fieldset class="queues">
       <legend class="visually-hidden">Queue</legend>
       {(Object.keys(queues) as Queue[]).map((queue) => {
         const count = queue === 'closed' ? 0 : (counts?.[queue] ?? 0)
         return (
-          <label key={queue} class="chip">
+          <label key={queue} class="chip" ref={queue === chosen ? label : null}>
             <input
               type="radio"
               name="queue"
-              checked={queueOf(router.filter.value) === queue}
+              checked={queue === chosen}
               onChange={() => router.setFilter({ queue: queue === 'open' ? undefined : queue })}
             />
             <span>
