@@ -69,9 +69,10 @@ describe('a watched inbox', () => {
     leaveSecond()
   })
 
-  it('reports a message whose wake-up was lost', async () => {
+  it('reports a message whose wake-up was lost, and one of another core with its wake-up', async () => {
     const visitor = await cores.newVisitor()
-    const unhinted = inboxWatchOf(bareCore({ ...cores.core, bus: createBus() }))
+    const bus = createBus()
+    const unhinted = inboxWatchOf(bareCore({ ...cores.core, bus }))
     const changed: string[] = []
     const leave = unhinted.add({
       workspaceId: visitor.workspaceId,
@@ -88,10 +89,13 @@ describe('a watched inbox', () => {
     })
     await unhinted.check()
     expect(changed.filter((id) => id === visitor.conversationId)).toHaveLength(1)
+    await send(cores.core, visitor, 'more')
+    bus.emit('advanced', visitor.conversationId, { sequence: 2, closed: false })
+    await until('the message of another core', () => changed.length === 2)
     leave()
     await send(cores.core, visitor, 'again')
     await unhinted.check()
-    expect(changed.filter((id) => id === visitor.conversationId)).toHaveLength(1)
+    expect(changed).toHaveLength(2)
   })
 
   it('sends `ready` again after a gap in the wake-ups', async () => {
