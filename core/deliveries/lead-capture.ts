@@ -217,7 +217,9 @@ export const leadFanOutOf = perCore((core) =>
     batch,
     read: async (limit) => {
       const before = new Date(core.now() - deadAfterMs)
-      const found = core.db.leads.find({ 'fanOut.since': { $lte: before }, ...notErasing })
+      const due = { 'fanOut.since': { $lte: before }, ...notErasing }
+      // A failover may roll back a lead that no majority has, and not its deliveries.
+      const found = core.db.leads.find(due, { readConcern: { level: 'majority' } })
       return (await found.limit(limit).toArray()).map(toLead)
     },
     // A lead that fails must not block the leads after it.
