@@ -34,6 +34,13 @@ export const knownSuspicions: KnownSuspicion[] = [
     ],
   },
   {
+    name: 'leads without deliveries are read as one server has them',
+    test: 'makes no deliveries of a lead that no majority has',
+    changes: [
+      { folder: 'core/deliveries', from: "find(due, { readConcern: { level: 'majority' } })", to: 'find(due)' },
+    ],
+  },
+  {
     name: 'states of messages are written with updates that the driver does not repeat',
     test: 'sets the states of messages although the primary steps down',
     changes: [

@@ -1,9 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
+import { createBus } from '../../core/bus.ts'
 import { applyStates } from '../../core/conversations/message-states.ts'
 import { openDatabase } from '../../core/database/database.ts'
 import { retryAtStart } from '../../core/database/start-retries.ts'
+import { leadFanOutOf } from '../../core/deliveries/lead-capture.ts'
 import { createEventStore } from '../../core/log/event-store.ts'
 import type { LogEvent } from '../../core/log-event.ts'
 import { partsOfObject } from '../../core/privacy/deletions.ts'
@@ -77,6 +79,22 @@ it('sets the states of messages although the primary steps down', async () => {
   await applyStates({ db: database.collections }, [{ ...change, state: 'read', from: ['delivered'] }])
   expect((await events.readAfter({ conversationId: 'cnv_1', after: 0 }, 1))[0]?.currentState).toBe('read')
   expect(set.faults.happened).toBe(1)
+})
+
+it('makes no deliveries of a lead that no majority has', async () => {
+  const { set, database } = await start()
+  const { leads } = database.collections
+  await set.holdBack(set.secondaries())
+  const fanOut = { subscriptionIds: [], since: new Date(0) }
+  const lead = { _id: 'lead_1', workspaceId: 'ws_1', fields: {}, createdAt: new Date(0), fanOut }
+  await leads.insertOne(lead as never, { writeConcern: { w: 1 } })
+  const core = bareCore({ db: database.collections, database, now: Date.now, bus: createBus() })
+  const job = leadFanOutOf(core)
+  await job.run()
+  expect(await leads.findOne({ _id: 'lead_1' })).toHaveProperty('fanOut')
+  await set.catchUp()
+  await job.run()
+  expect(await leads.findOne({ _id: 'lead_1' })).not.toHaveProperty('fanOut')
 })
 
 it.each(['FailedToSatisfyReadPreference', 'NetworkInterfaceExceededTimeLimit', 'WriteConcernFailed'] as const)(
