@@ -41,7 +41,7 @@ export async function readPage<D extends { _id: string }>(
   const end = readPageToken(list, pageToken)
   const older = end && { $or: [{ [by]: { $lt: end.at } }, { [by]: end.at, _id: { $lt: end.id } }] }
   const found = await collection
-    .find({ ...filter, ...older } as Filter<D>, { projection })
+    .find({ $and: [filter, older ?? {}] } as Filter<D>, { projection })
     .sort({ [by]: -1, _id: -1 })
     .limit(limit + 1)
     .toArray()

@@ -440,7 +440,7 @@ export async function listSubscriptions(
     ...given
   }: { workspaceId: string; listed: ListedDestinations; limit?: number; pageToken?: string },
 ): Promise<{ page: SubscriptionView[]; nextPageToken?: string }> {
-  const filter = { workspaceId, ...notDeleted, $and: [isListedAs[listed]] }
+  const filter = { workspaceId, ...notDeleted, ...isListedAs[listed] }
   const projection = { audit: 0, notices: 0, operations: 0 }
   const read = { list: `${listed} ${workspaceId}`, by: 'createdAt', max: maxPage, projection, ...given } as const
   const { page, nextPageToken } = await readPage(core.db.leadSubscriptions, filter, read)
