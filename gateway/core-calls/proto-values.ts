@@ -19,9 +19,12 @@ type WithTimes<M> = { [K in keyof M as Timestamp extends M[K] ? K : never]-?: st
 
 /** Returns the fields of a message, with times in the format of `timeOf`. */
 export function withTimes<M extends object>(message: M): WithTimes<M> {
-  const isTime = (value: unknown): value is Timestamp => (value as Timestamp | undefined)?.$typeName === TIMESTAMP
-  const fields = Object.entries(message).map(([name, value]) => [name, isTime(value) ? timeOf(value) : value])
-  return Object.fromEntries(fields) as WithTimes<M>
+  const fields = { ...message } as Record<string, unknown>
+  for (const name in fields) {
+    const value = fields[name] as Timestamp | undefined
+    if (value?.$typeName === TIMESTAMP) fields[name] = timeOf(value)
+  }
+  return fields as WithTimes<M>
 }
 
 /** Limits a sequence to the uint32 range of the protos. No log has more events than that. */
