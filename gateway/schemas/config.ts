@@ -13,6 +13,7 @@ import type {
   WidgetConfig,
 } from '#proto/session/v1/session_pb.js'
 import { compatibility } from '../../contract/event-categories.ts'
+import { widgetLanguages } from '../../contract/widget-locales.ts'
 import about from './about.json' with { type: 'json' }
 import { Identifier, Named, OneOf, type SchemasOf, Strict, Time } from './fields.ts'
 
@@ -112,6 +113,12 @@ export const WidgetConfigAnswer = Strict(
       reconnectMaxMs: Count,
     } satisfies SchemasOf<Realtime>),
   } satisfies SchemasOf<WidgetConfig, Regrouped> & Record<GatewayOwn, TSchema>,
-  about.WidgetConfigAnswer,
+  {
+    ...about.WidgetConfigAnswer,
+    examples: about.WidgetConfigAnswer.examples.map((example) => ({
+      ...example,
+      locale: { ...example.locale, supported: widgetLanguages },
+    })),
+  },
 )
 export type WidgetConfigAnswer = Static<typeof WidgetConfigAnswer>
