@@ -30,7 +30,7 @@ const sendColumns: Column[] = [
   ['lost', 'lost', ''],
 ]
 
-/** Measures how fast visitors’ messages are accepted, and what they cost with the work that follows. */
+/** Measures how fast visitors’ messages are accepted. Their cost contains the work that is done later. */
 export const send: Part = async (options) => {
   const measures = options.quick ? { warmUpMs: 500, measuredMs: 1_500 } : { warmUpMs: 1_000, measuredMs: 4_000 }
   const command: LoadCommand = { do: 'requests', kind: 'send', connections: 64, ...measures }
@@ -71,7 +71,7 @@ const requestColumns: Column[] = [
   ['engine', 'engineMicros', 'µs'],
 ]
 
-/** Measures the processor time of each kind of request, in both layouts, with 32 requests at once. */
+/** Measures the processor time of each kind of request, 32 at once: in one process, and in gateway and core apart. */
 export const requests: Part = async (options) => {
   const measures = options.quick ? { warmUpMs: 300, measuredMs: 1_000 } : { warmUpMs: 500, measuredMs: 3_000 }
   const steps = kinds.map(([kind, title]) => ({

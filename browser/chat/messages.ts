@@ -4,7 +4,7 @@ export const isTeam = (author?: { kind: string }): boolean => author?.kind === '
 /** States of a message at the service, in order. */
 const states = ['queued', 'sent', 'delivered', 'read']
 
-/** Returns how far a message in this state has come. A message only moves forward. */
+/** Returns the rank of a state. A message never goes back to a state of a lower rank. */
 export const stateRank = (state: string): number => states.indexOf(state)
 
 /**

@@ -126,7 +126,7 @@ export function createAlerts(inbox: Inbox, owner: string, focus: TabFocus, open:
   }
 }
 
-/** Returns false on phones whose browser has notifications of service workers only. */
+/** Returns false if only a service worker may show notifications, as on Android. */
 function canNotify(): boolean {
   try {
     // Without permission, nothing is shown.

@@ -138,7 +138,9 @@ export function subscriptionCalls(core: Core) {
       const { subscriptionId, mappedFields, sentNames, policy, workflow, automatic } = request
       return calls.update(request, context, subscriptionId, {
         ...destinationSettings(request),
-        ...{ mappedFields: mappedFields?.names, sentNames: sentNames?.names, automatic },
+        mappedFields: mappedFields?.names,
+        sentNames: sentNames?.names,
+        automatic,
         ...fromPolicy(policy),
         ...fromWorkflow(workflow),
       })
@@ -168,8 +170,12 @@ export const destinationSettings = ({
   maxPerSecond,
   disableAfterNotFound,
 }: UpdateHookRequest | UpdateSubscriptionRequest): SubscriptionSettings => ({
-  ...{ destinationUrl, name, maxPerSecond, disableAfterNotFound },
-  ...{ status: nameOf(SubscriptionStatus, status), headers: headers?.headers },
+  destinationUrl,
+  name,
+  maxPerSecond,
+  disableAfterNotFound,
+  status: nameOf(SubscriptionStatus, status),
+  headers: headers?.headers,
 })
 
 /** Whether `when` is one of the known words is checked with the other settings. */

@@ -25,7 +25,7 @@ export type Drafts = ReturnType<typeof createDrafts>
 /** A draft of an internal note. It is apart from the draft of the reply and never sent to visitors. */
 interface NoteDraft {
   body: string
-  /** An attempt to add this note that the service has not confirmed. */
+  /** The last attempt to add this note. Unset when the service has confirmed it. */
   attempt?: { operationId: string; body: string }
 }
 

@@ -232,7 +232,7 @@ export function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormPr
 }
 
 /**
- * Shows an uploaded screenshot in a dialog. Fetches it on demand and releases it when the dialog
+ * Shows an uploaded screenshot in a dialog. Loads it when the dialog opens, and releases it when the dialog
  * closes.
  */
 export function Screenshot({ command }: { command: Command }) {
