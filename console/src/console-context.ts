@@ -1,5 +1,5 @@
 import { createContext } from 'preact'
-import { useContext } from 'preact/hooks'
+import { useContext, useLayoutEffect } from 'preact/hooks'
 import type { Alerts } from './alerts/alerts.ts'
 import type { Announcer } from './announcer.ts'
 import type { Api } from './api.ts'
@@ -31,4 +31,10 @@ export function useConsole(): Console {
   const context = useContext(ConsoleContext)
   if (!context) throw new Error('useConsole was called outside of the console context')
   return context
+}
+
+/** Binds single keys while a component is shown. The cleanup of `useEffect` runs later: its keys would act on a component that is gone. */
+export function useShortcuts(keys: Record<string, () => void>) {
+  const { shortcuts } = useConsole()
+  useLayoutEffect(() => shortcuts.bind(keys))
 }

@@ -5,7 +5,7 @@ import { initialsOf } from '../../browser/chat/initials.ts'
 import { alertProblems } from './alerts/alerts.ts'
 import { createPageBadge } from './alerts/page-badge.ts'
 import { ChangesView } from './changes/changes-view.tsx'
-import { useConsole } from './console-context.ts'
+import { useConsole, useShortcuts } from './console-context.ts'
 import { DeliveriesView } from './deliveries/deliveries-view.tsx'
 import { DeliveryView } from './deliveries/delivery-view.tsx'
 import { countText, InboxView } from './inbox/inbox-view.tsx'
@@ -36,7 +36,7 @@ const badge = createPageBadge(document.querySelector<HTMLLinkElement>('link[rel=
 
 /** Frame of every view: navigation, operator and connection state. */
 export function Shell() {
-  const { session, holder, api, router, inbox, shortcuts, alerts, announcer } = useConsole()
+  const { session, holder, api, router, inbox, alerts, announcer } = useConsole()
   const [isHelpOpen, setHelpOpen] = useState(false)
   const [hasMore, setMore] = useState(false)
   const [problem, setProblem] = useState<keyof typeof alertProblems>()
@@ -49,14 +49,10 @@ export function Shell() {
   const pathOfArea = (view: (typeof areas)[number]['view']) =>
     view === 'inbox' ? router.inFilter() : pathOf({ view } as KnownRoute)
 
-  useEffect(
-    () =>
-      shortcuts.bind({
-        '?': () => setHelpOpen(true),
-        ...Object.fromEntries(areas.map(({ key, view }) => [key, () => router.go(pathOfArea(view))])),
-      }),
-    [shortcuts],
-  )
+  useShortcuts({
+    '?': () => setHelpOpen(true),
+    ...Object.fromEntries(areas.map(({ key, view }) => [key, () => router.go(pathOfArea(view))])),
+  })
 
   useSignalEffect(() => {
     const count = inbox.unanswered.value

@@ -96,6 +96,20 @@ describe('the flow by keyboard', () => {
     await page.locator('.thread-title', { hasText: 'Closed' }).waitFor()
   })
 
+  it('acts on the conversation that is shown, from the moment at which it is shown', async () => {
+    const page = await browser.open(core, 'conversations/cnv_q1z6')
+    await page.locator('.thread-title', { hasText: 'Visitor Q1Z6' }).waitFor()
+    // The key comes right after the change of the page, before the next frame.
+    await page.evaluate(`const field = document.querySelector('.composer-field')
+    new MutationObserver((_, observer) => {
+      if (field.isConnected) return
+      observer.disconnect()
+      document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'm', bubbles: true }))
+    }).observe(document.body, { subtree: true, childList: true, characterData: true })`)
+    await page.locator('a[href*="/cnv_maria"]').click()
+    await note(page).waitFor()
+  })
+
   it('send and close, then another conversation: the first one is closed as soon as the reply is sent', async () => {
     const page = await browser.open(core, 'conversations/cnv_x7f3')
     const { promise: held, resolve: answer } = Promise.withResolvers<void>()

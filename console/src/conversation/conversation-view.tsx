@@ -1,7 +1,7 @@
 import { useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
-import { useConsole } from '../console-context.ts'
+import { useConsole, useShortcuts } from '../console-context.ts'
 import { visitorName } from '../inbox/conversation-record.ts'
 import { Button, Empty, FailureNotice, Notice } from '../ui/page.tsx'
 import { Composer } from './composer/composer.tsx'
@@ -18,7 +18,7 @@ interface ConversationViewProps {
 
 export function ConversationView({ conversationId, details, message }: ConversationViewProps) {
   const context = useConsole()
-  const { router, shortcuts } = context
+  const { router } = context
   const thread = useMemo(() => createThread(context, conversationId), [conversationId])
   useEffect(() => () => thread.stop(), [thread])
   useEffect(() => {
@@ -32,16 +32,12 @@ export function ConversationView({ conversationId, details, message }: Conversat
   const actions = useConversationActions(thread)
   const { busy, failure, undo, isAsked, assign, close, reopen, requestRating } = actions
   const isClosed = conversation?.status === ConversationStatus.CLOSED
-  useEffect(
-    () =>
-      shortcuts.bind({
-        r: () => composer.current?.focus(),
-        a: () => void assign(),
-        c: () => void (isClosed ? reopen() : close()),
-        i: () => router.go(path(!details)),
-      }),
-    [thread, details, isClosed],
-  )
+  useShortcuts({
+    r: () => composer.current?.focus(),
+    a: () => void assign(),
+    c: () => void (isClosed ? reopen() : close()),
+    i: () => router.go(path(!details)),
+  })
 
   if (!conversation && thread.failure.value && !thread.loading.value) {
     return (

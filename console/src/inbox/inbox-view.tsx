@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
-import { useConsole } from '../console-context.ts'
+import { useConsole, useShortcuts } from '../console-context.ts'
 import { ConversationView } from '../conversation/conversation-view.tsx'
 import { snippetOf } from '../installations/installation-words.ts'
 import { pathOf } from '../router.ts'
@@ -65,23 +65,21 @@ interface ConversationListProps {
 }
 
 function ConversationList({ openId, openMessage }: ConversationListProps) {
-  const { inbox, shortcuts, router, announcer } = useConsole()
+  const { inbox, router, announcer } = useConsole()
   const list = useRef<HTMLElement>(null)
   const field = useRef<HTMLInputElement>(null)
   const { search } = inbox
   const searches = search.isActive.value
 
   useRowKeys('.conversations .rows a')
-  useEffect(() => {
-    return shortcuts.bind({
-      n: () => void openNext(),
-      '/': () => {
-        // On a phone, the search field is on the page of the list, so go there first.
-        if (field.current?.offsetParent === null) router.go(router.inFilter())
-        requestAnimationFrame(() => field.current?.focus())
-      },
-    })
-  }, [shortcuts, openId])
+  useShortcuts({
+    n: () => void openNext(),
+    '/': () => {
+      // On a phone, the search field is on the page of the list, so go there first.
+      if (field.current?.offsetParent === null) router.go(router.inFilter())
+      requestAnimationFrame(() => field.current?.focus())
+    },
+  })
 
   async function openNext() {
     const next = await inbox.nextUnanswered(openId).catch(() => undefined)

@@ -1,6 +1,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { isComposing } from '../../../../browser/chat/composing.ts'
-import { useConsole } from '../../console-context.ts'
+import { useConsole, useShortcuts } from '../../console-context.ts'
 import { newOperationId } from '../../operations.ts'
 import { pathOf } from '../../router.ts'
 import { countOf } from '../../time.ts'
@@ -21,7 +21,7 @@ interface ComposerProps {
 }
 
 export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
-  const { drafts, announcer, shortcuts } = useConsole()
+  const { drafts, announcer } = useConsole()
   const { conversationId } = thread
   const [isNote, setNote] = useState(() => drafts.isNote(conversationId))
   const draft = () => (drafts.isNote(conversationId) ? drafts.note(conversationId).body : drafts.text(conversationId))
@@ -67,16 +67,12 @@ export function Composer({ thread, closed, field, addToReply }: ComposerProps) {
     thread.setTyping(false)
   }
 
-  useEffect(
-    () =>
-      shortcuts.bind({
-        m: () => {
-          choose(!isNote)
-          field.current!.focus()
-        },
-      }),
-    [shortcuts, isNote, thread],
-  )
+  useShortcuts({
+    m: () => {
+      choose(!isNote)
+      field.current!.focus()
+    },
+  })
 
   function changed(next: string) {
     keep(next)
