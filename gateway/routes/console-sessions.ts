@@ -152,17 +152,15 @@ export const providerCallbackRoute: FastifyPluginAsync = async (app) => {
   })
 }
 
+type SignedIn = Pick<SignInResponse, 'sessionSecret' | 'session'>
+
 /** Sets the cookie of a new session. It ends with the session. */
-function setSessionCookie(
-  reply: FastifyReply,
-  origin: URL,
-  { sessionSecret: secret, session }: Pick<SignInResponse, 'sessionSecret' | 'session'>,
-) {
+function setSessionCookie(reply: FastifyReply, origin: URL, { sessionSecret: secret, session }: SignedIn) {
   const leftMs = Date.parse(timeOf(session?.expiresAt)) - reply.server.gateway.clock.now()
   setCookie(reply, 'console', origin, { secret, lifetimeSeconds: Math.max(1, Math.floor(leftMs / 1000)) })
 }
 
-function signedIn(reply: FastifyReply, answer: SignInResponse) {
+function signedIn(reply: FastifyReply, answer: SignedIn) {
   setSessionCookie(reply, consoleOrigin(reply.request), answer)
   return toAnswer(answer.session)
 }

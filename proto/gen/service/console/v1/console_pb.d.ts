@@ -308,6 +308,27 @@ export declare type FinishPasskeySignInRequest = Message<"service.console.v1.Fin
 export declare const FinishPasskeySignInRequestSchema: GenMessage<FinishPasskeySignInRequest>;
 
 /**
+ * @generated from message service.console.v1.FinishPasskeySignInResponse
+ */
+export declare type FinishPasskeySignInResponse = Message<"service.console.v1.FinishPasskeySignInResponse"> & {
+  /**
+   * @generated from field: string session_secret = 1;
+   */
+  sessionSecret: string;
+
+  /**
+   * @generated from field: service.console.v1.ConsoleSession session = 2;
+   */
+  session?: ConsoleSession | undefined;
+};
+
+/**
+ * Describes the message service.console.v1.FinishPasskeySignInResponse.
+ * Use `create(FinishPasskeySignInResponseSchema)` to create a new message.
+ */
+export declare const FinishPasskeySignInResponseSchema: GenMessage<FinishPasskeySignInResponse>;
+
+/**
  * @generated from message service.console.v1.BeginProviderSignInRequest
  */
 export declare type BeginProviderSignInRequest = Message<"service.console.v1.BeginProviderSignInRequest"> & {
@@ -637,7 +658,7 @@ export declare const ConsoleService: GenService<{
   finishPasskeySignIn: {
     methodKind: "unary";
     input: typeof FinishPasskeySignInRequestSchema;
-    output: typeof SignInResponseSchema;
+    output: typeof FinishPasskeySignInResponseSchema;
   },
   /**
    * Begins a sign-in at the OpenID Connect provider. Errors: NotFound if no provider is
