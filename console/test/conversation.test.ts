@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
+import { copyAll } from '../../test/support/page-checks.ts'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
 
@@ -101,6 +102,27 @@ describe('conversations in the console', () => {
       await expectOrder()
     },
   )
+
+  itLong('a copied conversation has its messages without hidden words and the names of buttons', async () => {
+    const page = await browser.open(core, 'conversations/cnv_maria')
+    await page.getByText('And if it does not fit?').first().waitFor()
+    const copied = await copyAll(page, `document.querySelector('.log')`)
+    expect(copied.replaceAll(/\d\d:\d\d/g, '#').replaceAll(/^(Yester|To)day\n/gm, '')).toContain(
+      [
+        'Maria Huber',
+        'Wonderful. Do you ship to Graz as well, for a friend?',
+        '#',
+        'You',
+        'We do. It takes two days, and from 60 euros on it is free.',
+        'See https://shop.example/shipping for all the countries.',
+        '#',
+        'Sent',
+        'Maria Huber',
+        'And if it does not fit?',
+      ].join('\n'),
+    )
+    expect(copied).not.toMatch(/HIDDEN|Withdraw/)
+  })
 
   itLong('an open conversation shows messages that arrived while the stream was interrupted', async () => {
     const page = await browser.open(core, 'conversations/cnv_maria')

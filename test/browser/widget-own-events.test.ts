@@ -1,7 +1,8 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import { itLong, someOf } from '../support/is-long.ts'
-import { inWidget, open, openForm, useWidget, withPreChat } from './widget-under-test.ts'
+import { copyAll } from '../support/page-checks.ts'
+import { open, openForm, say, useWidget, withPreChat } from './widget-under-test.ts'
 
 const { gateway, serve, visit } = useWidget()
 
@@ -95,13 +96,22 @@ describe.each(someOf(['composer', 'form'], 1))('a person who writes in the %s', 
 itLong('a copied conversation has no hidden words', async () => {
   const page = await visit()
   await open(page)
-  gateway().conversation('pk_friendly').agentSays('See https://a.example/b。and ada@a.example')
-  await inWidget(page, '.bubble a').first().waitFor()
+  await say(page, 'Do you ship to Graz?')
+  await page.getByText('· Sent').waitFor()
+  const talk = gateway().conversation('pk_friendly')
+  talk.agentSays('See https://a.example/b。and ada@a.example')
+  talk.agentSays('What else?')
+  await page.locator('.bubble', { hasText: 'What else?' }).waitFor()
   const link = page.getByRole('link', { name: 'https://a.example/b (opens in a new tab)' })
   expect(await link.textContent()).toBe('https://a.example/b')
-  const copied = await page.evaluate(`(() => {
-    getSelection().selectAllChildren(${root}.querySelector('.row:last-child .bubble, .row:has(a) .bubble'))
-    return getSelection().toString()
-  })()`)
-  expect(copied).toBe('See https://a.example/b。and ada@a.example')
+  const copied = await copyAll(page, `${root}.querySelector('.list')`)
+  expect(copied.replaceAll(/\d+:\d+ [AP]M/g, '#').split('\n')).toEqual([
+    'Today',
+    'Do you ship to Graz?',
+    '# · Sent',
+    'Anna Keller',
+    'See https://a.example/b。and ada@a.example',
+    'What else?',
+    '#',
+  ])
 })
