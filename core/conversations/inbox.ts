@@ -203,7 +203,7 @@ async function readList(
 }
 
 /** Counts the open conversations of a workspace in the queues of an agent. */
-export async function countConversations(core: Core, workspaceId: string, assignee: Assignee): Promise<QueueCounts> {
+export async function countQueues(core: Core, workspaceId: string, assignee: Assignee): Promise<QueueCounts> {
   await inboxOf(core).noted()
   const counted = (filter: Filter<ConversationDocument>, hint: string) =>
     core.db.conversations.countDocuments({ workspaceId, ...notErasing, ...filter }, { limit: maxCounted, hint })

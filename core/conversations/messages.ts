@@ -1,4 +1,3 @@
-import { eventsOf } from '../log/event-store.ts'
 /**
  * Appends messages of visitors and agents to the log, and reads the history (contract, section 3).
  */
@@ -14,6 +13,7 @@ import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import type { Appended } from '../log/event-log.ts'
 import { logOf } from '../log/event-log.ts'
+import { eventsOf } from '../log/event-store.ts'
 import { type Agent, type LogEvent, type Message, operationKeys } from '../log-event.ts'
 import { repairLocale } from '../repairs.ts'
 import { field, integer, messageBody, oneOf, operationId, pictureUrl, text, validate } from '../rules.ts'

@@ -6,7 +6,7 @@ import type { RunningCore } from '../context.ts'
 import { closeConversation } from '../conversations/assignments.ts'
 import { findConversation } from '../conversations/conversation-access.ts'
 import { listConversationEvents } from '../conversations/conversation-events.ts'
-import { countConversations, inboxOf, listConversations } from '../conversations/inbox.ts'
+import { countQueues, inboxOf, listConversations } from '../conversations/inbox.ts'
 import { inboxWatchOf } from '../conversations/inbox-watch.ts'
 import { sendAsAgent } from '../conversations/messages.ts'
 import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
@@ -175,7 +175,7 @@ describe('a conversation with a form and no message', () => {
       await flushFeed(core)
       const { conversations } = await listConversations(core, { workspaceId, unanswered: true })
       expect(conversations).toMatchObject([{ conversationId, lastSessionId: sessionId, status: 'open' }])
-      expect(await countConversations(core, workspaceId, { name: 'Ada' })).toEqual({
+      expect(await countQueues(core, workspaceId, { name: 'Ada' })).toEqual({
         unanswered: 1,
         mine: 0,
         unassigned: 1,

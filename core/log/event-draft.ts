@@ -1,4 +1,5 @@
 import { isCompletion, isEntry, type LogEnd, type LogEvent } from '../log-event.ts'
+import { transientMs } from './transient-sweep.ts'
 
 /** An event to append. The log adds the sequence, the time, the state after it and `removableAt`. */
 export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'waitingSince' | 'removableAt'>
@@ -14,11 +15,8 @@ function waitingAfter(draft: EventDraft, end: LogEnd, occurredAt: Date) {
   return message ? undefined : end.waitingSince
 }
 
-export function eventAfter(
-  end: LogEnd,
-  { transient, ...draft }: EventDraft,
-  { occurredAt, transientMs }: { occurredAt: Date; transientMs: number },
-): LogEvent {
+/** Returns the event with its sequence: the one after the end of its log. */
+export function eventAfter(end: LogEnd, { transient, ...draft }: EventDraft, occurredAt: Date): LogEvent {
   const closed = draft.type === 'conversation.closed' || (end.closed && !opens(draft))
   return {
     ...draft,

@@ -27,8 +27,6 @@ interface Pending {
 
 export interface EventLogDependencies {
   store: Pick<EventStore, 'insert' | 'findOperations'>
-  /** Minimum time that a transient event stays in the log. */
-  transientMs?: number
   heads: LogHeads
   metrics?: CoreMetrics
   now: () => number
@@ -74,7 +72,6 @@ export function createEventLog({
   metrics = createCoreMetrics(),
   now,
   onAppended,
-  transientMs = 3_600_000,
   maxBatch = 512,
   maxInFlight = 2,
   maxWaiting = 20_000,
@@ -141,10 +138,7 @@ export function createEventLog({
       (pending) => !resolveIfMoved(pending, ends.get(pending)!) && !resolveIfClosed(pending, ends.get(pending)!),
     )
     const events = writing.map((pending) =>
-      eventAfter(ends.get(pending)!, reopening.has(pending) ? reopened(pending.draft) : pending.draft, {
-        occurredAt: new Date(now()),
-        transientMs,
-      }),
+      eventAfter(ends.get(pending)!, reopening.has(pending) ? reopened(pending.draft) : pending.draft, new Date(now())),
     )
     const outcomes =
       events.length > 0

@@ -10,7 +10,7 @@ import { assignAgent, closeConversation, reopenConversation, unassignAgent } fro
 import { resumeBots, stopBots } from '../conversations/bots.ts'
 import { findConversation, hasSiteCapability, summarizeConversations } from '../conversations/conversation-access.ts'
 import { listConversationEvents } from '../conversations/conversation-events.ts'
-import { countConversations, inboxOf, listConversations, pageTokenAfter } from '../conversations/inbox.ts'
+import { countQueues, inboxOf, listConversations, pageTokenAfter } from '../conversations/inbox.ts'
 import { recordReceipt, updateMessageStates } from '../conversations/message-states.ts'
 import { type Assignee, type Conversation, tagOf } from '../conversations/model.ts'
 import { addNote, listNotes } from '../conversations/notes.ts'
@@ -62,7 +62,7 @@ export function conversationMethods(core: Core) {
       } as const
       const [{ conversations, nextPageToken }, counts] = await Promise.all([
         listConversations(core, { ...query, limit, pageToken }),
-        countFor === undefined ? undefined : countConversations(core, query.workspaceId!, countFor),
+        countFor === undefined ? undefined : countQueues(core, query.workspaceId!, countFor),
       ])
       const summaries = await summarizeConversations(core, conversations, shown(context))
       const fitting = countFitting(summaries)

@@ -90,7 +90,11 @@ function unknownCommands(text: string): string[] {
   )
   const quoted = text.matchAll(new RegExp(`\`((?:${Object.keys(administration).join('|')}) [a-z-][^\n\`\\\\]*)`, 'g'))
   const ofRoles = [...text.matchAll(/run\.ts (?!ts\b)([a-z]+)|(?:^|`)chat ([a-z]+)/gm)]
-  const ofServices = [...text.matchAll(/docker compose (?:-f \S+ )*(?:run --rm|exec|logs|stop|start) ([\w-]+)/g)]
+  const ofServices = [
+    ...text.matchAll(
+      /docker compose (?:-f \S+ )*(?:run|exec|logs|stop|start)(?: --[\w-]+(?: "[^"]*"| \d\S*)?)* ([\w-]+)/g,
+    ),
+  ]
   return [
     ...byNpm,
     ...ofServices.flatMap(([command, service]) => (services.includes(service!) ? [] : [command])),

@@ -45,7 +45,7 @@ export type Inbox = ReturnType<typeof createInbox>
 
 interface InboxDeps extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents'> {
   api: Pick<Api, 'messaging'>
-  /** Returns the operator's name, which identifies their assignments. */
+  /** Returns the operator's id, which identifies their assignments. */
   me: () => string
   /** The filter of the address. */
   filter: ReadonlySignal<InboxFilter>

@@ -29,7 +29,7 @@ export function createSearch({
   now = Date.now,
 }: {
   messaging: Pick<Api['messaging'], 'searchConversations'>
-  /** Returns the operator's name, which identifies their assignments. */
+  /** Returns the operator's id, which identifies their assignments. */
   me: () => string
   /** The filter of the address. `q` is the searched text, `days` the age of the oldest text. */
   filter: ReadonlySignal<InboxFilter>
