@@ -114,7 +114,7 @@ export const availabilitySenderOf = perCore((core) => {
 })
 
 const checkEveryMs = 500
-/** A core renews its lease in `operator-presence.ts` at this interval. The lease is more than three times as long. */
+/** A core looks at its lease in `operator-presence.ts` at this interval, and renews it when half of its 10 s are over. */
 const presenceEveryMs = 3_000
 
 export const availabilityJobs = (core: Core) => [

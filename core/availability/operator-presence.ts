@@ -33,6 +33,8 @@ export const operatorPresenceOf = perCore((core) => {
 
   const watchers = new Map<string, { count: number; leftAt: number }>()
   let published = new Set<string>()
+  /** Time in milliseconds at which the stored lease ends. */
+  let leasedUntil = 0
   let isDue = false
   let known: { at: number; workspaces: Promise<ReadonlySet<string>> } | undefined
 
@@ -48,8 +50,11 @@ export const operatorPresenceOf = perCore((core) => {
     if (watchers.size === 0 && published.size === 0) return
     const watched = new Set(watchers.keys())
     const isChanged = watched.size !== published.size || [...watched].some((id) => !published.has(id))
-    await storePresence(core, processId, [...watched], new Date(now() + leaseMs))
+    if (!isChanged && leasedUntil - now() > leaseMs / 2) return
+    const until = now() + leaseMs
+    await storePresence(core, processId, [...watched], new Date(until))
     published = watched
+    leasedUntil = until
     if (isChanged) await wakeupsOf(core).hint(presenceChanged)
   }
 
