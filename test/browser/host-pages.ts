@@ -141,13 +141,19 @@ export const hostPages: Record<string, HostPage> = {
   'a service worker that caches every GET': {
     before: `navigator.serviceWorker?.register('/worker.js').then(() => navigator.serviceWorker.ready)`,
   },
-  'monitoring that adds headers to each fetch': {
-    before: `const own = fetch
-      window.fetch = (input, init = {}) => own(input, { ...init, headers: { ...init.headers,
+  'monitoring that adds headers to each request': {
+    before: `const added = {
         traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: 'dd=s:1', baggage: 'a=b',
         'sentry-trace': '0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-1', newrelic: 'e30',
         'x-datadog-origin': 'rum', 'x-datadog-parent-id': '1', 'x-datadog-sampling-priority': '1',
-        'x-datadog-sampled': '1', 'x-datadog-trace-id': '1' } })`,
+        'x-datadog-sampled': '1', 'x-datadog-trace-id': '1' }
+      const own = fetch
+      window.fetch = (input, init = {}) => own(input, { ...init, headers: { ...init.headers, ...added } })
+      const { send } = XMLHttpRequest.prototype
+      XMLHttpRequest.prototype.send = function (body) {
+        for (const name in added) this.setRequestHeader(name, added[name])
+        return send.call(this, body)
+      }`,
   },
   'blocked storage': {
     before: `for (const name of ['sessionStorage', 'localStorage'])

@@ -12,6 +12,7 @@ import {
   write,
 } from '../support/shop.ts'
 import { testDatabase } from '../support/test-database.ts'
+import { hostPages } from './host-pages.ts'
 
 const database = testDatabase()
 let shop: Shop
@@ -93,6 +94,41 @@ describe('a visitor of the shop', () => {
       'good evening, Ms Berger',
       'one more thing, Ms Berger',
     ])
+    expect(visit.complaints).toEqual([])
+    await context.close()
+  })
+
+  it('chats, signs in and shares the screen on a page whose monitoring adds headers to each request', async () => {
+    await shop.operator.workspaces.updateInstallation({ siteKey: shop.siteKey, capabilities: { screenshots: true } })
+    const visit = await shop.visit()
+    const { page, context } = visit
+    await context.addInitScript({ content: hostPages['monitoring that adds headers to each request']!.before! })
+    const calls = new Set<string>()
+    const without: string[] = []
+    page.on('request', (request) => {
+      const [, call] = /\/v1\/widget\/(.+)$/.exec(request.url()) ?? []
+      if (!call) return
+      calls.add(call.replace(/[?].*/, '').split('/').at(-1)!)
+      const headers = request.headers()
+      if (!headers.traceparent || !headers['x-datadog-trace-id']) without.push(call)
+    })
+    await page.goto(`${shop.origin}/account`)
+    await page.getByRole('button', { name: 'Sign in as Ada Berger' }).click()
+    await page.getByRole('heading', { name: 'Hello, Ada.' }).waitFor()
+    await reopen(page)
+    await write(page, 'Do you see me?')
+    await untilSent(page, 'Do you see me?')
+    const { sessionId, conversationId } = await visit.session()
+    await shop.agentSays(conversationId, 'I do')
+    await page.getByText('I do').waitFor()
+    await shop.operator.commands.requestScreenshot({ sessionId })
+    await page.getByRole('button', { name: 'Share screen' }).click()
+    await page.getByRole('button', { name: 'Send picture' }).click()
+    await page.getByText('You sent a screenshot.').waitFor()
+    expect([...calls]).toEqual(
+      expect.arrayContaining([shop.siteKey, 'sessions', 'identify', 'messages', 'events', 'upload']),
+    )
+    expect(without).toEqual([])
     expect(visit.complaints).toEqual([])
     await context.close()
   })
