@@ -129,8 +129,7 @@ async function disable(
   attemptId: string,
   cause: { sentAt: Date } | { failingBefore: Date },
 ) {
-  const at = new Date(core.now())
-  const entry = { at, actor: 'service', action: 'disabled' as const, attemptId, disabledReason: reason }
+  const entry = { at: new Date(core.now()), actor: 'service', attemptId }
   if (await disableSubscription(core, subscriptionId, reason, entry, cause)) await holdDeliveries(core, subscriptionId)
 }
 

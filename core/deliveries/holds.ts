@@ -166,15 +166,14 @@ async function updateSome(
 }
 
 /** Counts the held deliveries of the subscription, up to `max`. */
-export const countHeld = ({ db }: Core, subscriptionId: string, max: number): Promise<number> =>
+export const countHeld = ({ db }: Core, subscriptionId: string, max = heldCountMax): Promise<number> =>
   db.deliveries.countDocuments({ destination: subscriptionId, status: 'held' }, { limit: max })
 
 /** Returns the number of held deliveries per subscription, counted up to `heldCountMax`. */
 export async function heldCounts(core: Core, subscriptionIds: string[]): Promise<Map<string, number>> {
   const held = { destination: { $in: subscriptionIds }, status: 'held' as const }
   const counts = new Map<string, number>()
-  for (const id of await core.db.deliveries.distinct('destination', held))
-    counts.set(id, await countHeld(core, id, heldCountMax))
+  for (const id of await core.db.deliveries.distinct('destination', held)) counts.set(id, await countHeld(core, id))
   return counts
 }
 

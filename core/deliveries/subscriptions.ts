@@ -1,5 +1,5 @@
 import { randomInt, randomUUID } from 'node:crypto'
-import type { Filter } from 'mongodb'
+import type { Filter, UpdateFilter } from 'mongodb'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { parseDestinationUrl } from '../../contract/destination-url.ts'
 import type { Core } from '../core.ts'
@@ -12,7 +12,7 @@ import { readPage } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
-import { applyStatus, heldCounts } from './holds.ts'
+import { applyStatus, countHeld, heldCounts } from './holds.ts'
 import { findSubscriptions, followersOf, liveSubscriptionsOf, notDeleted } from './live-subscriptions.ts'
 import type { DeliveryAttempt } from './model.ts'
 import {
@@ -57,9 +57,6 @@ export interface SubscriptionView {
   heldDeliveries: number
 }
 
-/** The subscription and the id of its new secret, which `showSecret` returns at each repeat. */
-type CreatedSecret = SubscriptionView & { secretId: string }
-
 export type ListedDestinations = 'hooks' | 'subscriptions'
 
 const isListedAs: Record<ListedDestinations, Filter<LeadSubscriptionDocument>> = {
@@ -92,43 +89,27 @@ export async function findSubscription(
   return inWorkspace(found, workspaceId, ErrorCode.SUBSCRIPTION_NOT_FOUND)
 }
 
-async function viewSubscription(core: Core, subscriptionId: string, by: Requester): Promise<SubscriptionView> {
-  const [subscription, counts] = await Promise.all([
-    findSubscription(core, subscriptionId, by),
-    heldCounts(core, [subscriptionId]),
-  ])
-  return { subscription, heldDeliveries: counts.get(subscriptionId) ?? 0 }
-}
-
 /**
- * Creates a subscription or a hook with one secret. A repeat with the same operation name changes
- * nothing, like those of the writes below. Errors: `NotFound` if the workspace does not
+ * Creates a subscription or a hook with one secret, which `showSecret` returns. A repeat with the same operation
+ * name changes nothing, like those of the writes below. Errors: `NotFound` if the workspace does not
  * exist; `ValidationFailed`, with the rule `maxItems` if the workspace has its maximum number already;
  * `PermissionDenied` if the caller may not read the events of a hook.
  */
 export async function createSubscription(
   core: Core,
-  {
-    workspaceId,
-    destinationUrl,
-    headers = [],
-    resource,
-    sentAs,
-    ...rest
-  }: Omit<SubscriptionSettings, 'status'> &
-    Required<Pick<SubscriptionSettings, 'destinationUrl' | 'mappedFields' | 'automatic'>> & {
-      workspaceId: string
-    } & Pick<LeadSubscription, 'resource' | 'sentAs'>,
+  settings: Omit<SubscriptionSettings, 'status'> &
+    Required<Pick<SubscriptionSettings, 'destinationUrl' | 'mappedFields' | 'automatic'>> &
+    Pick<LeadSubscription, 'workspaceId' | 'resource' | 'sentAs'>,
   by: Requester,
   operation: string = randomUUID(),
-): Promise<CreatedSecret> {
+): Promise<{ subscriptionId: string; secretId: string }> {
   const { secretBox, plannedIds, config } = core
+  const { workspaceId, destinationUrl, headers = [], resource, sentAs, name, mappedFields, sentNames } = settings
+  const { automatic, policy, maxPerSecond, disableAfterNotFound, workflow } = settings
   if (by.workspaceId !== undefined && by.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.NOT_FOUND)
   await findWorkspace(core, workspaceId)
-  const { name, mappedFields, sentNames, automatic, policy, maxPerSecond, disableAfterNotFound, workflow } = rest
-  const settings = { ...rest, destinationUrl, headers }
   validate(...settingIssues(settings, { resource }))
-  requireReadable({ resource, policy, mappedFields, automatic }, by)
+  requireReadable(settings, by)
   await requireInstallations(core, workspaceId, settings)
   await requirePublicDestination(core, settings)
   const at = new Date(core.now())
@@ -161,7 +142,7 @@ export async function createSubscription(
   const max = isHook(subscription) ? config.EVENT_HOOKS_MAX : config.LEAD_SUBSCRIPTIONS_MAX
   if (!(await insertSubscription(core, subscription, max))) throw invalid('/destinationUrl', 'maxItems')
   await liveSubscriptionsOf(core).changed(followersOf(workspaceId))
-  return { ...(await viewSubscription(core, subscriptionId, by)), secretId }
+  return { subscriptionId, secretId }
 }
 
 /**
@@ -200,8 +181,8 @@ export async function updateSubscription(
   settings: SubscriptionSettings,
   by: Requester,
   operation: string = randomUUID(),
-): Promise<SubscriptionView> {
-  let stored = await findSubscription(core, subscriptionId, by)
+) {
+  const stored = await findSubscription(core, subscriptionId, by)
   validate(...settingIssues(settings, stored))
   requireReadable({ ...stored, ...settings }, by)
   await requireInstallations(core, stored.workspaceId, settings)
@@ -211,37 +192,42 @@ export async function updateSubscription(
   const entry = { at: new Date(core.now()), actor: by.subject }
   // If a try fails, another write changed destination or headers first. Its headers may belong to
   // another origin, so they are checked again.
-  const tryOnce = (read: LeadSubscription) => {
-    validate(...settingIssues(settings, read))
-    requireReadable({ ...read, ...settings }, by)
-    const changes = changesOf(core.secretBox, changed, read, entry.at)
-    const { destination, headers = { $exists: false } } = read
-    return writeAudited(
-      core,
-      subscriptionId,
-      changes.destination || changes.headers ? { destination, headers } : {},
-      {
-        $set: { ...changes, notFound: changes.judgedSince && [] },
-        $unset: changes.judgedSince && noFailures,
-      },
-      { ...entry, action: 'updated' },
-      `${operation} settings`,
-    )
-  }
   if (Object.keys(changed).length > 0)
-    while (!(await tryOnce(stored))) stored = await findSubscription(core, subscriptionId, by)
+    await untilWritten(core, subscriptionId, by, (read) => {
+      validate(...settingIssues(settings, read))
+      requireReadable({ ...read, ...settings }, by)
+      const changes = changesOf(core.secretBox, changed, read, entry.at)
+      const { destination, headers = { $exists: false } } = read
+      const unchanged = changes.destination || changes.headers ? { destination, headers } : {}
+      const update = { $set: { ...changes, notFound: changes.judgedSince && [] } }
+      const $unset = changes.judgedSince && noFailures
+      const updated = { ...entry, action: 'updated' as const }
+      return writeAudited(core, subscriptionId, unchanged, { ...update, $unset }, updated, `${operation} settings`)
+    })
   const statusOperation = `${operation} status`
-  if (status === 'enabled')
-    await enableSubscription(core, subscriptionId, { ...entry, action: status }, statusOperation)
-  if (status === 'disabled') {
-    const disabled = { ...entry, action: status, disabledReason: 'operator' as const }
-    await disableSubscription(core, subscriptionId, 'operator', disabled, { operation: statusOperation })
+  if (status === 'enabled') {
+    const $set = { status, notFound: [], judgedSince: entry.at }
+    const update = { $set, $unset: { disabledReason: '', ...noFailures } as const }
+    const enabled = { ...entry, action: status }
+    await writeAudited(core, subscriptionId, { status: 'disabled', ...notDeleted }, update, enabled, statusOperation)
   }
+  if (status === 'disabled')
+    await disableSubscription(core, subscriptionId, 'operator', entry, { operation: statusOperation })
   await liveSubscriptionsOf(core).changed(subscriptionId, followersOf(stored.workspaceId))
   // If this process crashes before this line, `reconcileHolds` updates the deliveries. A recovery waits
   // while its subscription is disabled.
   if (status) await applyStatus(core, subscriptionId).finally(() => core.bus.emit('due', 'recover deliveries'))
-  return viewSubscription(core, subscriptionId, by)
+}
+
+/** Reads the subscription and writes a change of it, until no other write has changed what was read. */
+async function untilWritten(
+  core: Core,
+  subscriptionId: string,
+  by: Requester,
+  write: (read: LeadSubscription) => Promise<boolean>,
+) {
+  let isWritten = false
+  while (!isWritten) isWritten = await write(await findSubscription(core, subscriptionId, by))
 }
 
 /**
@@ -252,31 +238,20 @@ async function writeAudited(
   { db: { leadSubscriptions } }: Core,
   subscriptionId: string,
   unchanged: Filter<LeadSubscriptionDocument>,
-  { $set, $unset }: { $set: Partial<LeadSubscription>; $unset?: typeof noFailures | undefined },
+  { $set, $unset, $push }: Pick<UpdateFilter<LeadSubscriptionDocument>, '$set' | '$unset' | '$push'>,
   entry: SubscriptionAuditEntry,
-  operation: string,
+  operation?: string,
 ) {
   const { modifiedCount } = await leadSubscriptions.updateOne(
-    { _id: subscriptionId, ...unchanged, ...unlessRecorded(operation) },
-    { $set: { ...$set, updatedAt: entry.at }, $unset, $push: { ...audited(entry), ...recording(operation) } },
-  )
-  return modifiedCount === 1 || (await isRecorded(leadSubscriptions, subscriptionId, operation))
-}
-
-async function enableSubscription(
-  { db }: Core,
-  subscriptionId: string,
-  entry: SubscriptionAuditEntry,
-  operation: string,
-) {
-  await db.leadSubscriptions.updateOne(
-    { _id: subscriptionId, status: 'disabled', ...notDeleted, ...unlessRecorded(operation) },
+    { _id: subscriptionId, ...unchanged, ...(operation && unlessRecorded(operation)) },
     {
-      $set: { status: 'enabled', notFound: [], judgedSince: entry.at, updatedAt: entry.at },
-      $unset: { disabledReason: '', ...noFailures },
-      $push: { ...audited(entry), ...recording(operation) },
+      $set: { ...$set, updatedAt: entry.at },
+      $unset,
+      $push: { ...$push, ...audited(entry), ...(operation && recording(operation)) },
     },
   )
+  if (modifiedCount === 1 || operation === undefined) return modifiedCount === 1
+  return isRecorded(leadSubscriptions, subscriptionId, operation)
 }
 
 /**
@@ -291,31 +266,22 @@ export async function disableSubscription(
   core: Core,
   subscriptionId: string,
   reason: DisabledReason,
-  entry: SubscriptionAuditEntry,
+  entry: Pick<SubscriptionAuditEntry, 'at' | 'actor' | 'attemptId'>,
   cause: { sentAt: Date } | { failingBefore: Date } | { operation: string },
 ): Promise<boolean> {
-  const unless =
-    'sentAt' in cause
-      ? { judgedSince: { $lte: cause.sentAt } }
-      : 'failingBefore' in cause
-        ? { failingSince: { $lte: cause.failingBefore } }
-        : unlessRecorded(cause.operation)
-  const inOverlap = 'sentAt' in cause && reason === 'rejected_auth' && { 'secrets.expiresAt': { $gt: cause.sentAt } }
-  const notice = { noticeId: randomUUID(), at: entry.at, kind: 'subscription.disabled' as const, reason }
-  const { modifiedCount } = await core.db.leadSubscriptions
-    .updateOne(
-      { _id: subscriptionId, status: 'enabled', ...unless, ...(inOverlap && { $nor: [inOverlap] }) },
-      {
-        $set: { status: 'disabled', disabledReason: reason, updatedAt: entry.at },
-        $push: {
-          ...audited(entry),
-          ...('operation' in cause && recording(cause.operation)),
-          notices: { $each: [notice], $slice: -noticesMax },
-        },
-      },
-    )
-    .finally(() => announceMarked(core))
-  return modifiedCount === 1
+  const { at } = entry
+  const unless: Filter<LeadSubscriptionDocument> = { status: 'enabled' }
+  if ('sentAt' in cause) unless.judgedSince = { $lte: cause.sentAt }
+  if ('failingBefore' in cause) unless.failingSince = { $lte: cause.failingBefore }
+  if ('sentAt' in cause && reason === 'rejected_auth') unless.$nor = [{ 'secrets.expiresAt': { $gt: cause.sentAt } }]
+  const notice = { noticeId: randomUUID(), at, kind: 'subscription.disabled' as const, reason }
+  const update = {
+    $set: { status: 'disabled' as const, disabledReason: reason },
+    $push: { notices: { $each: [notice], $slice: -noticesMax } },
+  }
+  const disabled = { ...entry, action: 'disabled' as const, disabledReason: reason }
+  const operation = 'operation' in cause ? cause.operation : undefined
+  return writeAudited(core, subscriptionId, unless, update, disabled, operation).finally(() => announceMarked(core))
 }
 
 /** Replaces the secrets that the caller has read, like `writeAudited`. */
@@ -336,7 +302,7 @@ const replaceSecrets = (
   )
 
 /**
- * Adds a secret. For `overlapSeconds` more seconds, `webhook-signature` also contains a signature
+ * Adds a secret, and returns its id. For `overlapSeconds` more seconds, `webhook-signature` also contains a signature
  * with the previous secret. `X-Service-Webhook-Signature` is still signed with the previous
  * secret until the new one is activated or the overlap ends. Errors: `SubscriptionNotFound`,
  * `ValidationFailed`, `RateLimited` while requests are signed with too many secrets.
@@ -347,22 +313,19 @@ export async function rotateSecret(
   overlapSeconds: number | undefined,
   by: Requester,
   operation: string = randomUUID(),
-): Promise<CreatedSecret> {
-  let subscription = await findSubscription(core, subscriptionId, by)
+) {
+  const { secrets: seen } = await findSubscription(core, subscriptionId, by)
   validate(field('/overlapSeconds', overlapSeconds, integer(0, 7 * defaultOverlapSeconds)))
-  const seen = subscription.secrets
   const secretId = core.plannedIds('key', operation)
-  // If a try fails, another write changed the secrets first.
-  const tryOnce = (read: LeadSubscription) => {
+  await untilWritten(core, subscriptionId, by, (read) => {
     const at = new Date(core.now())
     const { kept } = newWebhookSecret(core.secretBox, at, secretId)
     const overlap = { seen, overlapSeconds: overlapSeconds ?? defaultOverlapSeconds }
     const entry = { at, actor: by.subject, action: 'secret_rotated' as const }
     return replaceSecrets(core, read, rotatedSecrets(read.secrets, kept, overlap), entry, operation)
-  }
-  while (!(await tryOnce(subscription))) subscription = await findSubscription(core, subscriptionId, by)
+  })
   await liveSubscriptionsOf(core).changed(subscriptionId)
-  return { ...(await viewSubscription(core, subscriptionId, by)), secretId }
+  return { secretId }
 }
 
 /**
@@ -376,18 +339,15 @@ export async function activateSecret(
   secretId: string,
   by: Requester,
   operation: string = randomUUID(),
-): Promise<SubscriptionView> {
-  for (;;) {
-    const subscription = await findSubscription(core, subscriptionId, by)
+) {
+  await untilWritten(core, subscriptionId, by, async (read) => {
     const at = new Date(core.now())
-    const secret = liveSecrets(subscription.secrets, at).find((each) => each.secretId === secretId)
+    const secret = liveSecrets(read.secrets, at).find((each) => each.secretId === secretId)
     if (!secret) throw new ServiceError(ErrorCode.NOT_FOUND)
-    const secrets = activatedSecrets(subscription.secrets, secretId)
     const entry = { at, actor: by.subject, action: 'secret_activated' as const }
-    if (!secret.pending || (await replaceSecrets(core, subscription, secrets, entry, operation))) break
-  }
+    return !secret.pending || replaceSecrets(core, read, activatedSecrets(read.secrets, secretId), entry, operation)
+  })
   await liveSubscriptionsOf(core).changed(subscriptionId)
-  return viewSubscription(core, subscriptionId, by)
 }
 
 /**
@@ -408,8 +368,9 @@ export async function getSubscription(
   subscriptionId: string,
   by: Requester,
 ): Promise<SubscriptionView & { audit: SubscriptionAuditEntry[] }> {
-  const [found, requested] = await Promise.all([
-    viewSubscription(core, subscriptionId, by),
+  const [subscription, heldDeliveries, requested] = await Promise.all([
+    findSubscription(core, subscriptionId, by),
+    countHeld(core, subscriptionId),
     core.db.deliveries
       .find({ destination: subscriptionId, requestedAt: { $exists: true } }, { projection: { attempts: 1 } })
       .sort({ requestedAt: -1 })
@@ -417,8 +378,8 @@ export async function getSubscription(
       .toArray(),
   ])
   const requests = requested.flatMap(({ attempts }) => attempts.flatMap(requestOf))
-  const audit = [...found.subscription.audit, ...requests].sort((a, b) => b.at.getTime() - a.at.getTime())
-  return { ...found, audit: audit.slice(0, auditMax) }
+  const audit = [...subscription.audit, ...requests].sort((a, b) => b.at.getTime() - a.at.getTime())
+  return { subscription, heldDeliveries, audit: audit.slice(0, auditMax) }
 }
 
 /** Returns the audit entry of a manual request that created an attempt. */

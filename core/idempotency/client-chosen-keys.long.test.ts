@@ -33,7 +33,7 @@ beforeAll(async () => {
   const capabilities = { offlineForm: true, preChatForm: true, navigation: true, screenshots: true, typing: true }
   await updateInstallation(core, publicSiteKey, { capabilities, forms: { offline: [] } }, undefined)
   const settings = { workspaceId, destinationUrl: 'http://127.0.0.1:9/', mappedFields: [], automatic: true }
-  subscriptionId = (await createSubscription(core, settings, operator)).subscription.subscriptionId
+  subscriptionId = (await createSubscription(core, settings, operator)).subscriptionId
   leadId = await captureLead(core, { workspaceId, source: 'test', fields: {} }, undefined)
 })
 

@@ -66,7 +66,7 @@ describe('the secret keys', () => {
       automatic: false,
       headers: [{ name: 'x-key', value: 'header value' }],
     }
-    const { subscription } = await createSubscription(first, destination, { subject: 'desk' })
+    const { subscriptionId } = await createSubscription(first, destination, { subject: 'desk' })
     const expiresAt = new Date(Date.now() + 3_600_000)
     const { consoleSessions, signInAttempts } = first.database.collections
     await consoleSessions.insertOne({
@@ -122,9 +122,7 @@ describe('the secret keys', () => {
       if (kids.includes('k1')) await visitorAccessOf(core).authorize(credentials)
       else await expect(visitorAccessOf(core).authorize(credentials)).rejects.toThrow('GrantInvalid')
     }
-    const [kept] = await first.database.collections.leadSubscriptions
-      .find({ _id: subscription.subscriptionId })
-      .toArray()
+    const [kept] = await first.database.collections.leadSubscriptions.find({ _id: subscriptionId }).toArray()
     const box = createSecretBox(createKeyring(parseSecretKeys(key('k3'))))
     expect(box.open(kept!.secrets[0]!.sealed)).toMatch(/^whsec_/)
     expect(box.open(kept!.headers![0]!.sealed)).toBe('header value')

@@ -321,7 +321,7 @@ describe('the undo of the deletion of a workspace', () => {
     expect(await codeOfRestore(workspaceId)).toBe('ok')
     expect(await objectsOf(workspaceId)).toEqual(before)
     for (const core of cores.cores) {
-      expect((await getSubscription(core, hook.subscription.subscriptionId, desk)).subscription.status).toBe('enabled')
+      expect((await getSubscription(core, hook.subscriptionId, desk)).subscription.status).toBe('enabled')
       expect(await codeOf(getSubscription(core, shop.subscriptionId, desk))).toBe('SUBSCRIPTION_NOT_FOUND')
       expect(await codeOf(shop.newSession(core))).toBe('ok')
     }

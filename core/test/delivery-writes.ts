@@ -19,7 +19,7 @@ const subscriptionOf = async (cores: TestCores, { subscriptionId }: Scene) =>
 
 async function hookScene(cores: TestCores): Promise<Scene> {
   const { core, workspaceId } = cores
-  const { subscription } = await createSubscription(
+  const { subscriptionId } = await createSubscription(
     core,
     {
       resource: 'hook',
@@ -31,7 +31,7 @@ async function hookScene(cores: TestCores): Promise<Scene> {
     },
     desk,
   )
-  return { ...(await bareScene()), subscriptionId: subscription.subscriptionId }
+  return { ...(await bareScene()), subscriptionId }
 }
 
 /** The writes to leads, their destinations and deliveries, and to event hooks. */

@@ -195,8 +195,7 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
   const leadId = await captureLead(core, { workspaceId, source: 'test', fields: {} }, undefined)
   const { commandId } = content
   const settings = { workspaceId, destinationUrl, mappedFields: [], automatic: false }
-  const { subscription, secretId } = await createSubscription(core, settings, desk)
-  const { subscriptionId } = subscription
+  const { subscriptionId, secretId } = await createSubscription(core, settings, desk)
   const policy = { ...defaultPolicy, types: ['subscription.failing' as const] }
   const hook = await createSubscription(core, { ...settings, policy, resource: 'hook' }, desk)
   const { attempt } = await createAttempt(core, { leadId, subscriptionId, idempotencyKey: randomUUID() }, desk)
@@ -204,7 +203,7 @@ export async function thingsOf(cores: TestCores, sessionId: string, conversation
   const { erasureId } = await finishedErasure(cores, workspaceId)
   const operatorId = 'op_viewer'
   await addMember(core, workspaceId, { id: operatorId, name: 'Vera', role: 'viewer' })
-  const hookIds = { hookId: hook.subscription.subscriptionId, hookSecretId: hook.secretId }
+  const hookIds = { hookId: hook.subscriptionId, hookSecretId: hook.secretId }
   const tokenId = `tok_${randomBytes(16).toString('base64url')}`
   await core.database.collections.tokens.insertOne({ _id: tokenId, workspaceId, listedAt: new Date() })
   const ids = { subscriptionId, secretId, attemptId, erasureId, operatorId, tokenId }

@@ -76,8 +76,8 @@ export async function leadScene(cores: TestCores): Promise<Scene> {
   const { core, workspaceId } = cores
   const leadId = await captureLead(core, { workspaceId, source: 'test', fields: {} }, undefined)
   const settings = { workspaceId, destinationUrl, mappedFields: [], automatic: false }
-  const { subscription } = await createSubscription(core, settings, desk)
-  return { ...(await bareScene()), leadId, subscriptionId: subscription.subscriptionId }
+  const { subscriptionId } = await createSubscription(core, settings, desk)
+  return { ...(await bareScene()), leadId, subscriptionId }
 }
 
 export async function failedScene(cores: TestCores): Promise<Scene> {

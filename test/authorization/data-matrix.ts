@@ -132,7 +132,7 @@ async function plantData(cores: TestCores) {
   await saveReply(core, workspaceId, { shortcut: 'mark', body: mark('reply') })
   const fields = { name: mark('contact'), email: `${mark('contact')}@example.org`, phone: mark('contact') }
   const leadId = await captureLead(core, { workspaceId, source: 'crm', fields, conversationId }, undefined)
-  const { subscription } = await createSubscription(
+  const { subscriptionId } = await createSubscription(
     core,
     {
       workspaceId,
@@ -156,7 +156,7 @@ async function plantData(cores: TestCores) {
       ...things,
       commandId: command.commandId,
       leadId,
-      subscriptionId: subscription.subscriptionId,
+      subscriptionId,
       connectionId: connection.connectionId ?? connectionId,
     },
     marks: [...planted.marks, ...own, 'session.identified', 'navigation.requested'],

@@ -26,7 +26,7 @@ export function hookService(router: ConnectRouter, core: Core) {
         const unused = { mappedFields: [], automatic: false }
         const settings = { workspaceId, destinationUrl, policy: policyOf(eventTypes), ...limits, ...unused }
         const created = await createSubscription(core, { ...settings, resource: 'hook' }, by, operation)
-        return { hookId: created.subscription.subscriptionId, secretId: created.secretId }
+        return { hookId: created.subscriptionId, secretId: created.secretId }
       })
       return { ...made, ...(await calls.withSecret(made.hookId, made.secretId, by)) }
     },

@@ -65,16 +65,16 @@ export function destinationCalls<Answer>(
     return { secret: showSecret(core, found.subscription, secretId), ...show(found) }
   }
 
-  const write = (
+  const write = <R>(
     request: Write,
     context: HandlerContext,
     id: string,
-    run: (by: Requester, operation: string) => Promise<SubscriptionView & { secretId?: string }>,
+    run: (by: Requester, operation: string) => Promise<R>,
   ) =>
     once(context, request, async (operation) => {
       const by = callerOf(context)
       if (listed === 'hooks') await get(id, by)
-      return { secretId: (await run(by, operation)).secretId ?? '' }
+      return { ...(await run(by, operation)) }
     })
 
   return {
@@ -86,10 +86,10 @@ export function destinationCalls<Answer>(
     },
 
     async rotate(request: Write & { overlapSeconds?: number }, context: HandlerContext, id: string) {
-      const rotated = await write(request, context, id, (...how) =>
+      const { secretId } = await write(request, context, id, (...how) =>
         rotateSecret(core, id, request.overlapSeconds, ...how),
       )
-      return withSecret(id, rotated.secretId, callerOf(context))
+      return withSecret(id, secretId, callerOf(context))
     },
 
     async activate(request: Write & { secretId: string }, context: HandlerContext, id: string) {
@@ -126,11 +126,8 @@ export function subscriptionCalls(core: Core) {
       const operational = isOperational && { resource: 'hook' as const, ...operationalEvents }
       const by = callerOf(context)
       const workspaceId = requiredWorkspace(context, request.workspaceId)
-      const made = await once(context, request, async (operation) => {
-        const wanted = { ...settings, ...kept, workspaceId, ...operational }
-        const { subscription, secretId } = await createSubscription(core, wanted, by, operation)
-        return { subscriptionId: subscription.subscriptionId, secretId }
-      })
+      const wanted = { ...settings, ...kept, workspaceId, ...operational }
+      const made = await once(context, request, (operation) => createSubscription(core, wanted, by, operation))
       return { ...made, ...(await calls.withSecret(made.subscriptionId, made.secretId, by)) }
     },
 
