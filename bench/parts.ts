@@ -15,6 +15,7 @@ export const parts: Record<string, [about: string, load: () => Promise<{ part: P
   delivery: ['backlog, steady rate and a killed worker, beside job queues', () => import('./delivery/part.ts')],
   queue: ['many destinations, many finished deliveries, held ones', () => import('./delivery/queue-part.ts')],
   streams: ['memory, events, resumes, slow readers, a gateway that stops', () => import('./streams/part.ts')],
+  faults: ['lost, doubled, late messages through cuts and lost answers, beside others', () => import('./faults.ts')],
   page: ['what the widget costs a page; fails above 10 ms of script before opening', () => import('./page.ts')],
   mount: ['longest task of one more message among 1,000; fails above 30 ms', () => import('./mount.ts')],
 }

@@ -15,6 +15,10 @@ const versions = {
   'pg-boss': '12.38.0',
   'graphile-worker': '0.18.0',
   '@durable-streams/server': '0.3.7',
+  '@durable-streams/client': '0.2.7',
+  'socket.io': '4.8.4',
+  'socket.io-client': '4.8.4',
+  eventsource: '5.1.5',
 }
 type Package = keyof typeof versions
 const folder = join(import.meta.dirname, '../../.cache/bench')
