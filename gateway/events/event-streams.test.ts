@@ -31,7 +31,7 @@ describe('a stream that opens', () => {
       'date: Tue, 01 Jan 2030 00:00:00 GMT',
       'connection: close',
     ]
-    expect(socket.sent).toEqual([`${head.join('\r\n')}\r\n\r\nretry: 2000\n\n: open\n\n`, 'uncork'])
+    expect(socket.sent).toEqual([`${head.join('\r\n')}\r\n\r\nretry: 1250\n\n: open\n\n`, 'uncork'])
     expect([socket.timeout, socket.writableCorked, isStreamSocket(socket as never)]).toEqual([0, 0, true])
     socket.emit('data', 'more')
     expect(parse).not.toHaveBeenCalled()
@@ -42,9 +42,9 @@ describe('a stream that opens', () => {
   })
 
   test.each([
-    [0, 1500],
-    [1, 2500],
-  ])('changes the reconnect time by up to 25 % at random (random number %d: %d ms)', (random, ms) => {
+    [0, 500],
+    [1, 2000],
+  ])('spreads the reconnect time at random (random number %d: %d ms)', (random, ms) => {
     expect(newScene(random).begin().socket.sent[0]).toContain(`retry: ${ms}\n`)
   })
 

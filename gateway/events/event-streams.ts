@@ -11,7 +11,7 @@ import { encodeHeartbeat, encodeOpening } from './event-stream-encoding.ts'
 
 const TICK_MS = 1_000
 const MAX_AGE_JITTER = 0.2
-/** Reconnect time that a stream sends as `retry`, changed by up to 25 % at random. */
+/** Reconnect time that a stream sends as `retry`: a quarter of this time or more, at random, so that the clients of a gateway that dies do not return at once. */
 const RECONNECT_HINT_MS = 2_000
 /** Unsent data above which a slow reader is disconnected. */
 export const UNSENT_MAX_BYTES = 262_144
@@ -54,7 +54,7 @@ export const streamsOf = perGateway((gateway) => {
       const socket = takeSocket(reply.raw)
       if (socket === undefined) hub.unsubscribe(stream.subscription!)
       else {
-        const hint = encodeOpening(RECONNECT_HINT_MS * (0.75 + random() / 2))
+        const hint = encodeOpening(RECONNECT_HINT_MS * (0.25 + 0.75 * random()))
         write(socket, Buffer.from(encodeHead(reply.getHeaders(), clock.now()) + hint, 'latin1'))
         stream.conversationId = conversationId
         add(stream, socket, sessionId)

@@ -31,7 +31,7 @@ describe('event stream', () => {
     }
     const stream = await openStream(gateway)
     await expect.poll(() => stream.ended).toBe(true)
-    expect(stream.text).toBe(`retry: 2000\n\n: open\n\n${text}`)
+    expect(stream.text).toBe(`retry: 1250\n\n: open\n\n${text}`)
   })
 
   test.each([
@@ -129,13 +129,13 @@ describe('connection of an event stream', () => {
     const gateway = await startTestGateway()
     for (const version of ['1.1', '1.0']) {
       const stream = openRawStream(gateway, '', version)
-      await expect.poll(() => stream.text()).toContain('retry: 2000\n\n: open\n\n')
+      await expect.poll(() => stream.text()).toContain('retry: 1250\n\n: open\n\n')
       const [head = '', body] = stream.text().split('\r\n\r\n')
       expect(head).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
       expect(head.toLowerCase()).toContain('\r\nconnection: close')
       expect(head).toMatch(/\r\ndate: .+ GMT/)
       expect(head.toLowerCase()).not.toContain('transfer-encoding')
-      expect(body).toBe('retry: 2000\n\n: open\n\n')
+      expect(body).toBe('retry: 1250\n\n: open\n\n')
     }
   })
 

@@ -156,6 +156,27 @@ it('a connection that never opens is not stable: the pauses between attempts gro
   expect(attempts[5]! - attempts[4]! - 12_000).toBeGreaterThan(4 * (attempts[1]! - attempts[0]! - 12_000))
   harness.client.stop()
 })
+it('a connection that brought an event works: the next pause is a first one, however often connections break', async () => {
+  let cut = () => {}
+  const fetch: typeof globalThis.fetch = async (input, init) => {
+    const response = await fetchFromPage(input, init)
+    if (!String(input).includes('/events')) return response
+    const controller = new AbortController()
+    cut = () => controller.abort()
+    return new Response(response.body!.pipeThrough(new TransformStream(), { signal: controller.signal }), response)
+  }
+  const harness = createClientHarness(server, 'pk_friendly', { options: { platform: { fetch } } })
+  await harness.started()
+  for (let count = 1; count <= 6; count += 1) {
+    server.conversation('pk_friendly').agentSays(`Message ${count}`)
+    await until(() => harness.bodies().length === count)
+    cut()
+    await until(() => harness.client.connection() === 'reconnecting')
+    harness.clock.advance(2_000)
+    await until(() => harness.client.connection() === 'online')
+  }
+  harness.client.stop()
+})
 
 describe('stream resets', () => {
   it('after a replay.reset.required event, the stream resumes from the newest position of the history', async () => {

@@ -193,6 +193,8 @@ export function createEventStream(deps: EventStreamDeps) {
   function advance(event: StreamEvent) {
     if (event.sequence > position.sequence + 1) beforeHole ??= position
     position = { lastEventId: event.id, sequence: event.sequence }
+    // The service works, so the next connection need not wait long.
+    attempt = 0
     deps.onEvent(event)
     deps.onPosition(position)
   }

@@ -3,7 +3,7 @@ import type { Pause } from '../../../browser/pause.ts'
 import { toWidgetError, type WidgetError } from '../vocabulary/errors.ts'
 
 /** Default range of the delays between attempts. */
-export const retryRange: BackoffRange = { minMs: 1_000, maxMs: 30_000 }
+export const retryRange: BackoffRange = { minMs: 500, maxMs: 30_000 }
 
 interface Retrying {
   pause: Pick<Pause, 'wait'>
