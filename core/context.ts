@@ -1,5 +1,4 @@
 import { createSlots } from '../platform/concurrency/slots.ts'
-import { splitList } from '../platform/settings/settings.ts'
 import { availabilityJobs, availabilitySenderOf } from './availability/availability-sender.ts'
 import { operatorPresenceOf } from './availability/operator-presence.ts'
 import { createBus } from './bus.ts'
@@ -11,7 +10,6 @@ import { deliveryWithdrawalOf } from './conversations/redactions.ts'
 import { Core } from './core.ts'
 import type { Database } from './database/database.ts'
 import { databaseJobs } from './database/database-check.ts'
-import { createDestinationCheck, type IsAllowedDestination } from './deliveries/destination-check.ts'
 import { closeDeliveries, deliveryJobs, deliveryLags, openDeliveries } from './deliveries/jobs.ts'
 import { withdrawFromDeliveries } from './deliveries/sources.ts'
 import { closeFeed, feedJobs, feedLags } from './feed/jobs.ts'
@@ -50,11 +48,6 @@ interface CoreDependencies extends Pick<Core, 'config' | 'logger'>, Partial<Pick
   database: Database
   /** Tells other cores on the same machine to read new wake-ups. */
   nudge?: Nudge
-  /**
-   * Checks whether leads may be sent to a destination. The default checks the URL and its DNS
-   * addresses against the settings.
-   */
-  isAllowedDestination?: IsAllowedDestination
   /** Called if the data was restored under this core. By default, ends the process. */
   onRestored?: () => void
 }
@@ -102,7 +95,6 @@ export function createCore({
   metrics = createCoreMetrics(),
   now = Date.now,
   random = Math.random,
-  isAllowedDestination = createDestinationCheck({ allowedCidrs: splitList(config.DELIVERY_ALLOWED_CIDRS) }),
   onRestored = endProcess,
 }: CoreDependencies) {
   const bus = createBus()
@@ -120,7 +112,6 @@ export function createCore({
     metrics,
     logger,
     nudge,
-    isAllowedDestination,
     workspaceSessionSecrets,
     reads: createSlots({ max: readsMax, waitingMax: config.CALLS_MAX }),
     now,

@@ -5,7 +5,6 @@ import type { Bus } from './bus.ts'
 import type { CoreConfig } from './config.ts'
 import type { Collections } from './database/collections.ts'
 import type { Database } from './database/database.ts'
-import type { IsAllowedDestination } from './deliveries/destination-check.ts'
 import type { Idempotency } from './idempotency/idempotency.ts'
 import type { Keyring, PlannedIds } from './keys/keyring.ts'
 import type { SecretBox } from './keys/secret-box.ts'
@@ -28,8 +27,6 @@ export class Core extends ProcessParts {
   logger!: Logger
   /** Tells other cores on the same machine to read new wake-ups. */
   nudge?: Nudge
-  /** Whether leads may be sent to a destination. */
-  isAllowedDestination!: IsAllowedDestination
   /** HS256 keys that verify the tokens of workspace sessions. */
   workspaceSessionSecrets!: Uint8Array[]
   /** Gives places to the paged reads of operators and services. */

@@ -1,10 +1,16 @@
 import { describe, expect, it } from 'vitest'
+import { createAddressCheck } from '../../platform/addresses/addresses.ts'
 import { type Lookup, NameError } from '../../platform/addresses/name-service.ts'
+import { createResolver } from '../../platform/addresses/resolve.ts'
+import { bareCore } from '../test/core-with.ts'
 import { codeOf } from '../test/cores.ts'
-import { createDestinationCheck } from './destination-check.ts'
+import { isAllowedDestination, resolverOf } from './destination-check.ts'
 
-const isAllowed = (lookup: Lookup) =>
-  createDestinationCheck({ allowedCidrs: [], lookup })(new URL('https://crm.example/leads'))
+function isAllowed(lookup: Lookup) {
+  const core = bareCore({})
+  resolverOf.set(core, createResolver({ isAllowed: createAddressCheck({ allowedCidrs: [] }), lookup }))
+  return isAllowedDestination(core, new URL('https://crm.example/leads'))
+}
 const resolvingTo =
   (address: string): Lookup =>
   async () => [{ address, family: 4 }]

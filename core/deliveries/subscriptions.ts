@@ -12,6 +12,7 @@ import { readPage } from '../page-token.ts'
 import { field, integer, validate } from '../rules.ts'
 import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
+import { isAllowedDestination } from './destination-check.ts'
 import { applyStatus, countHeld, heldCounts } from './holds.ts'
 import { findSubscriptions, followersOf, liveSubscriptionsOf, notDeleted } from './live-subscriptions.ts'
 import type { DeliveryAttempt } from './model.ts'
@@ -413,9 +414,9 @@ export async function listSubscriptions(
   }
 }
 
-async function requirePublicDestination({ isAllowedDestination }: Core, { destinationUrl }: SubscriptionSettings) {
+async function requirePublicDestination(core: Core, { destinationUrl }: SubscriptionSettings) {
   const url = destinationUrl === undefined ? undefined : parseDestinationUrl(destinationUrl)
-  if (url && !(await isAllowedDestination(url))) throw invalid('/destinationUrl', 'publicAddress')
+  if (url && !(await isAllowedDestination(core, url))) throw invalid('/destinationUrl', 'publicAddress')
 }
 
 async function requireInstallations(core: Core, workspaceId: string, { policy }: SubscriptionSettings) {

@@ -1,5 +1,6 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Core } from '../core.ts'
+import { isAllowedDestination } from '../deliveries/destination-check.ts'
 import { ServiceError } from '../errors.ts'
 import { type Notifications, notificationDetails } from '../operators/model.ts'
 import { changeTeam, isActive } from '../operators/teams.ts'
@@ -50,7 +51,7 @@ export async function setPushSubscription(core: Core, sessionId: string, subscri
     /^[\w-]+$/.test(key) && Buffer.from(key, 'base64url').length === bytes ? undefined : 'format'
   validate(field('/p256dh', keys.p256dh, isKey(65)), field('/auth', keys.auth, isKey(16)))
   const url = endpointUrl(endpoint)
-  const isAllowed = url !== undefined && (await core.isAllowedDestination(url))
+  const isAllowed = url !== undefined && (await isAllowedDestination(core, url))
   validate(isAllowed ? undefined : { path: '/endpoint', rule: 'destination' })
   const push = { sealed: core.secretBox.seal(JSON.stringify(subscription)) }
   await core.db.consoleSessions.updateOne({ _id: sessionId }, { $set: { push } })

@@ -1,9 +1,7 @@
 import https from 'node:https'
 import { parseDestinationUrl } from '../../contract/destination-url.ts'
-import { createAddressCheck } from '../../platform/addresses/addresses.ts'
-import { createResolver } from '../../platform/addresses/resolve.ts'
-import { splitList } from '../../platform/settings/settings.ts'
 import { type Core, perCore } from '../core.ts'
+import { resolverOf } from '../deliveries/destination-check.ts'
 import { senderAddress } from '../mail/mailer.ts'
 import { storedKey } from '../stored-key.ts'
 
@@ -22,10 +20,6 @@ const lifetimeSeconds = 3_600
 
 /** Certificate authorities (PEM) of push services instead of Node's. Tests set it. */
 export const pushAuthoritiesOf = perCore((): string | undefined => undefined)
-
-const resolverOf = perCore(({ config }) =>
-  createResolver({ isAllowed: createAddressCheck({ allowedCidrs: splitList(config.DELIVERY_ALLOWED_CIDRS) }) }),
-)
 
 /** Loaded at the first use, because most services send no pushes. */
 const webPush = async () => (await import('web-push')).default

@@ -6,12 +6,14 @@ import { HookService } from '#proto/hook/v1/hook_pb.js'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { createAuthorizedTransport } from '../../core-client/authorized-transport.ts'
+import { DestinationBlockedError } from '../../platform/addresses/resolve.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { type CoreConfig, readCoreConfig } from '../config.ts'
 import { createCore, type RunningCore } from '../context.ts'
 import type { Collections } from '../database/collections.ts'
 import type { Database } from '../database/database.ts'
 import { renewClaims } from '../deliveries/claims.ts'
+import { resolverOf } from '../deliveries/destination-check.ts'
 import { parseSecretKeys } from '../keys/keyring.ts'
 import { accessOf } from '../transport/caller.ts'
 import { createWorkspace } from '../workspaces/workspaces.ts'
@@ -49,16 +51,23 @@ export function testDeliveries({ settings = {} }: { settings?: Partial<CoreConfi
     for (const core of cores) await core.stop()
   })
 
-  const openCore = (database: Database, random = () => chance.value) =>
-    createCore({
+  function openCore(database: Database, random = () => chance.value) {
+    const core = createCore({
       config: { ...readCoreConfig({}), ...settings },
       secretKeys: parseSecretKeys(`k1:${Buffer.alloc(32, 7).toString('base64')}`),
       database,
       logger: pino({ level: 'silent' }),
       now,
       random,
-      isAllowedDestination: async ({ hostname }) => !hostname.endsWith('.internal.example'),
     })
+    resolverOf.set(core, {
+      async resolve(hostname) {
+        if (hostname.endsWith('.internal.example')) throw new DestinationBlockedError()
+        return []
+      },
+    })
+    return core
+  }
 
   async function authorized(core: RunningCore, scopes: string[], workspaceId?: string, subject = 'ada') {
     const token = await accessOf(core).issue({ subject, scopes, ...(workspaceId === undefined ? {} : { workspaceId }) })

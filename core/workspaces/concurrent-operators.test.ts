@@ -5,6 +5,7 @@ import { runs } from '../../test/support/is-long.ts'
 import { createBus } from '../bus.ts'
 import type { Core } from '../core.ts'
 import { createAttempt } from '../deliveries/deliveries.ts'
+import { resolverOf } from '../deliveries/destination-check.ts'
 import { captureLead } from '../deliveries/lead-capture.ts'
 import {
   createSubscription,
@@ -50,7 +51,8 @@ type Change<F> = F extends (core: Core, ...change: infer A) => unknown ? A : nev
 /** Returns a core whose database calls run in the order of the scheduler. It reads no wake-ups. */
 function coreOn(scheduler: Scheduler) {
   const { collections: db } = scheduledDatabase(scheduler, cores.core.database)
-  const core = bareCore({ ...cores.core, db, plannedIds, isAllowedDestination: async () => true })
+  const core = bareCore({ ...cores.core, db, plannedIds })
+  resolverOf.set(core, { resolve: async () => [] })
   wakeupsOf.set(core, { ...wakeupsOf(cores.core), ...wakeups, hint: async () => {} })
   return core
 }
