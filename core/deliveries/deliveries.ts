@@ -286,7 +286,7 @@ export function findDeliveries(core: Core, query: DeliveryQuery, limit: number):
     workspaceId,
     subscriptionId,
     leadId,
-    createdAt: createdWithin(since, until, before?.createdAt),
+    createdAt: { $gte: since ?? new Date(0), $lt: until, $lte: before?.createdAt },
     $or: before && [{ createdAt: { $lt: before.createdAt } }, { _id: { $lt: before.id } }],
   }
   // A lead has so few deliveries that a query can read them all.
@@ -326,12 +326,6 @@ async function findMany({ db }: Core, filter: Filter<DeliveryDocument>, limit: n
 async function findDelivery({ db }: Core, filter: Filter<DeliveryDocument>): Promise<Delivery | undefined> {
   const found = await db.deliveries.findOne(filter, withoutBody)
   return found ? toDelivery(found) : undefined
-}
-
-/** Returns the condition on the time of creation, or undefined if every time matches. */
-function createdWithin(since: Date | undefined, until: Date | undefined, latest: Date | undefined) {
-  const bounds = Object.entries({ $gte: since, $lt: until, $lte: latest }).filter(([, time]) => time !== undefined)
-  return bounds.length > 0 ? Object.fromEntries(bounds) : undefined
 }
 
 function newestFirst(a: Delivery, b: Delivery) {

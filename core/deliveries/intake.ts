@@ -99,7 +99,7 @@ function insert(core: Core, arrivals: Arrival[], documents: NewDelivery[]) {
   return inSpan('insert deliveries', { ...origin, kind: SpanKind.CLIENT, attributes }, () =>
     insertEach(
       core.db.deliveries,
-      documents.map(({ deliveryId, ...rest }) => ({ _id: deliveryId, ...rest, destination: rest.subscriptionId })),
+      documents.map(({ deliveryId: _id, ...rest }) => ({ _id, ...rest })),
     ).finally(() => announceMarked(core)),
   )
 }

@@ -1,5 +1,7 @@
 import type { Binary } from 'mongodb'
+import type * as proto from '#proto/lead/v1/delivery_pb.js'
 import type { DeliveryEventType } from '../../contract/event-kinds.ts'
+import type { NameIn } from '../../contract/proto-fields.ts'
 import type { Handoff, Workflow } from './subscription-model.ts'
 
 /** Status of a delivery and of its latest attempt (contract, section 5). */
@@ -14,45 +16,14 @@ export const deliveryStatuses = [
 ] as const
 export type DeliveryStatus = (typeof deliveryStatuses)[number]
 
-/** Statuses in which an attempt can end. */
-type SettledStatus = Extract<DeliveryStatus, 'accepted' | 'failed' | 'retry_scheduled' | 'dead_lettered'>
-
-export type ResponseClass =
-  | 'accepted'
-  | 'rejected_payload'
-  | 'rejected_auth'
-  | 'gone'
-  | 'conflict'
-  | 'redirected'
-  | 'rejected'
-  | 'rate_limited'
-  | 'server_error'
-  | 'timeout'
-  | 'network_error'
-  | 'destination_blocked'
-  | 'suppressed'
-  | 'unreadable_answer'
-
+export type ResponseClass = NameIn<typeof proto.ResponseClass>
 /** Phase in which an attempt without a complete answer ended. */
-export type AttemptPhase = 'resolve' | 'connect' | 'tls' | 'headers' | 'body'
-
+export type AttemptPhase = NameIn<typeof proto.AttemptPhase>
 /**
  * Reason why an attempt has no complete answer. Only these fixed values are stored, so that no raw
  * error or address is exposed.
  */
-export type FailureReason =
-  | 'timeout'
-  | 'destination_blocked'
-  | 'name_not_found'
-  | 'name_service_failed'
-  | 'connection_refused'
-  | 'unreachable'
-  | 'connection_reset'
-  | 'certificate_invalid'
-  | 'tls_failed'
-  | 'protocol_error'
-  | 'network_error'
-  | 'response_too_large'
+export type FailureReason = NameIn<typeof proto.FailureReason>
 
 /** Facts that a worker observed: the destination's answer, or how the attempt failed. */
 export type AttemptFacts =
@@ -60,7 +31,7 @@ export type AttemptFacts =
   | { reason: FailureReason; phase?: AttemptPhase | undefined }
 
 export interface AttemptOutcome {
-  status: SettledStatus
+  status: Extract<DeliveryStatus, 'accepted' | 'failed' | 'retry_scheduled' | 'dead_lettered'>
   responseClass: ResponseClass
   responseStatus?: number
   /** Beginning of the destination's response, if the request was not accepted. */
@@ -72,13 +43,16 @@ export interface AttemptOutcome {
   claimId?: string
 }
 
+interface AttemptIds {
+  attemptId: string
+  correlationId: string
+}
+
 /**
  * One attempt. Its number is its position in the list of attempts. The latest attempt has the
  * status of its delivery.
  */
-export interface DeliveryAttempt {
-  attemptId: string
-  correlationId: string
+export interface DeliveryAttempt extends AttemptIds {
   /** True if a person or service requested the attempt; false for an automatic attempt. */
   manual: boolean
   /** Name of the requester; absent for automatic attempts. */
@@ -96,31 +70,6 @@ export interface DeliveryOperation {
   attemptId: string
 }
 
-/** One event that is sent to one destination, with all attempts. */
-export interface Delivery extends Pick<FeedFields, 'handoff'> {
-  deliveryId: string
-  workspaceId: string
-  eventType: DeliveryEventType
-  /** The lead and the conversation that the event is about. The delivery is removed with them. */
-  leadId?: string
-  conversationId?: string
-  /** Sequence of the message whose text the body has. The text is removed when the message is withdrawn. */
-  messageSequence?: number
-  subscriptionId: string
-  status: DeliveryStatus
-  attempts: DeliveryAttempt[]
-  operations: DeliveryOperation[]
-  createdAt: Date
-  updatedAt: Date
-  /** Time of the last manual request for an attempt. */
-  requestedAt?: Date
-  /**
-   * Time at which a worker must act next: now, at the next retry, or when the lease expires. Absent
-   * if no worker must act, which keeps the indexes of the queue small.
-   */
-  dueAt?: Date
-}
-
 /** The claim of a delivery that is being sent. */
 export interface DeliveryClaim {
   claimId: string
@@ -135,39 +84,79 @@ export interface DeliveryClaim {
   tookOver?: boolean
 }
 
-/** Fields of a delivery that only the queue uses. */
-export interface QueueFields {
-  /** Copy of the subscription id. The indexes of the queue begin with it. */
-  destination: string
-  claim?: DeliveryClaim
-  /** Trace in which the delivery was created (W3C Trace Context), if any. */
-  traceparent?: string
-  /** Ids of the scheduled automatic attempt. */
-  next?: { attemptId: string; correlationId: string }
+/** What an attempt means for its subscription, such as a fault that disables it, or a dead letter. */
+export interface Fault {
+  kind: 'rejected_auth' | 'gone' | 'not_found' | 'dead_lettered'
+  attemptId: string
+  sentAt: Date
+}
+
+export type PendingFault = Fault & { deliveryId: string; subscriptionId: string }
+
+/** One event that is sent to one destination, with all attempts. */
+export interface DeliveryDocument {
+  _id: string
+  workspaceId: string
+  eventType: DeliveryEventType
+  /** The lead and the conversation that the event is about. The delivery is removed with them. */
+  leadId?: string
+  conversationId?: string
+  /** Sequence of the message whose text the body has. The text is removed when the message is withdrawn. */
+  messageSequence?: number
   /** Time at which the message that the delivery carries was withdrawn. */
   withdrawnAt?: Date
+  subscriptionId: string
+  /** Copy of the subscription id. The indexes of the queue begin with it. */
+  destination: string
+  /** Body of the webhook. Removed once the delivery is accepted, because it is never sent again. */
+  body?: Binary | Uint8Array
+  status: DeliveryStatus
+  attempts: DeliveryAttempt[]
+  /** Ids of the scheduled automatic attempt. */
+  next?: AttemptIds
+  operations: DeliveryOperation[]
+  createdAt: Date
+  updatedAt: Date
+  /** Time of the last manual request for an attempt. */
+  requestedAt?: Date
+  /**
+   * Time at which a worker must act next: now, at the next retry, or when the lease expires. Absent
+   * if no worker must act, which keeps the indexes of the queue small.
+   */
+  dueAt?: Date
   /** Value of `dueAt` before the delivery was held. */
   heldDueAt?: Date
+  claim?: DeliveryClaim
   /**
    * Id of the last claim whose worker returned the delivery unsent. If that worker repeats the
    * return, this id shows that it is a repeat.
    */
   releasedClaimId?: string
-  /**
-   * What the last attempt means for the subscription, such as a fault that disables it, or a dead
-   * letter. Removed when it has been handled.
-   */
-  verdict?: { kind: 'rejected_auth' | 'gone' | 'not_found' | 'dead_lettered'; attemptId: string; sentAt: Date }
+  /** The fault of the last attempt. Removed when it has been handled. */
+  verdict?: Fault
   /** Time at which an ended delivery is deleted. */
   deleteAt?: Date
+  /** Trace in which the delivery was created (W3C Trace Context), if any. */
+  traceparent?: string
+  /** Set by the write that ends the delivery, until the feed has the entries of the end. */
+  unannounced?: true
+  /** Number of attempts whose ends have entries in the feed. */
+  announcedAttempts?: number
+  /** The subscription's workflow when the delivery was created. */
+  workflow?: Workflow
+  /** The one hand-off of the delivery. */
+  handoff?: Handoff
 }
 
-export interface NewDelivery extends Delivery, Pick<FeedFields, 'unannounced' | 'workflow'> {
-  body?: Uint8Array
-  heldDueAt?: Date
-  deleteAt?: Date
-  claim?: DeliveryClaim
-  traceparent?: string
+/** A delivery that was read without its body, with its id under the name of the API. */
+export type Delivery = Omit<DeliveryDocument, '_id' | 'body'> & { deliveryId: string }
+export type NewDelivery = Delivery & { body?: Uint8Array }
+
+export const toDelivery = ({ _id: deliveryId, ...rest }: DeliveryDocument): Delivery => ({ deliveryId, ...rest })
+
+export function bytesOf(body: DeliveryDocument['body']): Uint8Array {
+  if (body === undefined) return new Uint8Array()
+  return body instanceof Uint8Array ? body : body.value()
 }
 
 export interface DeliveryQuery {
@@ -193,44 +182,12 @@ export type Settlement = { deliveryId: string; claimId: string; at: Date } & (
       /** Index of the attempt in the delivery's list of attempts. It must be the last one. */
       index: number
       outcome: AttemptOutcome
-      fault?: NonNullable<QueueFields['verdict']>
-      retry?: { attemptId: string; correlationId: string; dueAt: Date }
+      fault?: Fault
+      retry?: AttemptIds & { dueAt: Date }
       deleteAt?: Date
     }
   | { kind: 'release' }
 )
-
-export type PendingFault = NonNullable<QueueFields['verdict']> & { deliveryId: string; subscriptionId: string }
-
-/** What a delivery has for the event feed. */
-export interface FeedFields {
-  /** Set by the write that ends the delivery, until the feed has the entries of the end. */
-  unannounced?: true
-  /** Number of attempts whose ends have entries. */
-  announcedAttempts?: number
-  /** The subscription's workflow when the delivery was created. */
-  workflow?: Workflow
-  /** The one hand-off of the delivery. */
-  handoff?: Handoff
-}
-
-export type DeliveryDocument = Omit<Delivery, 'deliveryId'> &
-  QueueFields &
-  FeedFields & {
-    _id: string
-    /**
-     * Body of the webhook. Removed once the delivery is accepted, because it is never sent again.
-     */
-    body?: Binary | Uint8Array
-  }
-
-export function bytesOf(body: DeliveryDocument['body']): Uint8Array {
-  if (body === undefined) return new Uint8Array()
-  return body instanceof Uint8Array ? body : body.value()
-}
-
-/** Returns a document, which was read without its body, with its id under the name of the API. */
-export const toDelivery = ({ _id: deliveryId, ...rest }: DeliveryDocument) => ({ deliveryId, ...rest })
 
 /**
  * Matches every destination. Without this condition, queries do not use the indexes that begin with

@@ -64,6 +64,7 @@ export function newDelivery(
     conversationId: content.conversationId,
     messageSequence: content.messageSequence,
     subscriptionId: subscription.subscriptionId,
+    destination: subscription.subscriptionId,
     status: hasFailed ? 'failed' : isHeld ? 'held' : 'pending',
     attempts: [
       {

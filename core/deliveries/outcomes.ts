@@ -1,11 +1,5 @@
 import type { Core } from '../core.ts'
-import type { AttemptFacts, AttemptOutcome, ResponseClass } from './model.ts'
-
-/**
- * A fault of the subscription itself that an answer indicates, for example rejected credentials. It
- * affects all deliveries of the subscription.
- */
-export type SubscriptionFault = 'rejected_auth' | 'gone' | 'not_found'
+import type { AttemptFacts, AttemptOutcome, Fault, ResponseClass } from './model.ts'
 
 /**
  * Number of unreadable answers after which a delivery fails. A destination that answers has probably
@@ -22,7 +16,8 @@ interface Classification {
    * 503.
    */
   retryAfterMs?: number
-  fault?: SubscriptionFault
+  /** The fault of the subscription that the answer indicates, for example rejected credentials. */
+  fault?: Fault['kind']
 }
 
 /** Classifies an attempt by the table of outcomes (contract, section 5). */

@@ -6,7 +6,7 @@ import { type Core, perCore } from '../core.ts'
 import { newId } from '../ids.ts'
 import { field, integer, line, validate } from '../rules.ts'
 import { faultsOf, observeHealth, type ResultSettlement } from './faults.ts'
-import type { AttemptFacts, AttemptOutcome, PendingFault, Settlement, toDelivery } from './model.ts'
+import type { AttemptFacts, AttemptOutcome, Delivery, PendingFault, Settlement } from './model.ts'
 import { classify, maxUnreadableAnswers, retainedUntil } from './outcomes.ts'
 import { announceDue, deliveryQueueOf } from './queue.ts'
 
@@ -28,8 +28,6 @@ export interface AttemptResult {
 }
 
 const maxResults = 1000
-
-type Queued = ReturnType<typeof toDelivery>
 
 interface Recorded {
   counted: boolean
@@ -108,7 +106,7 @@ async function recordAll(core: Core, results: AttemptResult[]): Promise<Recorded
   return results.map(({ deliveryId }, index) => ({ counted: counted[index]!, followed: followed.get(deliveryId) }))
 }
 
-const find = async (core: Core, results: AttemptResult[]): Promise<Map<string, Queued>> =>
+const find = async (core: Core, results: AttemptResult[]): Promise<Map<string, Delivery>> =>
   results.length === 0
     ? new Map()
     : byKey(await deliveryQueueOf(core).find([...new Set(results.map(idOf))]), ({ deliveryId }) => deliveryId)
@@ -127,7 +125,7 @@ function isKnown({ facts, claimed }: AttemptResult) {
 function toSettlement(
   core: Core,
   result: AttemptResult,
-  delivery: Queued | undefined,
+  delivery: Delivery | undefined,
   at: Date,
 ): ResultSettlement | undefined {
   if (delivery && !isClaimed(result, delivery)) return undefined
@@ -230,11 +228,11 @@ function validateResults(results: AttemptResult[]) {
   )
 }
 
-function isClaimed({ attemptId, claimId }: AttemptResult, { status, claim, attempts }: Queued) {
+function isClaimed({ attemptId, claimId }: AttemptResult, { status, claim, attempts }: Delivery) {
   return status === 'sending' && claim?.claimId === claimId && attempts.at(-1)?.attemptId === attemptId
 }
 
-function isRecorded({ attemptId, claimId, facts }: AttemptResult, delivery: Queued | undefined) {
+function isRecorded({ attemptId, claimId, facts }: AttemptResult, delivery: Delivery | undefined) {
   if (facts === 'released') return delivery?.releasedClaimId === claimId
   return delivery?.attempts.find((attempt) => attempt.attemptId === attemptId)?.outcome?.claimId === claimId
 }

@@ -57,7 +57,7 @@ export async function listLeads(
   query: { workspaceId: string; leadIds?: string[]; contact?: string; limit?: number; pageToken?: string },
 ): Promise<{ leads: Lead[]; nextPageToken?: string }> {
   const { workspaceId, leadIds = [], contact, limit = defaultPage, pageToken } = query
-  validate(field('/limit', limit, integer(1, maxPage)), field('/leadIds', leadIds.length, integer(0, maxPage)))
+  validate(field('/leadIds', leadIds.length, integer(0, maxPage)))
   if (leadIds.length > 0)
     return { leads: (await findLeads(core, leadIds)).filter((lead) => lead.workspaceId === workspaceId) }
   const contacts = contact === undefined ? undefined : await contactIdsOf(core, workspaceId, { fields: { contact } })

@@ -1,8 +1,6 @@
 import { create, type DescField, type DescMessage, type MessageShape } from '@bufbuild/protobuf'
 import { type Timestamp, TimestampSchema, timestampFromDate } from '@bufbuild/protobuf/wkt'
-
-/** Public names of an enum: the names of its values in lower case, without UNSPECIFIED. */
-type NameIn<Enum> = Lowercase<Exclude<keyof Enum & string, 'UNSPECIFIED'>>
+import type { NameIn } from '../../contract/proto-fields.ts'
 
 /** Returns the public name of an enum value; undefined for UNSPECIFIED and for unknown values. */
 export function nameOf<Enum extends Record<number, string>>(names: Enum, value: number): NameIn<Enum> | undefined {
