@@ -61,12 +61,18 @@ interface ListOf<D> {
 /** Maximum size of the entries of a page, as JSON. A larger entry is a page of its own. */
 const pageMaxBytes = 262_144
 
+const jsonBytes = (entry: unknown) => Buffer.byteLength(JSON.stringify(entry))
+
 /** Returns how many of the first entries fit into a page, at least one. */
-export function countFitting(entries: readonly unknown[]): number {
+export function countFitting<T>(
+  entries: readonly T[],
+  bytesOf: (entry: T) => number = jsonBytes,
+  maxBytes = pageMaxBytes,
+): number {
   let bytes = 0
   const tooLarge = entries.findIndex((entry, index) => {
-    bytes += Buffer.byteLength(JSON.stringify(entry))
-    return index > 0 && bytes > pageMaxBytes
+    bytes += bytesOf(entry)
+    return index > 0 && bytes > maxBytes
   })
   return tooLarge === -1 ? entries.length : tooLarge
 }

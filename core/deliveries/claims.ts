@@ -1,14 +1,13 @@
 import { inSpan, SpanKind } from '../../platform/observability/tracing.ts'
 import { type Core, perCore } from '../core.ts'
 import { invalid } from '../errors.ts'
-import { dueDestinationsOf, shuffled } from './due-destinations.ts'
 import { holdDeliveries } from './holds.ts'
 import { type Candidates, deliveryQueueOf } from './queue.ts'
 import { findSendable } from './sources.ts'
 import { withoutSuppressed } from './suppressing.ts'
 import {
-  bodiesMaxBytes,
   type ClaimedDelivery,
+  countFittingBodies,
   makeRequest,
   newClaimId,
   type SigningSecrets,
@@ -22,14 +21,6 @@ export interface Claimant {
   room: WorkerRoom
   /** Aborts when the worker is gone. Deliveries that were claimed by then return to the queue. */
   signal: AbortSignal
-}
-
-interface Taken {
-  claimed: ClaimedDelivery[]
-  /** Whether due deliveries are left that this or another worker may take. */
-  isMoreDue: boolean
-  /** Latest time for the next try, if it is known. */
-  nextDueAt?: number
 }
 
 /** Candidates of an enabled destination, with the secrets that currently sign its requests. */
@@ -67,22 +58,23 @@ const turnOf = perCore(() => ({ last: Promise.resolve() as Promise<unknown> }))
 
 /**
  * Claims due deliveries that the worker has room for, fairly across destinations. The claimed
- * deliveries use up the room.
+ * deliveries use up the room. `isMoreDue` is true if due deliveries are left that this or another worker
+ * may take. `nextDueAt` is the latest time for the next try; infinity if it is not known.
  */
-export function takeDeliveries(core: Core, claimant: Claimant): Promise<Taken> {
+export function takeDeliveries(core: Core, claimant: Claimant) {
   const turn = turnOf(core)
   const result = turn.last.then(() => take(core, claimant))
   turn.last = result.catch(() => {})
   return result
 }
 
-async function take(core: Core, claimant: Claimant): Promise<Taken> {
+async function take(core: Core, claimant: Claimant) {
   const { room, signal } = claimant
   const dueDestinations = dueDestinationsOf(core)
   for (let tries = 1, mustRead = false; ; tries += 1) {
     const nothing = (isMoreDue: boolean, nextDueAt = Number.POSITIVE_INFINITY) => {
-      const next = Math.min(nextDueAt, dueDestinations.pausedUntil())
-      return { claimed: [], isMoreDue, ...(next < Number.POSITIVE_INFINITY && { nextDueAt: next }) }
+      const claimed: ClaimedDelivery[] = []
+      return { claimed, isMoreDue, nextDueAt: Math.min(nextDueAt, dueDestinations.pausedUntil()) }
     }
     if (signal.aborted || room.places() === 0) return nothing(true)
     const time = new Date(core.now())
@@ -196,20 +188,13 @@ async function claimInDatabase(
     return []
   }
   const taken = await withoutSuppressed(core, await findSendable(core, all, claimId, at), claimId, at)
-  let bytes = 0
-  const fitting = taken.filter(({ body }, index) => {
-    bytes += body.length
-    return index === 0 || bytes <= bodiesMaxBytes
-  })
-  if (fitting.length < taken.length) {
-    const kept = new Set(fitting)
-    const rest = taken.filter((delivery) => !kept.has(delivery)).map(({ deliveryId }) => deliveryId)
-    await queue.releaseClaim(rest, claimId, at)
-  }
-  const bySubscription = new Map(found.map((sendable) => [sendable.subscription.subscriptionId, sendable]))
+  const fitting = taken.splice(0, countFittingBodies(taken))
+  const left = taken.map(({ deliveryId }) => deliveryId)
+  if (left.length > 0) await queue.releaseClaim(left, claimId, at)
+  const secretsOf = new Map(found.map(({ subscription, secrets }) => [subscription.subscriptionId, secrets]))
   return fitting.flatMap((delivery) => {
-    const sendable = bySubscription.get(delivery.subscriptionId)
-    return sendable ? [makeRequest(core, delivery, { claimId, ...sendable })] : []
+    const secrets = secretsOf.get(delivery.subscriptionId)
+    return secrets ? [makeRequest(core, delivery, claimId, secrets)] : []
   })
 }
 
@@ -231,6 +216,101 @@ export async function renewClaims(core: Core, claims: { deliveryId: string; clai
   const renewed = claims.map(({ deliveryId, claimId }) => held.get(deliveryId) === claimId)
   for (const isHeld of renewed) core.metrics.claimRenewals.inc({ result: isHeld ? 'held' : 'lost' })
   return renewed
+}
+
+/** Number of queue entries that a poll reads to find due deliveries. */
+const lookAhead = 256
+/**
+ * Maximum age in milliseconds of the list of due destinations. A destination that becomes due
+ * during a backlog waits at most this long until it can be chosen.
+ */
+const backlogMaxAgeMs = 500
+const unknown = { due: Number.POSITIVE_INFINITY, nextDueAt: Number.POSITIVE_INFINITY }
+
+/**
+ * Chooses destinations with due deliveries. The cost of a choice does not grow with the number of
+ * due destinations, because many claims share one list of them.
+ */
+export const dueDestinationsOf = perCore((core) => {
+  const { random } = core
+  const queue = deliveryQueueOf(core)
+  /**
+   * Set when a poll finds `lookAhead` due deliveries, because more may be due. Unset when a poll
+   * finds that nothing is due. Contains the due destinations that no claim has chosen since
+   * `readAt`, in random order.
+   */
+  let backlog: { destinations: string[]; readAt: number } | undefined
+
+  /** End of the pause of each destination whose rate limit is reached. */
+  const pauses = new Map<string, number>()
+
+  /**
+   * Chooses, at random, due destinations of which the worker can take one delivery each.
+   * `isFresh` is true if the due destinations were read by this call. Also returns the number of due
+   * deliveries and the next due time: infinity if more are due than a poll reads, or none is known.
+   */
+  async function choose(room: WorkerRoom, time: Date, mustRead: boolean) {
+    for (const [destination, until] of pauses) if (until <= time.getTime()) pauses.delete(destination)
+    if (backlog && !mustRead && time.getTime() < backlog.readAt + backlogMaxAgeMs) {
+      const chosen = takeOpen(backlog.destinations, room)
+      if (chosen.length > 0) return { chosen, isFresh: false, ...unknown }
+    }
+    const { destinations, ...rest } = await read(time)
+    if (backlog) backlog = { destinations: shuffled(destinations, random), readAt: time.getTime() }
+    const chosen = takeOpen(backlog?.destinations ?? shuffled(destinations, random), room)
+    return { chosen, isFresh: true, ...rest }
+  }
+
+  /**
+   * Removes from the list, and returns, destinations of which the worker can take one delivery each.
+   * So every destination gets a turn before one is chosen again. All claims of a core share the list.
+   */
+  function takeOpen(destinations: string[], room: WorkerRoom) {
+    const chosen: string[] = []
+    const kept: string[] = []
+    for (const destination of destinations) {
+      if (!pauses.has(destination) && room.reserve(destination)) {
+        chosen.push(destination)
+        continue
+      }
+      kept.push(destination)
+      // The refused destination waits for room, so the worker's next room is filled.
+      if (room.places() === 0) break
+    }
+    destinations.splice(0, chosen.length + kept.length, ...kept)
+    for (const destination of chosen) room.free(destination)
+    return chosen
+  }
+
+  /** Returns the destinations with due deliveries, their number, and the next due time. */
+  async function read(time: Date): Promise<{ destinations: string[] } & typeof unknown> {
+    if (!backlog) {
+      const upcoming = await queue.upcoming(lookAhead)
+      const due = upcoming.filter(({ dueAt }) => dueAt <= time)
+      if (due.length < lookAhead) {
+        const destinations = [...new Set(due.map(({ destination }) => destination))]
+        return { destinations, due: due.length, nextDueAt: upcoming[due.length]?.dueAt.getTime() ?? unknown.nextDueAt }
+      }
+    }
+    // More deliveries may be due than the look-ahead covers. So this poll and the later ones list
+    // all due destinations, until nothing is due.
+    const destinations = await queue.dueDestinations(time)
+    backlog = destinations.length > 0 ? { destinations, readAt: time.getTime() } : undefined
+    return backlog ? { destinations, ...unknown } : read(time)
+  }
+
+  return {
+    choose,
+    /** Skips a destination until this time, because its rate limit is reached. */
+    pause: (destination: string, until: number) => void pauses.set(destination, until),
+    /** Returns the end of the first pause; infinity if no destination is paused. */
+    pausedUntil: () => Math.min(Number.POSITIVE_INFINITY, ...pauses.values()),
+  }
+})
+
+function shuffled<T>(values: T[], random: () => number): T[] {
+  const order = values.map((value) => ({ value, place: random() }))
+  return order.sort((a, b) => a.place - b.place).map(({ value }) => value)
 }
 
 /** Rate limit of a destination. */

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { Filter } from 'mongodb'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { DeliveryEventType } from '../../contract/event-kinds.ts'
@@ -6,14 +5,13 @@ import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
 import { inWorkspace, ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
-import { newId } from '../ids.ts'
 import { findLeads, getLead } from '../leads/leads.ts'
 import type { Lead } from '../leads/model.ts'
 import { findSuppressedLeads } from '../leads/suppressions.ts'
 import { isDuplicateKey } from '../mongodb/faults.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
 import { field, integer, oneOf, operationId, validate } from '../rules.ts'
-import { addDelivery } from './intake.ts'
+import { addDelivery, type DeliveryContent, leadContent, newDelivery, sampleTypes, testContent } from './intake.ts'
 import { type KnownSubscription, liveSubscriptionsOf } from './live-subscriptions.ts'
 import {
   type AttemptOutcome,
@@ -22,13 +20,11 @@ import {
   type DeliveryDocument,
   type DeliveryOperation,
   type DeliveryQuery,
-  type DeliveryStatus,
   deliveryStatuses,
+  newAttempt,
   toDelivery,
 } from './model.ts'
-import { type DeliveryContent, leadContent, newDelivery, sampleTypes, testContent } from './new-delivery.ts'
-import { announceDue } from './queue.ts'
-import { queueAgain } from './queue-again.ts'
+import { announceDue, queueAgain } from './queue.ts'
 import { isHook } from './subscription-model.ts'
 import type { Requester } from './subscriptions.ts'
 
@@ -64,15 +60,12 @@ export async function createAttempt(
   const [found, known] = await Promise.all([leadLoaderOf(core)(leadId), liveSubscriptionsOf(core).find(subscriptionId)])
   const lead = inWorkspace(found, by.workspaceId, ErrorCode.LEAD_NOT_FOUND)
   const { workspaceId } = lead
-  const operation = {
-    key: operationKey(workspaceId, 'create', idempotencyKey),
-    inputHash: hashInput({ leadId, subscriptionId }),
-  }
-  return addOnce(core, operation, by, async () => {
+  const operation = operationOf(workspaceId, 'create', idempotencyKey, { leadId, subscriptionId })
+  return once(core, operation, async () => {
     const to = requireEnabled(known, workspaceId)
     if (isHook(to.subscription)) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
-    await requireUnsuppressed(core, lead)
-    return { to, content: leadContent(lead, to.subscription) }
+    await requireUnsuppressed(core, [lead])
+    return add(core, leadContent(lead, to.subscription), to, operation, by)
   })
 }
 
@@ -89,37 +82,41 @@ export async function sendTest(
   validate(field('/idempotencyKey', idempotencyKey, operationId))
   const known = await liveSubscriptionsOf(core).find(subscriptionId)
   const subscription = inWorkspace(known?.subscription, by.workspaceId, ErrorCode.SUBSCRIPTION_NOT_FOUND)
-  const operation = {
-    key: operationKey(subscription.workspaceId, 'test', idempotencyKey),
-    inputHash: hashInput({ subscriptionId, eventType }),
-  }
-  return addOnce(core, operation, by, async () => {
+  const { workspaceId } = subscription
+  const operation = operationOf(workspaceId, 'test', idempotencyKey, { subscriptionId, eventType })
+  return once(core, operation, async () => {
     const types = sampleTypes(subscription)
     validate(field('/eventType', eventType as DeliveryEventType | undefined, oneOf(...types)))
     const type = types.find((each) => each === eventType) ?? types[0]!
-    const to = requireEnabled(known, subscription.workspaceId)
-    return { to, content: testContent(to.subscription, type) }
+    const to = requireEnabled(known, workspaceId)
+    return add(core, testContent(to.subscription, type), to, operation, by)
   })
 }
 
-/**
- * Adds the delivery that `prepare` describes. If an earlier request with the same key added a
- * delivery, returns the attempt of that delivery, even if `prepare` throws now.
- */
-async function addOnce(
+/** Adds a requested delivery. Returns undefined if its operation has a delivery. Errors: `PayloadTooLarge`. */
+async function add(
   core: Core,
-  operation: { key: string; inputHash: string },
+  content: DeliveryContent,
+  to: KnownSubscription,
+  operation: Operation,
   { subject: requestedBy }: Requester,
-  prepare: () => Promise<{ to: KnownSubscription; content: DeliveryContent }>,
-): Promise<Requested> {
+) {
+  const { subscription } = to
+  const delivery = newDelivery(core, { content, subscription, operation, requestedBy })
+  if (!delivery.body) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
+  // The unique index detects a repeated key, so no lookup is needed before the insert.
+  return (await addDelivery(core, delivery, to)) ? viewAttempt(delivery, 0) : undefined
+}
+
+/**
+ * Returns the attempt that `run` adds. If an earlier request with the same key added an attempt, returns
+ * that one, even if `run` throws now.
+ */
+async function once(core: Core, operation: Operation, run: () => Promise<AttemptView | undefined>): Promise<Requested> {
   let failure: unknown
   try {
-    const { to, content } = await prepare()
-    const { subscription } = to
-    const { isTooLarge, ...delivery } = newDelivery(core, { content, subscription, operation, requestedBy })
-    if (isTooLarge) throw new ServiceError(ErrorCode.PAYLOAD_TOO_LARGE)
-    // The unique index detects a repeated key, so no lookup is needed before the insert.
-    if (await addDelivery(core, delivery, to)) return { attempt: viewAttempt(delivery, 0), existing: false }
+    const attempt = await run()
+    if (attempt) return { attempt, existing: false }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
     failure = error
@@ -133,10 +130,7 @@ async function addOnce(
  * Returns the attempt that an earlier request with the same key created. Errors:
  * `IdempotencyConflict`.
  */
-async function findRepeated(
-  core: Core,
-  { key, inputHash }: { key: string; inputHash: string },
-): Promise<Requested | undefined> {
+async function findRepeated(core: Core, { key, inputHash }: Operation): Promise<Requested | undefined> {
   const delivery = await findDelivery(core, { 'operations.key': key })
   const operation = delivery?.operations.find((done) => done.key === key)
   if (!delivery || !operation) return undefined
@@ -155,9 +149,9 @@ function requireEnabled(known: KnownSubscription | undefined, workspaceId: strin
   return known
 }
 
-/** Throws `VisitorSuppressed` if the lead's person must not be contacted. */
-async function requireUnsuppressed(core: Core, lead: Lead | undefined) {
-  if (lead && (await findSuppressedLeads(core, [lead])).size > 0) throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
+/** Throws `VisitorSuppressed` if the person of a lead must not be contacted. */
+async function requireUnsuppressed(core: Core, leads: Lead[]) {
+  if ((await findSuppressedLeads(core, leads)).size > 0) throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
 }
 
 /**
@@ -180,32 +174,18 @@ export async function retryAttempt(
   )
   const known = await liveSubscriptionsOf(core).find(subscriptionId)
   if (ofLead && known && isHook(known.subscription)) throw new ServiceError(ErrorCode.ATTEMPT_NOT_FOUND)
-  const operation = { key: operationKey(workspaceId, 'retry', idempotencyKey), inputHash: hashInput({ attemptId }) }
-  const earlier = await findRepeated(core, operation)
-  if (earlier) return earlier
-  if (status === 'pending' || status === 'sending' || status === 'accepted')
-    throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
-  requireEnabled(known, workspaceId)
-  if (leadId !== undefined) await requireUnsuppressed(core, (await findLeads(core, [leadId]))[0])
-  const at = new Date(core.now())
-  const attempt = {
-    attemptId: newId('att'),
-    correlationId: randomUUID(),
-    manual: true,
-    requestedBy: by.subject,
-    createdAt: at,
-    updatedAt: at,
-  }
-  const retried = await addRetry(core, deliveryId, attempt, { ...operation, attemptId: attempt.attemptId })
-  if (retried) {
+  const operation = operationOf(workspaceId, 'retry', idempotencyKey, { attemptId })
+  return once(core, operation, async () => {
+    if (status === 'pending' || status === 'sending' || status === 'accepted')
+      throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
+    requireEnabled(known, workspaceId)
+    await requireUnsuppressed(core, leadId === undefined ? [] : await findLeads(core, [leadId]))
+    const attempt = newAttempt(new Date(core.now()), { manual: true, requestedBy: by.subject })
+    const retried = await addRetry(core, deliveryId, attempt, { ...operation, attemptId: attempt.attemptId })
+    if (!retried) throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
     announceDue(core)
-    return { attempt: viewAttempt(retried, retried.attempts.length - 1), existing: false }
-  }
-  // Another request changed the delivery first: a repeat with the same key, or a retry with
-  // another key.
-  const other = await findRepeated(core, operation)
-  if (!other) throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
-  return other
+    return viewAttempt(retried, retried.attempts.length - 1)
+  })
 }
 
 /**
@@ -279,9 +259,12 @@ export async function listDeliveries(
   return { deliveries: page, nextPageToken }
 }
 
-/** Returns deliveries, newest first. */
-export function findDeliveries(core: Core, query: DeliveryQuery, limit: number): Promise<Delivery[]> {
-  const { workspaceId, subscriptionId, leadId, statuses, since, until, before } = query
+/**
+ * Returns deliveries, newest first. Reads one status after another, in the order in which a delivery
+ * passes through them. So a delivery whose status changes meanwhile is found with its new status.
+ */
+export async function findDeliveries(core: Core, query: DeliveryQuery, limit: number): Promise<Delivery[]> {
+  const { workspaceId, subscriptionId, leadId, statuses = deliveryStatuses, since, until, before } = query
   const filter: Filter<DeliveryDocument> = {
     workspaceId,
     subscriptionId,
@@ -290,27 +273,11 @@ export function findDeliveries(core: Core, query: DeliveryQuery, limit: number):
     $or: before && [{ createdAt: { $lt: before.createdAt } }, { _id: { $lt: before.id } }],
   }
   // A lead has so few deliveries that a query can read them all.
-  if (leadId !== undefined)
-    return findMany(core, { ...filter, status: statuses && { $in: statuses } }, limit, 'by_lead')
+  if (leadId !== undefined) return findMany(core, { ...filter, status: { $in: statuses } }, limit, 'by_lead')
   const index = subscriptionId === undefined ? 'by_workspace_status' : 'by_subscription_status'
-  return findByStatus(core, filter, statuses ?? deliveryStatuses, limit, index)
-}
-
-/**
- * Returns deliveries with these statuses, newest first. Reads one status after another, in the
- * order in which a delivery passes through them. So a delivery whose status changes meanwhile is
- * found with its new status.
- */
-async function findByStatus(
-  core: Core,
-  filter: Filter<DeliveryDocument>,
-  statuses: readonly DeliveryStatus[],
-  limit: number,
-  hint: string,
-) {
   const found = new Map<string, Delivery>()
   for (const status of deliveryStatuses.filter((each) => statuses.includes(each)))
-    for (const delivery of await findMany(core, { ...filter, status }, limit, hint))
+    for (const delivery of await findMany(core, { ...filter, status }, limit, index))
       found.set(delivery.deliveryId, delivery)
   return [...found.values()].sort(newestFirst).slice(0, limit)
 }
@@ -332,13 +299,18 @@ function newestFirst(a: Delivery, b: Delivery) {
   return b.createdAt.getTime() - a.createdAt.getTime() || (a.deliveryId < b.deliveryId ? 1 : -1)
 }
 
-/**
- * Returns the key under which a request is stored. It is unique per workspace, route and
- * idempotency key while the delivery exists.
- */
-function operationKey(workspaceId: string, route: 'create' | 'retry' | 'test', idempotencyKey: string) {
-  return `${workspaceId} ${route} ${idempotencyKey}`
-}
+type Operation = ReturnType<typeof operationOf>
+
+/** The key of a request is unique per workspace, route and idempotency key while the delivery exists. */
+const operationOf = (
+  workspaceId: string,
+  route: 'create' | 'retry' | 'test',
+  idempotencyKey: string,
+  input: object,
+) => ({
+  key: `${workspaceId} ${route} ${idempotencyKey}`,
+  inputHash: hashInput(input),
+})
 
 /** An attempt in the form that the API returns (contract, section 5). */
 export type AttemptView = ReturnType<typeof viewAttempt>
@@ -350,11 +322,9 @@ export const viewAttempts = (delivery: Delivery): AttemptView[] =>
  * Returns the attempt at `index` in the form of the API. The latest attempt has the status of its
  * delivery. Each earlier attempt has the status with which it ended.
  */
-export function viewAttempt(delivery: Delivery, index: number) {
+function viewAttempt(delivery: Delivery, index: number) {
   const { deliveryId, leadId, eventType, subscriptionId, attempts, dueAt } = delivery
-  const attempt = attempts[index]
-  if (!attempt) throw new ServiceError(ErrorCode.INTERNAL_ERROR)
-  const { outcome, requestedBy: _, ...facts } = attempt
+  const { outcome, requestedBy: _, ...facts } = attempts[index]!
   const isLatest = index === attempts.length - 1
   const { claimId: __, status: ended = delivery.status, ...rest } = outcome ?? ({} as Partial<AttemptOutcome>)
   const status = isLatest ? delivery.status : ended

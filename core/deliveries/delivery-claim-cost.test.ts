@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isLong, itLong } from '../../test/support/is-long.ts'
 import { collectionsOf } from '../database/collections.ts'
 import type { DeliveryDocument } from '../deliveries/model.ts'
-import { type Room, roomOf } from '../test/claims.ts'
+import { addResults, type Room, roomOf } from '../test/claims.ts'
 import { bareCore } from '../test/core-with.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { type Cost, openMeasuredClient } from '../test/query-cost.ts'
@@ -11,7 +11,6 @@ import { takeDeliveries } from './claims.ts'
 import { subscriptionsHolding, subscriptionsWaiting } from './holds.ts'
 import { liveSubscriptionsOf } from './live-subscriptions.ts'
 import { type DeliveryQueue, deliveryQueueOf } from './queue.ts'
-import { recordResults } from './results.ts'
 import type { ClaimedDelivery } from './webhook-requests.ts'
 
 /**
@@ -181,7 +180,7 @@ describe('the database cost', () => {
     const core = measuredCore()
     liveSubscriptionsOf.set(core, liveSubscriptionsOf(test.cores[0]!))
     const { answer: counted, sent } = await client.commandsOf(() =>
-      recordResults(
+      addResults(
         core,
         next.claimed.map(({ attemptNumber, destination, ...ids }) => ({
           ...ids,

@@ -4,9 +4,8 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { until } from '../../test/support/until.ts'
 import { getLead } from '../leads/leads.ts'
 import { operatorScopes, testDeliveries } from '../test/deliveries.ts'
-import { addDelivery } from './intake.ts'
+import { addDelivery, leadContent, newDelivery } from './intake.ts'
 import { findSubscriptions } from './live-subscriptions.ts'
-import { leadContent, newDelivery } from './new-delivery.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())
@@ -154,7 +153,7 @@ describe('new deliveries', () => {
     await operator.rotateSubscriptionSecret({ subscriptionId, overlapSeconds: 0 })
     test.advance(1_000)
 
-    const { isTooLarge: _, ...delivery } = newDelivery(core, {
+    const delivery = newDelivery(core, {
       content: leadContent(await getLead(core, leadId, undefined), remembered!),
       subscription: remembered!,
       operation: { key: 'k', inputHash: '' },

@@ -4,7 +4,7 @@ import { isSuppressionList } from '../leads/suppressions.ts'
 import { type Claimant, takeDeliveries } from './claims.ts'
 import { liveSubscriptionsOf } from './live-subscriptions.ts'
 import { deliveryWorkHint } from './queue.ts'
-import { type ClaimedDelivery, newClaimId } from './webhook-requests.ts'
+import type { ClaimedDelivery } from './webhook-requests.ts'
 
 /** A worker whose stream is open on this core. */
 export interface StreamingWorker extends Claimant {
@@ -14,16 +14,15 @@ export interface StreamingWorker extends Claimant {
   send(deliveries: ClaimedDelivery[]): void
   /** Makes the worker return the deliveries of these destinations that it has not begun to send. */
   recall(destinations: string[]): void
-}
-
-/** A worker that joined, with the claim under which new deliveries are created for it. */
-export interface JoinedWorker extends StreamingWorker {
-  /** Each delivery is created once, so this claim never covers a delivery that was taken over. */
-  readonly claimId: string
+  /**
+   * The claim under which new deliveries are created for the worker. Each delivery is created once, so this
+   * claim never covers a delivery that was taken over.
+   */
+  claimId: string
 }
 
 /** Interval in milliseconds at which the queue is read while more is due than the workers take. */
-export const pollEveryMs = 1_000
+const pollEveryMs = 1_000
 /**
  * Interval in milliseconds at which the queue is read when nothing is due. It limits the delay after
  * a worker of another core has died, or an announcement is lost.
@@ -38,7 +37,7 @@ const readEveryMs = 10
 /** Sends deliveries to the workers whose streams are open on this core. */
 export const deliveryDispatchOf = perCore((core) => {
   const { bus, logger, now } = core
-  const workers = new Set<JoinedWorker>()
+  const workers = new Set<StreamingWorker>()
   /** Whether deliveries were due after the last read. If so, new room is filled at once. */
   let isMoreDue = true
   let isWanted = false
@@ -89,7 +88,7 @@ export const deliveryDispatchOf = perCore((core) => {
         worker.send(taken.claimed)
         isWanted ||= taken.isMoreDue
       }
-      next = Math.min(next, taken.nextDueAt ?? next)
+      next = Math.min(next, taken.nextDueAt)
       isMoreDue = taken.isMoreDue
       isFailing = false
       if (!isMoreDue) break
@@ -119,11 +118,10 @@ export const deliveryDispatchOf = perCore((core) => {
 
   return {
     /** Sends deliveries to the worker from now on. Returns the function that ends this. */
-    join(worker: StreamingWorker): () => void {
-      const joined = { ...worker, claimId: newClaimId() }
-      workers.add(joined)
+    join(worker: StreamingWorker) {
+      workers.add(worker)
       wake()
-      return () => void workers.delete(joined)
+      return () => void workers.delete(worker)
     },
     /**
      * Reserves room for a new delivery: at the worker with the most places. Returns undefined if no

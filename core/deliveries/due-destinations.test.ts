@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { bareCore } from '../test/core-with.ts'
-import { dueDestinationsOf } from './due-destinations.ts'
+import { dueDestinationsOf } from './claims.ts'
 import { type DeliveryQueue, deliveryQueueOf } from './queue.ts'
 import { createWorkerRoom } from './worker-room.ts'
 

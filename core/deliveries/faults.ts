@@ -68,21 +68,25 @@ export async function observeHealth(core: Core, recorded: ResultSettlement[], at
  */
 const endsNotFound = ({ fault }: Ended) => !fault || fault.kind === 'dead_lettered'
 
+/** Handles faults of subscriptions and dead letters. Disables a subscription if the fault requires it. */
+export const faultsOf = perCore((core) => async (faults: PendingFault[]) => {
+  for (const fault of faults) await applyOne(core, fault)
+})
+
 /**
- * Handles answers that indicate a fault of the subscription, such as 401 or 410, and dead letters.
- * Disables the subscription if the fault requires it. A fault stays in the document of its
- * delivery until it has been handled, so a job repeats what failed here.
+ * Handles the faults that these results have stored. A fault stays in the document of its delivery until it
+ * has been handled, so a job repeats what failed here.
  */
-export const faultsOf = perCore((core) => ({
-  async apply(faults: PendingFault[]) {
-    try {
-      for (const fault of faults) await applyOne(core, fault)
-    } catch (error) {
-      core.bus.emit('due', 'disable subscriptions', retryMs)
-      throw error
-    }
-  },
-}))
+export async function handleFaults(core: Core, recorded: ResultSettlement[]) {
+  const pending = recorded.flatMap(({ subscriptionId, settlement }): PendingFault[] => {
+    if (settlement.kind === 'release' || !settlement.fault) return []
+    return [{ ...settlement.fault, deliveryId: settlement.deliveryId, subscriptionId }]
+  })
+  await faultsOf(core)(pending).catch(({ name: reason }: Error) => {
+    core.logger.warn({ reason }, 'disabling a subscription after a rejected request failed; will retry')
+    core.bus.emit('due', 'disable subscriptions', retryMs)
+  })
+}
 
 /** Handles the faults that are still in documents of deliveries, for example because a process crashed. */
 export const pendingFaultsOf = perCore((core) =>
@@ -99,9 +103,7 @@ export const pendingFaultsOf = perCore((core) =>
         subscriptionId,
       }))
     },
-    async handle(faults) {
-      for (const fault of faults) await applyOne(core, fault)
-    },
+    handle: faultsOf(core),
     since: ({ sentAt }) => sentAt,
     now: core.now,
   }),

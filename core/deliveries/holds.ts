@@ -3,8 +3,7 @@ import { createPace } from '../concurrency/pace.ts'
 import { type Core, perCore } from '../core.ts'
 import { findSubscriptions, notDeleted } from './live-subscriptions.ts'
 import { anyDestination, type DeliveryDocument } from './model.ts'
-import { announceDue } from './queue.ts'
-import { isMissing, queueAgain } from './queue-again.ts'
+import { announceDue, isMissing, queueAgain } from './queue.ts'
 import type { SubscriptionStatus } from './subscription-model.ts'
 
 /**

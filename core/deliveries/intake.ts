@@ -1,16 +1,27 @@
+import { type DeliveryEvent, type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
+import { type FieldMapping, sampleFields, sentFields } from '../../contract/lead-fields.ts'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
-import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../platform/observability/tracing.ts'
+import {
+  activeContext,
+  batchOrigin,
+  type Context,
+  inSpan,
+  SpanKind,
+  traceparentOf,
+} from '../../platform/observability/tracing.ts'
 import { type Core, perCore } from '../core.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
+import { newId } from '../ids.ts'
 import { announceMarked } from '../leads/leads.ts'
+import type { Lead } from '../leads/model.ts'
 import { insertEach } from '../mongodb/insert-each.ts'
-import { deliveryDispatchOf, type JoinedWorker } from './dispatch.ts'
+import { deliveryDispatchOf, type StreamingWorker } from './dispatch.ts'
 import type { KnownSubscription } from './live-subscriptions.ts'
-import type { NewDelivery } from './model.ts'
-import { type DeliveryContent, newDelivery } from './new-delivery.ts'
+import { type AttemptOutcome, type Delivery, type DeliveryOperation, type NewDelivery, newAttempt } from './model.ts'
+import { retainedUntil, suppressedOutcome } from './outcomes.ts'
 import { announceDue } from './queue.ts'
 import { changedSourcesOf, findSendable } from './sources.ts'
-import type { LeadSubscription } from './subscription-model.ts'
+import { defaultPolicy, isHook, type LeadSubscription, type Receives } from './subscription-model.ts'
 import { makeRequest, type SigningSecrets, signingSecretsOf } from './webhook-requests.ts'
 
 interface Arrival {
@@ -24,7 +35,7 @@ interface Arrival {
 interface Prepared {
   document: NewDelivery
   conversationId: string | undefined
-  given?: { worker: JoinedWorker; subscription: LeadSubscription; secrets: SigningSecrets }
+  given?: { worker: StreamingWorker; secrets: SigningSecrets }
 }
 
 const arrivalsOf = perCore((core) => createBatcher((arrivals: Arrival[]) => insertAll(core, arrivals)))
@@ -52,8 +63,7 @@ export async function addAutomaticDelivery(
 ) {
   const { subscription } = by
   const operation = { key, inputHash: hashInput({ key }) }
-  const { isTooLarge: _, ...delivery } = newDelivery(core, { content, subscription, operation, isSuppressed })
-  await addDelivery(core, delivery, by, conversationId)
+  await addDelivery(core, newDelivery(core, { content, subscription, operation, isSuppressed }), by, conversationId)
 }
 
 async function insertAll(core: Core, arrivals: Arrival[]): Promise<PromiseSettledResult<boolean>[]> {
@@ -85,7 +95,7 @@ function prepare(core: Core, { delivery, by, conversationId }: Arrival, at: Date
   const claim = { claimId, workerId, at, knownAt: by.readAt }
   const dueAt = new Date(at.getTime() + core.config.DELIVERY_LEASE_MS)
   const document = { ...delivery, status: 'sending' as const, claim, dueAt }
-  return { document, conversationId, given: { worker, subscription, secrets } }
+  return { document, conversationId, given: { worker, secrets } }
 }
 
 function freeRoom({ document, given }: Prepared): false {
@@ -109,7 +119,7 @@ function insert(core: Core, arrivals: Arrival[], documents: NewDelivery[]) {
  * stored body keeps a withdrawn text. If the check fails, the deliveries wait until their leases
  * expire, and are checked again.
  */
-async function give(core: Core, worker: JoinedWorker | undefined, share: Prepared[], at: Date) {
+async function give(core: Core, worker: StreamingWorker | undefined, share: Prepared[], at: Date) {
   const { checked = [], current = [] } = Object.groupBy(share, ({ document, conversationId }) =>
     changedSourcesOf(core).mayHaveChanged([document.leadId, conversationId]) ? 'checked' : 'current',
   )
@@ -119,7 +129,7 @@ async function give(core: Core, worker: JoinedWorker | undefined, share: Prepare
   const ready = share.flatMap((each) => {
     const { document, given } = each
     const body = bodies.get(document.deliveryId)
-    if (given && body) return makeRequest(core, { ...document, body }, { claimId: given.worker.claimId, ...given })
+    if (given && body) return makeRequest(core, { ...document, body }, given.worker.claimId, given.secrets)
     freeRoom(each)
     return []
   })
@@ -137,3 +147,114 @@ const documentsOf = (prepared: Prepared[]) => prepared.map(({ document }) => doc
 
 const isInserted = (outcome: PromiseSettledResult<boolean> | undefined) =>
   outcome?.status === 'fulfilled' && outcome.value
+
+/** What a delivery sends. */
+export type DeliveryContent = DeliveryEvent &
+  Pick<Delivery, 'leadId' | 'conversationId' | 'messageSequence'> & {
+    /** Time of the event. Default: the creation of the delivery. */
+    occurredAt?: Date
+    isTest?: true
+  }
+
+/** Maximum size in bytes of a webhook body. */
+const bodyMaxBytes = 65_536
+
+/**
+ * Creates a delivery with its first attempt. Its status is `held` if the subscription is disabled.
+ * If its body exceeds the limit, its status is `failed`, and it has no body.
+ */
+export function newDelivery(
+  core: Core,
+  options: {
+    content: DeliveryContent
+    subscription: LeadSubscription
+    operation: Omit<DeliveryOperation, 'attemptId'>
+    /**
+     * Name of the operator or service that requested the delivery. Absent for automatic deliveries.
+     */
+    requestedBy?: string
+    /**
+     * If true, the delivery is stored as failed, because the person of the lead must not be
+     * contacted.
+     */
+    isSuppressed?: boolean
+  },
+): NewDelivery {
+  const { content, subscription, operation, requestedBy, isSuppressed = false } = options
+  const at = new Date(core.now())
+  const deliveryId = newId('dlv')
+  const body = bodyOf(content, deliveryId, at)
+  const isTooLarge = body.length > bodyMaxBytes
+  const traceparent = traceparentOf()
+  const hasFailed = isTooLarge || isSuppressed
+  const isHeld = subscription.status === 'disabled' && !hasFailed
+  const outcome: AttemptOutcome | undefined = isSuppressed
+    ? suppressedOutcome
+    : isTooLarge
+      ? { status: 'failed', responseClass: 'rejected_payload' }
+      : undefined
+  const attempt = newAttempt(at, { manual: requestedBy !== undefined, requestedBy, outcome })
+  return {
+    deliveryId,
+    workspaceId: subscription.workspaceId,
+    eventType: content.eventType,
+    leadId: content.leadId,
+    conversationId: content.conversationId,
+    messageSequence: content.messageSequence,
+    subscriptionId: subscription.subscriptionId,
+    destination: subscription.subscriptionId,
+    status: hasFailed ? 'failed' : isHeld ? 'held' : 'pending',
+    attempts: [attempt],
+    operations: [{ ...operation, attemptId: attempt.attemptId }],
+    createdAt: at,
+    updatedAt: at,
+    traceparent,
+    ...(isHandedOff(content) && subscription.workflow?.workflowId && { workflow: subscription.workflow }),
+    requestedAt: requestedBy === undefined ? undefined : at,
+    // The body of a suppressed person is kept, so that the delivery can be retried after the person
+    // is removed from the list.
+    ...(!isTooLarge && { body }),
+    ...(hasFailed && { deleteAt: retainedUntil(core, at), unannounced: true }),
+    ...(!hasFailed && (isHeld ? { heldDueAt: at } : { dueAt: at })),
+  }
+}
+
+/**
+ * Returns the content of a lead's delivery. It has only the lead fields that the mapping names
+ * (contract, section 5).
+ */
+export function leadContent(
+  { leadId, fields }: Pick<Lead, 'leadId' | 'fields'>,
+  mapping: FieldMapping,
+  eventType: 'lead.ready-for-delivery' | 'lead.captured' = 'lead.ready-for-delivery',
+): DeliveryContent {
+  return { eventType, leadId, data: { reference: leadId, ...sentFields(fields, mapping) } }
+}
+
+/**
+ * Returns the types of events of which a destination can get a sample. A lead can always be sent to a
+ * subscription on request.
+ */
+export function sampleTypes({ policy = defaultPolicy, ...rest }: Receives): DeliveryEventType[] {
+  return isHook(rest) ? policy.types : [...new Set([...policy.types, 'lead.ready-for-delivery' as const])]
+}
+
+/** Returns the content of a test delivery: a sample of an event, marked with `"test":true`. */
+export function testContent(destination: Receives, type: DeliveryEventType): DeliveryContent {
+  const { sentAs = {} } = destination
+  const eventType = (type in sentAs && sentAs[type as keyof typeof sentAs]) || type
+  const { example, ...kind } = deliveryEvents[eventType]
+  const fields = 'hasLeadFields' in kind ? sampleFields(destination) : {}
+  return { eventType, isTest: true, data: { ...example, ...fields } } as DeliveryContent
+}
+
+/** Whether the content is a lead: its end is announced, and a workflow may take it over. */
+export const isHandedOff = ({ eventType, leadId }: Pick<Delivery, 'eventType' | 'leadId'>): boolean =>
+  leadId !== undefined && eventType === 'lead.ready-for-delivery'
+
+/** Creates the body. It is created once and stored, so that each attempt sends the same bytes. */
+export function bodyOf({ eventType, data, isTest, occurredAt }: DeliveryContent, id: string, at: Date): Uint8Array {
+  const contractVersion = deliveryEvents[eventType].version
+  const head = { eventType, id, contractVersion, occurredAt: (occurredAt ?? at).toISOString() }
+  return new TextEncoder().encode(JSON.stringify({ ...head, ...(isTest && { test: true }), data }))
+}

@@ -11,7 +11,7 @@ import { hashInput } from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import { insertLead } from '../leads/leads.ts'
 import { type Lead, leadFieldName, toLead } from '../leads/model.ts'
-import { contactIdsOf, findSuppressedLeads, isSuppressed } from '../leads/suppressions.ts'
+import { contactIdsOf, findSuppressedLeads, isSuppressed, type Person } from '../leads/suppressions.ts'
 import { logOf } from '../log/event-log.ts'
 import { operationKeys } from '../log-event.ts'
 import { notErasing } from '../mongodb/not-erasing.ts'
@@ -24,9 +24,8 @@ import { requireCapability } from '../workspaces/capabilities.ts'
 import { formIssues, formKinds, storedFields } from '../workspaces/forms.ts'
 import type { FormKind } from '../workspaces/model.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
-import { addAutomaticDelivery } from './intake.ts'
+import { addAutomaticDelivery, leadContent } from './intake.ts'
 import { liveSubscriptionsOf, notDeleted } from './live-subscriptions.ts'
-import { leadContent } from './new-delivery.ts'
 import { coversLead, defaultPolicy } from './subscription-model.ts'
 
 const maxFields = 50
@@ -55,17 +54,22 @@ export async function captureLead(
   if (conversationId !== undefined) await findConversation(core, conversationId, workspaceId)
   const person = { fields, subjects: await subjectsOf(core, conversationId) }
   if (await isSuppressed(core, workspaceId, person)) throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
-  const lead: Lead = {
-    ...given,
-    contacts: await contactIdsOf(core, workspaceId, person),
-    leadId: core.plannedIds('lead', operation),
-    createdAt: new Date(core.now()),
-  }
+  const leadId = core.plannedIds('lead', operation)
+  await storeLead(core, { ...given, leadId }, person)
+  return leadId
+}
+
+/**
+ * Stores a new lead, and creates what follows from it. Returns undefined, or the lead that an earlier run of
+ * the operation stored. That run or the fan-out job creates the deliveries of the earlier lead.
+ */
+async function storeLead(core: Core, given: Omit<Lead, 'contacts' | 'createdAt'>, person: Person) {
+  const contacts = await contactIdsOf(core, given.workspaceId, person)
+  const lead: Lead = { ...given, contacts, createdAt: new Date(core.now()) }
   Object.assign(lead, await planFanOut(core, lead))
-  // If an earlier run of the operation stored the lead, that run or the fan-out job creates the
-  // deliveries.
-  if (!(await insertLead(core, lead))) await finish(core, lead)
-  return lead.leadId
+  const earlier = await insertLead(core, lead)
+  if (!earlier) await Promise.all([enterForm(core, lead), finish(core, lead)])
+  return earlier
 }
 
 /**
@@ -101,26 +105,10 @@ export async function submitForm(
   const person = { fields, subjects: identity ? [identity.externalSubject] : [] }
   if ((await isSuppressed(core, workspaceId, person)) && !(await isRepeated()))
     throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
-  const lead: Lead = {
-    contacts: await contactIdsOf(core, workspaceId, person),
-    leadId: newId('lead'),
-    workspaceId,
-    source,
-    fields,
-    conversationId,
-    formSubmissionId,
-    sessionId: session.sessionId,
-    publicSiteKey: session.publicSiteKey,
-    createdAt: new Date(core.now()),
-    operationKey,
-    inputHash,
-  }
-  Object.assign(lead, await planFanOut(core, lead))
-  const earlier = await insertLead(core, lead)
-  if (!earlier) {
-    await Promise.all([enterForm(core, lead), finish(core, lead)])
-    return { formSubmissionId, replayed: false }
-  }
+  const { sessionId, publicSiteKey } = session
+  const lead = { leadId: newId('lead'), workspaceId, source, fields, conversationId, formSubmissionId }
+  const earlier = await storeLead(core, { ...lead, sessionId, publicSiteKey, operationKey, inputHash }, person)
+  if (!earlier) return { formSubmissionId, replayed: false }
   if (earlier.inputHash !== inputHash) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
   return { formSubmissionId: earlier.formSubmissionId ?? '', replayed: true }
 }

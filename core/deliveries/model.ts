@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import type { Binary } from 'mongodb'
 import type * as proto from '#proto/lead/v1/delivery_pb.js'
 import type { DeliveryEventType } from '../../contract/event-kinds.ts'
 import type { NameIn } from '../../contract/proto-fields.ts'
+import { newId } from '../ids.ts'
 import type { Handoff, Workflow } from './subscription-model.ts'
 
 /** Status of a delivery and of its latest attempt (contract, section 5). */
@@ -61,6 +63,13 @@ export interface DeliveryAttempt extends AttemptIds {
   updatedAt: Date
   outcome?: AttemptOutcome
 }
+
+export const newAttemptIds = (): AttemptIds => ({ attemptId: newId('att'), correlationId: randomUUID() })
+
+export const newAttempt = (
+  at: Date,
+  more: Pick<DeliveryAttempt, 'manual' | 'requestedBy' | 'outcome'>,
+): DeliveryAttempt => ({ ...newAttemptIds(), createdAt: at, updatedAt: at, ...more })
 
 /** A request that created an attempt. It is stored once, even if it is repeated. */
 export interface DeliveryOperation {

@@ -1,17 +1,19 @@
+import type { Document } from 'mongodb'
 import { type Core, perCore } from '../core.ts'
 import { announceMarked } from '../leads/leads.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import {
+  type AttemptOutcome,
   anyDestination,
   bytesOf,
   type Delivery,
   type DeliveryAttempt,
   type DeliveryClaim,
   type DeliveryDocument,
+  type DeliveryOperation,
   type Settlement,
   toDelivery,
 } from './model.ts'
-import { isMissing } from './queue-again.ts'
 import { settlementWrites } from './settlements.ts'
 import { type LeadSubscription, type LeadSubscriptionDocument, toSubscription } from './subscription-model.ts'
 
@@ -103,19 +105,10 @@ export const deliveryQueueOf = perCore((core) => {
      */
     async take(deliveryIds: string[], { leaseUntil, ...claim }: Claim): Promise<TakenDelivery[]> {
       const { claimId, at } = claim
-      const nextAttempt = {
-        attemptId: '$next.attemptId',
-        correlationId: '$next.correlationId',
-        manual: false,
-        createdAt: at,
-        updatedAt: at,
-      }
       const { modifiedCount } = await deliveries.updateMany({ _id: { $in: deliveryIds }, dueAt: { $lte: at } }, [
         {
           $set: {
-            attempts: {
-              $cond: [isMissing('$next'), '$attempts', { $concatArrays: ['$attempts', [nextAttempt]] }],
-            },
+            attempts: withNext(at, '$attempts'),
             status: 'sending',
             claim: { $cond: [isMissing('$claim'), { $literal: claim }, { $literal: { ...claim, tookOver: true } }] },
             dueAt: leaseUntil,
@@ -223,6 +216,49 @@ const sentFields = {
   'claim.tookOver': 1,
   traceparent: 1,
 } as const
+
+/**
+ * Returns the update that queues a delivery again: after a manual retry, when its subscription is
+ * enabled, and in a recovery. With `attempt`, the delivery continues with this attempt, which
+ * replaces the scheduled one. Without it, a held delivery continues with the attempt that it waited
+ * for.
+ */
+export function queueAgain(again: {
+  at: Date
+  /** A time, or an expression that computes it. */
+  dueAt: Date | Document
+  attempt?: DeliveryAttempt
+  /** The request that queues the delivery. */
+  operation?: DeliveryOperation
+  requestedAt?: Date
+}): Document[] {
+  const { at, dueAt, attempt, operation, requestedAt } = again
+  return [
+    {
+      $set: {
+        status: attempt ? 'pending' : { $cond: [isMissing('$next'), 'pending', 'retry_scheduled'] },
+        dueAt,
+        updatedAt: at,
+        requestedAt,
+        attempts: attempt && withLast('$attempts', attempt),
+        operations: operation && withLast('$operations', operation),
+      },
+    },
+    { $unset: attempt ? ['heldDueAt', 'next', 'deleteAt'] : ['heldDueAt'] },
+  ]
+}
+
+/** An expression that is true if the document has no such field. */
+export const isMissing = (field: string) => ({ $eq: [{ $type: field }, 'missing'] })
+
+/** An expression of the attempts with the scheduled one. Without a scheduled attempt, it is `otherwise`. */
+export function withNext(at: Date, otherwise: string | Document, outcome?: AttemptOutcome): Document {
+  const ids = { attemptId: '$next.attemptId', correlationId: '$next.correlationId' }
+  const attempt = { ...ids, manual: false, createdAt: at, updatedAt: at, outcome }
+  return { $cond: [isMissing('$next'), otherwise, { $concatArrays: ['$attempts', [attempt]] }] }
+}
+
+const withLast = (list: string, last: object) => ({ $concatArrays: [list, [{ $literal: last }]] })
 
 /** Id that a wake-up between cores contains when deliveries may be due. */
 export const deliveryWorkHint = 'lead-deliveries'

@@ -4,15 +4,13 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { type DeliveryEventType, deliveryEvents } from '../../contract/event-kinds.ts'
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
-import { newId } from '../ids.ts'
 import { createLeases, type Lease, msUntil, whileHeld } from '../mongodb/leases.ts'
 import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import { field, oneOf, validate } from '../rules.ts'
 import { maxAttempts } from './deliveries.ts'
 import { notDeleted } from './live-subscriptions.ts'
-import type { DeliveryDocument } from './model.ts'
-import { announceDue } from './queue.ts'
-import { queueAgain } from './queue-again.ts'
+import { type DeliveryDocument, newAttempt } from './model.ts'
+import { announceDue, queueAgain } from './queue.ts'
 import {
   auditMax,
   type DeliveryRecovery,
@@ -208,9 +206,8 @@ async function schedule(
       const operation = { key, inputHash: '', attemptId: attempts.at(-1)!.attemptId }
       return { updateOne: { filter, update: queueAgain({ ...again, operation }) } }
     }
-    const attemptId = newId('att')
-    const attempt = { attemptId, correlationId: randomUUID(), manual: true, createdAt: at, updatedAt: at }
-    const operation = { key, inputHash: '', attemptId }
+    const attempt = newAttempt(at, { manual: true })
+    const operation = { key, inputHash: '', attemptId: attempt.attemptId }
     return {
       updateOne: {
         filter: { ...filter, [`attempts.${maxAttempts - 1}`]: { $exists: false } },

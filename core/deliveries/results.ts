@@ -1,12 +1,10 @@
-import { randomUUID } from 'node:crypto'
 import { contractLimits } from '../../contract/limits.ts'
 import { retryDelay } from '../../contract/retry-delay.ts'
 import { byKey, createBatcher } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
-import { newId } from '../ids.ts'
 import { field, integer, line, validate } from '../rules.ts'
-import { faultsOf, observeHealth, type ResultSettlement } from './faults.ts'
-import type { AttemptFacts, AttemptOutcome, Delivery, PendingFault, Settlement } from './model.ts'
+import { handleFaults, observeHealth, type ResultSettlement } from './faults.ts'
+import { type AttemptFacts, type AttemptOutcome, type Delivery, newAttemptIds, type Settlement } from './model.ts'
 import { classify, maxUnreadableAnswers, retainedUntil } from './outcomes.ts'
 import { announceDue, deliveryQueueOf } from './queue.ts'
 
@@ -46,23 +44,13 @@ const stateOf = perCore((core) => {
 })
 
 /**
- * Records the results of claimed deliveries. Returns one boolean per result, in order. The
- * boolean is false if the worker no longer holds the delivery; such a result changes nothing. A
- * repeated result changes nothing and returns true. Errors: `ValidationFailed`.
+ * Records the result of a claimed delivery, together with others that arrive at the same time. Returns false if the
+ * worker no longer holds the delivery; such a result changes nothing. A repeated result changes nothing and
+ * returns true. Resolves once everything that follows from the result is done. Errors: `ValidationFailed`.
  */
-export async function recordResults(core: Core, results: AttemptResult[]): Promise<boolean[]> {
-  validateResults(results)
-  return Promise.all((await recordAll(core, results)).map(finished))
-}
-
-/** Records one result, together with others that arrive at the same time. Errors: as `recordResults`. */
 export async function addResult(core: Core, result: AttemptResult): Promise<boolean> {
-  validateResults([result])
-  return finished(await stateOf(core).batcher.add(result))
-}
-
-/** Returns whether a result was counted, once everything that follows from it is done. */
-async function finished({ counted, followed }: Recorded) {
+  validateResult(result)
+  const { counted, followed } = await stateOf(core).batcher.add(result)
   await followed
   return counted
 }
@@ -72,12 +60,12 @@ async function recordAll(core: Core, results: AttemptResult[]): Promise<Recorded
     core,
     results.filter((result) => !isKnown(result)),
   )
-  const settlements = new Map<string, ResultSettlement & { claimId: string }>()
+  const settlements = new Map<string, ResultSettlement>()
   const at = new Date(core.now())
   for (const result of results) {
     if (settlements.has(result.deliveryId)) continue
     const one = toSettlement(core, result, found.get(result.deliveryId), at)
-    if (one) settlements.set(result.deliveryId, { ...one, claimId: result.claimId })
+    if (one) settlements.set(result.deliveryId, one)
   }
   const all = [...settlements.values()]
   const written = await deliveryQueueOf(core).settle(all.map(({ settlement }) => settlement))
@@ -85,7 +73,7 @@ async function recordAll(core: Core, results: AttemptResult[]): Promise<Recorded
   // Normally the write applies every settlement. If not, some results were recorded earlier or
   // another claim took over. The deliveries of those results are then read again.
   const isSettled = (result: AttemptResult) =>
-    written === all.length && settlements.get(result.deliveryId)?.claimId === result.claimId
+    written === all.length && settlements.get(result.deliveryId)?.settlement.claimId === result.claimId
   const after = await find(
     core,
     results.filter((result) => !isSettled(result)),
@@ -167,13 +155,7 @@ function toSettlement(
     fault: noticed && { kind: noticed, attemptId, sentAt: delivery?.claim?.knownAt ?? at },
     ...(delay === undefined
       ? { deleteAt: retainedUntil(core, at) }
-      : {
-          retry: {
-            attemptId: newId('att'),
-            correlationId: randomUUID(),
-            dueAt: new Date(at.getTime() + delay),
-          },
-        }),
+      : { retry: { ...newAttemptIds(), dueAt: new Date(at.getTime() + delay) } }),
   }
   return { subscriptionId, settlement }
 }
@@ -187,27 +169,11 @@ function follow(core: Core, subscriptionId: string, settlements: ResultSettlemen
   const next = (following.get(subscriptionId) ?? Promise.resolve())
     .catch(() => {})
     .then(() => observeHealth(core, settlements, at))
-    .then(() => applyFaults(core, settlements))
+    .then(() => handleFaults(core, settlements))
     .finally(() => following.get(subscriptionId) === next && following.delete(subscriptionId))
   following.set(subscriptionId, next)
   next.catch(() => {})
   return next
-}
-
-/**
- * Disables subscriptions whose answers indicate a fault. If this fails, a job retries it, because
- * each fault stays in the document of its delivery until it has been handled.
- */
-async function applyFaults(core: Core, settlements: ResultSettlement[]) {
-  const pending = settlements.flatMap(({ subscriptionId, settlement }): PendingFault[] => {
-    if (settlement.kind === 'release' || !settlement.fault) return []
-    return [{ ...settlement.fault, deliveryId: settlement.deliveryId, subscriptionId }]
-  })
-  await faultsOf(core)
-    .apply(pending)
-    .catch(({ name: reason }: Error) =>
-      core.logger.warn({ reason }, 'disabling a subscription after a rejected request failed; will retry'),
-    )
 }
 
 /**
@@ -216,15 +182,13 @@ async function applyFaults(core: Core, settlements: ResultSettlement[]) {
  */
 const maxAttemptNumber = 1000
 
-function validateResults(results: AttemptResult[]) {
-  if (results.length > maxResults) validate({ path: '/results', rule: 'maxItems' })
-  const answerOf = ({ facts }: AttemptResult) => (facts !== 'released' && 'status' in facts ? facts : undefined)
+/** Errors name the paths of a message with only this result. */
+function validateResult({ facts, claimed }: AttemptResult) {
+  const answer = facts !== 'released' && 'status' in facts ? facts : undefined
   validate(
-    ...results.flatMap((result, index) => [
-      field(`/results/${index}/response/status`, answerOf(result)?.status, integer(100, 599)),
-      field(`/results/${index}/response/text`, answerOf(result)?.text, line(1, contractLimits.responseTextMaxLength)),
-      field(`/results/${index}/attemptNumber`, result.claimed?.attemptNumber, integer(1, maxAttemptNumber)),
-    ]),
+    field('/results/0/response/status', answer?.status, integer(100, 599)),
+    field('/results/0/response/text', answer?.text, line(1, contractLimits.responseTextMaxLength)),
+    field('/results/0/attemptNumber', claimed?.attemptNumber, integer(1, maxAttemptNumber)),
   )
 }
 

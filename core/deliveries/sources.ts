@@ -5,7 +5,6 @@ import { type Core, perCore } from '../core.ts'
 import type { LogEvent } from '../log-event.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { bytesOf, type Delivery, type DeliveryDocument } from './model.ts'
-import { withoutText } from './new-delivery.ts'
 import { deliveryQueueOf } from './queue.ts'
 
 /** Conversations and leads that deliveries are about, or one message that they carry. */
@@ -156,6 +155,12 @@ async function withdraw({ db: { deliveries } }: Core, of: DeliveriesOf, at: Date
       }),
     ),
   )
+}
+
+/** Returns the body of a message's delivery without the text of the message. */
+function withoutText(body: Uint8Array, redactedAt: Date): Uint8Array {
+  const { data, ...head } = JSON.parse(new TextDecoder().decode(body))
+  return new TextEncoder().encode(JSON.stringify({ ...head, data: { ...data, body: '', redactedAt } }))
 }
 
 /**

@@ -4,8 +4,7 @@ import { announceMarked, findLeads } from '../leads/leads.ts'
 import { findSuppressedLeads, hasSuppressions, type NewSuppressions, storeSuppressions } from '../leads/suppressions.ts'
 import type { Settlement } from './model.ts'
 import { retainedUntil, suppressedOutcome } from './outcomes.ts'
-import { deliveryQueueOf, type TakenDelivery } from './queue.ts'
-import { isMissing } from './queue-again.ts'
+import { deliveryQueueOf, type TakenDelivery, withNext } from './queue.ts'
 
 const batch = 500
 
@@ -63,13 +62,6 @@ async function endDeliveries(core: Core, contacts: string[]) {
     after = found.at(-1)!._id
     const at = new Date(core.now())
     const ended = { updatedAt: at, outcome: suppressedOutcome }
-    const next = {
-      attemptId: '$next.attemptId',
-      correlationId: '$next.correlationId',
-      manual: false,
-      createdAt: at,
-      ...ended,
-    }
     const isLast = { $eq: ['$$attempt.attemptId', { $arrayElemAt: ['$attempts.attemptId', -1] }] }
     const endedAttempt = { $mergeObjects: ['$$attempt', { $literal: ended }] }
     const withLastEnded = {
@@ -82,7 +74,7 @@ async function endDeliveries(core: Core, contacts: string[]) {
           {
             $set: {
               status: 'failed',
-              attempts: { $cond: [isMissing('$next'), withLastEnded, { $concatArrays: ['$attempts', [next]] }] },
+              attempts: withNext(at, withLastEnded, suppressedOutcome),
               updatedAt: at,
               deleteAt: retainedUntil(core, at),
               unannounced: true,

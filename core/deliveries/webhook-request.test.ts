@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
 import { bodySignature, standardSignature, webhookHeaders } from '../../contract/webhook-headers.ts'
-import { leadContent, bodyOf as webhookBody } from './new-delivery.ts'
+import { leadContent, bodyOf as webhookBody } from './intake.ts'
 import { liveSecrets, maskedSecret, newWebhookSecret, rotatedSecrets } from './webhook-requests.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)

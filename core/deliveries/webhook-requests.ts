@@ -5,22 +5,9 @@ import { type Core, perCore } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
+import { countFitting } from '../page-token.ts'
 import type { TakenDelivery } from './queue.ts'
 import type { CustomHeader, LeadSubscription, SealedDestination, WebhookSecret } from './subscription-model.ts'
-
-/** A request that the worker with this claim can send without changes. */
-export interface ClaimedDelivery {
-  deliveryId: string
-  attemptId: string
-  attemptNumber: number
-  claimId: string
-  destination: string
-  url: string
-  headers: Record<string, string>
-  body: Uint8Array
-  /** Trace in which the delivery was created. It is not sent to the destination. */
-  traceparent?: string
-}
 
 /** Decrypted URL, secrets and header values of a subscription. */
 export interface SigningSecrets {
@@ -37,7 +24,11 @@ export interface SigningSecrets {
  * Maximum total size in bytes of the bodies in one claim. It keeps the response below the size
  * limit of the worker.
  */
-export const bodiesMaxBytes = 8 * 1024 * 1024
+const bodiesMaxBytes = 8 * 1024 * 1024
+
+/** Returns how many of the first deliveries fit into a message, at least one. */
+export const countFittingBodies = (deliveries: { body: Uint8Array }[]): number =>
+  countFitting(deliveries, ({ body }) => body.length, bodiesMaxBytes)
 
 export const newClaimId = (): string => `clm_${randomBytes(18).toString('base64url')}`
 
@@ -87,29 +78,35 @@ export function signingSecretsOf(
 
 /** Creates the signed request of the delivery's latest attempt. */
 export function makeRequest(
-  { now }: Core,
+  { config, now }: Core,
   {
     deliveryId,
+    subscriptionId,
     attempts,
     body,
     traceparent,
-  }: Omit<TakenDelivery, 'subscriptionId' | 'leadId' | 'workspaceId' | 'tookOver'>,
-  { claimId, subscription, secrets }: { claimId: string; subscription: LeadSubscription; secrets: SigningSecrets },
-): ClaimedDelivery {
-  const { url, headers, ...signing } = secrets
+  }: Pick<TakenDelivery, 'deliveryId' | 'subscriptionId' | 'attempts' | 'body' | 'traceparent'>,
+  claimId: string,
+  { url, headers, ...secrets }: SigningSecrets,
+) {
   const { attemptId = '', correlationId = '' } = attempts.at(-1) ?? {}
   return {
     deliveryId,
     attemptId,
     attemptNumber: attempts.length,
     claimId,
-    destination: subscription.subscriptionId,
+    destination: subscriptionId,
     url,
-    headers: { ...headers, ...webhookHeaders({ deliveryId, correlationId, body, secrets: signing, at: now() }) },
+    headers: { ...headers, ...webhookHeaders({ deliveryId, correlationId, body, secrets, at: now() }) },
     body,
     traceparent,
+    deadlineMs: config.DELIVERY_ATTEMPT_DEADLINE_MS,
+    leaseMs: config.DELIVERY_LEASE_MS,
   }
 }
+
+/** A request that the worker with this claim can send without changes. */
+export type ClaimedDelivery = ReturnType<typeof makeRequest>
 
 const prefix = 'whsec_'
 

@@ -3,10 +3,9 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { listAttempts, retryAttempt } from '../deliveries/deliveries.ts'
 import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
-import { recordResults } from '../deliveries/results.ts'
 import { addSuppressions } from '../deliveries/suppressing.ts'
 import type { SessionContent } from '../sessions/model.ts'
-import { claimDue } from '../test/claims.ts'
+import { addResults, claimDue } from '../test/claims.ts'
 import { codeOf, hasFailed, newSubject, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { credentialsOf } from '../test/visitor-credentials.ts'
@@ -84,7 +83,7 @@ describe('a delivery of a suppressed person', () => {
     const retrying = await capture({ address })
     const claimed = (await claim()).filter(({ destination }) => destination !== '')
     const ids = await deliveriesOf(retrying)
-    await recordResults(
+    await addResults(
       cores.core,
       claimed.map(({ deliveryId, attemptId, claimId }) => ({
         deliveryId,

@@ -29,7 +29,7 @@ export interface NewSuppressions {
 }
 
 /** What is known of a person: the fields of a lead, and the host's ids. */
-interface Person {
+export interface Person {
   fields: Record<string, string>
   subjects?: string[]
 }

@@ -9,11 +9,10 @@ import { listMessages, sendAsAgent } from '../conversations/messages.ts'
 import { endOverdueTyping } from '../conversations/typing.ts'
 import { createAttempt } from '../deliveries/deliveries.ts'
 import { captureLead } from '../deliveries/lead-capture.ts'
-import { recordResults } from '../deliveries/results.ts'
 import { createSubscription, getSubscription, listSubscriptions } from '../deliveries/subscriptions.ts'
 import { addSuppressions } from '../deliveries/suppressing.ts'
 import { getLead } from '../leads/leads.ts'
-import { claimDue } from '../test/claims.ts'
+import { addResults, claimDue } from '../test/claims.ts'
 import { codeOf, hasFailed, type TestCores, testCores } from '../test/cores.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { site } from '../test/visitor-credentials.ts'
@@ -207,7 +206,7 @@ describe('a deletion', () => {
     expect(await codeOf(createAttempt(core, again, desk))).toBe('SUBSCRIPTION_NOT_FOUND')
     const { deliveryId, attemptId, claimId } = under!
     const result = { deliveryId, attemptId, claimId, durationMs: 1, facts: { status: 200 } }
-    expect(await recordResults(core, [result])).toEqual([true])
+    expect(await addResults(core, [result])).toEqual([true])
     await finishDeletions()
     const places = await placesOf([shop.subscriptionId])
     // The feed keeps what happened to leads. Its follower may have announced the result before.

@@ -2,10 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { AttemptResultSchema, type ClaimedDelivery, ClaimedDeliverySchema } from '#proto/lead/v1/delivery_pb.js'
 import type { RunningCore } from '../context.ts'
+import type { Core } from '../core.ts'
 import { takeDeliveries } from '../deliveries/claims.ts'
-import { recordResults as record } from '../deliveries/results.ts'
+import { type AttemptResult, addResult } from '../deliveries/results.ts'
 import type { WorkerRoom } from '../deliveries/worker-room.ts'
-import { fromResult, toClaimed } from '../rpc/leads/work-deliveries.ts'
+import { fromResult } from '../rpc/leads/work-deliveries.ts'
 import { validate } from '../rules.ts'
 
 export interface Room {
@@ -52,22 +53,24 @@ export async function claimDue(
   for (;;) {
     const { claimed } = await takeDeliveries(core, { workerId, room: roomOf(room), signal })
     if (claimed.length > 0 || performance.now() >= until)
-      return claimed.map((each) => create(ClaimedDeliverySchema, toClaimed(each, core.config)))
+      return claimed.map((each) => create(ClaimedDeliverySchema, each))
     await delay(20)
   }
 }
+
+/** Records results. Returns for each whether the worker still had the delivery. */
+export const addResults = (core: Core, results: AttemptResult[]): Promise<boolean[]> =>
+  Promise.all(results.map((one) => addResult(core, one)))
 
 /** Records results as a worker. Returns for each whether the worker still had the delivery. */
 export async function recordResults(
   core: RunningCore,
   results: MessageInitShape<typeof AttemptResultSchema>[],
 ): Promise<boolean[]> {
-  return record(
-    core,
-    results.map((result, index) => {
-      const read = fromResult(create(AttemptResultSchema, result))
-      validate(read ? undefined : { path: `/results/${index}`, rule: 'oneOf' })
-      return read!
-    }),
-  )
+  const read = results.map((result, index) => {
+    const one = fromResult(create(AttemptResultSchema, result))
+    validate(one ? undefined : { path: `/results/${index}`, rule: 'oneOf' })
+    return one!
+  })
+  return addResults(core, read)
 }

@@ -1,11 +1,13 @@
 import { expect } from 'vitest'
+import { createBus } from '../bus.ts'
 import { faultsOf } from '../deliveries/faults.ts'
 import { liveSubscriptionsOf } from '../deliveries/live-subscriptions.ts'
 import type { AttemptFacts, Delivery, PendingFault, Settlement } from '../deliveries/model.ts'
 import { type DeliveryQueue, deliveryQueueOf } from '../deliveries/queue.ts'
-import { type AttemptResult, addResult, recordResults } from '../deliveries/results.ts'
+import { type AttemptResult, addResult } from '../deliveries/results.ts'
 import { createCoreMetrics } from '../metrics.ts'
 import { type Wakeups, wakeupsOf } from '../wakeups/wakeups.ts'
+import { addResults } from './claims.ts'
 import { bareCore } from './core-with.ts'
 
 export const at = Date.UTC(2030, 0, 1)
@@ -47,6 +49,7 @@ export function newScene(
     if ('notFound' in (update.$set ?? {})) seen.reset.push(...ids)
   }
   const core = bareCore({
+    bus: createBus(),
     db: { leadSubscriptions: { updateMany } },
     metrics,
     logger: { warn: (...line: unknown[]) => void seen.warned.push(line) },
@@ -75,12 +78,10 @@ export function newScene(
     isFollowed: async () => false,
     changed: async (...ids) => void seen.changed.push(...ids.filter((id) => seen.reset.includes(id))),
   })
-  faultsOf.set(core, {
-    async apply(faults) {
-      seen.faults.push(...faults)
-      if (faults.length > 0) await apply()
-      if (isApplyFailing) throw new TypeError('secret')
-    },
+  faultsOf.set(core, async (faults) => {
+    seen.faults.push(...faults)
+    if (faults.length > 0) await apply()
+    if (isApplyFailing) throw new TypeError('secret')
   })
   const hint = async () => {
     seen.announced += 1
@@ -90,7 +91,7 @@ export function newScene(
     (await metrics.attempts.get()).values
       .filter(({ value }) => value > 0)
       .map(({ labels, value }) => `${labels.status} ${labels.response_class} ${value}`)
-  const record = (results: AttemptResult[]) => recordResults(core, results)
+  const record = (results: AttemptResult[]) => addResults(core, results)
   return { ...seen, seen, record, add: (one: AttemptResult) => addResult(core, one), attempts }
 }
 

@@ -1,10 +1,9 @@
 import { requestNavigation } from '../commands/commands.ts'
 import { createAttempt } from '../deliveries/deliveries.ts'
 import { captureLead } from '../deliveries/lead-capture.ts'
-import { recordResults } from '../deliveries/results.ts'
 import { createSubscription } from '../deliveries/subscriptions.ts'
 import { createConnection, createInstallation, createWorkspace } from '../workspaces/workspaces.ts'
-import { claimDue } from './claims.ts'
+import { addResults, claimDue } from './claims.ts'
 import type { TestCores } from './cores.ts'
 import type { Clients } from './operator-clients.ts'
 import { site } from './visitor-credentials.ts'
@@ -89,7 +88,7 @@ export async function failedScene(cores: TestCores): Promise<Scene> {
   const { attemptId, deliveryId } = attempt
   const claimed = await claimDue(core, { limit: 1000 })
   const result = { durationMs: 1, facts: { status: 400 } }
-  await recordResults(
+  await addResults(
     core,
     claimed.map(({ deliveryId, attemptId, claimId }) => ({ deliveryId, attemptId, claimId, ...result })),
   )

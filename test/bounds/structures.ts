@@ -73,12 +73,15 @@ export const structures: Record<string, Record<string, string>> = {
     beats: 'cores with a beat in the last 45 seconds',
   },
   'core/concurrency/follower.ts': { failures: 'items of one batch' },
-  'core/deliveries/claims.ts': { reserved: 'maxTaken deliveries of one claim', sendable: 'destinations of one claim' },
+  'core/deliveries/claims.ts': {
+    reserved: 'maxTaken deliveries of one claim',
+    sendable: 'destinations of one claim',
+    pauses: 'destinations with a rate limit, until the pause ends',
+  },
   'core/deliveries/deliveries.ts': { found: 'a page of each status' },
   'core/deliveries/faults.ts': { bySubscription: 'results of one batch' },
   'core/leads/conversation-contacts.ts': { contacts: 'conversations of one call', found: 'maxLeads' },
   'core/deliveries/dispatch.ts': { workers: 'open streams of workers' },
-  'core/deliveries/due-destinations.ts': { pauses: 'destinations with a rate limit, until the pause ends' },
   'core/deliveries/holds.ts': { running: 'subscriptions', counts: 'subscriptions of one page' },
   'core/deliveries/results.ts': {
     following: 'destinations that a result changes, until all cores know it',

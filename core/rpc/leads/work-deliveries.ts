@@ -11,13 +11,12 @@ import {
   type WorkDeliveriesResponse,
   WorkDeliveriesResponseSchema,
 } from '#proto/lead/v1/delivery_pb.js'
-import type { CoreConfig } from '../../config.ts'
 import type { Core } from '../../core.ts'
 import { renewClaims } from '../../deliveries/claims.ts'
 import { deliveryDispatchOf } from '../../deliveries/dispatch.ts'
 import type { AttemptFacts } from '../../deliveries/model.ts'
 import { type AttemptResult, addResult } from '../../deliveries/results.ts'
-import { bodiesMaxBytes, type ClaimedDelivery } from '../../deliveries/webhook-requests.ts'
+import { type ClaimedDelivery, countFittingBodies, newClaimId } from '../../deliveries/webhook-requests.ts'
 import { createWorkerRoom } from '../../deliveries/worker-room.ts'
 import { ServiceError } from '../../errors.ts'
 import { field, integer, line, validate } from '../../rules.ts'
@@ -49,7 +48,7 @@ export async function* workDeliveries(
   const room = createWorkerRoom({ limit: 0, perDestination: 1 })
   /** Destinations of the deliveries on this stream that have no result yet. */
   const sent = new Map<string, string>()
-  let unsent: ClaimedDelivery[] = []
+  const unsent: ClaimedDelivery[] = []
   let recorded: ClaimState[] = []
   let renewed: ClaimState[] = []
   /** Number of results and renewals of the worker that this stream has not answered yet. */
@@ -75,6 +74,7 @@ export async function* workDeliveries(
     return deliveryDispatch.join({
       workerId,
       room,
+      claimId: newClaimId(),
       signal: gone.signal,
       // A worker sends renewals or an empty message several times in each lease time.
       isResponsive: () => performance.now() - heardAt < config.DELIVERY_LEASE_MS,
@@ -160,18 +160,6 @@ export async function* workDeliveries(
     for await (const message of messages) handle(message)
   }
 
-  /** Takes deliveries for one message, so that it stays below the size limit of the worker. */
-  function takeUnsent() {
-    let bytes = 0
-    const end = unsent.findIndex(({ body }, index) => {
-      bytes += body.length
-      return index > 0 && bytes > bodiesMaxBytes
-    })
-    const taken = end < 0 ? unsent : unsent.slice(0, end)
-    unsent = end < 0 ? [] : unsent.slice(end)
-    return taken
-  }
-
   signal.addEventListener('abort', () => finish(), { once: true })
   read().then(() => finish(), finish)
   try {
@@ -180,7 +168,7 @@ export async function* workDeliveries(
       if (unsent.length + renewed.length === 0 && !drained && recalled.size === 0 && !isAnswerDue)
         await new Promise<void>((resolve) => (wake = resolve))
       if (gone.signal.aborted) break
-      const deliveries = takeUnsent().map((delivery) => toClaimed(delivery, config))
+      const deliveries = unsent.splice(0, countFittingBodies(unsent))
       const isLast = unsent.length === 0
       const message = { deliveries, recorded, renewed, drained: drained && isLast, recalled: [...recalled] }
       unanswered -= recorded.length + renewed.length
@@ -208,11 +196,6 @@ function refuse(error: unknown) {
   if (error instanceof ServiceError && error.code === ErrorCode.VALIDATION_FAILED) return false
   throw error
 }
-
-export const toClaimed = (
-  delivery: ClaimedDelivery,
-  { DELIVERY_ATTEMPT_DEADLINE_MS: deadlineMs, DELIVERY_LEASE_MS: leaseMs }: CoreConfig,
-) => ({ ...delivery, deadlineMs, leaseMs })
 
 /** Converts the result of an attempt. Returns undefined if the message has no outcome. */
 export function fromResult({
