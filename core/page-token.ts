@@ -82,12 +82,12 @@ export function pageTokenOf(list: string, { at, id }: PageEnd): string {
 }
 
 /**
- * Returns the position that a page token contains; undefined without a token. Errors:
+ * Returns the position that a page token contains; undefined without a token, as for the first page. Errors:
  * `ValidationFailed` for an invalid token, and with the rule `cursor` for a token of another list or
  * workspace.
  */
 export function readPageToken(list: string, token: string | undefined): PageEnd | undefined {
-  if (token === undefined) return undefined
+  if (!token) return undefined
   const [mark, time = '', id] = Buffer.from(token, 'base64url').toString('utf8').split(' ')
   if (!/^\d{1,15}$/.test(time) || !id) {
     throw invalid('/pageToken', 'format')

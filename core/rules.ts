@@ -24,6 +24,10 @@ export function field<T>(path: string, value: T | undefined, rule: Rule<T>): Fie
   return violated === undefined ? undefined : { path, rule: violated }
 }
 
+/** Returns the violated rule of a field if the condition is true. */
+export const issueIf = (isViolated: unknown, path: string, rule: string): FieldIssue | undefined =>
+  isViolated ? { path, rule } : undefined
+
 /**
  * Accepts plain text of `min` to `max` code points without control characters except tab and
  * newline.
@@ -78,8 +82,8 @@ export function integer(minimum: number, maximum: number): Rule<number> {
 export function quickReplyIssues(path: string, texts: string[], max = 5): (FieldIssue | undefined)[] {
   const isBlank = (text: string) => text.trim() === ''
   return [
-    texts.length > max ? { path, rule: 'maxItems' } : undefined,
-    new Set(texts).size < texts.length ? { path, rule: 'uniqueItems' } : undefined,
+    issueIf(texts.length > max, path, 'maxItems'),
+    issueIf(new Set(texts).size < texts.length, path, 'uniqueItems'),
     ...texts.map((text, index) =>
       field(`${path}/${index}`, text, (value) => line(1, 80)(value) ?? (isBlank(value) ? 'pattern' : undefined)),
     ),

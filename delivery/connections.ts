@@ -12,15 +12,9 @@ const endings = ['data', 'timeout', 'close']
  */
 export function createConnections({ maxIdle }: { maxIdle: number }) {
   const idle = new Map<Socket, string>()
-  const byOrigin = new Map<string, Set<Socket>>()
 
   function remove(socket: Socket) {
-    const origin = idle.get(socket)
-    if (origin === undefined) return
     idle.delete(socket)
-    const siblings = byOrigin.get(origin)
-    siblings?.delete(socket)
-    if (siblings?.size === 0) byOrigin.delete(origin)
     for (const event of endings) socket.off(event, drop)
     socket.setTimeout(0)
   }
@@ -34,16 +28,15 @@ export function createConnections({ maxIdle }: { maxIdle: number }) {
     /** Removes and returns an idle connection to the origin that is connected to one of the addresses. */
     take(origin: string, addresses: ResolvedAddress[]) {
       const allowed = new Set(addresses.map(({ address }) => address))
-      const found = [...(byOrigin.get(origin) ?? [])].findLast(
-        ({ writable, remoteAddress = '' }) => writable && allowed.has(remoteAddress),
+      const found = [...idle].findLast(
+        ([{ writable, remoteAddress = '' }, its]) => its === origin && writable && allowed.has(remoteAddress),
       )
-      if (found) remove(found)
-      return found
+      if (found) remove(found[0])
+      return found?.[0]
     },
     /** Puts a connection into the pool. Its last response must be complete. */
     give(origin: string, socket: Socket) {
       idle.set(socket, origin)
-      byOrigin.set(origin, (byOrigin.get(origin) ?? new Set()).add(socket))
       for (const event of endings) socket.on(event, drop)
       socket.setTimeout(idleMs)
       const [oldest] = idle.keys()

@@ -68,7 +68,7 @@ function reasonOf(error: unknown) {
 }
 
 /** Returns true if the connection was lost and the error has no more specific reason. */
-export function isConnectionLost(error: unknown): boolean {
+export function isConnectionLost(error: unknown) {
   return reasonOf(error) === FailureReason.CONNECTION_RESET
 }
 

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import { boundServer } from '../platform/http/bounded-server.ts'
 
 /**
  * Serves `/livez` (the process runs) and `/readyz` (the cores answer). Rejects if the port is in
  * use.
  */
-export async function serveHealth(options: { host: string; port: number; isReady: () => boolean }): Promise<Server> {
+export async function serveHealth(options: { host: string; port: number; isReady: () => boolean }) {
   const server = createServer((request, response) => {
     const path = request.url?.split('?')[0]
     const status = path === '/livez' ? 200 : path !== '/readyz' ? 404 : options.isReady() ? 200 : 503

@@ -11,7 +11,7 @@ export function observeAttempt(
   delivery: ClaimedDelivery,
   { attempts, attemptDuration }: DeliveryMetrics,
   send: () => Promise<Outcome>,
-): Promise<Outcome> {
+) {
   const parent = contextOf(delivery.traceparent)
   return inSpan('attempt', { kind: SpanKind.CLIENT, parent }, async (span) => {
     const startedAt = performance.now()

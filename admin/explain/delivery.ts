@@ -6,6 +6,7 @@ import {
   ResponseClass,
 } from '#proto/lead/v1/delivery_pb.js'
 import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { waitOf } from '../../contract/delivery-waits.ts'
 import type { Services } from '../services.ts'
 import { timeText } from './time-text.ts'
 
@@ -38,14 +39,14 @@ function resultOf(attempt: DeliveryAttempt) {
 
 function outcomeOf({ attemptId, status, responseClass, nextRetryAt, updatedAt }: DeliveryAttempt) {
   const retry = `Mend the destination, then run \`deliveries retry --attempt ${attemptId}\`.`
-  switch (status) {
-    case DeliveryStatus.PENDING:
-      return `It waits for a worker since ${timeText(updatedAt)}. If it waits for long, its destination may be slow: a worker sends only some requests to a destination at once, and service_core_longest_queues shows which destinations hold the queue. Or no worker is there: look at their /readyz.`
-    case DeliveryStatus.SENDING:
+  switch (waitOf(status, Number(nextRetryAt?.seconds) * 1000, Date.now()) ?? status) {
+    case 'worker':
+      return `It waits for a worker since ${timeText(nextRetryAt ?? updatedAt)}. If it waits for long, its destination may be slow: a worker sends only some requests to a destination at once, and service_core_longest_queues shows which destinations hold the queue. Or no worker is there: look at their /readyz.`
+    case 'answer':
       return `A worker has claimed it at ${timeText(updatedAt)}. If the worker died, another one continues when its lease expires.`
-    case DeliveryStatus.RETRY_SCHEDULED:
+    case 'retry':
       return `The last attempt failed. The next one is due at ${timeText(nextRetryAt)}.`
-    case DeliveryStatus.HELD:
+    case 'destination':
       return `It is held, because its destination is disabled. It continues when the destination is enabled.`
     case DeliveryStatus.ACCEPTED:
       return `The destination accepted it at ${timeText(updatedAt)}.`

@@ -16,7 +16,7 @@ import { logOf } from '../log/event-log.ts'
 import { eventsOf } from '../log/event-store.ts'
 import { type Agent, type LogEvent, type Message, operationKeys } from '../log-event.ts'
 import { repairLocale } from '../repairs.ts'
-import { field, integer, messageBody, oneOf, operationId, pictureUrl, text, validate } from '../rules.ts'
+import { field, integer, issueIf, messageBody, oneOf, operationId, pictureUrl, text, validate } from '../rules.ts'
 import {
   operationSessionOf,
   type PageContext,
@@ -250,7 +250,7 @@ async function pageOf(
 ): Promise<MessagePage & { closed: boolean }> {
   validate(
     field('/limit', limit, integer(1, contractLimits.historyPageMax)),
-    after !== undefined && before !== undefined ? { path: '/beforeSequence', rule: 'not' } : undefined,
+    issueIf(after !== undefined && before !== undefined, '/beforeSequence', 'not'),
   )
   const events = eventsOf(core)
   const { messages, changes, ...ends } = await events.historyPage({ conversationId, after, before, limit })

@@ -131,7 +131,7 @@ async function claimReserved(
   found: Sendable[],
   time: Date,
   claimant: Claimant,
-): Promise<ClaimedDelivery[]> {
+) {
   const ids = await withinRates(core, [...reserved.keys()], found, time)
   if (ids.length === 0) return []
   const claimed = await claimInDatabase(core, ids, found, time, claimant)
@@ -173,7 +173,7 @@ async function claimInDatabase(
   found: Sendable[],
   knownAt: Date,
   { workerId, signal }: Claimant,
-): Promise<ClaimedDelivery[]> {
+) {
   const queue = deliveryQueueOf(core)
   const at = new Date(core.now())
   const claimId = newClaimId()
@@ -308,7 +308,7 @@ export const dueDestinationsOf = perCore((core) => {
   }
 })
 
-function shuffled<T>(values: T[], random: () => number): T[] {
+function shuffled<T>(values: T[], random: () => number) {
   const order = values.map((value) => ({ value, place: random() }))
   return order.sort((a, b) => a.place - b.place).map(({ value }) => value)
 }

@@ -10,7 +10,7 @@ import type { Lead } from '../leads/model.ts'
 import { findSuppressedLeads } from '../leads/suppressions.ts'
 import { isDuplicateKey } from '../mongodb/faults.ts'
 import { cutPage, readPageToken } from '../page-token.ts'
-import { field, integer, oneOf, operationId, validate } from '../rules.ts'
+import { field, integer, issueIf, oneOf, operationId, validate } from '../rules.ts'
 import { addDelivery, type DeliveryContent, leadContent, newDelivery, sampleTypes, testContent } from './intake.ts'
 import { type KnownSubscription, liveSubscriptionsOf } from './live-subscriptions.ts'
 import {
@@ -193,12 +193,7 @@ export async function retryAttempt(
  * failed or was dead-lettered. Returns undefined if the delivery is in another state, already has
  * `maxAttempts` attempts, or already has an attempt with this operation key.
  */
-async function addRetry(
-  { db }: Core,
-  deliveryId: string,
-  attempt: DeliveryAttempt,
-  operation: DeliveryOperation,
-): Promise<Delivery | undefined> {
+async function addRetry({ db }: Core, deliveryId: string, attempt: DeliveryAttempt, operation: DeliveryOperation) {
   const { createdAt } = attempt
   const retried = await db.deliveries
     .findOneAndUpdate(
@@ -231,25 +226,25 @@ export async function listAttempts(
   core: Core,
   of: { leadId: string } | { deliveryId: string },
   { workspaceId }: Requester,
-): Promise<AttemptView[]> {
+) {
   if ('deliveryId' in of)
     return viewAttempts(inWorkspace(await findDelivery(core, { _id: of.deliveryId }), workspaceId))
   await getLead(core, of.leadId, workspaceId)
   return (await deliveriesOfLead(core, of.leadId, maxOfLead)).reverse().flatMap(viewAttempts)
 }
 
-export const deliveriesOfLead = (core: Core, leadId: string, limit: number): Promise<Delivery[]> =>
+export const deliveriesOfLead = (core: Core, leadId: string, limit: number) =>
   findMany(core, { leadId }, limit, 'by_lead')
 
 /** Returns a page of deliveries, newest first. Errors: `ValidationFailed`. */
 export async function listDeliveries(
   core: Core,
   { limit = defaultPage, pageToken, ...query }: Omit<DeliveryQuery, 'before'> & { limit?: number; pageToken?: string },
-): Promise<{ deliveries: Delivery[]; nextPageToken?: string }> {
+) {
   const { since, until } = query
   validate(
     field('/limit', limit, integer(1, maxPage)),
-    since && until && since >= until ? { path: '/createdUntil', rule: 'minimum' } : undefined,
+    issueIf(since && until && since >= until, '/createdUntil', 'minimum'),
   )
   const place = `deliveries ${query.workspaceId}`
   const end = readPageToken(place, pageToken)
@@ -290,7 +285,7 @@ async function findMany({ db }: Core, filter: Filter<DeliveryDocument>, limit: n
   return (await found.toArray()).map(toDelivery)
 }
 
-async function findDelivery({ db }: Core, filter: Filter<DeliveryDocument>): Promise<Delivery | undefined> {
+async function findDelivery({ db }: Core, filter: Filter<DeliveryDocument>) {
   const found = await db.deliveries.findOne(filter, withoutBody)
   return found ? toDelivery(found) : undefined
 }
@@ -315,8 +310,7 @@ const operationOf = (
 /** An attempt in the form that the API returns (contract, section 5). */
 export type AttemptView = ReturnType<typeof viewAttempt>
 
-export const viewAttempts = (delivery: Delivery): AttemptView[] =>
-  delivery.attempts.map((_, index) => viewAttempt(delivery, index))
+export const viewAttempts = (delivery: Delivery) => delivery.attempts.map((_, index) => viewAttempt(delivery, index))
 
 /**
  * Returns the attempt at `index` in the form of the API. The latest attempt has the status of its

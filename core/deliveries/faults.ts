@@ -1,20 +1,17 @@
 import { randomUUID } from 'node:crypto'
+import type { Filter, UpdateFilter } from 'mongodb'
 import { createFollower } from '../concurrency/follower.ts'
 import { type Core, perCore } from '../core.ts'
 import { announceMarked } from '../leads/leads.ts'
 import { holdDeliveries } from './holds.ts'
 import { liveSubscriptionsOf } from './live-subscriptions.ts'
-import type { PendingFault, Settlement } from './model.ts'
-import { type DisabledReason, defaultDisableAfterNotFound, type LeadSubscription } from './subscription-model.ts'
+import type { Ended, PendingFault } from './model.ts'
+import {
+  type DisabledReason,
+  defaultDisableAfterNotFound,
+  type LeadSubscriptionDocument,
+} from './subscription-model.ts'
 import { disableSubscription, noFailures, noticesMax } from './subscriptions.ts'
-
-/** A settlement (an outcome, or a return to the queue) and the subscription of its delivery. */
-export interface ResultSettlement {
-  subscriptionId: string
-  settlement: Settlement
-}
-
-type Ended = Extract<Settlement, { kind: 'outcome' }>
 
 /** Time in milliseconds after which a failing subscription is disabled (contract, section 5). */
 export const failingMaxMs = 5 * 86_400_000
@@ -23,41 +20,29 @@ const retryMs = 5_000
 const batch = 100
 
 /**
- * Handles results that were recorded at the time `at`. Stores the time of the first failure, and
- * removes it after a success. Disables a subscription if every attempt has failed for five days.
+ * Handles results of a destination that were recorded at the time `at`. Stores the time of the first
+ * failure, and removes it after a success. Disables a subscription if every attempt has failed for five days.
  * Resets the count of consecutive 404 answers after another answer. Repeating the call is safe.
  */
-export async function observeHealth(core: Core, recorded: ResultSettlement[], at: Date) {
+export async function observeHealth(core: Core, subscriptionId: string, ended: Ended[], at: Date) {
   const live = liveSubscriptionsOf(core)
-  const { leadSubscriptions } = core.db
-  const bySubscription = new Map<string, Ended[]>()
-  for (const { subscriptionId, settlement } of recorded) {
-    if (settlement.kind !== 'outcome') continue
-    bySubscription.set(subscriptionId, [...(bySubscription.get(subscriptionId) ?? []), settlement])
+  const subscription = (await live.find(subscriptionId))?.subscription
+  if (!subscription) return
+  const { notFound, failingSince, deadLettersSince } = subscription
+  async function apply(filter: Filter<LeadSubscriptionDocument>, update: UpdateFilter<LeadSubscriptionDocument>) {
+    await core.db.leadSubscriptions.updateOne({ _id: subscriptionId, ...filter }, update)
+    await live.changed(subscriptionId)
   }
-  const known = await Promise.all([...bySubscription.keys()].map((id) => live.find(id)))
-  const found = known.flatMap((each) => (each ? [each.subscription] : []))
-  const endedOf = ({ subscriptionId }: LeadSubscription) => bySubscription.get(subscriptionId)!
-  const isAccepted = (subscription: LeadSubscription) =>
-    endedOf(subscription).some(({ outcome }) => outcome.status === 'accepted')
-
-  async function apply(isIncluded: (each: LeadSubscription) => boolean, filter: object, update: object) {
-    const ids = found.filter(isIncluded).map(({ subscriptionId }) => subscriptionId)
-    if (ids.length === 0) return
-    await leadSubscriptions.updateMany({ _id: { $in: ids }, ...filter }, update)
-    await live.changed(...ids)
-  }
-  const hasNotFound = (each: LeadSubscription) => each.notFound.length > 0 && endedOf(each).some(endsNotFound)
-  await apply(hasNotFound, { 'notFound.0': { $exists: true } }, { $set: { notFound: [] } })
-  const hasFailed = (each: LeadSubscription) => (each.failingSince ?? each.deadLettersSince) !== undefined
-  await apply((each) => isAccepted(each) && hasFailed(each), {}, { $unset: noFailures })
-  const beginsToFail = (each: LeadSubscription) => !isAccepted(each) && each.failingSince === undefined
-  await apply(beginsToFail, { failingSince: { $exists: false } }, { $set: { failingSince: at } })
+  if (notFound.length > 0 && ended.some(endsNotFound))
+    await apply({ 'notFound.0': { $exists: true } }, { $set: { notFound: [] } })
   const before = new Date(at.getTime() - failingMaxMs)
-  for (const each of found) {
-    if (isAccepted(each) || !each.failingSince || each.failingSince > before) continue
-    await disable(core, each.subscriptionId, 'failing', endedOf(each).at(-1)!.attemptId, { failingBefore: before })
-    await live.changed(each.subscriptionId)
+  if (ended.some(({ outcome }) => outcome.status === 'accepted')) {
+    if (failingSince ?? deadLettersSince) await apply({}, { $unset: noFailures })
+  } else if (!failingSince) {
+    await apply({ failingSince: { $exists: false } }, { $set: { failingSince: at } })
+  } else if (failingSince <= before) {
+    await disable(core, subscriptionId, 'failing', ended.at(-1)!.attemptId, { failingBefore: before })
+    await live.changed(subscriptionId)
   }
 }
 
@@ -77,11 +62,8 @@ export const faultsOf = perCore((core) => async (faults: PendingFault[]) => {
  * Handles the faults that these results have stored. A fault stays in the document of its delivery until it
  * has been handled, so a job repeats what failed here.
  */
-export async function handleFaults(core: Core, recorded: ResultSettlement[]) {
-  const pending = recorded.flatMap(({ subscriptionId, settlement }): PendingFault[] => {
-    if (settlement.kind === 'release' || !settlement.fault) return []
-    return [{ ...settlement.fault, deliveryId: settlement.deliveryId, subscriptionId }]
-  })
+export async function handleFaults(core: Core, subscriptionId: string, ended: Ended[]) {
+  const pending = ended.flatMap(({ fault, deliveryId }) => (fault ? [{ ...fault, deliveryId, subscriptionId }] : []))
   await faultsOf(core)(pending).catch(({ name: reason }: Error) => {
     core.logger.warn({ reason }, 'disabling a subscription after a rejected request failed; will retry')
     core.bus.emit('due', 'disable subscriptions', retryMs)

@@ -165,11 +165,11 @@ async function updateSome(
 }
 
 /** Counts the held deliveries of the subscription, up to `max`. */
-export const countHeld = ({ db }: Core, subscriptionId: string, max = heldCountMax): Promise<number> =>
+export const countHeld = ({ db }: Core, subscriptionId: string, max = heldCountMax) =>
   db.deliveries.countDocuments({ destination: subscriptionId, status: 'held' }, { limit: max })
 
 /** Returns the number of held deliveries per subscription, counted up to `heldCountMax`. */
-export async function heldCounts(core: Core, subscriptionIds: string[]): Promise<Map<string, number>> {
+export async function heldCounts(core: Core, subscriptionIds: string[]) {
   const held = { destination: { $in: subscriptionIds }, status: 'held' as const }
   const counts = new Map<string, number>()
   for (const id of await core.db.deliveries.distinct('destination', held)) counts.set(id, await countHeld(core, id))
@@ -177,11 +177,11 @@ export async function heldCounts(core: Core, subscriptionIds: string[]): Promise
 }
 
 /** Returns the ids of subscriptions with held deliveries. */
-export const subscriptionsHolding = ({ db }: Core): Promise<string[]> =>
+export const subscriptionsHolding = ({ db }: Core) =>
   db.deliveries.distinct('destination', { ...anyDestination, status: 'held' })
 
 /** Returns the ids of subscriptions with queued deliveries. */
-export const subscriptionsWaiting = ({ db }: Core): Promise<string[]> =>
+export const subscriptionsWaiting = ({ db }: Core) =>
   db.deliveries.distinct('destination', { ...anyDestination, dueAt: { $lte: endOfTime } })
 
 /**

@@ -66,7 +66,7 @@ export async function addAutomaticDelivery(
   await addDelivery(core, newDelivery(core, { content, subscription, operation, isSuppressed }), by, conversationId)
 }
 
-async function insertAll(core: Core, arrivals: Arrival[]): Promise<PromiseSettledResult<boolean>[]> {
+async function insertAll(core: Core, arrivals: Arrival[]) {
   const at = new Date(core.now())
   const prepared = arrivals.map((arrival) => prepare(core, arrival, at))
   // If the call fails, some deliveries may be stored all the same. A worker takes them over when
@@ -249,11 +249,11 @@ export function testContent(destination: Receives, type: DeliveryEventType): Del
 }
 
 /** Whether the content is a lead: its end is announced, and a workflow may take it over. */
-export const isHandedOff = ({ eventType, leadId }: Pick<Delivery, 'eventType' | 'leadId'>): boolean =>
+export const isHandedOff = ({ eventType, leadId }: Pick<Delivery, 'eventType' | 'leadId'>) =>
   leadId !== undefined && eventType === 'lead.ready-for-delivery'
 
 /** Creates the body. It is created once and stored, so that each attempt sends the same bytes. */
-export function bodyOf({ eventType, data, isTest, occurredAt }: DeliveryContent, id: string, at: Date): Uint8Array {
+export function bodyOf({ eventType, data, isTest, occurredAt }: DeliveryContent, id: string, at: Date) {
   const contractVersion = deliveryEvents[eventType].version
   const head = { eventType, id, contractVersion, occurredAt: (occurredAt ?? at).toISOString() }
   return new TextEncoder().encode(JSON.stringify({ ...head, ...(isTest && { test: true }), data }))

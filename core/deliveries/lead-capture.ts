@@ -85,7 +85,7 @@ export async function submitForm(
     fields: given,
     idempotencyKey,
   }: { credentials: VisitorCredentials; form: FormKind; fields: Record<string, string>; idempotencyKey: string },
-): Promise<{ formSubmissionId: string; replayed: boolean }> {
+) {
   const visitor = await visitorAccessOf(core).authorize(credentials)
   const { session, installation } = visitor
   const { capability, source } = formKinds[form]
@@ -113,7 +113,7 @@ export async function submitForm(
   return { formSubmissionId: earlier.formSubmissionId ?? '', replayed: true }
 }
 
-async function subjectsOf(core: Core, conversationId: string | undefined): Promise<string[]> {
+async function subjectsOf(core: Core, conversationId: string | undefined) {
   if (conversationId === undefined) return []
   return (await sessionStoreOf(core).subjectsIn([conversationId])).get(conversationId) ?? []
 }
@@ -169,7 +169,7 @@ async function finish(core: Core, lead: Lead) {
  * Returns the automatic subscriptions whose policies cover a new lead. They are stored together
  * with the lead, so that a crash loses no delivery.
  */
-export async function planFanOut({ db, now }: Core, lead: Lead): Promise<Pick<Lead, 'fanOut'>> {
+export async function planFanOut({ db, now }: Core, lead: Lead) {
   const { workspaceId } = lead
   const automatic = await db.leadSubscriptions.find({ workspaceId, automatic: true, ...notDeleted }).toArray()
   const covering = automatic.filter(

@@ -21,9 +21,9 @@ export const notDeleted = { deleted: { $exists: false } } as const
 export const followingFeed = { followedTo: { $gte: 0 }, ...notDeleted } as const
 
 /** Id of the cache entry that tells whether destinations of a workspace receive feed events. */
-export const followersOf = (workspaceId: string): string => `followers ${workspaceId}`
+export const followersOf = (workspaceId: string) => `followers ${workspaceId}`
 
-export const findSubscriptions = async ({ db }: Core, subscriptionIds: string[]): Promise<LeadSubscription[]> =>
+export const findSubscriptions = async ({ db }: Core, subscriptionIds: string[]) =>
   (await db.leadSubscriptions.find({ _id: { $in: subscriptionIds }, ...notDeleted }).toArray()).map(toSubscription)
 
 /** Caches lead subscriptions, so that new deliveries and results rarely need to read them. */

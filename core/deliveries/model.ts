@@ -163,7 +163,7 @@ export type NewDelivery = Delivery & { body?: Uint8Array }
 
 export const toDelivery = ({ _id: deliveryId, ...rest }: DeliveryDocument): Delivery => ({ deliveryId, ...rest })
 
-export function bytesOf(body: DeliveryDocument['body']): Uint8Array {
+export function bytesOf(body: DeliveryDocument['body']) {
   if (body === undefined) return new Uint8Array()
   return body instanceof Uint8Array ? body : body.value()
 }
@@ -197,6 +197,7 @@ export type Settlement = { deliveryId: string; claimId: string; at: Date } & (
     }
   | { kind: 'release' }
 )
+export type Ended = Extract<Settlement, { kind: 'outcome' }>
 
 /**
  * Matches every destination. Without this condition, queries do not use the indexes that begin with

@@ -6,7 +6,7 @@ import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { createLeases, type Lease, msUntil, whileHeld } from '../mongodb/leases.ts'
 import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
-import { field, oneOf, validate } from '../rules.ts'
+import { field, issueIf, oneOf, validate } from '../rules.ts'
 import { maxAttempts } from './deliveries.ts'
 import { notDeleted } from './live-subscriptions.ts'
 import { type DeliveryDocument, newAttempt } from './model.ts'
@@ -20,16 +20,8 @@ import {
 } from './subscription-model.ts'
 import { findSubscription, type Requester } from './subscriptions.ts'
 
-export interface RecoveryRequest {
-  subscriptionId: string
-  since: Date
-  /** End of the period, exclusive. Default: now. */
-  until?: Date
-  /** Default: all statuses that can be recovered. */
-  statuses?: RecoverableStatus[]
-  /** Default: all types. */
-  eventTypes?: DeliveryEventType[]
-}
+/** The default of `until` is now. By default, all types and statuses that can be recovered are selected. */
+type RecoveryRequest = { subscriptionId: string; since: Date } & Partial<RecoveryRange>
 
 interface Recovering {
   lease: Lease
@@ -56,7 +48,7 @@ const ofEnabled = { status: 'enabled', ...notDeleted } as const
 function rangeOf({ now }: Core, { since, until, statuses, eventTypes }: RecoveryRequest): RecoveryRange {
   const end = new Date(Math.min(until?.getTime() ?? now(), now()))
   validate(
-    since < end ? undefined : { path: '/until', rule: 'minimum' },
+    issueIf(since >= end, '/until', 'minimum'),
     ...(eventTypes ?? []).map((type, index) => field(`/eventTypes/${index}`, type, oneOf(...allTypes))),
   )
   return { since, until: end, statuses: statuses ?? [...recoverableStatuses], ...(eventTypes && { eventTypes }) }
@@ -74,7 +66,7 @@ const inRange = (subscriptionId: string, { since, until, eventTypes }: RecoveryR
  * Returns how many deliveries a recovery would schedule, up to `previewMax`. Errors:
  * `SubscriptionNotFound`, `ValidationFailed`.
  */
-export async function previewRecovery(core: Core, request: RecoveryRequest, by: Requester): Promise<number> {
+export async function previewRecovery(core: Core, request: RecoveryRequest, by: Requester) {
   const { subscriptionId } = request
   await findSubscription(core, subscriptionId, by)
   const range = rangeOf(core, request)
@@ -132,7 +124,7 @@ const leasesOf = ({ db }: Core) =>
   createLeases(db.leadSubscriptions, { until: 'recovery.nextStepAt', token: 'recovery.fencingToken' })
 
 /** Runs the due steps of all recoveries. Returns the time in milliseconds until the next one is due. */
-export async function proceedRecoveries(core: Core): Promise<number | undefined> {
+export async function proceedRecoveries(core: Core) {
   for (;;) {
     const at = core.now()
     const leased = await leaseRecovery(core, new Date(at), new Date(at + leaseMs))

@@ -3,8 +3,15 @@ import { retryDelay } from '../../contract/retry-delay.ts'
 import { byKey, createBatcher } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
 import { field, integer, line, validate } from '../rules.ts'
-import { handleFaults, observeHealth, type ResultSettlement } from './faults.ts'
-import { type AttemptFacts, type AttemptOutcome, type Delivery, newAttemptIds, type Settlement } from './model.ts'
+import { handleFaults, observeHealth } from './faults.ts'
+import {
+  type AttemptFacts,
+  type AttemptOutcome,
+  type Delivery,
+  type Ended,
+  newAttemptIds,
+  type Settlement,
+} from './model.ts'
 import { classify, maxUnreadableAnswers, retainedUntil } from './outcomes.ts'
 import { announceDue, deliveryQueueOf } from './queue.ts'
 
@@ -27,9 +34,10 @@ export interface AttemptResult {
 
 const maxResults = 1000
 
-interface Recorded {
-  counted: boolean
-  followed: Promise<void> | undefined
+/** A settlement (an outcome, or a return to the queue) and the subscription of its delivery. */
+interface ResultSettlement {
+  subscriptionId: string
+  settlement: Settlement
 }
 
 const stateOf = perCore((core) => {
@@ -55,7 +63,7 @@ export async function addResult(core: Core, result: AttemptResult): Promise<bool
   return counted
 }
 
-async function recordAll(core: Core, results: AttemptResult[]): Promise<Recorded[]> {
+async function recordAll(core: Core, results: AttemptResult[]) {
   const found = await find(
     core,
     results.filter((result) => !isKnown(result)),
@@ -80,16 +88,15 @@ async function recordAll(core: Core, results: AttemptResult[]): Promise<Recorded
   )
   const counted = results.map((result) => isSettled(result) || isRecorded(result, after.get(result.deliveryId)))
   const ids = new Set(results.filter((_, index) => counted[index]).map(idOf))
-  const recorded = all.filter(({ settlement }) => ids.has(settlement.deliveryId))
-  for (const { settlement } of recorded) {
-    if (settlement.kind === 'release') continue
-    const { status, responseClass } = settlement.outcome
-    core.metrics.attempts.inc({ status, response_class: responseClass })
-  }
+  const recorded = all.filter(({ settlement }) => settlement.kind === 'outcome' && ids.has(settlement.deliveryId))
   const followed = new Map<string, Promise<void>>()
   for (const [subscriptionId, theirs] of Map.groupBy(recorded, (each) => each.subscriptionId)) {
-    const done = follow(core, subscriptionId, theirs, at)
-    for (const { settlement } of theirs) followed.set(settlement.deliveryId, done)
+    const ended = theirs.map(({ settlement }) => settlement as Ended)
+    const done = follow(core, subscriptionId, ended, at)
+    for (const { deliveryId, outcome } of ended) {
+      core.metrics.attempts.inc({ status: outcome.status, response_class: outcome.responseClass })
+      followed.set(deliveryId, done)
+    }
   }
   return results.map(({ deliveryId }, index) => ({ counted: counted[index]!, followed: followed.get(deliveryId) }))
 }
@@ -164,12 +171,12 @@ function toSettlement(
  * Handles what results say about their destinations, in order for each of them. A change of one destination
  * waits for all cores, so it holds up neither the others nor the recording of results.
  */
-function follow(core: Core, subscriptionId: string, settlements: ResultSettlement[], at: Date) {
+function follow(core: Core, subscriptionId: string, ended: Ended[], at: Date) {
   const { following } = stateOf(core)
   const next = (following.get(subscriptionId) ?? Promise.resolve())
     .catch(() => {})
-    .then(() => observeHealth(core, settlements, at))
-    .then(() => handleFaults(core, settlements))
+    .then(() => observeHealth(core, subscriptionId, ended, at))
+    .then(() => handleFaults(core, subscriptionId, ended))
     .finally(() => following.get(subscriptionId) === next && following.delete(subscriptionId))
   following.set(subscriptionId, next)
   next.catch(() => {})

@@ -1,7 +1,5 @@
 import type { AnyBulkWriteOperation, Document, Filter } from 'mongodb'
-import type { DeliveryDocument, Settlement } from './model.ts'
-
-type Ended = Extract<Settlement, { kind: 'outcome' }>
+import type { DeliveryDocument, Ended, Settlement } from './model.ts'
 
 /**
  * Creates the database writes for settlements. Each write applies only while the delivery still has

@@ -88,7 +88,7 @@ const stateOnly = { projection: { erasing: 1, conversationId: 1 } } as const
 const idsIn = (ids: (string | undefined)[]) => [...new Set(ids.filter((id) => id !== undefined))]
 
 /** Returns a check that is true for deliveries whose conversation or lead was removed, or belongs to an erased visitor. */
-async function removals({ db: { leads, conversations } }: Core, found: About[]): Promise<(about: About) => boolean> {
+async function removals({ db: { leads, conversations } }: Core, found: About[]) {
   const leadIds = idsIn(found.map(({ leadId }) => leadId))
   const theirLeads = leadIds.length === 0 ? [] : await leads.find({ _id: { $in: leadIds } }, stateOnly).toArray()
   const conversationIds = idsIn([...found, ...theirLeads].map(({ conversationId }) => conversationId))
@@ -97,12 +97,12 @@ async function removals({ db: { leads, conversations } }: Core, found: About[]):
   const states = new Map([...theirLeads, ...theirConversations].map((each) => [each._id, each.erasing ?? 'visible']))
   const conversationOf = new Map(theirLeads.map(({ _id, conversationId = '' }) => [_id, conversationId]))
   const isGone = (id: string | undefined) => id !== undefined && (states.get(id) ?? true) === true
-  return ({ leadId, conversationId }) =>
+  return ({ leadId, conversationId }: About) =>
     isGone(leadId) || isGone(conversationId) || states.get(conversationOf.get(leadId ?? '') ?? '') === true
 }
 
 /** Returns the times of the withdrawals of the messages that deliveries carry, by conversation and sequence. */
-async function withdrawals({ db }: Core, found: About[]): Promise<Map<string, Date>> {
+async function withdrawals({ db }: Core, found: About[]) {
   const carrying = found.filter(({ messageSequence }) => messageSequence !== undefined)
   if (carrying.length === 0) return new Map()
   const byConversation = Map.groupBy(carrying, ({ conversationId = '' }) => conversationId)
@@ -158,7 +158,7 @@ async function withdraw({ db: { deliveries } }: Core, of: DeliveriesOf, at: Date
 }
 
 /** Returns the body of a message's delivery without the text of the message. */
-function withoutText(body: Uint8Array, redactedAt: Date): Uint8Array {
+function withoutText(body: Uint8Array, redactedAt: Date) {
   const { data, ...head } = JSON.parse(new TextDecoder().decode(body))
   return new TextEncoder().encode(JSON.stringify({ ...head, data: { ...data, body: '', redactedAt } }))
 }

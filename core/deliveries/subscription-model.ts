@@ -32,7 +32,7 @@ export interface SubscriptionAuditEntry {
 }
 
 /** A destination and what it receives: a lead subscription or an event hook. */
-export interface LeadSubscription extends HandsOff, Receives {
+export interface LeadSubscription extends Receives {
   subscriptionId: string
   workspaceId: string
   destination: SealedDestination
@@ -65,6 +65,8 @@ export interface LeadSubscription extends HandsOff, Receives {
    * attempt that began earlier cannot disable the subscription.
    */
   judgedSince: Date
+  /** Workflow of new deliveries. Its id is empty if it was removed. */
+  workflow?: Workflow
   recovery?: DeliveryRecovery
   /** Changes of the subscription itself, newest first. */
   audit: SubscriptionAuditEntry[]
@@ -112,11 +114,6 @@ export interface Workflow {
   when: HandoffWhen
 }
 
-export interface HandsOff {
-  /** Workflow of new deliveries. Its id is empty if it was removed. */
-  workflow?: Workflow
-}
-
 export interface Handoff {
   workflowId: string
   outcome: 'accepted' | 'failed'
@@ -161,16 +158,16 @@ export const operationalEvents: Pick<Receives, 'policy' | 'sentAs'> = {
   sentAs: { 'subscription.failing': 'lead.delivery-failed' },
 }
 
-export const isHook = ({ resource }: Pick<Receives, 'resource'>): boolean => resource === 'hook'
+export const isHook = ({ resource }: Pick<Receives, 'resource'>) => resource === 'hook'
 
 const isOfFeed = (type: DeliveryEventType): type is FeedEventType => Object.hasOwn(feedEvents, type)
 
-export const followsFeed = ({ types }: EventPolicy): boolean => types.some(isOfFeed)
+export const followsFeed = ({ types }: EventPolicy) => types.some(isOfFeed)
 
 export function coversLead(
   { sources, installations }: EventPolicy,
   { source, formSubmissionId, publicSiteKey }: Pick<Lead, 'source' | 'formSubmissionId' | 'publicSiteKey'>,
-): boolean {
+) {
   const from = formSubmissionId === undefined ? 'services' : source
   return (
     (sources.length === 0 || sources.some((each) => each === from)) &&

@@ -6,7 +6,7 @@ import { type FieldMapping, sentNameOf } from '../../contract/lead-fields.ts'
 import { ServiceError } from '../errors.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
 import { leadFieldName } from '../leads/model.ts'
-import { field, integer, line, oneOf } from '../rules.ts'
+import { field, integer, issueIf, line, oneOf } from '../rules.ts'
 import {
   type CustomHeader,
   defaultPolicy,
@@ -17,7 +17,6 @@ import {
   type LeadSubscription,
   leadSources,
   type Receives,
-  type SealedDestination,
   type SubscriptionStatus,
   type Workflow,
 } from './subscription-model.ts'
@@ -71,9 +70,9 @@ function leadIssues(settings: SubscriptionSettings, stored: Stored): Issues {
   const hasWorkflow = workflow !== undefined && workflow.workflowId !== ''
   if (isHook(stored))
     return [
-      mappedFields.length > 0 ? { path: '/mappedFields', rule: 'maxItems' } : undefined,
-      automatic ? { path: '/automatic', rule: 'const' } : undefined,
-      hasWorkflow ? { path: '/workflow', rule: 'const' } : undefined,
+      issueIf(mappedFields.length > 0, '/mappedFields', 'maxItems'),
+      issueIf(automatic, '/automatic', 'const'),
+      issueIf(hasWorkflow, '/workflow', 'const'),
     ]
   const { sentNames = sentNamesOf(stored.sentNames, mappedFields) } = settings
   return [
@@ -133,14 +132,14 @@ export function policyIssues(policy: EventPolicy | undefined, stored: Pick<Recei
   const { types, sources, installations } = policy
   if (isHook(stored))
     return [
-      types.length === 0 ? { path: '/eventTypes', rule: 'minItems' } : undefined,
+      issueIf(types.length === 0, '/eventTypes', 'minItems'),
       ...listIssues<DeliveryEventType>('/eventTypes', types, feedEventTypes),
-      ...(sources.length + installations.length > 0 ? [{ path: '/policy', rule: 'const' }] : []),
+      issueIf(sources.length + installations.length > 0, '/policy', 'const'),
     ]
   return [
     ...listIssues<DeliveryEventType>('/policy/types', types, leadEventTypes),
     ...listIssues('/policy/sources', sources, leadSources),
-    installations.length > maxInstallations ? { path: '/policy/installations', rule: 'maxItems' } : undefined,
+    issueIf(installations.length > maxInstallations, '/policy/installations', 'maxItems'),
   ]
 }
 
@@ -168,7 +167,7 @@ export function mappingIssues({ mappedFields: names, sentNames = {} }: FieldMapp
       if (!leadFieldName.test(name) || !names.includes(name)) return { path: '/sentNames', rule: 'propertyNames' }
       const path = `/sentNames/${name}`
       if (!leadFieldName.test(sentName) || sentName === 'reference') return { path, rule: 'pattern' }
-      return sent.filter((each) => each === sentName).length === 1 ? undefined : { path, rule: 'uniqueItems' }
+      return issueIf(sent.filter((each) => each === sentName).length !== 1, path, 'uniqueItems')
     }),
   ]
 }
@@ -237,11 +236,7 @@ function valueRule(value: string): string | undefined {
  * Returns the headers in the form that is stored. Headers without a value keep their stored value.
  * Errors: `ValidationFailed` if another call removed that value in the meantime.
  */
-export function sealedHeaders(
-  secretBox: Pick<SecretBox, 'seal'>,
-  headers: GivenHeader[],
-  stored: CustomHeader[],
-): CustomHeader[] {
+export function sealedHeaders(secretBox: Pick<SecretBox, 'seal'>, headers: GivenHeader[], stored: CustomHeader[]) {
   return headers.map((given) => {
     const name = given.name.toLowerCase()
     if (given.value !== undefined) return { name, sealed: secretBox.seal(given.value) }
@@ -254,9 +249,9 @@ export function sealedHeaders(
 /** The fields of a subscription's document that store its destination. */
 type StoredDestination = Pick<LeadSubscription, 'destination'>
 
-export const originOf = (url: string): string => new URL(url).origin
+export const originOf = (url: string) => new URL(url).origin
 
-export const sealedDestination = (secretBox: Pick<SecretBox, 'seal'>, url: string): SealedDestination => ({
+export const sealedDestination = (secretBox: Pick<SecretBox, 'seal'>, url: string) => ({
   sealed: secretBox.seal(url),
   origin: originOf(url),
 })
@@ -264,10 +259,10 @@ export const sealedDestination = (secretBox: Pick<SecretBox, 'seal'>, url: strin
 const mask = '/••••'
 
 /** Returns the text that is shown instead of the URL: its origin, with the rest masked. */
-export const maskedDestination = ({ destination }: StoredDestination): string => destination.origin + mask
+export const maskedDestination = ({ destination }: StoredDestination) => destination.origin + mask
 
 /** Whether a text is the masked form of a URL. It is not accepted as a URL. */
-export const isMasked = (text: string): boolean => text.endsWith(mask)
+export const isMasked = (text: string) => text.endsWith(mask)
 
 /**
  * Throws `PermissionDenied` if the caller may not read everything that a destination receives.

@@ -9,7 +9,7 @@ import { announceMarked } from '../leads/leads.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { isRecorded, recording, unlessRecorded } from '../mongodb/recorded-operations.ts'
 import { readPage } from '../page-token.ts'
-import { field, integer, validate } from '../rules.ts'
+import { field, integer, issueIf, validate } from '../rules.ts'
 import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
 import { isAllowedDestination } from './destination-check.ts'
@@ -73,7 +73,7 @@ export const noFailures = { failingSince: '', deadLettersSince: '' } as const
 const audited = (entry: SubscriptionAuditEntry) => ({ audit: { $each: [entry], $position: 0, $slice: auditMax } })
 
 /** Returns the number of the last entry of a workspace's event feed; 0 if the feed is empty. */
-export async function endOfFeed({ db }: Core, workspaceId: string): Promise<number> {
+export async function endOfFeed({ db }: Core, workspaceId: string) {
   // No failover rolls back what this reads, so no number is read and then given again.
   const committed = { readConcern: { level: 'majority' }, projection: { _id: 0, number: 1 } } as const
   const newest = db.feedEntries.find({ workspaceId }, committed).sort({ number: -1 }).limit(1)
@@ -81,11 +81,7 @@ export async function endOfFeed({ db }: Core, workspaceId: string): Promise<numb
 }
 
 /** Returns a subscription. Errors: `SubscriptionNotFound`. */
-export async function findSubscription(
-  core: Core,
-  subscriptionId: string,
-  { workspaceId }: Requester,
-): Promise<LeadSubscription> {
+export async function findSubscription(core: Core, subscriptionId: string, { workspaceId }: Requester) {
   const [found] = await findSubscriptions(core, [subscriptionId])
   return inWorkspace(found, workspaceId, ErrorCode.SUBSCRIPTION_NOT_FOUND)
 }
@@ -103,7 +99,7 @@ export async function createSubscription(
     Pick<LeadSubscription, 'workspaceId' | 'resource' | 'sentAs'>,
   by: Requester,
   operation: string = randomUUID(),
-): Promise<{ subscriptionId: string; secretId: string }> {
+) {
   const { secretBox, plannedIds, config } = core
   const { workspaceId, destinationUrl, headers = [], resource, sentAs, name, mappedFields, sentNames } = settings
   const { automatic, policy, maxPerSecond, disableAfterNotFound, workflow } = settings
@@ -269,7 +265,7 @@ export async function disableSubscription(
   reason: DisabledReason,
   entry: Pick<SubscriptionAuditEntry, 'at' | 'actor' | 'attemptId'>,
   cause: { sentAt: Date } | { failingBefore: Date } | { operation: string },
-): Promise<boolean> {
+) {
   const { at } = entry
   const unless: Filter<LeadSubscriptionDocument> = { status: 'enabled' }
   if ('sentAt' in cause) unless.judgedSince = { $lte: cause.sentAt }
@@ -356,7 +352,7 @@ export async function activateSecret(
  * minutes. Returns the masked text of an older one. Errors: `IdempotencyConflict` if the secret has
  * expired.
  */
-export function showSecret({ secretBox, now }: Core, { secrets }: LeadSubscription, secretId: string): string {
+export function showSecret({ secretBox, now }: Core, { secrets }: LeadSubscription, secretId: string) {
   const at = new Date(now())
   const found = liveSecrets(secrets, at).find((secret) => secret.secretId === secretId)
   if (!found) throw new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT)
@@ -364,11 +360,7 @@ export function showSecret({ secretBox, now }: Core, { secrets }: LeadSubscripti
 }
 
 /** Returns a subscription with its audit, newest entry first. Errors: `SubscriptionNotFound`. */
-export async function getSubscription(
-  core: Core,
-  subscriptionId: string,
-  by: Requester,
-): Promise<SubscriptionView & { audit: SubscriptionAuditEntry[] }> {
+export async function getSubscription(core: Core, subscriptionId: string, by: Requester) {
   const [subscription, heldDeliveries, requested] = await Promise.all([
     findSubscription(core, subscriptionId, by),
     countHeld(core, subscriptionId),
@@ -401,7 +393,7 @@ export async function listSubscriptions(
     listed,
     ...given
   }: { workspaceId: string; listed: ListedDestinations; limit?: number; pageToken?: string },
-): Promise<{ page: SubscriptionView[]; nextPageToken?: string }> {
+) {
   const filter = { workspaceId, ...notDeleted, ...isListedAs[listed] }
   const projection = { audit: 0, notices: 0, operations: 0 }
   const read = { list: `${listed} ${workspaceId}`, by: 'createdAt', max: maxPage, projection, ...given } as const
@@ -424,11 +416,7 @@ async function requireInstallations(core: Core, workspaceId: string, { policy }:
   if (installations.length === 0) return
   const found = await workspaceStoreOf(core).findInstallations(installations)
   const known = new Set(found.flatMap((each) => (each.workspaceId === workspaceId ? each.publicSiteKey : [])))
-  validate(
-    ...installations.map((key, index) =>
-      known.has(key) ? undefined : { path: `/policy/installations/${index}`, rule: 'exists' },
-    ),
-  )
+  validate(...installations.map((key, index) => issueIf(!known.has(key), `/policy/installations/${index}`, 'exists')))
 }
 
 /**

@@ -12,10 +12,7 @@ const batch = 500
  * Adds entries to the suppression list. Entries that are on the list stay unchanged. Ends the waiting
  * deliveries of these people's leads before it resolves. Errors: NotFound, `ValidationFailed`.
  */
-export async function addSuppressions(
-  core: Core,
-  request: NewSuppressions,
-): Promise<{ added: number; existing: number }> {
+export async function addSuppressions(core: Core, request: NewSuppressions) {
   const { ids, added } = await storeSuppressions(core, request)
   await sweepEntries(core, ids)
   return { added, existing: ids.length - added }
@@ -92,12 +89,7 @@ async function endDeliveries(core: Core, contacts: string[]) {
  * Ends claimed deliveries of suppressed people and returns the other deliveries. So nothing is sent to
  * a person who was suppressed after the lead was captured.
  */
-export async function withoutSuppressed(
-  core: Core,
-  taken: TakenDelivery[],
-  claimId: string,
-  at: Date,
-): Promise<TakenDelivery[]> {
+export async function withoutSuppressed(core: Core, taken: TakenDelivery[], claimId: string, at: Date) {
   const workspaceIds = taken.map(({ workspaceId }) => workspaceId)
   if (!(await hasSuppressions(core, workspaceIds))) return taken
   const found = await findLeads(core, [...new Set(taken.flatMap(({ leadId }) => leadId || []))])

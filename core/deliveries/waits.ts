@@ -1,3 +1,5 @@
+import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import { waitOf } from '../../contract/delivery-waits.ts'
 import type { Core } from '../core.ts'
 import { deliveryDispatchOf } from './dispatch.ts'
 import { findSubscriptions, notDeleted } from './live-subscriptions.ts'
@@ -16,7 +18,9 @@ const shownQueuesMax = 10
 export async function measureQueue(core: Core) {
   const { metrics, now, db } = core
   const queue = deliveryQueueOf(core)
-  const isDue = ({ dueAt }: { dueAt: Date }) => dueAt.getTime() <= now()
+  // The index of the queue has no status: its entries wait like retries.
+  const isDue = ({ dueAt }: { dueAt: Date }) =>
+    waitOf(DeliveryStatus.RETRY_SCHEDULED, dueAt.getTime(), now()) === 'worker'
   const upcoming = await queue.upcoming(countedMax)
   const due = upcoming.filter(isDue)
   const held = await db.deliveries.countDocuments({ ...anyDestination, status: 'held' }, { limit: countedMax })

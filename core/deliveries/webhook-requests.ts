@@ -27,10 +27,10 @@ export interface SigningSecrets {
 const bodiesMaxBytes = 8 * 1024 * 1024
 
 /** Returns how many of the first deliveries fit into a message, at least one. */
-export const countFittingBodies = (deliveries: { body: Uint8Array }[]): number =>
+export const countFittingBodies = (deliveries: { body: Uint8Array }[]) =>
   countFitting(deliveries, ({ body }) => body.length, bodiesMaxBytes)
 
-export const newClaimId = (): string => `clm_${randomBytes(18).toString('base64url')}`
+export const newClaimId = () => `clm_${randomBytes(18).toString('base64url')}`
 
 type Sealed = WebhookSecret | CustomHeader | SealedDestination
 
@@ -133,7 +133,7 @@ export function newWebhookSecret(
 }
 
 /** Returns the secrets that have not expired at the time `at`, newest first. */
-export function liveSecrets(secrets: WebhookSecret[], at: Date): WebhookSecret[] {
+export function liveSecrets(secrets: WebhookSecret[], at: Date) {
   return secrets.filter(({ expiresAt }) => expiresAt === undefined || expiresAt > at)
 }
 
@@ -141,7 +141,7 @@ export function liveSecrets(secrets: WebhookSecret[], at: Date): WebhookSecret[]
  * Returns the secret that signs `X-Service-Webhook-Signature` at the time `at`. This is the newest
  * activated secret. If the overlap of every activated secret has ended, it is the oldest live one.
  */
-export function activeSecret(secrets: WebhookSecret[], at: Date): WebhookSecret | undefined {
+export function activeSecret(secrets: WebhookSecret[], at: Date) {
   const live = liveSecrets(secrets, at)
   return live.find(({ pending }) => !pending) ?? live.at(-1)
 }
@@ -182,4 +182,4 @@ export function rotatedSecrets(
   throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: Math.ceil((firstEnd - at.getTime()) / 1000) })
 }
 
-export const maskedSecret = ({ hint }: WebhookSecret): string => `${hint}••••`
+export const maskedSecret = ({ hint }: WebhookSecret) => `${hint}••••`

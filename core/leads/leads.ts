@@ -55,12 +55,12 @@ export async function getLead(core: Core, leadId: string, scope: string | undefi
 export async function listLeads(
   core: Core,
   query: { workspaceId: string; leadIds?: string[]; contact?: string; limit?: number; pageToken?: string },
-): Promise<{ leads: Lead[]; nextPageToken?: string }> {
+) {
   const { workspaceId, leadIds = [], contact, limit = defaultPage, pageToken } = query
   validate(field('/leadIds', leadIds.length, integer(0, maxPage)))
   if (leadIds.length > 0)
     return { leads: (await findLeads(core, leadIds)).filter((lead) => lead.workspaceId === workspaceId) }
-  const contacts = contact === undefined ? undefined : await contactIdsOf(core, workspaceId, { fields: { contact } })
+  const contacts = contact ? await contactIdsOf(core, workspaceId, { fields: { contact } }) : undefined
   if (contacts?.length === 0) throw invalid('/contact', 'format')
   const list = `leads ${workspaceId} ${contacts ?? ''}`
   const filter = { workspaceId, ...(contacts && { contacts: { $in: contacts } }), ...notErasing }

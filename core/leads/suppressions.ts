@@ -3,7 +3,7 @@ import type { FieldIssue } from '../../contract/errors.ts'
 import { type Core, perCore } from '../core.ts'
 import { shortHash } from '../keys/keyring.ts'
 import { readPage } from '../page-token.ts'
-import { field, line, text, validate } from '../rules.ts'
+import { field, issueIf, line, text, validate } from '../rules.ts'
 import { idsKey } from '../sessions/ids-key.ts'
 import { sessionStoreOf } from '../sessions/session-store.ts'
 import { createLiveCache } from '../wakeups/live-cache.ts'
@@ -121,7 +121,7 @@ export async function removeSuppressions(
 ): Promise<number> {
   validate(
     entries.length + suppressionIds.length === 0 ? noEntries : undefined,
-    suppressionIds.length > maxEntries ? { path: '/suppressionIds', rule: 'maxItems' } : undefined,
+    issueIf(suppressionIds.length > maxEntries, '/suppressionIds', 'maxItems'),
   )
   const ids = [...(await idsOf(core, workspaceId, readEntries(entries))), ...suppressionIds]
   return (await core.db.suppressions.deleteMany({ _id: { $in: ids }, workspaceId })).deletedCount

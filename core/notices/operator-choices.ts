@@ -4,7 +4,7 @@ import { isAllowedDestination } from '../deliveries/destination-check.ts'
 import { ServiceError } from '../errors.ts'
 import { type Notifications, notificationDetails } from '../operators/model.ts'
 import { changeTeam, isActive } from '../operators/teams.ts'
-import { field, integer, oneOf, validate } from '../rules.ts'
+import { field, integer, issueIf, oneOf, validate } from '../rules.ts'
 import { endpointUrl, type PushSubscription } from './push.ts'
 
 export const defaultNotifications: Omit<Notifications, 'isOn'> = {
@@ -52,7 +52,7 @@ export async function setPushSubscription(core: Core, sessionId: string, subscri
   validate(field('/p256dh', keys.p256dh, isKey(65)), field('/auth', keys.auth, isKey(16)))
   const url = endpointUrl(endpoint)
   const isAllowed = url !== undefined && (await isAllowedDestination(core, url))
-  validate(isAllowed ? undefined : { path: '/endpoint', rule: 'destination' })
+  validate(issueIf(!isAllowed, '/endpoint', 'destination'))
   const push = { sealed: core.secretBox.seal(JSON.stringify(subscription)) }
   await core.db.consoleSessions.updateOne({ _id: sessionId }, { $set: { push } })
 }

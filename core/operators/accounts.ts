@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { mailerOf } from '../mail/mailer.ts'
 import { withId } from '../mongodb/with-id.ts'
-import { field, line, validate } from '../rules.ts'
+import { field, issueIf, line, validate } from '../rules.ts'
 import type { Caller } from '../workspaces/access.ts'
 import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
 import { addLink, consoleSessionsIn, maxListed, storedLink, takeLink } from './console-session-store.ts'
@@ -80,7 +80,7 @@ async function mailConfirmation(core: Core, workspaceId: string, member: Member,
   requireFreeMail(await listMembers(core, workspaceId), { id: operator, mail: newMail })
   const isOpen = { workspaceId, operator, newMail: { $exists: true }, expiresAt: { $gt: new Date(core.now()) } }
   const open = await core.db.signInLinks.countDocuments(isOpen)
-  validate(open >= maxMailedLinks ? { path: '/mail', rule: 'maxItems' } : undefined)
+  validate(issueIf(open >= maxMailedLinks, '/mail', 'maxItems'))
   const expiresAt = after(core, newMailLifetimeMs)
   const { secret } = await addLink(core, { workspaceId, operator, scopes: [], newMail, expiresAt })
   const name = await nameOfWorkspace(core, workspaceId)
@@ -121,12 +121,12 @@ export async function inviteOperator(
   const known = given.operator === undefined ? undefined : await requiredMember(core, workspaceId, given.operator)
   const role = known ? known.role : given.role
   const mail = known ? known.mail : mailOf(given.mail)
-  validate(role ? undefined : { path: '/role', rule: 'required' })
+  validate(issueIf(!role, '/role', 'required'))
   requireScopesOf(caller, role)
   const operator = known?.id ?? newId('op')
   if (!known) requireFreeMail(await listMembers(core, workspaceId), { id: operator, mail })
   const open = await accountLinks(core, workspaceId)
-  validate(open.length >= maxInvitations ? { path: '/invitations', rule: 'maxItems' } : undefined)
+  validate(issueIf(open.length >= maxInvitations, '/invitations', 'maxItems'))
   const { secret, link } = await addLink(core, {
     workspaceId,
     operator,
@@ -172,7 +172,7 @@ export async function setOperatorRole(
   role: Role,
 ): Promise<Member> {
   const member = await updateMember(core, workspaceId, id, (found) => {
-    validate(found.role ? undefined : { path: '/role', rule: 'const' })
+    validate(issueIf(!found.role, '/role', 'const'))
     requireScopesOf(caller, found.role, role)
     return { ...found, role }
   })
@@ -219,7 +219,7 @@ export async function confirmMail(core: Core, workspaceId: string, id: string, s
   const found = await storedLink(core, secret)
   const isOwn = found?.newMail !== undefined && found.operator === id && found.workspaceId === workspaceId
   const taken = isOwn ? await takeLink(core, secret) : undefined
-  validate(taken ? undefined : { path: '/secret', rule: 'const' })
+  validate(issueIf(!taken, '/secret', 'const'))
   return (await updateMember(core, workspaceId, id, (member) => ({ ...member, mail: taken!.newMail! })))!
 }
 

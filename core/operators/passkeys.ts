@@ -4,7 +4,7 @@ import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
 import { withId } from '../mongodb/with-id.ts'
-import { field, line, url, validate } from '../rules.ts'
+import { field, issueIf, line, url, validate } from '../rules.ts'
 import { insertAttempt, takeAttempt } from './console-session-store.ts'
 import { beginAccountSession, type SignedIn } from './console-sessions.ts'
 import { linkLifetimeMs, type Member, newSecret, type Passkey, secretId } from './model.ts'
@@ -59,7 +59,7 @@ export async function beginPasskey(
   const publicUrl = core.config.PUBLIC_URL
   validate(
     field('/origin', origin, (value) => (publicUrl !== '' && publicUrl !== value ? 'const' : httpUrl(value))),
-    present.length >= maxPasskeys ? { path: '/passkeys', rule: 'maxItems' } : undefined,
+    issueIf(present.length >= maxPasskeys, '/passkeys', 'maxItems'),
   )
   const { hostname, origin: expected } = new URL(origin)
   const options = await (await webAuthn()).generateRegistrationOptions({

@@ -35,13 +35,10 @@ export function suppressionCalls(core: Core) {
       }))
     },
 
-    async listSuppressions({ workspaceId, limit, pageToken, entry }, context) {
-      const { suppressions: found, nextPageToken } = await listSuppressions(core, {
-        workspaceId: requiredWorkspace(context, workspaceId),
-        limit,
-        pageToken: pageToken || undefined,
-        entry: entry && fromEntry(entry),
-      })
+    async listSuppressions(request, context) {
+      const workspaceId = requiredWorkspace(context, request.workspaceId)
+      const entry = request.entry && fromEntry(request.entry)
+      const { suppressions: found, nextPageToken } = await listSuppressions(core, { ...request, workspaceId, entry })
       return { suppressions: found.map((each) => toProto(SuppressionSchema, each)), nextPageToken }
     },
   } satisfies Partial<ServiceImpl<typeof WorkspaceService>>

@@ -15,7 +15,7 @@ import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { setLogo } from '../pictures/pictures.ts'
 import { undoDeletion } from '../privacy/deletions.ts'
-import { validate } from '../rules.ts'
+import { issueIf, validate } from '../rules.ts'
 import { callerOf, operatorWrites, requiredWorkspace, workspaceOf } from '../transport/caller.ts'
 import { type Connection, retentionKinds, type Workspace, type WorkspaceSettings } from '../workspaces/model.ts'
 import { listPolicyChanges } from '../workspaces/policy-changes.ts'
@@ -55,13 +55,9 @@ export function workspaceService(router: ConnectRouter, core: Core) {
   router.service(WorkspaceService, {
     ...suppressionCalls(core),
 
-    async listPolicyChanges({ workspaceId, limit, pageToken, target }, context) {
-      const { changes, nextPageToken } = await listPolicyChanges(core, {
-        workspaceId: requiredWorkspace(context, workspaceId),
-        limit,
-        pageToken: pageToken || undefined,
-        target: target || undefined,
-      })
+    async listPolicyChanges(request, context) {
+      const workspaceId = requiredWorkspace(context, request.workspaceId)
+      const { changes, nextPageToken } = await listPolicyChanges(core, { ...request, workspaceId })
       const shown = changes.map((change) => toProto(PolicyChangeSchema, { ...change, confirmed: change.isConfirmed }))
       return { changes: shown, nextPageToken }
     },
@@ -115,7 +111,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
 
     async listTokens({ workspaceId: named, limit, pageToken }, context) {
       const workspaceId = workspaceOf(context, named)
-      const { page, nextPageToken } = await listTokens(core, { workspaceId, limit, pageToken: pageToken || undefined })
+      const { page, nextPageToken } = await listTokens(core, { workspaceId, limit, pageToken })
       return { tokens: page.map(toToken), nextPageToken }
     },
 
@@ -223,11 +219,9 @@ function fromRetention(message: Retention): WorkspaceSettings['retention'] {
     retentionKinds.flatMap((kind) => {
       const period = message[kind]?.period
       if (message[kind] === undefined) return []
-      if (period?.case === 'forever')
-        validate(period.value ? undefined : { path: `/retention/${kind}/forever`, rule: 'const' })
+      if (period?.case === 'forever') validate(issueIf(!period.value, `/retention/${kind}/forever`, 'const'))
       // 0 days are rejected, because the stored value 0 means no limit.
-      if (period?.case === 'days')
-        validate(period.value > 0 ? undefined : { path: `/retention/${kind}/days`, rule: 'minimum' })
+      if (period?.case === 'days') validate(issueIf(period.value <= 0, `/retention/${kind}/days`, 'minimum'))
       return [[kind, period?.case === 'days' ? period.value : period?.case === 'forever' ? 0 : null]]
     }),
   )

@@ -1,6 +1,6 @@
 import { Temporal } from 'temporal-polyfill'
 import type { FieldIssue } from '../../contract/errors.ts'
-import { field, integer } from '../rules.ts'
+import { field, integer, issueIf } from '../rules.ts'
 import type { Availability, Span } from './model.ts'
 
 /** Opening hours in a time zone. Without weekly hours, dates without an exception are open all day. */
@@ -112,16 +112,16 @@ export function availabilityIssues({
   return [
     field('/availability/mode', mode, (value) => (['auto', 'online', 'away'].includes(value) ? undefined : 'enum')),
     field('/availability/timeZone', timeZone, (value) => (isTimeZone(value) ? undefined : 'timeZone')),
-    weeklyHours.length > 7 * maxSpansPerDay ? { path: weekly, rule: 'maxItems' } : undefined,
+    issueIf(weeklyHours.length > 7 * maxSpansPerDay, weekly, 'maxItems'),
     ...weeklyHours.map(({ weekday }, index) => field(`${weekly}/${index}/weekday`, weekday, integer(1, 7))),
     ...spanIssues(weekly, weeklyHours, (one, other) => one.weekday === other.weekday),
-    exceptions.length > maxExceptions ? { path: dates, rule: 'maxItems' } : undefined,
+    issueIf(exceptions.length > maxExceptions, dates, 'maxItems'),
     ...exceptions.flatMap(({ date, hours }, index) => [
       field(`${dates}/${index}/date`, date, (value) => {
         if (!isDate(value)) return 'date'
         return exceptions.findIndex((one) => one.date === value) === index ? undefined : 'uniqueItems'
       }),
-      hours.length > maxSpansPerDay ? { path: `${dates}/${index}/hours`, rule: 'maxItems' } : undefined,
+      issueIf(hours.length > maxSpansPerDay, `${dates}/${index}/hours`, 'maxItems'),
       ...spanIssues(`${dates}/${index}/hours`, hours),
     ]),
   ]
@@ -143,7 +143,7 @@ function spanIssues<S extends Span>(
     // Times in this format can be compared as texts.
     if (to <= from) return { path: `${at}/to`, rule: 'endsBeforeBegins' }
     const overlaps = spans.slice(0, index).some((one) => isSameDay(one, span) && one.from < to && from < one.to)
-    return overlaps ? { path: `${at}/from`, rule: 'overlap' } : undefined
+    return issueIf(overlaps, `${at}/from`, 'overlap')
   })
 }
 

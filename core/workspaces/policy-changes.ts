@@ -44,7 +44,7 @@ export async function listPolicyChanges(
     pageToken,
   }: { workspaceId: string; target?: string; limit?: number; pageToken?: string },
 ): Promise<{ changes: PolicyChange[]; nextPageToken?: string }> {
-  const filter = { workspaceId, ...(target !== undefined && { target }) }
+  const filter = { workspaceId, ...(target && { target }) }
   const list = `policy changes ${workspaceId}`
   const read = await readPage(core.db.policyChanges, filter, { list, by: 'at', max: maxPage, limit, pageToken })
   return {

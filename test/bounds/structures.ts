@@ -79,7 +79,6 @@ export const structures: Record<string, Record<string, string>> = {
     pauses: 'destinations with a rate limit, until the pause ends',
   },
   'core/deliveries/deliveries.ts': { found: 'a page of each status' },
-  'core/deliveries/faults.ts': { bySubscription: 'results of one batch' },
   'core/leads/conversation-contacts.ts': { contacts: 'conversations of one call', found: 'maxLeads' },
   'core/deliveries/dispatch.ts': { workers: 'open streams of workers' },
   'core/deliveries/holds.ts': { running: 'subscriptions', counts: 'subscriptions of one page' },

@@ -1,6 +1,7 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import type { Delivery } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { waitOf } from '../../../contract/delivery-waits.ts'
 import { useConsole } from '../console-context.ts'
 import { useLeadTitles } from '../leads/lead-titles.ts'
 import { areaName, pathOf } from '../router.ts'
@@ -10,7 +11,7 @@ import { SelectField } from '../ui/form.tsx'
 import { PagedList, useLoad, usePages } from '../ui/load.tsx'
 import { Empty, Notice, Page, When } from '../ui/page.tsx'
 import { RetryButton, StatusTag } from './attempts.tsx'
-import { deliveryStatuses, isPending, outcomeText, statusByName } from './delivery-words.ts'
+import { deliveryStatuses, outcomeText, statusByName } from './delivery-words.ts'
 
 const pollMs = 4000
 
@@ -44,7 +45,7 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours: wi
     [status, subscriptionId, withinHours],
   )
   const titleOf = useLeadTitles(list.items.map(({ leadId }) => leadId))
-  const hasPending = list.items.some((delivery) => isPending(delivery.status))
+  const hasPending = list.items.some(({ status }) => !['destination', undefined].includes(waitOf(status)))
   const destinations = new Map(subscriptions.value?.map((known) => [known.subscriptionId, nameOf(known)]))
   const off = subscriptions.value?.filter(({ status }) => status === SubscriptionStatus.DISABLED).length ?? 0
   const filter = (change: Filter) =>

@@ -86,6 +86,3 @@ export function outcomeText({
  */
 export const isRetryable = (status: DeliveryStatus) =>
   [DeliveryStatus.RETRY_SCHEDULED, DeliveryStatus.FAILED, DeliveryStatus.DEAD_LETTERED].includes(status)
-
-export const isPending = (status: DeliveryStatus) =>
-  [DeliveryStatus.PENDING, DeliveryStatus.SENDING, DeliveryStatus.RETRY_SCHEDULED].includes(status)

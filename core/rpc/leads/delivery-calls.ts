@@ -51,16 +51,13 @@ export function deliveryCalls(core: Core) {
     },
 
     async listDeliveries(request, context) {
-      const { workspaceId, subscriptionId, leadId, createdSince, createdUntil, limit, pageToken } = request
+      const { createdSince, createdUntil } = request
       const { deliveries: found, nextPageToken } = await listDeliveries(core, {
-        workspaceId: requiredWorkspace(context, workspaceId),
-        subscriptionId,
-        leadId,
+        ...request,
+        workspaceId: requiredWorkspace(context, request.workspaceId),
         statuses: fromStatuses(request.statuses, deliveryStatuses),
         since: createdSince && timestampDate(createdSince),
         until: createdUntil && timestampDate(createdUntil),
-        limit,
-        pageToken: pageToken || undefined,
       })
       const by = callerOf(context)
       return { deliveries: found.map((delivery) => toDelivery(delivery, by)), nextPageToken }

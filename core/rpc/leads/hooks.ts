@@ -4,31 +4,23 @@ import { HookSchema, HookService } from '#proto/hook/v1/hook_pb.js'
 import type { DeliveryEventType } from '../../../contract/event-kinds.ts'
 import type { Core } from '../../core.ts'
 import { defaultPolicy, isHook } from '../../deliveries/subscription-model.ts'
-import { createSubscription, getSubscription, type SubscriptionView } from '../../deliveries/subscriptions.ts'
+import { getSubscription, type SubscriptionView } from '../../deliveries/subscriptions.ts'
 import { ServiceError } from '../../errors.ts'
-import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/caller.ts'
+import { callerOf } from '../../transport/caller.ts'
 import { operatorDeletion } from '../policy-changes.ts'
 import { toProto } from '../proto-values.ts'
 import { destinationCalls, destinationSettings, toDestination } from './subscription-calls.ts'
 
 export function hookService(router: ConnectRouter, core: Core) {
-  const once = operatorWrites(core)
   const deletion = operatorDeletion(core)
   const calls = destinationCalls(core, 'hooks', toHook)
 
   router.service(HookService, {
     async createHook(request, context) {
-      const { destinationUrl, eventTypes, name, headers, maxPerSecond, disableAfterNotFound } = request
-      const by = callerOf(context)
-      const workspaceId = requiredWorkspace(context, request.workspaceId)
-      const made = await once(context, request, async (operation) => {
-        const limits = { name, headers, maxPerSecond, disableAfterNotFound }
-        const unused = { mappedFields: [], automatic: false }
-        const settings = { workspaceId, destinationUrl, policy: policyOf(eventTypes), ...limits, ...unused }
-        const created = await createSubscription(core, { ...settings, resource: 'hook' }, by, operation)
-        return { hookId: created.subscriptionId, secretId: created.secretId }
-      })
-      return { ...made, ...(await calls.withSecret(made.hookId, made.secretId, by)) }
+      const unused = { mappedFields: [], automatic: false }
+      const settings = { ...request, ...unused, policy: policyOf(request.eventTypes), resource: 'hook' as const }
+      const { subscriptionId: hookId, ...made } = await calls.create(request, context, settings)
+      return { hookId, ...made }
     },
 
     updateHook(request, context) {

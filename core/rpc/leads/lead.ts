@@ -54,14 +54,9 @@ export function leadService(router: ConnectRouter, core: Core) {
       return { lead: toLead(await getLead(core, leadId, callerOf(context).workspaceId)) }
     },
 
-    async listLeads({ workspaceId, leadIds, contact, limit, pageToken }, context) {
-      const { leads: found, nextPageToken } = await listLeads(core, {
-        workspaceId: requiredWorkspace(context, workspaceId),
-        leadIds,
-        contact: contact || undefined,
-        limit,
-        pageToken: pageToken || undefined,
-      })
+    async listLeads(request, context) {
+      const workspaceId = requiredWorkspace(context, request.workspaceId)
+      const { leads: found, nextPageToken } = await listLeads(core, { ...request, workspaceId })
       return { leads: found.map(toLead), nextPageToken }
     },
   })

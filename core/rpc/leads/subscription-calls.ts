@@ -78,7 +78,18 @@ export function destinationCalls<Answer>(
     })
 
   return {
-    withSecret,
+    async create(
+      request: Write & { workspaceId: string },
+      context: HandlerContext,
+      settings: Omit<Parameters<typeof createSubscription>[1], 'workspaceId'>,
+    ) {
+      const by = callerOf(context)
+      const wanted = { ...settings, workspaceId: requiredWorkspace(context, request.workspaceId) }
+      const { subscriptionId, secretId } = await once(context, request, (operation) =>
+        createSubscription(core, wanted, by, operation),
+      )
+      return { subscriptionId, ...(await withSecret(subscriptionId, secretId, by)) }
+    },
 
     async update(request: Write, context: HandlerContext, id: string, settings: SubscriptionSettings) {
       await write(request, context, id, (...how) => updateSubscription(core, id, given(settings), ...how))
@@ -107,28 +118,25 @@ export function destinationCalls<Answer>(
       context: HandlerContext,
     ) {
       const of = { workspaceId: requiredWorkspace(context, workspaceId), listed }
-      const { page, nextPageToken } = await listSubscriptions(core, { ...of, limit, pageToken: pageToken || undefined })
+      const { page, nextPageToken } = await listSubscriptions(core, { ...of, limit, pageToken })
       return { shown: page.map(show), nextPageToken }
     },
   }
 }
 
 export function subscriptionCalls(core: Core) {
-  const once = operatorWrites(core)
   const deletion = operatorDeletion(core)
   const calls = destinationCalls(core, 'subscriptions', toSubscription)
 
   return {
-    async createSubscription(request, context) {
-      const { $typeName: _, purpose, idempotencyKey: __, workflow, policy, ...settings } = request
-      const kept = { ...fromWorkflow(workflow), ...fromPolicy(policy) }
-      const isOperational = purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
-      const operational = isOperational && { resource: 'hook' as const, ...operationalEvents }
-      const by = callerOf(context)
-      const workspaceId = requiredWorkspace(context, request.workspaceId)
-      const wanted = { ...settings, ...kept, workspaceId, ...operational }
-      const made = await once(context, request, (operation) => createSubscription(core, wanted, by, operation))
-      return { ...made, ...(await calls.withSecret(made.subscriptionId, made.secretId, by)) }
+    createSubscription(request, context) {
+      const isOperational = request.purpose === SubscriptionPurpose.OPERATIONAL_EVENTS
+      return calls.create(request, context, {
+        ...request,
+        policy: fromPolicy(request.policy),
+        workflow: fromWorkflow(request.workflow),
+        ...(isOperational && { resource: 'hook' as const, ...operationalEvents }),
+      })
     },
 
     updateSubscription(request, context) {
@@ -138,8 +146,8 @@ export function subscriptionCalls(core: Core) {
         mappedFields: mappedFields?.names,
         sentNames: sentNames?.names,
         automatic,
-        ...fromPolicy(policy),
-        ...fromWorkflow(workflow),
+        policy: fromPolicy(policy),
+        workflow: fromWorkflow(workflow),
       })
     },
 
@@ -177,13 +185,13 @@ export const destinationSettings = ({
 
 /** Whether `when` is one of the known words is checked with the other settings. */
 const fromWorkflow = (workflow: WorkflowMessage | undefined) =>
-  workflow ? { workflow: { workflowId: workflow.workflowId, when: workflow.when as HandoffWhen } } : {}
+  workflow && { workflowId: workflow.workflowId, when: workflow.when as HandoffWhen }
 
 /** Whether the words are known is checked with the other settings. */
-function fromPolicy(policy: EventPolicyMessage | undefined): { policy?: EventPolicy } {
-  if (!policy) return {}
+function fromPolicy(policy: EventPolicyMessage | undefined) {
+  if (!policy) return undefined
   const { types, sources, installations } = policy
-  return { policy: { types: types.length === 0 ? defaultPolicy.types : types, sources, installations } as EventPolicy }
+  return { types: types.length === 0 ? defaultPolicy.types : types, sources, installations } as EventPolicy
 }
 
 /** Returns what is shown of a destination, where it is not what is stored. */

@@ -34,6 +34,12 @@ const answerWithinMs = 50
 const drainCheckMs = 5
 
 /**
+ * Modes of a worker's place: the worker has not said its name; it takes deliveries; it takes no more, and a claim
+ * for it may be under way; none is; the worker knows this; its stream has ended.
+ */
+type Mode = 'joining' | 'open' | 'draining' | 'drained' | 'stopped' | 'closed'
+
+/**
  * Serves the stream of one worker. Deliveries that were claimed for the worker and are not sent when
  * the stream ends return to the queue.
  */
@@ -53,7 +59,8 @@ export async function* workDeliveries(
   let renewed: ClaimState[] = []
   /** Number of results and renewals of the worker that this stream has not answered yet. */
   let unanswered = 0
-  let drained = false
+  let mode: Mode = 'joining'
+  const isIn = (...modes: Mode[]) => modes.includes(mode)
   const recalled = new Set<string>()
   let failure: unknown
   let heardAt = performance.now()
@@ -64,6 +71,7 @@ export async function* workDeliveries(
 
   function finish(error?: unknown) {
     failure ??= error
+    mode = 'closed'
     gone.abort()
     leave?.()
     wake()
@@ -79,7 +87,7 @@ export async function* workDeliveries(
       // A worker sends renewals or an empty message several times in each lease time.
       isResponsive: () => performance.now() - heardAt < config.DELIVERY_LEASE_MS,
       send(deliveries) {
-        if (gone.signal.aborted) return release(deliveries)
+        if (!isIn('open', 'draining')) return release(deliveries)
         for (const delivery of deliveries) sent.set(keyOf(delivery), delivery.destination)
         unsent.push(...deliveries)
         wake()
@@ -103,15 +111,19 @@ export async function* workDeliveries(
 
   function handle({ workerId, room: size, results, renewals }: WorkDeliveriesRequest) {
     heardAt = performance.now()
-    leave ??= join(workerId)
-    if (size) {
+    if (isIn('joining')) {
+      leave = join(workerId)
+      mode = 'open'
+    }
+    if (size && !isIn('closed')) {
       validate(
         field('/room/limit', size.limit, integer(0, maxLimit)),
         field('/room/perDestination', size.perDestination, integer(1, maxPerDestination)),
       )
       room.resize(size)
+      mode = size.limit > 0 ? 'open' : 'draining'
       deliveryDispatch.roomMade()
-      if (size.limit === 0) void drain()
+      if (isIn('draining')) void drain()
     }
     unanswered += results.length + renewals.length
     if (unanswered > maxUnanswered) throw new ServiceError(ErrorCode.RATE_LIMITED, { retryAfter: 1 })
@@ -121,8 +133,8 @@ export async function* workDeliveries(
 
   /** Waits for the deliveries that are being claimed for the worker. */
   async function drain() {
-    while (!gone.signal.aborted && room.taken() > sent.size) await delay(drainCheckMs)
-    drained = true
+    while (isIn('draining') && room.taken() > sent.size) await delay(drainCheckMs)
+    if (isIn('draining')) mode = 'drained'
     wake()
   }
 
@@ -164,20 +176,21 @@ export async function* workDeliveries(
   read().then(() => finish(), finish)
   try {
     yield create(WorkDeliveriesResponseSchema)
-    while (!gone.signal.aborted) {
-      if (unsent.length + renewed.length === 0 && !drained && recalled.size === 0 && !isAnswerDue)
+    while (!isIn('closed')) {
+      if (unsent.length + renewed.length + recalled.size === 0 && !isIn('drained') && !isAnswerDue)
         await new Promise<void>((resolve) => (wake = resolve))
-      if (gone.signal.aborted) break
+      if (isIn('closed')) break
       const deliveries = unsent.splice(0, countFittingBodies(unsent))
       const isLast = unsent.length === 0
-      const message = { deliveries, recorded, renewed, drained: drained && isLast, recalled: [...recalled] }
+      const drained = isLast && isIn('drained')
+      const message = { deliveries, recorded, renewed, drained, recalled: [...recalled] }
       unanswered -= recorded.length + renewed.length
       recorded = []
       renewed = []
       clearTimeout(answering)
       answering = undefined
       isAnswerDue = false
-      if (message.drained) drained = false
+      if (drained) mode = 'stopped'
       if (isLast) recalled.clear()
       yield create(WorkDeliveriesResponseSchema, message)
     }
