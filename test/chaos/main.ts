@@ -12,8 +12,10 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     minutes: { type: 'string', default: '2' },
     visitors: { type: 'string', default: '10' },
+    cores: { type: 'string', default: '2' },
     faults: { type: 'string' },
     'replica-set': { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
   },
 })
 const simulated = values['replica-set'] ? await startSimulatedSet() : undefined
@@ -21,18 +23,21 @@ const database = simulated?.database ?? chaosDatabase()
 const possible = simulated ? simulatedFaults : database ? clusterFaults : localFaults
 const selected = (values.faults?.split(',') ?? possible) as FaultName[]
 const unknown = selected.filter((name) => !possible.includes(name))
-const numbers = [values.seed, values.minutes, values.visitors].map(Number)
-const [seed = 0, minutes = 0, visitors = 0] = numbers
-if (unknown.length > 0 || !numbers.every((number) => number > 0)) {
-  console.error(`--seed, --minutes and --visitors must be above 0; --faults must be among ${possible.join(', ')}`)
-  process.exit(2)
+const numbers = [values.seed, values.minutes, values.visitors, values.cores].map(Number)
+const [seed = 0, minutes = 0, visitors = 0, cores = 0] = numbers
+if (values.help || unknown.length > 0 || !numbers.every((number) => number > 0)) {
+  console.error(
+    `--seed, --minutes, --visitors and --cores must be above 0; --faults must be among ${possible.join(', ')}`,
+  )
+  process.exit(values.help ? 0 : 2)
 }
 
-console.log(`seed ${seed}, ${minutes} min, ${visitors} visitors`)
+console.log(`seed ${seed}, ${minutes} min, ${visitors} visitors, ${cores} ${cores === 1 ? 'core' : 'cores'}`)
 const report = await runChaos({
   seed,
   seconds: minutes * 60,
   visitors,
+  cores,
   faults: selected,
   say: console.log,
   ...(database && { database }),

@@ -30,6 +30,8 @@ export interface RunOptions {
   /** Half of the visitors start immediately, the others within this number of seconds. */
   arrivalSeconds: number
   visitors: number
+  /** Default: 2. */
+  cores?: number
   say: (line: string) => void
   /** Folder of the source that the service starts with. Default: this checkout. */
   root?: string
@@ -93,7 +95,7 @@ export async function runChaos({
  * Runs clients until `disturb` has ended and the service has recovered. Then checks the guarantees.
  */
 export async function runWith(
-  { seed, arrivalSeconds, visitors: visitorCount, say, root, database, replicaSet }: RunOptions,
+  { seed, arrivalSeconds, visitors: visitorCount, cores, say, root, database, replicaSet }: RunOptions,
   disturb: (service: Service, random: Random, recorder: Recorder) => Promise<void>,
 ): Promise<Report> {
   const random = createRandom(seed)
@@ -102,6 +104,7 @@ export async function runWith(
   const [faultRandom, clientRandom] = [createRandom(random.between(0, 1e9)), createRandom(random.between(0, 1e9))]
   const service = await startService({
     chance: clientRandom.next,
+    ...(cores && { cores }),
     database,
     replicaSet,
     ...(root !== undefined && { root }),

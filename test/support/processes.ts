@@ -187,9 +187,9 @@ async function untilReady(running: StartedProcess, name: string, what: string, i
     if (await isReady()) return
     await Promise.race([ended, delay(pollMs)])
   }
+  const fault = end === undefined ? `was not ready (${what}) in time` : `ended (${end}) before it was ready`
   running.kill('SIGKILL')
   await ended
-  const fault = end === undefined ? `was not ready (${what}) in time` : `ended (${end}) before it was ready`
   throw new Error(`${name} ${fault}. It wrote:\n${running.output()}`)
 }
 
