@@ -26,7 +26,7 @@ const patterns = {
   'new-subscription': pattern('subscriptions/new'),
   'new-hook': pattern('subscriptions/new-hook'),
   subscription: pattern('subscriptions/:subscriptionId'),
-  changes: pattern('changes'),
+  changes: pattern('workspace/changes'),
   suppressions: pattern('suppressions'),
   'suppression-import': pattern('suppressions/import'),
   workspace: pattern('workspace'),
@@ -201,47 +201,45 @@ function decode(part: string): string {
   }
 }
 
-/** An area of the navigation. `view` is its first view and its icon. Phones show tabs without *More*. */
-const area = (
-  view: Extract<View, IconName>,
-  name: string,
-  key: string,
-  { views = [], isTab = false }: { views?: View[]; isTab?: boolean } = {},
-) => ({ view, name, key, views, isTab })
+/**
+ * An area of the navigation. `view` is its first view and its icon. Paths below its path belong to it.
+ * Phones show tabs without *More*.
+ */
+const area = (view: Extract<View, IconName>, name: string, key: string, isTab = false) => ({ view, name, key, isTab })
 
 /** The areas in groups. Their names stand here only. */
 export const groups = [
   {
     title: 'Chat',
     areas: [
-      area('inbox', 'Inbox', 'g i', { views: ['conversation'], isTab: true }),
+      area('inbox', 'Inbox', 'g i', true),
       area('replies', 'Saved replies', 'g r'),
-      area('report', 'Report', 'g e', { isTab: true }),
+      area('report', 'Report', 'g e', true),
     ],
   },
   {
     title: 'Leads',
     areas: [
-      area('leads', 'Leads', 'g l', { views: ['lead'], isTab: true }),
-      area('deliveries', 'Deliveries', 'g d', { views: ['delivery'] }),
-      area('subscriptions', 'Destinations', 'g s', { views: ['subscription', 'new-subscription', 'new-hook'] }),
-      area('suppressions', 'Do not contact', 'g u', { views: ['suppression-import'] }),
+      area('leads', 'Leads', 'g l', true),
+      area('deliveries', 'Deliveries', 'g d'),
+      area('subscriptions', 'Destinations', 'g s'),
+      area('suppressions', 'Do not contact', 'g u'),
     ],
   },
   {
     title: 'Settings',
     areas: [
-      area('installations', 'Websites', 'g n', { views: ['installation'], isTab: true }),
+      area('installations', 'Websites', 'g n', true),
       area('people', 'Personal data', 'g p'),
       area('team', 'Team', 'g t'),
-      area('workspace', 'Workspace', 'g w', { views: ['changes'] }),
+      area('workspace', 'Workspace', 'g w'),
     ],
   },
 ]
 export const areas = groups.flatMap((group) => group.areas)
 
 export const areaOf = ({ view }: { view: View | 'unknown' }) =>
-  areas.find((area) => [area.view, ...area.views].some((one) => one === view))
+  view === 'unknown' ? undefined : areas.find((area) => patterns[view].path.split('/')[0] === patterns[area.view].path)
 
 /** Returns the name of the area that begins with this view. */
 export const areaName = (view: View): string => areaOf({ view })!.name

@@ -223,9 +223,9 @@ export interface WorkspaceSession {
   expiresAt: number
 }
 
-export type Credential = { link: string } | { token: string }
+type Credential = { link: string } | { token: string }
 
-export interface SignInNames {
+interface SignInNames {
   displayName: string
   /** New name of the workspace, from its first owner. */
   workspaceName?: string
@@ -240,10 +240,10 @@ export interface LinkDescription {
 }
 
 /** `unreachable`: the outcome is unknown. */
-export type CallFailure = 'refused' | 'invalid' | 'unreachable'
+type CallFailure = 'refused' | 'invalid' | 'unreachable'
 export type CallResult<T> = { value: T } | CallFailure
 
-export type SessionCalls = ReturnType<typeof createSessionCalls>
+type SessionCalls = ReturnType<typeof createSessionCalls>
 
 /**
  * Header of all calls that use the cookie. The gateway requires it, because pages of other sites

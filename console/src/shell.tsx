@@ -192,7 +192,7 @@ function useFocusOnRoute(main: { current: HTMLElement | null }) {
 /**
  * Shows whether the inbox receives changes live. Interruptions shorter than 1.5 s are not shown.
  */
-export function ConnectionStateLine() {
+function ConnectionStateLine() {
   const { inbox, announcer } = useConsole()
   const link = inbox.link.value
   const [settled, setSettled] = useState(link.name)
@@ -219,7 +219,7 @@ export function ConnectionStateLine() {
 }
 
 /** The operator's picture. It opens a dialog in which the operator changes it. */
-export function OwnPicture() {
+function OwnPicture() {
   const { api, session, holder } = useConsole()
   const [isOpen, setOpen] = useState(false)
   const initials = initialsOf(session.displayName)
@@ -260,7 +260,7 @@ interface SignOutDialogProps {
 }
 
 /** Asks before a sign-out that deletes drafts, and reports a sign-out that failed. */
-export function SignOutDialog({ drafts, failed = false, onClose }: SignOutDialogProps) {
+function SignOutDialog({ drafts, failed = false, onClose }: SignOutDialogProps) {
   const { holder } = useConsole()
   const [hasFailed, setFailed] = useState(failed)
   return (
@@ -320,7 +320,7 @@ const shortcutGroups: { title: string; keys: [string[], string][] }[] = [
   },
 ]
 
-export function ShortcutHelp({ onClose }: { onClose: () => void }) {
+function ShortcutHelp({ onClose }: { onClose: () => void }) {
   const { shortcuts } = useConsole()
   return (
     <Dialog title="Keyboard shortcuts" onClose={onClose} wide>

@@ -2,7 +2,7 @@ import { browserSupportsWebAuthn, startAuthentication } from '@simplewebauthn/br
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { LinkDescription, ProviderProblem, SessionEnd, SessionHolder } from './session.ts'
 import { localStore } from './storages.ts'
-import { Field, TextField } from './ui/form.tsx'
+import { TextField } from './ui/form.tsx'
 import { Button, Icon, Notice } from './ui/page.tsx'
 
 const reasons: Record<SessionEnd, { tone: 'info' | 'warning'; text: string }> = {
@@ -162,23 +162,17 @@ export function SignIn({ holder }: { holder: SessionHolder }) {
               <Notice tone="success">If an account has this address, a link is on its way. It works once.</Notice>
             )}
             {ways.mail && !mailed && (
-              <Field label="Mail address" error={errorOf('mail')}>
-                {(attributes) => (
-                  <div class="copy-row">
-                    <input
-                      {...attributes}
-                      class="input"
-                      type="email"
-                      autocomplete="email"
-                      maxLength={254}
-                      value={mail}
-                      onInput={(event) => setMail(event.currentTarget.value)}
-                      onKeyDown={onEnter(mailLink)}
-                    />
-                    <Button disabled={isBusy} onClick={mailLink} text="Mail me a link" />
-                  </div>
-                )}
-              </Field>
+              <TextField
+                label="Mail address"
+                error={errorOf('mail')}
+                type="email"
+                autocomplete="email"
+                maxLength={254}
+                value={mail}
+                onChange={setMail}
+                onKeyDown={onEnter(mailLink)}
+                beside={<Button disabled={isBusy} onClick={mailLink} text="Mail me a link" />}
+              />
             )}
             <p class="hint">No way to sign in? Ask your administrator for a link.</p>
             <TextField

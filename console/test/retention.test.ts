@@ -65,6 +65,7 @@ describe('a deletion in the console', () => {
   })
 
   itLong('of a connection removes the card of the connection', async () => {
+    core.workspace.addConnection({ connectionId: 'con_app', name: 'App' })
     const page = await browser.open(core, 'installations')
     await page.getByRole('button', { name: 'Delete Website' }).click()
     const dialog = page.getByRole('dialog')

@@ -95,7 +95,7 @@ const otherTabMs = 1_000
  * Reports while the operator looks at this page, so that nothing is told by push or mail. Returns a
  * function that stops it.
  */
-export function startAttention(report: (looking: boolean) => Promise<unknown>, focus: Pick<TabFocus, 'query'>) {
+function startAttention(report: (looking: boolean) => Promise<unknown>, focus: Pick<TabFocus, 'query'>) {
   let reportedAt = Number.NEGATIVE_INFINITY
   let timeout: ReturnType<typeof setTimeout> | undefined
   // If a report is lost, the operator is told once too often, or 90 seconds late.

@@ -23,17 +23,12 @@ const actions: Record<string, string> = {
 export const actionText = (action: string) => actions[action] ?? action
 
 /** Returns the settings of a change in one line, for example `capabilities.typing: false`. */
-export const settingsText = ({ settings }: Pick<PolicyChange, 'settings'>) =>
+const settingsText = ({ settings }: Pick<PolicyChange, 'settings'>) =>
   settings.map(({ name, value }) => `${name}: ${value}`).join(', ')
 
 export function ChangesView() {
   const { api } = useConsole()
-  const list = usePages(
-    (pageToken) => api.workspaces.listPolicyChanges({ pageToken }),
-    'changes',
-    ({ changeId }) => changeId,
-    [],
-  )
+  const list = usePages((pageToken) => api.workspaces.listPolicyChanges({ pageToken }), 'changes', [])
   return (
     <Page
       title="Changes"

@@ -30,41 +30,42 @@ interface Filter {
   hours?: string | undefined
 }
 
-export function DeliveriesView({ status, subscription: subscriptionId, hours: withinHours }: Filter) {
+export function DeliveriesView({ status, subscription: subscriptionId, hours }: Filter) {
   const { api, router } = useConsole()
   const statusFilter = statusByName(status)
   const subscriptions = useLoad(() => listDestinations(api), [])
   const list = usePages(
     (pageToken) => {
       const statuses = statusFilter === undefined ? [] : [statusFilter]
-      const createdSince = sinceOf(withinHours)
+      const createdSince = sinceOf(hours)
       return api.leads.listDeliveries({ pageToken, subscriptionId, statuses, createdSince })
     },
     'deliveries',
-    ({ deliveryId }) => deliveryId,
-    [status, subscriptionId, withinHours],
+    [status, subscriptionId, hours],
   )
   const titleOf = useLeadTitles(list.items.map(({ leadId }) => leadId))
   const hasPending = list.items.some(({ status }) => !['destination', undefined].includes(waitOf(status)))
   const destinations = new Map(subscriptions.value?.map((known) => [known.subscriptionId, nameOf(known)]))
   const off = subscriptions.value?.filter(({ status }) => status === SubscriptionStatus.DISABLED).length ?? 0
-  const filter = (change: Filter) =>
-    router.go(pathOf({ view: 'deliveries', status, subscription: subscriptionId, hours: withinHours, ...change }))
-  const empty =
-    status !== undefined || subscriptionId !== undefined || withinHours !== undefined ? (
-      <Empty icon="deliveries" title="No deliveries match">
-        <a class="button" href={pathOf({ view: 'deliveries' })}>
-          Show all deliveries
-        </a>
-      </Empty>
-    ) : (
-      <Empty icon="deliveries" title="No deliveries yet">
-        <p>
-          A <a href={pathOf({ view: 'subscriptions' })}>destination</a> gets leads automatically. You can also send one
-          from <a href={pathOf({ view: 'leads' })}>Leads</a>.
-        </p>
-      </Empty>
-    )
+  const chosen: Filter = { status, subscription: subscriptionId, hours }
+  const filter = (name: keyof Filter) => ({
+    value: chosen[name] ?? '',
+    onChange: (value: string) => router.go(pathOf({ view: 'deliveries', ...chosen, [name]: value })),
+  })
+  const empty = Object.values(chosen).some(Boolean) ? (
+    <Empty icon="deliveries" title="No deliveries match">
+      <a class="button" href={pathOf({ view: 'deliveries' })}>
+        Show all deliveries
+      </a>
+    </Empty>
+  ) : (
+    <Empty icon="deliveries" title="No deliveries yet">
+      <p>
+        A <a href={pathOf({ view: 'subscriptions' })}>destination</a> gets leads automatically. You can also send one
+        from <a href={pathOf({ view: 'leads' })}>Leads</a>.
+      </p>
+    </Empty>
+  )
 
   return (
     <Page title={areaName('deliveries')} lead="Leads and events on their way to destinations.">
@@ -77,22 +78,11 @@ export function DeliveriesView({ status, subscription: subscriptionId, hours: wi
       <div class="bar">
         <SelectField
           label="Status"
-          value={status ?? ''}
           options={[['', 'All'], ...[...deliveryStatuses.values()].map(({ name, text }) => [name, text] as const)]}
-          onChange={(value) => filter({ status: value || undefined })}
+          {...filter('status')}
         />
-        <SelectField
-          label="Destination"
-          value={subscriptionId ?? ''}
-          options={[['', 'All'], ...destinations]}
-          onChange={(value) => filter({ subscription: value || undefined })}
-        />
-        <SelectField
-          label="Created"
-          value={withinHours ?? ''}
-          options={periods}
-          onChange={(value) => filter({ hours: value || undefined })}
-        />
+        <SelectField label="Destination" options={[['', 'All'], ...destinations]} {...filter('subscription')} />
+        <SelectField label="Created" options={periods} {...filter('hours')} />
       </div>
       <PagedList list={list} name="deliveries" empty={empty} everyMs={hasPending ? pollMs : undefined}>
         {(delivery) => (

@@ -260,7 +260,7 @@ export const countText = (count: number) => (count > 999 ? '999+' : String(count
 const pollMs = 5_000
 
 /** The steps of a new workspace to its first conversation, which takes their place. Each ticks itself. */
-export function FirstSteps() {
+function FirstSteps() {
   const { api, inbox } = useConsole()
   const sites = useLoad(async () => (await api.workspaces.listInstallations({})).installations, [], pollMs).value ?? []
   const [site] = sites

@@ -25,14 +25,9 @@ function watching(scripts: (() => AsyncGenerator<WatchConversationsResponse>)[])
   }
   const stop = watchInbox({
     messaging: { watchConversations } as never,
-    onReady: () => {
-      readies += 1
+    onFrame: (frame) => {
+      if (frame.case === 'ready') readies += 1
     },
-    onChanged: () => {},
-    onGrew: () => {},
-    onNotes: () => {},
-    onPresence: () => {},
-    onRemoved: () => {},
     onState: ({ name }: LinkState) => states.push(name),
     now: Date.now,
     random: () => 1,

@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect'
-import type { ConversationChanged, GrownMessage, PresenceChanged } from '#proto/messaging/v1/messaging_pb.js'
+import type { WatchConversationsResponse } from '#proto/messaging/v1/messaging_pb.js'
 import { backoffDelay } from '../../../browser/backoff.ts'
 import { createPause } from '../../../browser/pause.ts'
 import { systemClock } from '../../../browser/platform.ts'
@@ -13,17 +13,12 @@ export type LinkState =
   /** The service rejected the stream, so it is not retried. */
   | { name: 'rejected' }
 
+export type InboxFrame = WatchConversationsResponse['frame']
+
 export interface WatchOptions {
   messaging: Pick<Api['messaging'], 'watchConversations'>
-  /** Called when the stream is live. A list that is requested afterwards misses no change. */
-  onReady(): void
-  onChanged(change: ConversationChanged): void
-  onGrew(messages: GrownMessage[]): void
-  /** Called when a conversation may have a new note. */
-  onNotes(conversationId: string): void
-  onPresence(change: PresenceChanged): void
-  /** Called when conversations were erased or are removed. */
-  onRemoved(conversationIds: readonly string[]): void
+  /** Takes a frame. A list that is requested after the frame `ready` misses no change. */
+  onFrame(frame: InboxFrame): void
   onState(state: LinkState): void
   now: () => number
   random: () => number
@@ -43,8 +38,7 @@ const pauses = { minMs: 500, maxMs: 20_000 }
  * watching.
  */
 export function watchInbox(options: WatchOptions): () => void {
-  const { messaging, onReady, onChanged, onGrew, onNotes, onPresence, onRemoved, onState, now, random, browserEvents } =
-    options
+  const { messaging, onFrame, onState, now, random, browserEvents } = options
   const pause = createPause(systemClock)
   const stopped = new AbortController()
   let failures = 0
@@ -62,12 +56,8 @@ export function watchInbox(options: WatchOptions): () => void {
         if (frame.case === 'ready') {
           failures = 0
           onState({ name: 'live' })
-          onReady()
-        } else if (frame.case === 'changed') onChanged(frame.value)
-        else if (frame.case === 'grew') onGrew(frame.value.messages)
-        else if (frame.case === 'notes') onNotes(frame.value.conversationId)
-        else if (frame.case === 'presence') onPresence(frame.value)
-        else if (frame.case === 'removed') onRemoved(frame.value.conversationIds)
+        }
+        onFrame(frame)
       }
     } finally {
       clearTimeout(silence)

@@ -5,6 +5,7 @@ import {
   type GrownMessage,
   type InboxEvent,
   Presence,
+  type PresenceChanged,
   type QueueCounts,
 } from '#proto/messaging/v1/messaging_pb.js'
 import { onceMore } from '../../../browser/once-more.ts'
@@ -17,7 +18,7 @@ import type { InboxFilter } from '../router.ts'
 import { millisecondsOf } from '../time.ts'
 import { type Change, movesConversation, patched, summaryOf } from './conversation-record.ts'
 import { listRequest } from './inbox-filter.ts'
-import { type LinkState, type WatchOptions, watchInbox } from './inbox-watch.ts'
+import { type InboxFrame, type LinkState, type WatchOptions, watchInbox } from './inbox-watch.ts'
 import { createSearch } from './search.ts'
 
 /** Callbacks for changes of the conversation that is open in the console. */
@@ -199,7 +200,7 @@ export function createInbox({ api, me, filter, setFilter, platform, now, random,
       conversations.value = new Map(conversations.value).set(conversationId, patched(known, change))
     takeTyping(change)
     if (movesConversation(change)) invalidate()
-    for (const follower of followers.get(conversationId) ?? []) follower.onChange(conversation, events)
+    tell(conversationId, (follower) => follower.onChange(conversation, events))
   }
 
   function removed(ids: readonly string[]) {
@@ -208,7 +209,7 @@ export function createInbox({ api, me, filter, setFilter, platform, now, random,
     conversations.value = without(conversations.value)
     search.remove(ids)
     invalidate()
-    for (const id of ids) for (const follower of followers.get(id) ?? []) follower.onRemoved()
+    for (const id of ids) tell(id, (follower) => follower.onRemoved())
   }
 
   /** Drops what changes may have been missed of. The shown list stays until its new answer. */
@@ -218,42 +219,45 @@ export function createInbox({ api, me, filter, setFilter, platform, now, random,
     recent = []
     isGap = true
     void refreshNow()
-    for (const group of followers.values()) for (const follower of group) follower.onGap()
+    for (const id of followers.keys()) tell(id, (follower) => follower.onGap())
+  }
+
+  function takePresence({ complete, conversations: changed }: PresenceChanged) {
+    const next = new Map(complete ? [] : presence.value)
+    for (const { conversationId, presence: state } of changed) {
+      if (state === Presence.GONE) next.delete(conversationId)
+      else next.set(conversationId, state)
+    }
+    presence.value = next
+    if (next.size > 0) wasVisited.value = true
+  }
+
+  const tell = (conversationId: string, call: (follower: ConversationFollower) => void) =>
+    followers.get(conversationId)?.forEach(call)
+
+  function onFrame({ case: name, value }: InboxFrame) {
+    if (name === 'ready') ready()
+    else if (name === 'changed') changed(value)
+    else if (name === 'removed') removed(value.conversationIds)
+    else if (name === 'presence') takePresence(value)
+    else if (name === 'grew')
+      for (const part of value.messages) tell(part.conversationId, (follower) => follower.onGrew(part))
+    else if (name === 'notes') {
+      if (!conversations.peek().has(value.conversationId)) invalidate()
+      tell(value.conversationId, (follower) => follower.onNotes())
+    }
+  }
+
+  function onState(state: LinkState) {
+    link.value = state
+    if (state.name === 'live') tab.onOnline()
+    if (state.name !== 'rejected') return
+    loading.value = false
+    tab.stop()
   }
 
   function openStream() {
-    closeStream = watchInbox({
-      messaging,
-      onReady: ready,
-      onChanged: changed,
-      onRemoved: removed,
-      onGrew(parts) {
-        for (const part of parts) for (const follower of followers.get(part.conversationId) ?? []) follower.onGrew(part)
-      },
-      onNotes(conversationId) {
-        if (!conversations.peek().has(conversationId)) invalidate()
-        for (const follower of followers.get(conversationId) ?? []) follower.onNotes()
-      },
-      onPresence({ complete, conversations }) {
-        const next = new Map(complete ? [] : presence.value)
-        for (const { conversationId, presence: state } of conversations) {
-          if (state === Presence.GONE) next.delete(conversationId)
-          else next.set(conversationId, state)
-        }
-        presence.value = next
-        if (next.size > 0) wasVisited.value = true
-      },
-      onState(state) {
-        link.value = state
-        if (state.name === 'live') tab.onOnline()
-        if (state.name !== 'rejected') return
-        loading.value = false
-        tab.stop()
-      },
-      now,
-      random,
-      browserEvents,
-    })
+    closeStream = watchInbox({ messaging, onFrame, onState, now, random, browserEvents })
   }
 
   return {

@@ -2,7 +2,7 @@ import { initialOf } from '../../../browser/chat/initials.ts'
 import { isFaint, launcherColors } from '../../../browser/colors.ts'
 import { useConsole } from '../console-context.ts'
 import { storedPath } from '../ui/avatar.tsx'
-import { Field, Form, Segments, TextField, useForm } from '../ui/form.tsx'
+import { Form, Segments, TextField, useForm } from '../ui/form.tsx'
 import { Card, Icon } from '../ui/page.tsx'
 import { PictureField } from '../ui/picture-field.tsx'
 import { repliesHint, repliesOf } from './installation-words.ts'
@@ -46,30 +46,24 @@ export function AppearanceCard(part: InstallationPart) {
             {...field('greeting')}
           />
           <TextField label="Opening replies" hint={repliesHint} rows={2} {...field('replies')} />
-          <Field
+          <TextField
             label="Accent colour"
             hint={faint && `Hardly visible on the ${faint} background. The chat adds a thin line around it.`}
+            class="input mono"
+            maxLength={7}
+            {...field('accentColor')}
+            onChange={(text) => set({ accentColor: text.trim() })}
             error={problems.accentColor}
-          >
-            {(attributes) => (
-              <div class="copy-row">
-                <input
-                  {...attributes}
-                  class="input mono"
-                  maxLength={7}
-                  value={draft.accentColor}
-                  onInput={(event) => set({ accentColor: event.currentTarget.value.trim() })}
-                />
-                <input
-                  type="color"
-                  class="colour"
-                  aria-label="Choose the accent colour"
-                  value={isValid ? draft.accentColor : '#000000'}
-                  onInput={(event) => set({ accentColor: event.currentTarget.value })}
-                />
-              </div>
-            )}
-          </Field>
+            beside={
+              <input
+                type="color"
+                class="colour"
+                aria-label="Choose the accent colour"
+                value={isValid ? draft.accentColor : '#000000'}
+                onInput={(event) => set({ accentColor: event.currentTarget.value })}
+              />
+            }
+          />
           <Segments
             legend="Position"
             options={[

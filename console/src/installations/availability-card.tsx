@@ -1,4 +1,4 @@
-import { Form, keyed, Segments, SelectField, TextField, Toggle, useForm, withoutKey } from '../ui/form.tsx'
+import { editList, Form, keyed, Segments, SelectField, TextField, Toggle, useForm, withoutKey } from '../ui/form.tsx'
 import { Button, Card, FailureNotice, Icon, IconButton } from '../ui/page.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
@@ -15,11 +15,6 @@ interface Span {
   key: number
   from: string
   to: string
-}
-interface DateHours {
-  key: number
-  date: string
-  hours: Span[]
 }
 
 const toSpan = ({ from, to }: Pick<Span, 'from' | 'to'>): Span => keyed({ from, to })
@@ -89,7 +84,7 @@ function HoursEditor(part: InstallationPart) {
       ),
   })
   const { timeZone, days, dates } = form.draft
-  const setDates = (next: DateHours[]) => form.set({ dates: next })
+  const editDates = editList(dates, (next) => form.set({ dates: next }))
   const hasHours = days.some((spans) => spans.length > 0)
   const copyToWeekdays = (spans: Span[]) =>
     form.set({ days: days.map((known, index) => (index > 0 && index < 5 ? spans.map(toSpan) : known)) })
@@ -129,25 +124,25 @@ function HoursEditor(part: InstallationPart) {
                 label={`Date ${index + 1}`}
                 type="date"
                 value={day.date}
-                onChange={(date) => setDates(dates.with(index, { ...day, date }))}
+                onChange={(date) => editDates.change(index, { date })}
               />
               <IconButton
                 icon="trash"
                 label={`Remove the exception ${day.date || index + 1}`}
-                onClick={() => setDates(dates.toSpliced(index, 1))}
+                onClick={() => editDates.remove(index)}
               />
             </div>
             <Spans
               of={day.date || `date ${index + 1}`}
               spans={day.hours}
               empty="Closed"
-              onChange={(hours) => setDates(dates.with(index, { ...day, hours }))}
+              onChange={(hours) => editDates.change(index, { hours })}
             />
           </li>
         ))}
       </ul>
       <div class="line">
-        <Button kind="small" onClick={() => setDates([...dates, keyed({ date: '', hours: [] })])}>
+        <Button kind="small" onClick={() => editDates.add(keyed({ date: '', hours: [] }))}>
           <Icon name="plus" />
           Add exception
         </Button>
@@ -168,30 +163,19 @@ interface SpansProps {
 }
 
 function Spans({ of, spans, empty, onChange, onCopy }: SpansProps) {
+  const edit = editList(spans, onChange)
   return (
     <div class="hours-spans">
       {spans.length === 0 && <span class="hint">{empty}</span>}
       {spans.map((span, index) => (
         <div key={span.key} class="line hours-span">
-          <TimeInput
-            label={`${of}, from`}
-            value={span.from}
-            onChange={(from) => onChange(spans.with(index, { ...span, from }))}
-          />
+          <TimeInput label={`${of}, from`} value={span.from} onChange={(from) => edit.change(index, { from })} />
           <span aria-hidden="true">–</span>
-          <TimeInput
-            label={`${of}, to`}
-            value={span.to}
-            onChange={(to) => onChange(spans.with(index, { ...span, to }))}
-          />
-          <IconButton
-            icon="close"
-            label={`Remove hours of ${of}`}
-            onClick={() => onChange(spans.toSpliced(index, 1))}
-          />
+          <TimeInput label={`${of}, to`} value={span.to} onChange={(to) => edit.change(index, { to })} />
+          <IconButton icon="close" label={`Remove hours of ${of}`} onClick={() => edit.remove(index)} />
         </div>
       ))}
-      <Button kind="ghost small" onClick={() => onChange([...spans, newSpan(spans)])}>
+      <Button kind="ghost small" onClick={() => edit.add(newSpan(spans))}>
         Add hours<span class="visually-hidden"> on {of}</span>
       </Button>
       {onCopy && <Button kind="ghost small" onClick={() => onCopy(spans)} text="Copy to weekdays" />}

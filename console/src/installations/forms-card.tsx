@@ -1,4 +1,4 @@
-import { Form, keyed, SelectField, TextField, useForm, withoutKey } from '../ui/form.tsx'
+import { editList, Form, keyed, SelectField, TextField, useForm, withoutKey } from '../ui/form.tsx'
 import { Button, Card, Icon, IconButton } from '../ui/page.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
@@ -64,7 +64,7 @@ function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof ty
   })
   const { fields } = form.draft
   const setFields = (next: EditedField[]) => form.set({ fields: next })
-  const add = (...added: Omit<EditedField, 'key'>[]) => setFields([...fields, ...added.map(keyed)])
+  const edit = editList(fields, setFields)
 
   return (
     <Form form={form} class="stack form-editor" label={title}>
@@ -78,20 +78,20 @@ function FormEditor({ form: name, ...part }: InstallationPart & { form: keyof ty
             field={field}
             isFirst={index === 0}
             isLast={index === fields.length - 1}
-            onChange={(change) => setFields(fields.with(index, { ...field, ...change }))}
+            onChange={(change) => edit.change(index, change)}
             onMove={(step) => setFields(fields.toSpliced(index, 1).toSpliced(index + step, 0, field))}
-            onRemove={() => setFields(fields.toSpliced(index, 1))}
+            onRemove={() => edit.remove(index)}
           />
         ))}
       </ol>
       <div class="line">
         {fields.length === 0 && (
-          <Button kind="small" onClick={() => add(...usualFields[name])}>
+          <Button kind="small" onClick={() => edit.add(...usualFields[name].map(keyed))}>
             Use the usual fields
             <span class="visually-hidden"> in the {title.toLowerCase()}</span>
           </Button>
         )}
-        <Button kind="small" disabled={fields.length >= maxFields} onClick={() => add(newField)}>
+        <Button kind="small" disabled={fields.length >= maxFields} onClick={() => edit.add(keyed(newField))}>
           <Icon name="plus" />
           Add field
           <span class="visually-hidden"> to the {title.toLowerCase()}</span>

@@ -2,12 +2,13 @@ import type { JSX } from 'preact'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { CopyButton, DeleteCard, EnableButton, EnabledTag, SecretsCard } from '../ui/dialog.tsx'
-import { EntryList, Toggle } from '../ui/form.tsx'
+import { Toggle } from '../ui/form.tsx'
 import { Card, FailureNotice } from '../ui/page.tsx'
 import { AppearanceCard, LogoCard } from './appearance-card.tsx'
 import { AvailabilityCard } from './availability-card.tsx'
 import { FormsCard } from './forms-card.tsx'
-import { capabilities, capabilityNames, originProblem, snippetOf, toOrigin } from './installation-words.ts'
+import { capabilities, capabilityNames, snippetOf } from './installation-words.ts'
+import { AddressList } from './installations-view.tsx'
 import { ConsentCard, UnseenCard } from './privacy-cards.tsx'
 import { TranslationsCard } from './translations-card.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
@@ -51,13 +52,9 @@ function OriginsCard(part: InstallationPart) {
   const { failure, save } = useUpdate(part)
   return (
     <Card title="Addresses">
-      <EntryList
-        label="Addresses"
+      <AddressList
         hint="Only pages there can show the chat. Changes take effect at once. The last one stays."
-        placeholder="shop.example"
         entries={origins}
-        read={toOrigin}
-        problemOf={originProblem}
         onChange={(changed) => {
           if (changed.length > 0) return save({ origins: changed }, 'Addresses saved.')
         }}

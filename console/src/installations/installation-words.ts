@@ -1,4 +1,5 @@
 import type { Capabilities } from '#proto/session/v1/session_pb.js'
+import { isOriginEntry } from '../../../contract/origins.ts'
 import type { ProtoFields } from '../../../contract/proto-fields.ts'
 
 /** The retry route is for other clients than the widget. */
@@ -32,21 +33,12 @@ export const repliesOf = (text: string) => ({
     .filter(Boolean),
 })
 
-const hostLabel = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
-
-/** Returns the problem with an allowed origin, or undefined. The service checks the same rules. */
+/** Returns the problem with an allowed origin, or undefined. */
 export function originProblem(entry: string): string | undefined {
-  const wildcard = /^https:\/\/\*\.([^/:]+)(:\d+)?$/.exec(entry)
-  if (wildcard) {
-    const labels = wildcard[1]!.split('.')
-    return labels.length >= 2 && labels.every((label) => hostLabel.test(label))
-      ? undefined
-      : 'Enter a full domain after *., for example https://*.example.com.'
-  }
+  if (isOriginEntry(entry)) return undefined
+  if (entry.startsWith('https://*.')) return 'Enter a full domain after *., for example https://*.example.com.'
   if (entry.includes('*')) return 'A * is allowed only at the start and with https, for example https://*.example.com.'
-  return URL.parse(entry)?.origin === entry && /^https?:/.test(entry)
-    ? undefined
-    : 'Enter the address of a site, for example shop.example.'
+  return 'Enter the address of a site, for example shop.example.'
 }
 
 /** Returns the origin of an address. The address may have a path, and may lack the scheme. */

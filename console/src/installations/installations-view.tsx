@@ -1,17 +1,15 @@
-import { useState } from 'preact/hooks'
 import { type Connection, ConnectionStatus, type Installation } from '#proto/workspace/v1/workspace_pb.js'
 import { useConsole } from '../console-context.ts'
 import { areaName, pathOf } from '../router.ts'
-import { ActionDialog, DeleteButton, EnableButton, EnabledTag } from '../ui/dialog.tsx'
-import { EntryList, SelectField, TextField } from '../ui/form.tsx'
+import { DeleteButton, DialogButton, EnableButton, EnabledTag } from '../ui/dialog.tsx'
+import { EntryList, type EntryListProps, SelectField, TextField } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
-import { Button, Card, Empty, Icon, Page, RowText } from '../ui/page.tsx'
+import { Card, Empty, Page, RowText } from '../ui/page.tsx'
 import { usualFields } from './forms-card.tsx'
 import { originProblem, toOrigin } from './installation-words.ts'
 
 export function InstallationsView() {
   const { api, router } = useConsole()
-  const [isAdding, setAdding] = useState(false)
   const loaded = useLoad(async () => {
     const [{ connections }, { installations }] = await Promise.all([
       api.workspaces.listConnections({}),
@@ -21,10 +19,10 @@ export function InstallationsView() {
   }, [])
   const connections = loaded.value?.connections ?? []
   const create = (
-    <Button kind="primary" disabled={!loaded.value} onClick={() => setAdding(true)}>
-      <Icon name="plus" />
-      New website
-    </Button>
+    <NewWebsite
+      connections={loaded.value?.connections}
+      onCreated={(siteKey) => router.go(pathOf({ view: 'installation', siteKey }))}
+    />
   )
   return (
     <Page title={areaName('installations')} lead="Websites that show the chat." actions={create}>
@@ -49,13 +47,6 @@ export function InstallationsView() {
           )
         }
       </WhenLoaded>
-      {isAdding && (
-        <NewWebsite
-          connections={connections}
-          onClose={() => setAdding(false)}
-          onCreated={(siteKey) => router.go(pathOf({ view: 'installation', siteKey }))}
-        />
-      )}
     </Page>
   )
 }
@@ -126,67 +117,67 @@ function Websites({ installations }: { installations: Installation[] }) {
 }
 
 interface NewWebsiteProps {
-  connections: Connection[]
-  onClose: () => void
+  connections: Connection[] | undefined
   onCreated: (siteKey: string) => void
 }
 
 /** Adds a website. Its connection is chosen only if there are several. */
-export function NewWebsite({ connections, onClose, onCreated }: NewWebsiteProps) {
+function NewWebsite({ connections, onCreated }: NewWebsiteProps) {
   const { api, session } = useConsole()
-  const [chosen, setChosen] = useState(connections[0]?.connectionId)
-  const [title, setTitle] = useState('')
-  const [origins, setOrigins] = useState<string[]>([])
-
-  async function create() {
-    const { workspaceId } = session
-    const connectionId =
-      chosen ?? (await api.workspaces.createConnection({ workspaceId, name: 'Website' })).connection!.connectionId
-    const { installation } = await api.workspaces.createInstallation({
-      connectionId,
-      origins,
-      appearance: title.trim() === '' ? undefined : { title: title.trim() },
-      // A chat that nobody watches must not promise an answer. It asks for an address instead.
-      availability: { requiresOperator: true },
-      capabilities: { offlineForm: true },
-      forms: { offline: { fields: usualFields.offline } },
-    })
-    onCreated(installation!.publicSiteKey)
-  }
-
   return (
-    <ActionDialog
+    <DialogButton
+      button="New website"
+      kind="primary"
+      icon="plus"
+      isOff={!connections}
       title="New website"
       action="Create website"
-      disabled={origins.length === 0}
-      onClose={onClose}
-      onConfirm={create}
+      start={{ origins: [] as string[], title: '', chosen: connections?.[0]?.connectionId }}
+      isReady={({ origins }) => origins.length > 0}
+      onConfirm={async ({ origins, title, chosen }) => {
+        const { workspaceId } = session
+        const connectionId =
+          chosen ?? (await api.workspaces.createConnection({ workspaceId, name: 'Website' })).connection!.connectionId
+        const { installation } = await api.workspaces.createInstallation({
+          connectionId,
+          origins,
+          appearance: title.trim() === '' ? undefined : { title: title.trim() },
+          // A chat that nobody watches must not promise an answer. It asks for an address instead.
+          availability: { requiresOperator: true },
+          capabilities: { offlineForm: true },
+          forms: { offline: { fields: usualFields.offline } },
+        })
+        onCreated(installation!.publicSiteKey)
+      }}
     >
-      <EntryList
-        label="Addresses"
-        hint="Where the chat may appear, for example shop.example."
-        placeholder="shop.example"
-        entries={origins}
-        read={toOrigin}
-        problemOf={originProblem}
-        onChange={setOrigins}
-      />
-      <TextField
-        label="Title"
-        hint="Shown at the top of the chat."
-        maxLength={128}
-        placeholder="Chat with us"
-        value={title}
-        onChange={setTitle}
-      />
-      {connections.length > 1 && (
-        <SelectField
-          label="Connection"
-          value={chosen!}
-          options={connections.map((known) => [known.connectionId, known.name])}
-          onChange={setChosen}
-        />
+      {({ draft, set, field }) => (
+        <>
+          <AddressList
+            hint="Where the chat may appear, for example shop.example."
+            entries={draft.origins}
+            onChange={(origins) => set({ origins })}
+          />
+          <TextField
+            label="Title"
+            hint="Shown at the top of the chat."
+            maxLength={128}
+            placeholder="Chat with us"
+            {...field('title')}
+          />
+          {connections && connections.length > 1 && (
+            <SelectField
+              label="Connection"
+              options={connections.map((known) => [known.connectionId, known.name])}
+              {...field('chosen')}
+            />
+          )}
+        </>
       )}
-    </ActionDialog>
+    </DialogButton>
   )
 }
+
+/** The addresses of a website. */
+export const AddressList = (list: Pick<EntryListProps, 'hint' | 'entries' | 'onChange'>) => (
+  <EntryList label="Addresses" placeholder="shop.example" read={toOrigin} problemOf={originProblem} {...list} />
+)

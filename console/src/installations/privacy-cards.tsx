@@ -1,4 +1,4 @@
-import { Form, minutesProblem, TextField, Toggle, useForm } from '../ui/form.tsx'
+import { Form, numberProblem, TextField, Toggle, useForm } from '../ui/form.tsx'
 import { Card } from '../ui/page.tsx'
 import { type InstallationPart, useUpdate } from './update.ts'
 
@@ -48,7 +48,7 @@ export function UnseenCard(part: InstallationPart) {
   const { update } = useUpdate(part)
   const form = useForm({
     start: { minutes: String(unseenAfterMinutes), mailUnseenAnswers },
-    problemsOf: ({ minutes }) => ({ minutes: minutesProblem(minutes, 1440) }),
+    problemsOf: ({ minutes }) => ({ minutes: numberProblem(minutes, 0, 1440, ' minutes') }),
     save: ({ minutes, ...draft }) => update({ unseenAfterMinutes: Number(minutes), ...draft }, 'Unseen answers saved.'),
   })
   return (

@@ -1,4 +1,4 @@
-import { Form, keyed, TextField, useForm } from '../ui/form.tsx'
+import { editList, Form, keyed, TextField, useForm } from '../ui/form.tsx'
 import { Button, Card, Icon, IconButton } from '../ui/page.tsx'
 import { repliesOf } from './installation-words.ts'
 import { type InstallationPart, useUpdate } from './update.ts'
@@ -35,7 +35,7 @@ export function TranslationsCard(part: InstallationPart) {
     },
   })
   const { rows } = form.draft
-  const setRows = (next: typeof rows) => form.set({ rows: next })
+  const edit = editList(rows, (next) => form.set({ rows: next }))
 
   return (
     <Card title="Translations">
@@ -47,7 +47,7 @@ export function TranslationsCard(part: InstallationPart) {
           {rows.map((row, index) => {
             const field = (name: 'tag' | 'title' | 'greeting' | 'replies') => ({
               value: row[name],
-              onChange: (value: string) => setRows(rows.with(index, { ...row, [name]: value })),
+              onChange: (value: string) => edit.change(index, { [name]: value }),
             })
             const problem = form.problems[row.key]
             return (
@@ -63,11 +63,7 @@ export function TranslationsCard(part: InstallationPart) {
                 <TextField label="Title" maxLength={128} {...field('title')} />
                 <TextField label="Greeting" rows={2} maxLength={1024} {...field('greeting')} />
                 <TextField label="Opening replies" rows={2} {...field('replies')} />
-                <IconButton
-                  icon="trash"
-                  label={`Remove ${row.tag || 'language'}`}
-                  onClick={() => setRows(rows.toSpliced(index, 1))}
-                />
+                <IconButton icon="trash" label={`Remove ${row.tag || 'language'}`} onClick={() => edit.remove(index)} />
               </li>
             )
           })}
@@ -76,7 +72,7 @@ export function TranslationsCard(part: InstallationPart) {
           <Button
             kind="small"
             disabled={rows.length >= 50}
-            onClick={() => setRows([...rows, keyed({ tag: '', title: '', greeting: '', replies: '' })])}
+            onClick={() => edit.add(keyed({ tag: '', title: '', greeting: '', replies: '' }))}
           >
             <Icon name="plus" />
             Add language

@@ -3,34 +3,15 @@ import type { Lead } from '#proto/lead/v1/lead_pb.js'
 import { leadTitle } from '../../../contract/lead-title.ts'
 import { useConsole } from '../console-context.ts'
 import { areaName, pathOf } from '../router.ts'
-import { TextField } from '../ui/form.tsx'
+import { SearchBar } from '../ui/form.tsx'
 import { PagedList, usePages } from '../ui/load.tsx'
-import { Button, Empty, Page, RowText, When } from '../ui/page.tsx'
+import { Empty, Page, RowText, When } from '../ui/page.tsx'
 import { sourceText } from './lead-titles.ts'
 
 export function LeadsView() {
   const { api } = useConsole()
   const [contact, setContact] = useState('')
-  const [text, setText] = useState('')
-  const list = usePages(
-    (pageToken) => api.leads.listLeads({ pageToken, contact }),
-    'leads',
-    ({ leadId }) => leadId,
-    [contact],
-  )
-  const search = (
-    <form
-      class="bar"
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault()
-        setContact(text.trim())
-      }}
-    >
-      <TextField label="E-mail address or telephone number" maxLength={254} value={text} onChange={setText} />
-      <Button type="submit">Search</Button>
-    </form>
-  )
+  const list = usePages((pageToken) => api.leads.listLeads({ pageToken, contact }), 'leads', [contact])
   const empty = contact ? (
     <Empty icon="search" title="No leads with this contact">
       <p>Search for a whole address or number. Leave it empty for all leads.</p>
@@ -45,7 +26,7 @@ export function LeadsView() {
   )
   return (
     <Page title={areaName('leads')} lead="Contact details from visitors.">
-      {search}
+      <SearchBar label="E-mail address or telephone number" maxLength={254} mayBeEmpty onSearch={setContact} />
       <PagedList list={list} name="leads" empty={empty}>
         {(lead) => <LeadRow key={lead.leadId} lead={lead} />}
       </PagedList>

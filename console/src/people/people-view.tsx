@@ -8,7 +8,7 @@ import { visitorName } from '../inbox/conversation-record.ts'
 import { areaName } from '../router.ts'
 import { Avatar } from '../ui/avatar.tsx'
 import { DialogButton } from '../ui/dialog.tsx'
-import { TextField } from '../ui/form.tsx'
+import { SearchBar } from '../ui/form.tsx'
 import { HiddenData } from '../ui/hidden-data.tsx'
 import { type Loaded, useAction, useLoad, usePolling, WhenLoaded } from '../ui/load.tsx'
 import { Button, Card, Empty, Facts, FailureNotice, Notice, Page, RowText, When } from '../ui/page.tsx'
@@ -21,15 +21,13 @@ interface Found {
 /** Finds a person and shows, exports or erases their data. */
 export function PeopleView() {
   const { api, announcer } = useConsole()
-  const [text, setText] = useState('')
   const [found, setFound] = useState<Found>()
   const [person, setPerson] = useState<Person>()
   const { busy, failure, run } = useAction()
   const heading = useRef<HTMLDivElement>(null)
 
-  const search = () =>
+  const search = (query: string) =>
     run(async () => {
-      const query = text.trim()
       const { results } = await api.messaging.searchConversations({ query, limit: 50 })
       const bySession = new Map(
         results.flatMap(({ conversation }) => (conversation ? [[conversation.sessionId, conversation]] : [])),
@@ -47,23 +45,14 @@ export function PeopleView() {
   return (
     <Page title={areaName('people')} lead="Answer a person who asks what you hold about them, or asks you to erase it.">
       <Card title="Find a person">
-        <form
-          class="bar"
-          noValidate
-          onSubmit={(event) => {
-            event.preventDefault()
-            if (text.trim() !== '') void search()
-          }}
-        >
-          <TextField
-            label="E-mail address, name or visitor id"
-            maxLength={200}
-            value={text}
-            takesFocus
-            onChange={setText}
-          />
-          <Button type="submit" kind="primary" disabled={busy || text.trim() === ''} text="Search" />
-        </form>
+        <SearchBar
+          label="E-mail address, name or visitor id"
+          maxLength={200}
+          kind="primary"
+          takesFocus
+          busy={busy}
+          onSearch={search}
+        />
         <HiddenData scopes={['sessions:read', 'leads:read']} />
         <FailureNotice failure={failure} />
         {found && <Results {...found} onChosen={choose} />}
@@ -132,7 +121,7 @@ const kindNames: [kind: string, label: string][] = [
 const pollMs = 1_000
 
 /** Shows what is held about a person, saves it as a file, and erases it. */
-export function PersonCard({ person: { name, by } }: { person: Person }) {
+function PersonCard({ person: { name, by } }: { person: Person }) {
   const { api, announcer } = useConsole()
   const [erasure, setErasure] = useState<Erasure>()
   const held = useLoad(async () => {

@@ -164,7 +164,7 @@ const titleOf = ({ nameOf, figureOf, textOf }: ChartProps, row: ReportRow) => {
 }
 
 /** A chart with one column for each row. Each figure is also in the table below the chart. */
-export function ColumnChart(chart: ChartProps) {
+function ColumnChart(chart: ChartProps) {
   const { label, rows, nameOf, figureOf, textOf } = chart
   const highest = Math.max(...rows.map((row) => figureOf(row) ?? 0))
   const every = Math.ceil(rows.length / maxNames)
@@ -209,7 +209,7 @@ export function ColumnChart(chart: ChartProps) {
 }
 
 /** A chart with one line for each of the first rows, for names of any length. */
-export function LineChart(chart: ChartProps) {
+function LineChart(chart: ChartProps) {
   const { label, nameOf, figureOf } = chart
   const rows = chart.rows.slice(0, maxLines)
   const highest = Math.max(1, ...rows.map((row) => figureOf(row) ?? 0))

@@ -138,7 +138,7 @@ interface ExampleEventProps {
  * Shows an example of the event that will be sent. It has the values of the newest lead that the
  * operator may read, or sample values if there is none.
  */
-export function ExampleEvent({ mappedFields, sentNames }: ExampleEventProps) {
+function ExampleEvent({ mappedFields, sentNames }: ExampleEventProps) {
   const { api } = useConsole()
   const loaded = useLoad(async () => (await api.leads.listLeads({ limit: 1 })).leads, [])
   const lead = loaded.value?.[0]

@@ -11,7 +11,7 @@ import type { Api } from '../api.ts'
 import { useConsole } from '../console-context.ts'
 import { backTo, pathOf } from '../router.ts'
 import { countOf } from '../time.ts'
-import { TextField } from '../ui/form.tsx'
+import { ReasonField, TextField } from '../ui/form.tsx'
 import { useAction } from '../ui/load.tsx'
 import { Button, Card, FailureNotice, Notice, Page } from '../ui/page.tsx'
 import { articleText, countOfKind, kinds, kindText, toEntry } from './suppression-words.ts'
@@ -93,10 +93,8 @@ export function SuppressionImportView() {
             <bdi class="breakable">{fileName}</bdi>
           </Notice>
         )}
-        <TextField
-          label="Reason"
+        <ReasonField
           hint="For your records, the same for all entries. Visitors never see it."
-          maxLength={512}
           value={reason}
           onChange={setReason}
         />
@@ -162,7 +160,7 @@ interface ListPreviewProps {
 }
 
 /** Shows what an import of the list would add, and what it would leave out. */
-export function ListPreview({ list: { entries, invalid, repeated, hasHeader, ignored }, rejected }: ListPreviewProps) {
+function ListPreview({ list: { entries, invalid, repeated, hasHeader, ignored }, rejected }: ListPreviewProps) {
   const ofKind = (kind: EntryKind) => entries.filter((entry) => entry.kind === kind).length
   const found = kinds.flatMap(([kind]) => (ofKind(kind) > 0 ? countOfKind(ofKind(kind), kind) : []))
   const leftOut = [...invalid, ...rejected.map(({ line, value, kind }) => ({ line, text: value, kind }))].sort(
@@ -235,7 +233,7 @@ interface ImportState {
   rejected: ListEntry[]
 }
 
-export const importStart: ImportState = { done: 0, added: 0, existing: 0, rejected: [] }
+const importStart: ImportState = { done: 0, added: 0, existing: 0, rejected: [] }
 
 /**
  * Adds the entries from index `state.done` on, in calls of at most 1,000. Reports the state after
@@ -243,7 +241,7 @@ export const importStart: ImportState = { done: 0, added: 0, existing: 0, reject
  * error, the caller can continue with the last reported state. If the failed call was executed, its
  * entries then count as existing.
  */
-export async function importEntries(
+async function importEntries(
   { workspaces }: Pick<Api, 'workspaces'>,
   entries: ListEntry[],
   reason: string,

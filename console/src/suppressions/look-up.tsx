@@ -2,10 +2,10 @@ import { useState } from 'preact/hooks'
 import type { Suppression } from '#proto/workspace/v1/workspace_pb.js'
 import type { EntryKind } from '../../../contract/suppression-list.ts'
 import { useConsole } from '../console-context.ts'
-import { ActionDialog, DialogButton } from '../ui/dialog.tsx'
-import { SelectField, TextField } from '../ui/form.tsx'
+import { DialogButton, type DialogButtonProps } from '../ui/dialog.tsx'
+import { ReasonField, SearchBar, SelectField, TextField } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.tsx'
-import { Button, FailureNotice, Notice, RowText, When } from '../ui/page.tsx'
+import { FailureNotice, Notice, RowText, When } from '../ui/page.tsx'
 import { kinds, kindText, toEntry } from './suppression-words.ts'
 
 interface LookUpProps {
@@ -18,9 +18,7 @@ interface LookUpProps {
 export function LookUp({ changes, onChanged }: LookUpProps) {
   const { api } = useConsole()
   const [kind, setKind] = useState<EntryKind>('email')
-  const [value, setValue] = useState('')
-  const [person, setPerson] = useState<{ kind: EntryKind; value: string }>()
-  const [isAdding, setAdding] = useState(false)
+  const [person, setPerson] = useState<Person>()
   const { failure, ...found } = useLoad(async () => {
     if (!person) return undefined
     const entry = toEntry(person.kind, person.value)
@@ -30,18 +28,14 @@ export function LookUp({ changes, onChanged }: LookUpProps) {
 
   return (
     <>
-      <form
-        class="bar look-up"
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (value.trim() !== '') setPerson({ kind, value })
-        }}
+      <SearchBar
+        label={kindText(kind)}
+        maxLength={400}
+        button="Look up"
+        onSearch={(value) => setPerson({ kind, value })}
       >
         <SelectField label="Kind" value={kind} options={kinds} onChange={(next) => setKind(next as EntryKind)} />
-        <TextField label={kindText(kind)} maxLength={400} value={value} onChange={setValue} />
-        <Button type="submit" disabled={value.trim() === ''} text="Look up" />
-      </form>
+      </SearchBar>
       <FailureNotice failure={failure} />
       <div role="status">
         {result?.suppression && (
@@ -52,22 +46,22 @@ export function LookUp({ changes, onChanged }: LookUpProps) {
           </Notice>
         )}
         {result && !result.suppression && (
-          <Notice tone="info" action={<Button kind="small" onClick={() => setAdding(true)} text="Add to list" />}>
+          <Notice tone="info" action={<AddSuppression button="Add to list" person={result} onAdded={onChanged} />}>
             <bdi class="breakable">{result.value}</bdi> is not on the list.
           </Notice>
         )}
       </div>
-      {isAdding && result && (
-        <AddSuppression kind={result.kind} value={result.value} onClose={() => setAdding(false)} onAdded={onChanged} />
-      )}
     </>
   )
 }
 
-interface AddSuppressionProps {
-  kind?: EntryKind
-  value?: string
-  onClose: () => void
+interface Person {
+  kind: EntryKind
+  value: string
+}
+
+interface AddSuppressionProps extends Pick<DialogButtonProps<object>, 'button' | 'kind' | 'icon'> {
+  person?: Person
   onAdded: (text: string) => void
 }
 
@@ -77,41 +71,30 @@ const hints: Record<EntryKind, string> = {
   subject: 'The id by which your backend identifies visitors. Upper and lower case differ.',
 }
 
-export function AddSuppression({
-  kind: initialKind = 'email',
-  value: initial = '',
-  onClose,
-  onAdded,
-}: AddSuppressionProps) {
+export function AddSuppression({ person = { kind: 'email', value: '' }, onAdded, ...button }: AddSuppressionProps) {
   const { api } = useConsole()
-  const [kind, setKind] = useState(initialKind)
-  const [value, setValue] = useState(initial)
-  const [reason, setReason] = useState('')
   return (
-    <ActionDialog
+    <DialogButton
+      {...button}
       title="Add to the list"
       action="Add entry"
-      disabled={value.trim() === ''}
-      onClose={onClose}
-      onConfirm={async () => {
-        const { added } = await api.workspaces.addSuppressions({
-          entries: [toEntry(kind, value)],
-          reason: reason.trim(),
-        })
+      start={{ ...person, reason: '' }}
+      isReady={({ value }) => value.trim() !== ''}
+      onConfirm={async ({ kind, value, reason }) => {
+        const entries = [toEntry(kind, value)]
+        const { added } = await api.workspaces.addSuppressions({ entries, reason: reason.trim() })
         onAdded(added > 0 ? 'Entry added.' : 'This entry was on the list already.')
       }}
     >
-      <p>Deliveries of the person’s leads that have not begun end at once.</p>
-      <SelectField label="Kind" value={kind} options={kinds} onChange={(next) => setKind(next as EntryKind)} />
-      <TextField label={kindText(kind)} hint={hints[kind]} maxLength={400} value={value} onChange={setValue} />
-      <TextField
-        label="Reason"
-        hint="For your records. Visitors never see it."
-        maxLength={512}
-        value={reason}
-        onChange={setReason}
-      />
-    </ActionDialog>
+      {({ draft: { kind }, field }) => (
+        <>
+          <p>Deliveries of the person’s leads that have not begun end at once.</p>
+          <SelectField label="Kind" options={kinds} {...field('kind')} />
+          <TextField label={kindText(kind)} hint={hints[kind]} maxLength={400} {...field('value')} />
+          <ReasonField {...field('reason')} />
+        </>
+      )}
+    </DialogButton>
   )
 }
 

@@ -2,21 +2,15 @@ import { useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
 import { areaName, pathOf } from '../router.ts'
 import { PagedList, usePages } from '../ui/load.tsx'
-import { Button, Empty, Icon, Page, When } from '../ui/page.tsx'
+import { Empty, Page, When } from '../ui/page.tsx'
 import { AddSuppression, LookUp, RemoveEntry, type RemoveEntryProps, SuppressionFacts } from './look-up.tsx'
 import { kindText } from './suppression-words.ts'
 
 export function SuppressionsView() {
   const { api, announcer } = useConsole()
-  const [isAdding, setAdding] = useState(false)
   /** Number of changes of the list. Each change reloads the list and the look-up's result. */
   const [changes, setChanges] = useState(0)
-  const list = usePages(
-    (pageToken) => api.workspaces.listSuppressions({ pageToken }),
-    'suppressions',
-    ({ suppressionId }) => suppressionId,
-    [changes],
-  )
+  const list = usePages((pageToken) => api.workspaces.listSuppressions({ pageToken }), 'suppressions', [changes])
 
   function changed(text: string) {
     announcer.say(text)
@@ -32,10 +26,7 @@ export function SuppressionsView() {
           <a class="button" href={pathOf({ view: 'suppression-import' })}>
             Import
           </a>
-          <Button kind="primary" onClick={() => setAdding(true)}>
-            <Icon name="plus" />
-            Add
-          </Button>
+          <AddSuppression button="Add" kind="primary" icon="plus" onAdded={changed} />
         </>
       }
     >
@@ -58,7 +49,6 @@ export function SuppressionsView() {
           Addresses and numbers are stored only as hashes, so the list cannot show them. To find an entry, look it up.
         </p>
       )}
-      {isAdding && <AddSuppression onClose={() => setAdding(false)} onAdded={changed} />}
     </Page>
   )
 }

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
-import { Form, minutesProblem, SelectField, TextField, Toggle, useForm } from '../ui/form.tsx'
+import { Form, numberProblem, SelectField, TextField, Toggle, useForm } from '../ui/form.tsx'
 import { useAction, useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Button, Card, FailureNotice, Notice } from '../ui/page.tsx'
 
@@ -74,8 +74,8 @@ function Choices({ own: { notifications, mail } }: { own: Own }) {
       mailMinutes: String(notifications?.mailMinutes ?? 0),
     },
     problemsOf: ({ waitingMinutes, mailMinutes }) => ({
-      waitingMinutes: minutesProblem(waitingMinutes, 240),
-      mailMinutes: minutesProblem(mailMinutes, 240),
+      waitingMinutes: numberProblem(waitingMinutes, 0, 240, ' minutes'),
+      mailMinutes: numberProblem(mailMinutes, 0, 240, ' minutes'),
     }),
     async save({ waitingMinutes, mailMinutes, ...draft }) {
       const minutes = { waitingMinutes: Number(waitingMinutes), mailMinutes: Number(mailMinutes) }
@@ -115,9 +115,9 @@ function Choices({ own: { notifications, mail } }: { own: Own }) {
   )
 }
 
-export type PushProblem = 'unsupported' | 'homeScreen' | 'blocked' | 'failed'
+type PushProblem = 'unsupported' | 'homeScreen' | 'blocked' | 'failed'
 
-export const pushProblems: Record<PushProblem, string> = {
+const pushProblems: Record<PushProblem, string> = {
   unsupported: 'This browser gets no pushes here. It needs https, and a window that is not private.',
   homeScreen:
     'Put the console on the home screen first: press Share, then Add to Home Screen. Open it there, and come back to this page.',
@@ -140,7 +140,7 @@ function workerUrl(): string {
 }
 
 /** Asks the operator for permission, and subscribes this browser. */
-export async function subscribeBrowser(publicKey: string): Promise<PushSubscriptionJSON | PushProblem> {
+async function subscribeBrowser(publicKey: string): Promise<PushSubscriptionJSON | PushProblem> {
   if (!('serviceWorker' in navigator && 'PushManager' in window && 'Notification' in window)) {
     const isTouchMac = navigator.userAgent.includes('Macintosh') && navigator.maxTouchPoints > 1
     return isTouchMac || /iPhone|iPad/.test(navigator.userAgent) ? 'homeScreen' : 'unsupported'
@@ -157,7 +157,7 @@ export async function subscribeBrowser(publicKey: string): Promise<PushSubscript
   }
 }
 
-export async function unsubscribeBrowser(): Promise<void> {
+async function unsubscribeBrowser(): Promise<void> {
   const registration = await navigator.serviceWorker?.getRegistration('/console/')
   await (await registration?.pushManager.getSubscription())?.unsubscribe()
 }

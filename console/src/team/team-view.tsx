@@ -6,7 +6,7 @@ import { assignsAnswered, opensNext } from '../storages.ts'
 import { Picture } from '../ui/avatar.tsx'
 import { ActionButton, CopyField, DialogButton } from '../ui/dialog.tsx'
 import { Form, SelectField, TextField, Toggle, useForm } from '../ui/form.tsx'
-import { type Loaded, useAction, useLoad, WhenLoaded } from '../ui/load.tsx'
+import { type Loaded, LoadedList, useAction, useLoad } from '../ui/load.tsx'
 import { Button, Card, FailureNotice, Notice, Page, RowText, When } from '../ui/page.tsx'
 import { OwnAccount } from './own-account.tsx'
 
@@ -95,79 +95,71 @@ function Members({ members, mayManage, onChange }: MembersProps) {
     run(async () => setLink({ name, secret: (await api.operators.inviteOperator({ operatorId })).secret }))
   return (
     <Card title="Members">
-      <WhenLoaded loaded={members} name="members">
-        {(list) =>
-          list.length === 0 ? (
-            <p class="hint">Nobody has an account yet.</p>
-          ) : (
-            <ul class="table team">
-              {list.map((member) => (
-                <li key={member.operatorId} class="table-row">
-                  <span class="avatar" aria-hidden="true">
-                    {initialsOf(member.name)}
-                    <Picture url={member.avatarUrl} />
-                  </span>
-                  <RowText title={member.operatorId === session.operator ? `${member.name} (you)` : member.name}>
-                    {member.mail || 'No mail address'}
-                  </RowText>
-                  {mayManage && member.role !== OperatorRole.UNSPECIFIED ? (
-                    <select
-                      class="input role"
-                      aria-label={`Role of ${member.name}`}
-                      value={String(member.role)}
-                      disabled={busy}
-                      onChange={({ currentTarget: select }) => {
-                        const role = Number(select.value)
-                        // Shows the stored role until the change is accepted.
-                        select.value = String(member.role)
-                        void setRole(member, role)
-                      }}
-                    >
-                      {choices.map(([value, name]) => (
-                        <option key={value} value={value}>
-                          {name}
-                        </option>
-                      ))}
-                    </select>
-                  ) : (
-                    <span class="tag">{roleNames[member.role]}</span>
-                  )}
-                  {mayManage && (
-                    <>
-                      {member.role !== OperatorRole.UNSPECIFIED && (
-                        <Button
-                          kind="small"
-                          disabled={busy}
-                          aria-label={`Sign-in link for ${member.name}`}
-                          onClick={() => createLink(member)}
-                          text="Link"
-                        />
-                      )}
-                      <DialogButton
-                        button="Remove"
-                        label={`Remove ${member.name}`}
-                        title={`Remove ${member.name}?`}
-                        action="Remove"
-                        danger
-                        onConfirm={async () => {
-                          await api.operators.removeOperator({ operatorId: member.operatorId })
-                          announcer.say(`${member.name} is removed.`)
-                          onChange()
-                        }}
-                      >
-                        <p>
-                          {member.name} is signed out everywhere at once, and cannot sign in again. Conversations keep
-                          the name.
-                        </p>
-                      </DialogButton>
-                    </>
-                  )}
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </WhenLoaded>
+      <LoadedList loaded={members} name="members" empty="Nobody has an account yet." kind="table team">
+        {(member) => (
+          <li key={member.operatorId} class="table-row">
+            <span class="avatar" aria-hidden="true">
+              {initialsOf(member.name)}
+              <Picture url={member.avatarUrl} />
+            </span>
+            <RowText title={member.operatorId === session.operator ? `${member.name} (you)` : member.name}>
+              {member.mail || 'No mail address'}
+            </RowText>
+            {mayManage && member.role !== OperatorRole.UNSPECIFIED ? (
+              <select
+                class="input role"
+                aria-label={`Role of ${member.name}`}
+                value={String(member.role)}
+                disabled={busy}
+                onChange={({ currentTarget: select }) => {
+                  const role = Number(select.value)
+                  // Shows the stored role until the change is accepted.
+                  select.value = String(member.role)
+                  void setRole(member, role)
+                }}
+              >
+                {choices.map(([value, name]) => (
+                  <option key={value} value={value}>
+                    {name}
+                  </option>
+                ))}
+              </select>
+            ) : (
+              <span class="tag">{roleNames[member.role]}</span>
+            )}
+            {mayManage && (
+              <>
+                {member.role !== OperatorRole.UNSPECIFIED && (
+                  <Button
+                    kind="small"
+                    disabled={busy}
+                    aria-label={`Sign-in link for ${member.name}`}
+                    onClick={() => createLink(member)}
+                    text="Link"
+                  />
+                )}
+                <DialogButton
+                  button="Remove"
+                  label={`Remove ${member.name}`}
+                  title={`Remove ${member.name}?`}
+                  action="Remove"
+                  danger
+                  onConfirm={async () => {
+                    await api.operators.removeOperator({ operatorId: member.operatorId })
+                    announcer.say(`${member.name} is removed.`)
+                    onChange()
+                  }}
+                >
+                  <p>
+                    {member.name} is signed out everywhere at once, and cannot sign in again. Conversations keep the
+                    name.
+                  </p>
+                </DialogButton>
+              </>
+            )}
+          </li>
+        )}
+      </LoadedList>
       <FailureNotice failure={failure} />
       {link && <LinkToCopy secret={link.secret} text={`It signs in ${link.name}, for example after a lost passkey.`} />}
     </Card>
@@ -218,27 +210,23 @@ function Invitations({ invitations, mayManage }: { invitations: Loaded<Invitatio
   if (invitations.value?.length === 0) return null
   return (
     <Card title="Open invitations">
-      <WhenLoaded loaded={invitations} name="invitations">
-        {(list) => (
-          <ul class="table">
-            {list.map(({ invitationId, mail, role, operatorId, expiresAt }) => (
-              <li key={invitationId} class="table-row">
-                <RowText title={mail || 'Link to copy'}>
-                  {operatorId ? 'Sign-in link' : roleNames[role]}, until <When at={expiresAt} />
-                </RowText>
-                {mayManage && (
-                  <ActionButton
-                    aria-label={`Revoke ${mail || 'the link'}`}
-                    act={() => revoke(invitationId)}
-                    done="Invitation revoked."
-                    text="Revoke"
-                  />
-                )}
-              </li>
-            ))}
-          </ul>
+      <LoadedList loaded={invitations} name="invitations">
+        {({ invitationId, mail, role, operatorId, expiresAt }) => (
+          <li key={invitationId} class="table-row">
+            <RowText title={mail || 'Link to copy'}>
+              {operatorId ? 'Sign-in link' : roleNames[role]}, until <When at={expiresAt} />
+            </RowText>
+            {mayManage && (
+              <ActionButton
+                aria-label={`Revoke ${mail || 'the link'}`}
+                act={() => revoke(invitationId)}
+                done="Invitation revoked."
+                text="Revoke"
+              />
+            )}
+          </li>
         )}
-      </WhenLoaded>
+      </LoadedList>
     </Card>
   )
 }
@@ -251,27 +239,23 @@ function Sessions({ sessions }: { sessions: Loaded<Session[]> }) {
   }
   return (
     <Card title="Sessions">
-      <WhenLoaded loaded={sessions} name="sessions">
-        {(list) => (
-          <ul class="table">
-            {list.map((each) => (
-              <li key={each.consoleSessionId} class="table-row">
-                <RowText title={each.current ? `${each.name} (this browser)` : each.name}>
-                  Since <When at={each.beganAt} /> {methods[each.method]}
-                </RowText>
-                {!each.current && (
-                  <ActionButton
-                    aria-label={`End the session of ${each.name}`}
-                    act={() => end(each)}
-                    done="Session ended."
-                    text="End"
-                  />
-                )}
-              </li>
-            ))}
-          </ul>
+      <LoadedList loaded={sessions} name="sessions">
+        {(each) => (
+          <li key={each.consoleSessionId} class="table-row">
+            <RowText title={each.current ? `${each.name} (this browser)` : each.name}>
+              Since <When at={each.beganAt} /> {methods[each.method]}
+            </RowText>
+            {!each.current && (
+              <ActionButton
+                aria-label={`End the session of ${each.name}`}
+                act={() => end(each)}
+                done="Session ended."
+                text="End"
+              />
+            )}
+          </li>
         )}
-      </WhenLoaded>
+      </LoadedList>
     </Card>
   )
 }

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { useConsole } from '../console-context.ts'
-import { Field, TextField } from './form.tsx'
+import { type FormOf, TextField, useForm } from './form.tsx'
 import { useAction } from './load.tsx'
-import { Button, type ButtonProps, Card, FailureNotice, Icon, IconButton } from './page.tsx'
+import { Button, type ButtonProps, Card, FailureNotice, Icon, IconButton, type IconName } from './page.tsx'
 
 interface DialogProps {
   title: string
@@ -52,54 +52,74 @@ export function Dialog({ title, onClose, children, wide, mustDecide }: DialogPro
   )
 }
 
-interface ActionDialogProps extends DialogProps {
+interface ActionDialogProps<Draft extends object> extends Pick<DialogProps, 'title' | 'onClose'> {
   /** Text of the button that runs the action. */
   action: string
   danger?: boolean
-  disabled?: boolean
-  onConfirm: () => Promise<unknown>
+  /** The first values of the fields. */
+  start?: Draft
+  /** Returns false while the action is not possible. */
+  isReady?: (draft: Draft) => boolean
+  onConfirm: (draft: Draft) => Promise<unknown>
+  children: ComponentChildren | ((form: FormOf<Draft>) => ComponentChildren)
 }
 
 /** Asks for input or a confirmation, runs an action and closes if it succeeds. */
-export function ActionDialog({ title, children, action, danger, disabled, onConfirm, onClose }: ActionDialogProps) {
-  const { busy, failure, run } = useAction()
-  async function confirm(event: Event) {
-    event.preventDefault()
-    if (await run(onConfirm)) onClose()
-  }
+export function ActionDialog<Draft extends object>({
+  title,
+  action,
+  danger,
+  start = {} as Draft,
+  isReady = () => true,
+  onConfirm,
+  onClose,
+  children,
+}: ActionDialogProps<Draft>) {
+  const form = useForm({ start, save: (draft) => onConfirm(draft).then(onClose) })
   return (
     <Dialog title={title} onClose={onClose}>
-      <form class="stack dialog-body" onSubmit={confirm} noValidate>
-        {children}
-        <FailureNotice failure={failure} />
+      <form class="stack dialog-body" ref={form.element} onSubmit={form.submit} noValidate>
+        {typeof children === 'function' ? children(form) : children}
+        <FailureNotice failure={form.failure} />
         <div class="line dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind={danger ? 'danger' : 'primary'} disabled={busy || disabled} text={action} />
+          <Button
+            type="submit"
+            kind={danger ? 'danger' : 'primary'}
+            disabled={form.busy || !isReady(form.draft)}
+            text={action}
+          />
         </div>
       </form>
     </Dialog>
   )
 }
 
-interface DialogButtonProps extends Omit<ActionDialogProps, 'onClose'> {
+export interface DialogButtonProps<Draft extends object> extends Omit<ActionDialogProps<Draft>, 'onClose'> {
   button: string
   kind?: string
+  icon?: IconName
   /** Accessible name of the button, needed if a page has several of them. */
   label?: string
   isOff?: boolean
-  onOpen?: () => void
 }
 
 /** A button that runs an action after a dialog. */
-export function DialogButton({ button, kind = 'small', label, isOff, onOpen, ...dialog }: DialogButtonProps) {
+export function DialogButton<Draft extends object>({
+  button,
+  kind = 'small',
+  icon,
+  label,
+  isOff,
+  ...dialog
+}: DialogButtonProps<Draft>) {
   const [isOpen, setOpen] = useState(false)
-  function open() {
-    onOpen?.()
-    setOpen(true)
-  }
   return (
     <>
-      <Button kind={kind} aria-label={label} disabled={isOff} onClick={open} text={button} />
+      <Button kind={kind} aria-label={label} disabled={isOff} onClick={() => setOpen(true)}>
+        {icon && <Icon name={icon} />}
+        {button}
+      </Button>
       {isOpen && <ActionDialog {...dialog} onClose={() => setOpen(false)} />}
     </>
   )
@@ -140,7 +160,6 @@ interface DeleteButtonProps {
 
 /** Button that deletes something for good, after the operator has typed its name. */
 export function DeleteButton({ kind, name, explanation, label, onDelete }: DeleteButtonProps) {
-  const [typed, setTyped] = useState('')
   return (
     <DialogButton
       button="Delete"
@@ -148,12 +167,16 @@ export function DeleteButton({ kind, name, explanation, label, onDelete }: Delet
       title={`Delete ${kind}?`}
       action={`Delete ${kind}`}
       danger
-      disabled={typed.trim() !== name}
-      onOpen={() => setTyped('')}
+      start={{ typed: '' }}
+      isReady={({ typed }) => typed.trim() === name}
       onConfirm={onDelete}
     >
-      <p>{explanation} This cannot be undone.</p>
-      <TextField label={`Type “${name}” to confirm`} value={typed} maxLength={2048} onChange={setTyped} />
+      {({ field }) => (
+        <>
+          <p>{explanation} This cannot be undone.</p>
+          <TextField label={`Type “${name}” to confirm`} maxLength={2048} {...field('typed')} />
+        </>
+      )}
     </DialogButton>
   )
 }
@@ -235,20 +258,15 @@ export function CopyOnce({ title, secret, label, advice, onClose }: CopyOnceProp
 /** A text that is selected when it gets the focus, with a button that copies it. */
 export function CopyField({ label, hint, text }: { label: string; hint?: string; text: string }) {
   return (
-    <Field label={label} hint={hint}>
-      {(attributes) => (
-        <div class="copy-row">
-          <input
-            {...attributes}
-            class="input mono"
-            readOnly
-            value={text}
-            onFocus={(event) => event.currentTarget.select()}
-          />
-          <CopyButton text={text} />
-        </div>
-      )}
-    </Field>
+    <TextField
+      label={label}
+      hint={hint}
+      class="input mono"
+      readOnly
+      value={text}
+      onFocus={(event) => event.currentTarget.select()}
+      beside={<CopyButton text={text} />}
+    />
   )
 }
 

@@ -13,7 +13,7 @@ for (const type of ['pointerdown', 'pointerup', 'pointercancel'] as const)
  * Runs an action that may move buttons. If the pointer is pressed, waits until it is released,
  * because a button that moves between press and release gets no click.
  */
-export function afterPress(action: () => void) {
+function afterPress(action: () => void) {
   if (!isPressed) return action()
   const released = new AbortController()
   for (const type of ['pointerup', 'pointercancel'] as const)
@@ -78,10 +78,10 @@ interface TextFieldProps extends FieldProps {
   value: string | number
   /** True if the field gets the focus when it appears. */
   takesFocus?: boolean
-  onChange: (value: string) => void
+  onChange?: (value: string) => void
   /** For URLs and mail addresses phones show a matching keyboard and do not correct the text. */
   inputMode?: 'url' | 'email' | 'numeric'
-  type?: 'number' | 'date'
+  type?: 'number' | 'date' | 'email'
   min?: number
   max?: number
   maxLength?: number
@@ -95,10 +95,13 @@ interface TextFieldProps extends FieldProps {
   /** Number of lines that are visible. A field without it has one line. */
   rows?: number
   class?: string
+  onFocus?: (event: { currentTarget: HTMLInputElement }) => void
+  /** Shown behind the field, for example a button. */
+  beside?: ComponentChildren
 }
 
 /** A labelled text field. Other properties are passed to the input. */
-export function TextField({ label, hint, error, takesFocus, onChange, type, ...input }: TextFieldProps) {
+export function TextField({ label, hint, error, takesFocus, onChange, type, beside, ...input }: TextFieldProps) {
   const element = useRef<HTMLInputElement>(null)
   // The cast gives both elements the properties of an input.
   const Input = (input.rows === undefined ? 'input' : 'textarea') as 'input'
@@ -109,26 +112,73 @@ export function TextField({ label, hint, error, takesFocus, onChange, type, ...i
   }, [])
   return (
     <Field label={label} hint={hint} error={error}>
-      {(attributes) => (
-        <Input
-          spellcheck={!isAddress}
-          autocapitalize={isAddress ? 'off' : undefined}
-          class="input"
-          {...attributes}
-          {...input}
-          autofocus={takesFocus}
-          type={type as 'text' | undefined}
-          ref={element}
-          onInput={({ currentTarget: { value } }) => onChange(input.rows === undefined ? useOneLine(value) : value)}
-        />
-      )}
+      {(attributes) => {
+        const field = (
+          <Input
+            spellcheck={!isAddress}
+            autocapitalize={isAddress ? 'off' : undefined}
+            class="input"
+            {...attributes}
+            {...input}
+            autofocus={takesFocus}
+            type={type as 'text' | undefined}
+            ref={element}
+            onInput={({ currentTarget: { value } }) => onChange?.(input.rows === undefined ? useOneLine(value) : value)}
+          />
+        )
+        if (!beside) return field
+        return (
+          <div class="copy-row">
+            {field}
+            {beside}
+          </div>
+        )
+      }}
     </Field>
   )
 }
 
-/** Returns what is wrong with the text of a field for whole minutes. */
-export const minutesProblem = (text: string, max: number) =>
-  /^\d+$/.test(text.trim()) && Number(text) <= max ? undefined : `Enter 0 to ${max} minutes.`
+interface SearchBarProps extends Pick<TextFieldProps, 'label' | 'takesFocus' | 'maxLength'> {
+  button?: string
+  kind?: string
+  busy?: boolean
+  /** Whether an empty text may be searched for. */
+  mayBeEmpty?: boolean
+  onSearch: (text: string) => void
+  /** Fields before the text. */
+  children?: ComponentChildren
+}
+
+/** A field whose text is searched for when the operator asks for it. */
+export function SearchBar({ button = 'Search', kind, busy, mayBeEmpty, onSearch, children, ...field }: SearchBarProps) {
+  const [text, setText] = useState('')
+  const isOff = busy || (!mayBeEmpty && text.trim() === '')
+  return (
+    <form
+      class="bar"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (!isOff) onSearch(text.trim())
+      }}
+    >
+      {children}
+      <TextField value={text} onChange={setText} {...field} />
+      <Button type="submit" kind={kind} disabled={isOff} text={button} />
+    </form>
+  )
+}
+
+/** Why an operator blocks somebody. */
+export const ReasonField = (field: Pick<TextFieldProps, 'value' | 'onChange' | 'hint'>) => (
+  <TextField label="Reason" hint="For your records. Visitors never see it." maxLength={512} {...field} />
+)
+
+/** Returns what is wrong with the text of a field for a whole number. */
+export const numberProblem = (text: string, from: number, to: number, unit = '') =>
+  /^\d+$/.test(text.trim()) && Number(text) >= from && Number(text) <= to
+    ? undefined
+    : `Enter ${from} to ${to.toLocaleString('en')}${unit}.`
 
 interface SelectFieldProps {
   label: string
@@ -227,7 +277,7 @@ export function Toggle({ label, hint, checked, onChange, disabled }: ToggleProps
   )
 }
 
-interface EntryListProps {
+export interface EntryListProps {
   label: string
   hint: string
   placeholder: string
@@ -345,7 +395,7 @@ export function EntryList({
   )
 }
 
-/** The forms of the view that have unsaved changes. */
+/** The forms of the view that have unsaved changes. Those of dialogs do not count. */
 export const changedForms = signal<readonly HTMLFormElement[]>([])
 
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
@@ -360,7 +410,8 @@ interface FormOptions<Draft> {
   clears?: boolean
 }
 
-export type FormState = Pick<ReturnType<typeof useForm>, 'element' | 'submit' | 'busy' | 'failure'>
+export type FormOf<Draft extends object> = ReturnType<typeof useForm<Draft>>
+type FormState = Pick<FormOf<object>, 'element' | 'submit' | 'busy' | 'failure'>
 
 /** The draft of a form. Problems are shown after the first attempt to save. */
 export function useForm<Draft extends object>({ start, problemsOf, save, clears }: FormOptions<Draft>) {
@@ -378,7 +429,7 @@ export function useForm<Draft extends object>({ start, problemsOf, save, clears 
 
   useEffect(() => {
     const form = element.current
-    if (!isChanged || !form) return
+    if (!isChanged || !form || form.closest('dialog')) return
     changedForms.value = [...changedForms.peek(), form]
     return () => {
       changedForms.value = changedForms.peek().filter((other) => other !== form)
@@ -428,6 +479,13 @@ export const keyed = <Entry extends object>(entry: Entry) => ({ ...entry, key: n
 export function withoutKey<Entry extends { key: number }>({ key: _, ...entry }: Entry) {
   return entry
 }
+
+/** Returns the changes of an edited list. */
+export const editList = <Entry,>(entries: readonly Entry[], set: (next: Entry[]) => void) => ({
+  add: (...added: Entry[]) => set([...entries, ...added]),
+  change: (index: number, change: Partial<Entry>) => set(entries.with(index, { ...entries[index]!, ...change })),
+  remove: (index: number) => set(entries.toSpliced(index, 1)),
+})
 
 interface FormProps {
   form: FormState

@@ -83,72 +83,36 @@ export function usePolling(refresh: () => Promise<unknown>, everyMs: number | un
   }, [everyMs])
 }
 
-/**
- * Loads a list page by page. A reload also keeps the items of later pages. `name` is the field of an
- * answer that has the items. `keyOf` returns the key of an item.
- */
+/** Loads a list page by page. A reload reads all pages again. `name` is the field of an answer that has the items. */
 export function usePages<Name extends string, Answer extends { nextPageToken: string } & Record<Name, unknown[]>>(
   load: (pageToken: string) => Promise<Answer>,
   name: Name,
-  keyOf: (item: Answer[Name][number]) => string,
   dependencies: unknown[],
 ) {
-  type T = Answer[Name][number]
-  const start = { items: [] as T[], next: '', loading: true, first: true }
-  const [state, setState] = useState<typeof start & { failure?: Failure }>(start)
-  const generation = useRef(0)
-
-  async function fetchPage(pageToken: string, keep: (known: T[], page: T[], isAll: boolean) => T[]) {
-    const mine = generation.current
-    setState((before) => ({ ...before, loading: true }))
-    try {
-      const { [name]: items, nextPageToken } = await load(pageToken)
-      if (mine !== generation.current) return
-      setState((before) => ({
-        items: keep(before.items, items, nextPageToken === ''),
-        // After a reload of the first page, the next page is still the one after the last loaded
-        // page.
-        next:
-          pageToken === '' && nextPageToken !== '' && before.items.length > items.length ? before.next : nextPageToken,
-        loading: false,
-        first: false,
-      }))
-    } catch (error) {
-      if (mine !== generation.current) return
-      setState((before) => ({ ...before, loading: false, first: false, failure: describeFailure(error) }))
-    }
-  }
-
-  const without = (items: T[], others: T[]) => {
-    const keys = new Set(others.map(keyOf))
-    return items.filter((item) => !keys.has(keyOf(item)))
-  }
-  const reload = () =>
-    fetchPage('', (known, page, isAll) => {
-      if (isAll) return page
-      const end = known.findIndex((item) => keyOf(item) === keyOf(page.at(-1)!))
-      return [...page, ...without(known.slice(end + 1), page)]
-    })
-
+  const pages = useRef(1)
   useEffect(() => {
-    generation.current += 1
-    setState(start)
-    void fetchPage('', (_, page) => page)
-    return () => {
-      generation.current += 1
-    }
+    pages.current = 1
   }, dependencies)
-
+  const { value, ...loaded } = useLoad(async () => {
+    const items: Answer[Name][number][] = []
+    let next = ''
+    for (let page = 0; page === 0 || (page < pages.current && next !== ''); page += 1) {
+      const answer = await load(next)
+      items.push(...answer[name])
+      next = answer.nextPageToken
+    }
+    return { items, hasMore: next !== '' }
+  }, dependencies)
   return {
-    items: state.items,
+    ...loaded,
+    items: value?.items ?? [],
+    hasMore: value?.hasMore === true,
     /** True until the first page has loaded or failed to load. */
-    first: state.first,
-    loading: state.loading,
-    failure: state.failure,
-    hasMore: state.next !== '',
-    more: () => fetchPage(state.next, (known, page) => [...known, ...without(page, known)]),
-    /** Reloads the first page and keeps the later ones. */
-    reload,
+    first: value === undefined && loaded.loading,
+    more() {
+      pages.current += 1
+      return loaded.reload()
+    },
   }
 }
 
@@ -162,6 +126,28 @@ export function useRowKeys(selector: string) {
     target?.focus()
   }
   useShortcuts({ j: () => move(1), k: () => move(-1) })
+}
+
+/** Shows the rows of a list that is loaded at once. */
+export function LoadedList<T>({
+  empty,
+  kind = 'table',
+  children,
+  ...loading
+}: {
+  loaded: Loaded<T[]>
+  name: string
+  empty?: string
+  kind?: string
+  children: (item: T) => ComponentChildren
+}) {
+  return (
+    <WhenLoaded {...loading}>
+      {(items) =>
+        items.length > 0 ? <ul class={kind}>{items.map(children)}</ul> : empty && <p class="hint">{empty}</p>
+      }
+    </WhenLoaded>
+  )
 }
 
 const pollMs = 20_000

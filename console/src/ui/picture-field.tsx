@@ -92,7 +92,7 @@ function failureText({ issues, text }: Failure): string {
 }
 
 /** Shape of a stored picture: a face is cut to a square, a logo is shown whole in a circle. */
-export type PictureShape = 'face' | 'logo'
+type PictureShape = 'face' | 'logo'
 
 const sidePixels = { face: 128, logo: 256 }
 /** A gateway accepts messages of 64 KiB. */
@@ -110,7 +110,7 @@ const encodings = [
  * taken, is not drawn and so never leaves this browser.
  * Returns undefined if the file is no picture that the browser can read.
  */
-export async function encodePicture(file: Blob, shape: PictureShape): Promise<Uint8Array | undefined> {
+async function encodePicture(file: Blob, shape: PictureShape): Promise<Uint8Array | undefined> {
   const bitmap = await createImageBitmap(file).catch(() => undefined)
   if (!bitmap) return undefined
   const canvas = drawSquare(bitmap, shape)

@@ -2,7 +2,7 @@ import { useConsole } from '../console-context.ts'
 import { areaName } from '../router.ts'
 import { DialogButton } from '../ui/dialog.tsx'
 import { Form, TextField, useForm } from '../ui/form.tsx'
-import { useLoad, WhenLoaded } from '../ui/load.tsx'
+import { LoadedList, useLoad } from '../ui/load.tsx'
 import { Button, Card, Page } from '../ui/page.tsx'
 
 export function SavedRepliesView() {
@@ -43,40 +43,29 @@ export function SavedRepliesView() {
           <TextField label="Text" rows={3} maxLength={4000} {...form.field('body')} />
         </Form>
       </Card>
-      <WhenLoaded loaded={loaded} name="saved replies">
-        {(replies) =>
-          replies.length > 0 && (
-            <ul class="table">
-              {replies.map((reply) => (
-                <li key={reply.shortcut} class="saved-reply">
-                  <strong>/{reply.shortcut}</strong>
-                  <span class="multi-line" dir="auto">
-                    {reply.body}
-                  </span>
-                  <div class="line">
-                    <Button
-                      kind="small"
-                      aria-label={`Edit /${reply.shortcut}`}
-                      onClick={() => edit(reply)}
-                      text="Edit"
-                    />
-                    <DialogButton
-                      button="Delete"
-                      label={`Delete /${reply.shortcut}`}
-                      title={`Delete /${reply.shortcut}?`}
-                      action="Delete reply"
-                      danger
-                      onConfirm={() => remove(reply.shortcut)}
-                    >
-                      <p>Your whole team loses it.</p>
-                    </DialogButton>
-                  </div>
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </WhenLoaded>
+      <LoadedList loaded={loaded} name="saved replies">
+        {(reply) => (
+          <li key={reply.shortcut} class="saved-reply">
+            <strong>/{reply.shortcut}</strong>
+            <span class="multi-line" dir="auto">
+              {reply.body}
+            </span>
+            <div class="line">
+              <Button kind="small" aria-label={`Edit /${reply.shortcut}`} onClick={() => edit(reply)} text="Edit" />
+              <DialogButton
+                button="Delete"
+                label={`Delete /${reply.shortcut}`}
+                title={`Delete /${reply.shortcut}?`}
+                action="Delete reply"
+                danger
+                onConfirm={() => remove(reply.shortcut)}
+              >
+                <p>Your whole team loses it.</p>
+              </DialogButton>
+            </div>
+          </li>
+        )}
+      </LoadedList>
     </Page>
   )
 }

@@ -2,14 +2,14 @@ import type { Retention, RetentionPeriod, Workspace } from '#proto/workspace/v1/
 import { useConsole } from '../console-context.ts'
 import { areaName, pathOf } from '../router.ts'
 import { DeleteCard } from '../ui/dialog.tsx'
-import { Form, SelectField, TextField, useForm } from '../ui/form.tsx'
+import { Form, numberProblem, SelectField, TextField, useForm } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Card, Page } from '../ui/page.tsx'
 
-export type RetentionKind = Exclude<keyof Retention, '$typeName' | '$unknown'>
+type RetentionKind = Exclude<keyof Retention, '$typeName' | '$unknown'>
 
 /** The periods of a workspace in the order of the form. */
-export const retentionKinds: { kind: RetentionKind; label: string; hint: string }[] = [
+const retentionKinds: { kind: RetentionKind; label: string; hint: string }[] = [
   {
     kind: 'conversations',
     label: 'Conversations',
@@ -22,31 +22,25 @@ export const retentionKinds: { kind: RetentionKind; label: string; hint: string 
 ]
 
 /** Longest period that can be set, in days. */
-export const maxDays = 3_650
+const maxDays = 3_650
 
-export interface PeriodInput {
+interface PeriodInput {
   choice: 'default' | 'forever' | 'days'
   days: string
 }
 
-export function inputOf(period: RetentionPeriod | undefined): PeriodInput {
+function inputOf(period: RetentionPeriod | undefined): PeriodInput {
   const days = period?.period.case === 'days' ? String(period.period.value) : '30'
   if (!period || period.isDefault) return { choice: 'default', days }
   return { choice: period.period.case === 'days' ? 'days' : 'forever', days }
 }
 
-export function defaultText(period: RetentionPeriod | undefined): string {
+function defaultText(period: RetentionPeriod | undefined): string {
   if (!period?.isDefault) return 'Default of the service'
   return `Default (${period.period.case === 'days' ? daysText(period.period.value) : 'no limit'})`
 }
 
 const daysText = (days: number) => (days === 1 ? '1 day' : `${days} days`)
-
-export function daysProblem({ choice, days }: PeriodInput): string | undefined {
-  if (choice !== 'days') return undefined
-  const isValid = /^\d{1,4}$/.test(days.trim()) && Number(days) >= 1 && Number(days) <= maxDays
-  return isValid ? undefined : `Enter 1 to ${maxDays.toLocaleString('en')} days.`
-}
 
 export function WorkspaceView() {
   const { api, holder } = useConsole()
@@ -90,9 +84,18 @@ function RetentionCard({ workspace, onChanged }: RetentionCardProps) {
   const { api, announcer } = useConsole()
   const stored = workspace.retention
   const form = useForm({
-    start: () => inputsOf(workspace),
+    start: () =>
+      Object.fromEntries(retentionKinds.map(({ kind }) => [kind, inputOf(stored?.[kind])])) as Record<
+        RetentionKind,
+        PeriodInput
+      >,
     problemsOf: (inputs) =>
-      Object.fromEntries(Object.entries(inputs).map(([kind, input]) => [kind, daysProblem(input)])),
+      Object.fromEntries(
+        Object.entries(inputs).map(([kind, { choice, days }]) => [
+          kind,
+          choice === 'days' ? numberProblem(days, 1, maxDays, ' days') : undefined,
+        ]),
+      ),
     async save(_, edited) {
       const retention = Object.fromEntries(Object.entries(edited).map(([kind, input]) => [kind, periodOf(input)]))
       const answer = await api.workspaces.updateWorkspace({ retention })
@@ -137,14 +140,6 @@ function RetentionCard({ workspace, onChanged }: RetentionCardProps) {
     </Card>
   )
 }
-
-const inputsOf = ({ retention }: Workspace) => ({
-  conversations: inputOf(retention?.conversations),
-  leads: inputOf(retention?.leads),
-  emptySessions: inputOf(retention?.emptySessions),
-  audit: inputOf(retention?.audit),
-  heldDeliveries: inputOf(retention?.heldDeliveries),
-})
 
 /** Returns the period to send. An empty object resets the period to the default. */
 function periodOf({ choice, days }: PeriodInput) {

@@ -198,16 +198,16 @@ interface SavedReplyListProps {
 
 const buttons = () => [...document.querySelectorAll<HTMLElement>('.saved-replies button')]
 
-export const focusFirstReply = () => buttons()[0]?.focus()
+const focusFirstReply = () => buttons()[0]?.focus()
 
-export const chooseFirstReply = () => buttons()[0]?.click()
+const chooseFirstReply = () => buttons()[0]?.click()
 
 /**
  * Shows the saved replies whose shortcut begins with the typed letters. The down arrow key moves
  * the focus from the reply field to the list. The arrow keys move it in the list. Escape moves it
  * back to the field. Enter in the field inserts the first reply and sends nothing.
  */
-export function SavedReplyList({ prefix, field, onChosen }: SavedReplyListProps) {
+function SavedReplyList({ prefix, field, onChosen }: SavedReplyListProps) {
   const { api, announcer } = useConsole()
   const loaded = useLoad(async () => (await api.messaging.listSavedReplies({})).replies, [])
   const found = loaded.value?.filter(({ shortcut }) => shortcut.startsWith(prefix))

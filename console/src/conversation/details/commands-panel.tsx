@@ -35,7 +35,7 @@ const stateTexts: Record<string, string> = {
 
 export const stateText = ({ state }: Command) => stateTexts[state] ?? state
 
-export function toneOf(state: string): string {
+function toneOf(state: string): string {
   if (state === 'uploaded' || state === 'completed') return 'ok'
   return ['requested', 'granted', 'accepted'].includes(state) ? 'info' : 'warn'
 }
@@ -163,7 +163,7 @@ function CommandItem({ command, onChanged }: { command: Command; onChanged: () =
   )
 }
 
-export interface CommandInput {
+interface CommandInput {
   purpose?: string
   url?: string
   label?: string
@@ -179,7 +179,7 @@ interface RequestFormProps {
 /**
  * Form for a screenshot or navigation request. The visitor sees the text that the operator enters.
  */
-export function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormProps) {
+function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormProps) {
   const form = useForm({
     start: { purpose: '', url: `${origin}/`, label: '' },
     problemsOf: ({ url }) => ({

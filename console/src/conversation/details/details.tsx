@@ -95,12 +95,12 @@ function AssignmentSection({ thread }: { thread: Thread }) {
 
 interface FoldedProps {
   title: string
-  tag: ComponentChildren
+  tag?: ComponentChildren
   open?: boolean
   children: ComponentChildren
 }
 
-/** A section that is closed until the operator opens it. */
+/** A section that the operator can open and close. */
 function Folded({ title, tag, open, children }: FoldedProps) {
   return (
     <details class="details-section" open={open}>
@@ -255,7 +255,7 @@ function SessionSection({ session }: { session: Session }) {
 
 const maxTags = 10
 
-export function TagSection({ thread }: { thread: Thread }) {
+function TagSection({ thread }: { thread: Thread }) {
   const { api, announcer } = useConsole()
   const { failure, run } = useAction()
   const known = useLoad(async () => (await api.messaging.listTags({})).tags, [thread])

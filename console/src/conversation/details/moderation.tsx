@@ -1,12 +1,9 @@
-import { useState } from 'preact/hooks'
 import type { Session } from '#proto/session/v1/session_pb.js'
 import { useConsole } from '../../console-context.ts'
-import { ActionDialog } from '../../ui/dialog.tsx'
-import { SelectField, TextField } from '../../ui/form.tsx'
-import { Button, When } from '../../ui/page.tsx'
+import { DialogButton } from '../../ui/dialog.tsx'
+import { ReasonField, SelectField } from '../../ui/form.tsx'
+import { When } from '../../ui/page.tsx'
 import type { Thread } from '../thread.ts'
-
-type ModerationAction = 'revoke' | 'ban' | 'unban'
 
 const addressBans = [
   ['', 'No'],
@@ -28,43 +25,12 @@ interface ModerationProps {
  */
 export function Moderation({ thread, session, name }: ModerationProps) {
   const { api, announcer } = useConsole()
-  const [asking, setAsking] = useState<ModerationAction>()
-  const [reason, setReason] = useState('')
-  const [addressBan, setAddressBan] = useState('')
   const { sessionId, state, visitorBanned, addressKnown, addressBannedUntil } = session
   const isVerified = session.identityState === 'verified'
-  const dialogs = {
-    revoke: {
-      title: `Revoke ${name}’s session?`,
-      action: 'Revoke session',
-      explanation:
-        'This session ends within a second on every page where it is open and cannot be reopened. The visitor is notified and can start a new session. The conversation is kept.',
-      call: () => api.sessions.revokeSession({ sessionId }),
-      done: 'Session revoked.',
-    },
-    ban: {
-      title: `Ban ${name}?`,
-      action: 'Ban visitor',
-      explanation: `Every active session of this visitor ends within a second. ${
-        isVerified ? 'They cannot sign in to the chat again, in any browser.' : 'This tab cannot start a new session.'
-      } An anonymous chat from a new tab or a private window stays possible, unless you also ban the network address. The visitor sees that they are banned, but not the reason. You can lift the ban later.`,
-      call: () =>
-        api.sessions.banVisitor({
-          sessionId,
-          reason: reason.trim(),
-          addressBanSeconds: addressBan === '' ? undefined : Number(addressBan),
-        }),
-      done: 'Visitor banned.',
-    },
-    unban: {
-      title: `Lift the ban on ${name}?`,
-      action: 'Lift ban',
-      explanation: 'The visitor can start a new session. Sessions that the ban ended stay ended.',
-      call: () => api.sessions.unbanVisitor({ sessionId }),
-      done: 'Ban lifted.',
-    },
+  async function act(call: Promise<{ session?: Session }>, done: string) {
+    thread.setSession((await call).session)
+    announcer.say(done)
   }
-  const dialog = asking && dialogs[asking]
 
   return (
     <section class="details-section">
@@ -86,56 +52,72 @@ export function Moderation({ thread, session, name }: ModerationProps) {
         <p class="hint">Ban lifted. The visitor can start a new session. This session stays ended.</p>
       )}
       <div class="line">
-        {state === 'active' && <Button kind="small" onClick={() => setAsking('revoke')} text="Revoke session" />}
-        <Button
-          kind={visitorBanned ? 'small' : 'small danger-quiet'}
-          onClick={() => setAsking(visitorBanned ? 'unban' : 'ban')}
-          text={visitorBanned ? 'Lift ban' : 'Ban visitor'}
-        />
-      </div>
-      {dialog && (
-        <ActionDialog
-          title={dialog.title}
-          action={dialog.action}
-          danger={asking !== 'unban'}
-          onClose={() => setAsking(undefined)}
-          onConfirm={async () => {
-            thread.setSession((await dialog.call()).session)
-            announcer.say(dialog.done)
-          }}
-        >
-          <p>{dialog.explanation}</p>
-          {asking === 'ban' && (
-            <>
-              <TextField
-                label="Reason"
-                hint="For your records. Visitors never see it."
-                maxLength={512}
-                value={reason}
-                onChange={setReason}
-              />
-              {addressKnown ? (
-                <>
+        {state === 'active' && (
+          <DialogButton
+            button="Revoke session"
+            title={`Revoke ${name}’s session?`}
+            action="Revoke session"
+            danger
+            onConfirm={() => act(api.sessions.revokeSession({ sessionId }), 'Session revoked.')}
+          >
+            <p>
+              This session ends within a second on every page where it is open and cannot be reopened. The visitor is
+              notified and can start a new session. The conversation is kept.
+            </p>
+          </DialogButton>
+        )}
+        {visitorBanned ? (
+          <DialogButton
+            button="Lift ban"
+            title={`Lift the ban on ${name}?`}
+            action="Lift ban"
+            onConfirm={() => act(api.sessions.unbanVisitor({ sessionId }), 'Ban lifted.')}
+          >
+            <p>The visitor can start a new session. Sessions that the ban ended stay ended.</p>
+          </DialogButton>
+        ) : (
+          <DialogButton
+            button="Ban visitor"
+            kind="small danger-quiet"
+            title={`Ban ${name}?`}
+            action="Ban visitor"
+            danger
+            start={{ reason: '', seconds: '' }}
+            onConfirm={({ reason, seconds }) => {
+              const addressBanSeconds = Number(seconds) || undefined
+              const ban = { sessionId, reason: reason.trim(), addressBanSeconds }
+              return act(api.sessions.banVisitor(ban), 'Visitor banned.')
+            }}
+          >
+            {({ draft, field }) => (
+              <>
+                <p>
+                  Every active session of this visitor ends within a second.{' '}
+                  {isVerified
+                    ? 'They cannot sign in to the chat again, in any browser.'
+                    : 'This tab cannot start a new session.'}{' '}
+                  An anonymous chat from a new tab or a private window stays possible, unless you also ban the network
+                  address. The visitor sees that they are banned, but not the reason. You can lift the ban later.
+                </p>
+                <ReasonField {...field('reason')} />
+                {addressKnown ? (
                   <SelectField
                     label="Also ban the network address"
-                    value={addressBan}
                     options={addressBans}
-                    onChange={setAddressBan}
+                    hint={
+                      draft.seconds &&
+                      'Everyone at this address is affected, for example a whole office: new chats are rejected, and open ones end within 15 minutes.'
+                    }
+                    {...field('seconds')}
                   />
-                  {addressBan !== '' && (
-                    <p class="hint">
-                      Everyone at this address is affected, for example a whole office: new chats are rejected, and open
-                      ones end within 15 minutes.
-                    </p>
-                  )}
-                </>
-              ) : (
-                <p class="hint">The network address of this session is not known, so it cannot be banned.</p>
-              )}
-            </>
-          )}
-        </ActionDialog>
-      )}
+                ) : (
+                  <p class="hint">The network address of this session is not known, so it cannot be banned.</p>
+                )}
+              </>
+            )}
+          </DialogButton>
+        )}
+      </div>
     </section>
   )
 }

@@ -9,7 +9,7 @@ import type { Thread } from '../thread.ts'
 import { authorName, stateText } from './message-words.ts'
 
 /** Shows plain text with links. The links send no referrer. */
-export function MessageText({ text }: { text: string }) {
+function MessageText({ text }: { text: string }) {
   return (
     <>
       {linkify(text).map((part, index) =>
@@ -155,7 +155,7 @@ export function NoteItem({ note: { author, body, createdAt } }: { note: Note }) 
 }
 
 /** Button that withdraws a message. Shown for own messages, and for all with the scope `messages:redact`. */
-export function WithdrawButton({ message, thread }: Pick<MessageItemProps, 'message' | 'thread'>) {
+function WithdrawButton({ message, thread }: Pick<MessageItemProps, 'message' | 'thread'>) {
   const { session } = useConsole()
   const isOwn = message.author?.kind === 'agent' && message.author.displayName === session.displayName
   if (message.redactedAt || !(isOwn || session.scopes.includes('messages:redact'))) return null

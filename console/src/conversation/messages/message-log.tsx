@@ -131,7 +131,7 @@ const nearEnd = 80
  * @param target sequence of the message to scroll to when it is loaded
  * @param others everything else that changes the height of the log, always the same number of values
  */
-export function useLogScroll(messages: readonly Message[], target: number | undefined, others: readonly unknown[]) {
+function useLogScroll(messages: readonly Message[], target: number | undefined, others: readonly unknown[]) {
   const first = messages[0]?.messageId ?? ''
   const last = messages.at(-1)?.messageId ?? ''
   const hasTarget = messages.some(({ sequence }) => sequence === target)
