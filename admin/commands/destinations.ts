@@ -1,7 +1,7 @@
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { feedEventTypes, leadEventTypes } from '../../contract/event-kinds.ts'
 import { choice, command, type Group, many, must, number, text, whether } from '../command.ts'
-import { deletion, overlap, page, workspace } from './flags.ts'
+import { changedName, deletion, name, overlap, page, workspace } from './flags.ts'
 
 /** Flags that select a subscription by its id, or by its workspace and destination. */
 export const namedSubscription = {
@@ -21,8 +21,6 @@ const url = text(
   'the destination: https, at a public address or one in DELIVERY_ALLOWED_CIDRS of the cores',
   'destinationUrl',
 )
-const name = text('a name for the team, at most 80 characters', 'name')
-const changedName = { ...name, description: 'a name for the team; an empty text removes it' }
 const header = many({ ...text('a header of each request, `name: value`; repeatable', 'headers'), read: toHeader })
 const limits = {
   rate: number('requests per second, at most', 'maxPerSecond'),

@@ -4,6 +4,8 @@ import type { Services } from '../services.ts'
 export const workspace = must(text('the workspace’s id or name', 'workspaceId'))
 export const page = text('`nextPageToken` of the previous page', 'pageToken')
 export const overlap = number('seconds; default 24 hours', 'overlapSeconds')
+export const name = text('a name for the team, at most 80 characters', 'name')
+export const changedName = { ...name, description: 'a name for the team; an empty text removes it' }
 export const siteKey = must(text('the public site key'))
 
 export const yes = whether('required, because it cannot be undone')

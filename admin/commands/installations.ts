@@ -1,6 +1,6 @@
 import { CapabilitiesSchema } from '#proto/session/v1/session_pb.js'
 import { choice, command, type Group, many, must, text, UsageError } from '../command.ts'
-import { deletion, overlap, siteKey, workspace } from './flags.ts'
+import { changedName, deletion, name, overlap, siteKey, workspace } from './flags.ts'
 
 const origin = many(text('an allowed origin; repeatable', 'origins'))
 const locale = text('fallback if the visitor’s language is not supported', 'defaultLocale')
@@ -55,7 +55,7 @@ export const installations: Group = {
   }),
   create: command({
     summary: 'Create an installation of the widget; its identity secret is shown only now',
-    flags: { connection: must(text('the connection’s id', 'connectionId')), origin: must(origin), locale },
+    flags: { connection: must(text('the connection’s id', 'connectionId')), name, origin: must(origin), locale },
     run: ({ workspaces }, given) => workspaces.createInstallation(given),
   }),
   list: command({
@@ -67,6 +67,7 @@ export const installations: Group = {
     summary: 'Change an installation; given origins replace the present ones',
     flags: {
       'site-key': siteKey,
+      name: changedName,
       origin,
       locale,
       status: choice({ enabled: true, disabled: false })('enabled or disabled', 'enabled'),

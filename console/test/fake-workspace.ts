@@ -91,12 +91,13 @@ export function fakeWorkspace() {
           return { connection }
         },
         listInstallations: () => ({ installations }),
-        createInstallation({ connectionId, origins, appearance }) {
+        createInstallation({ connectionId, name, origins, appearance }) {
           const identitySecret = newSecret()
           const installation = create(InstallationSchema, {
             publicSiteKey: `pk_${installations.length + 1}`,
             connectionId,
             workspaceId: 'ws_shop',
+            name,
             origins,
             enabled: true,
             appearance: create(AppearanceSchema, {
@@ -111,8 +112,19 @@ export function fakeWorkspace() {
           installations.push(installation)
           return { installation, identitySecret }
         },
-        updateInstallation({ siteKey, enabled, origins, appearance, capabilities, forms, availability, consent }) {
+        updateInstallation({
+          siteKey,
+          name,
+          enabled,
+          origins,
+          appearance,
+          capabilities,
+          forms,
+          availability,
+          consent,
+        }) {
           const installation = found(siteKey)
+          if (name !== undefined) installation.name = name
           if (enabled !== undefined) installation.enabled = enabled
           if (origins.length > 0) installation.origins = origins
           // An empty text keeps the current value.

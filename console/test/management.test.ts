@@ -141,6 +141,21 @@ describe('websites in the console', () => {
     expect(core.workspace.installation('pk_shop').appearance?.title).toBe('New name')
   })
 
+  it('two websites of one host have names, by which lists, titles and filters tell them apart', async () => {
+    const { $typeName: _, ...shop } = core.workspace.installation('pk_shop')
+    core.workspace.addInstallation({ ...shop, publicSiteKey: 'pk_sale' })
+    const page = await browser.open(core, 'installations/pk_sale')
+    await page.getByRole('textbox', { name: 'Name' }).fill('Sale')
+    await save(page)
+    await page.getByRole('heading', { level: 1, name: 'Sale' }).waitFor()
+    expect(core.calls('UpdateInstallation')).toMatchObject([{ siteKey: 'pk_sale', name: 'Sale' }])
+    await page.getByRole('link', { name: 'Websites' }).first().click()
+    await page.getByRole('link', { name: /Sale.*https:\/\/shop\.example/ }).waitFor()
+    await page.getByRole('link', { name: /Alpine Outfitters/ }).waitFor()
+    await page.goto(`${core.url}/console/subscriptions/new`)
+    await page.getByLabel('Website', { exact: true }).selectOption('Sale')
+  })
+
   itLong(
     'adds a website with the offline form and no secret; several connections are shown, and can be disabled',
     async () => {

@@ -50,6 +50,7 @@ type SettingsRequest = Pick<CreateInstallationRequest, Exclude<keyof Installatio
 
 export function fromSettings(request: SettingsRequest): InstallationSettings {
   const {
+    name,
     enabled,
     origins,
     appearance,
@@ -62,6 +63,7 @@ export function fromSettings(request: SettingsRequest): InstallationSettings {
     mailUnseenAnswers,
   } = request
   return given<AllFields<InstallationSettings>>({
+    name,
     enabled,
     origins: origins.length === 0 ? undefined : origins,
     appearance: appearance && fromAppearance(appearance),

@@ -1,6 +1,17 @@
 import type { FieldIssue } from '../../contract/errors.ts'
 import { isOriginEntry } from '../../contract/origins.ts'
-import { field, hexColour, integer, locale, oneOf, pictureUrl, quickReplyIssues, text, validate } from '../rules.ts'
+import {
+  field,
+  hexColour,
+  integer,
+  line,
+  locale,
+  oneOf,
+  pictureUrl,
+  quickReplyIssues,
+  text,
+  validate,
+} from '../rules.ts'
 import { consentPolicyIssues } from './consent-policy.ts'
 import { formDefinitionIssues } from './forms.ts'
 import type { Appearance, InstallationSettings } from './model.ts'
@@ -11,7 +22,7 @@ const maxOrigins = 64
 
 /** Throws `ValidationFailed` with every invalid field of an installation. */
 export function validateInstallation(settings: InstallationSettings) {
-  const { origins, appearance, defaultLocale, forms, availability, consent, unseenAfterMinutes } = settings
+  const { name, origins, appearance, defaultLocale, forms, availability, consent, unseenAfterMinutes } = settings
   const issues: Record<keyof InstallationSettings, (FieldIssue | undefined)[]> = {
     origins: [
       field('/origins', origins, ({ length }) =>
@@ -21,6 +32,7 @@ export function validateInstallation(settings: InstallationSettings) {
         field(`/origins/${index}`, origin, (entry) => (isOriginEntry(entry) ? undefined : 'format')),
       ),
     ],
+    name: [field('/name', name || undefined, line(1, 80))],
     enabled: [],
     appearance: appearanceIssues(appearance ?? {}),
     capabilities: [],

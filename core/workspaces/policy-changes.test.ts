@@ -4,6 +4,7 @@ import { itLong } from '../../test/support/is-long.ts'
 import { eraseVisitor } from '../privacy/erasures.ts'
 import { visitorOfSession } from '../privacy/visitor-data.ts'
 import { codeOf, hasFailed, testCores } from '../test/cores.ts'
+import { issuesOf } from '../test/deliveries.ts'
 import { clientsOf } from '../test/operator-clients.ts'
 import { site } from '../test/visitor-credentials.ts'
 import { finishErasures } from '../test/visitor-marks.ts'
@@ -162,4 +163,30 @@ it('the record of policy changes is listed in pages', async () => {
   }
   expect(new Set(ids).size).toBe(5)
   expect(ids).toHaveLength(5)
+})
+
+it('the name of a website is set, kept, changed and removed; wrong names are refused', async () => {
+  const { workspaces } = await clients()
+  const { connection } = await workspaces.createConnection({ workspaceId: cores.workspaceId, name: 'Site' })
+  const made = { connectionId: connection!.connectionId, origins: [site] }
+  const { publicSiteKey: siteKey } = (await workspaces.createInstallation({ ...made, name: 'Shop' })).installation!
+  const nameNow = async () =>
+    (await workspaces.listInstallations({})).installations.find((each) => each.publicSiteKey === siteKey)!.name
+  expect(await nameNow()).toBe('Shop')
+  await workspaces.updateInstallation({ siteKey, defaultLocale: 'de' })
+  expect(await nameNow()).toBe('Shop')
+  const longest = '😀'.repeat(80)
+  await workspaces.updateInstallation({ siteKey, name: longest })
+  expect(await nameNow()).toBe(longest)
+  for (const [name, rule] of [
+    [`${longest}x`, 'maxLength'],
+    ['two\nlines', 'pattern'],
+  ] as const)
+    for (const call of [
+      () => workspaces.createInstallation({ ...made, name }),
+      () => workspaces.updateInstallation({ siteKey, name }),
+    ])
+      expect(await issuesOf(call())).toEqual([`/name ${rule}`])
+  await workspaces.updateInstallation({ siteKey, name: '' })
+  expect(await nameNow()).toBe('')
 })

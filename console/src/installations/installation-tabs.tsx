@@ -2,12 +2,12 @@ import type { JSX } from 'preact'
 import { useConsole } from '../console-context.ts'
 import { pathOf } from '../router.ts'
 import { CopyButton, DeleteCard, EnableButton, EnabledTag, SecretsCard } from '../ui/dialog.tsx'
-import { Toggle } from '../ui/form.tsx'
+import { Form, NameField, Toggle, useForm } from '../ui/form.tsx'
 import { Card, FailureNotice } from '../ui/page.tsx'
 import { AppearanceCard, LogoCard } from './appearance-card.tsx'
 import { AvailabilityCard } from './availability-card.tsx'
 import { FormsCard } from './forms-card.tsx'
-import { capabilities, capabilityNames, snippetOf } from './installation-words.ts'
+import { capabilities, capabilityNames, snippetOf, websiteName } from './installation-words.ts'
 import { AddressList } from './installations-view.tsx'
 import { ConsentCard, UnseenCard } from './privacy-cards.tsx'
 import { TranslationsCard } from './translations-card.tsx'
@@ -19,7 +19,7 @@ type TabPart = InstallationPart & { onRotated: () => Promise<void> }
 
 /** The cards of each tab. */
 const cards: Record<Tab, ((part: TabPart) => JSX.Element)[]> = {
-  install: [SnippetCard, OriginsCard, FeaturesCard, StatusCard, DeleteInstallation],
+  install: [SnippetCard, OriginsCard, NameCard, FeaturesCard, StatusCard, DeleteInstallation],
   look: [AppearanceCard, LogoCard, TranslationsCard],
   hours: [AvailabilityCard],
   forms: [FormSwitchesCard, FormsCard],
@@ -60,6 +60,21 @@ function OriginsCard(part: InstallationPart) {
         }}
       />
       <FailureNotice failure={failure} />
+    </Card>
+  )
+}
+
+function NameCard(part: InstallationPart) {
+  const { update } = useUpdate(part)
+  const form = useForm({
+    start: { name: part.installation.name ?? '' },
+    save: ({ name }) => update({ name: name.trim() }, 'Name saved.'),
+  })
+  return (
+    <Card title="Name">
+      <Form form={form}>
+        <NameField {...form.field('name')} />
+      </Form>
     </Card>
   )
 }
@@ -129,15 +144,16 @@ function IdentitySecrets({ installation, onRotated }: TabPart) {
   )
 }
 
-function DeleteInstallation({ installation: { publicSiteKey, appearance } }: InstallationPart) {
+function DeleteInstallation({ installation }: InstallationPart) {
+  const { publicSiteKey: siteKey } = installation
   const { api, router, announcer } = useConsole()
   return (
     <DeleteCard
       kind="website"
-      name={appearance?.title || publicSiteKey}
+      name={websiteName(installation)}
       explanation="Its visitors’ chats end, and their sessions and conversations are removed. Leads stay."
       onDelete={async () => {
-        await api.workspaces.deleteInstallation({ siteKey: publicSiteKey })
+        await api.workspaces.deleteInstallation({ siteKey })
         announcer.say('Website deleted.')
         router.go(pathOf({ view: 'installations' }))
       }}

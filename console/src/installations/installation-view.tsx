@@ -7,6 +7,7 @@ import { changedForms } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Button, Empty, Page } from '../ui/page.tsx'
 import { type Tab, TabContent } from './installation-tabs.tsx'
+import { websiteName } from './installation-words.ts'
 
 const tabs: [tab: Tab, label: string][] = [
   ['install', 'Install'],
@@ -25,7 +26,7 @@ export function InstallationView({ siteKey, tab = 'install' }: { siteKey: string
   }, [siteKey])
   return (
     <Page
-      title={loaded.value?.installation?.appearance?.title || 'Website'}
+      title={loaded.value?.installation ? websiteName(loaded.value.installation) : 'Website'}
       back={backTo('installations')}
       lead={<span class="mono">{siteKey}</span>}
     >

@@ -1,4 +1,5 @@
 import type { Capabilities } from '#proto/session/v1/session_pb.js'
+import type { Installation } from '#proto/workspace/v1/workspace_pb.js'
 import { isOriginEntry } from '../../../contract/origins.ts'
 import type { ProtoFields } from '../../../contract/proto-fields.ts'
 
@@ -21,6 +22,13 @@ export const capabilities: Record<CapabilityName, { label: string; hint: string 
 }
 
 export const capabilityNames = Object.keys(capabilities) as CapabilityName[]
+
+/** Returns the name of a website. If it has none, returns the title of its chat, or its site key. */
+export const websiteName = ({
+  name,
+  appearance,
+  publicSiteKey,
+}: Pick<Installation, 'name' | 'appearance' | 'publicSiteKey'>) => name || appearance?.title || publicSiteKey
 
 /** Describes a field for the lines of which `repliesOf` makes opening replies. */
 export const repliesHint = 'Sent with a tap as the first message. At most five lines of 80 characters.'

@@ -2,11 +2,11 @@ import { type Connection, ConnectionStatus, type Installation } from '#proto/wor
 import { useConsole } from '../console-context.ts'
 import { areaName, pathOf } from '../router.ts'
 import { DeleteButton, DialogButton, EnableButton, EnabledTag } from '../ui/dialog.tsx'
-import { EntryList, type EntryListProps, SelectField, TextField } from '../ui/form.tsx'
+import { EntryList, type EntryListProps, NameField, SelectField, TextField } from '../ui/form.tsx'
 import { useLoad, WhenLoaded } from '../ui/load.tsx'
 import { Card, Empty, Page, RowText } from '../ui/page.tsx'
 import { usualFields } from './forms-card.tsx'
-import { originProblem, toOrigin } from './installation-words.ts'
+import { originProblem, toOrigin, websiteName } from './installation-words.ts'
 
 export function InstallationsView() {
   const { api, router } = useConsole()
@@ -104,11 +104,11 @@ function ConnectionCard({ connection, installations, onChanged }: ConnectionCard
 function Websites({ installations }: { installations: Installation[] }) {
   return (
     <ul class="table">
-      {installations.map(({ publicSiteKey, appearance, origins, enabled }) => (
-        <li key={publicSiteKey}>
-          <a class="table-row" href={pathOf({ view: 'installation', siteKey: publicSiteKey })}>
-            <EnabledTag enabled={enabled} />
-            <RowText title={appearance?.title || publicSiteKey}>{origins.join(', ')}</RowText>
+      {installations.map((each) => (
+        <li key={each.publicSiteKey}>
+          <a class="table-row" href={pathOf({ view: 'installation', siteKey: each.publicSiteKey })}>
+            <EnabledTag enabled={each.enabled} />
+            <RowText title={websiteName(each)}>{each.origins.join(', ')}</RowText>
           </a>
         </li>
       ))}
@@ -132,15 +132,16 @@ function NewWebsite({ connections, onCreated }: NewWebsiteProps) {
       isOff={!connections}
       title="New website"
       action="Create website"
-      start={{ origins: [] as string[], title: '', chosen: connections?.[0]?.connectionId }}
+      start={{ origins: [] as string[], name: '', title: '', chosen: connections?.[0]?.connectionId }}
       isReady={({ origins }) => origins.length > 0}
-      onConfirm={async ({ origins, title, chosen }) => {
+      onConfirm={async ({ origins, name, title, chosen }) => {
         const { workspaceId } = session
         const connectionId =
           chosen ?? (await api.workspaces.createConnection({ workspaceId, name: 'Website' })).connection!.connectionId
         const { installation } = await api.workspaces.createInstallation({
           connectionId,
           origins,
+          name: name.trim(),
           appearance: title.trim() === '' ? undefined : { title: title.trim() },
           // A chat that nobody watches must not promise an answer. It asks for an address instead.
           availability: { requiresOperator: true },
@@ -157,6 +158,7 @@ function NewWebsite({ connections, onCreated }: NewWebsiteProps) {
             entries={draft.origins}
             onChange={(origins) => set({ origins })}
           />
+          <NameField {...field('name')} />
           <TextField
             label="Title"
             hint="Shown at the top of the chat."

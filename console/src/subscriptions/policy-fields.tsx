@@ -1,6 +1,7 @@
 import { eventList, leadEventTypes } from '../../../contract/event-list.ts'
 import type { Api } from '../api.ts'
 import { useConsole } from '../console-context.ts'
+import { websiteName } from '../installations/installation-words.ts'
 import { SelectField, Toggle } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.tsx'
 
@@ -56,7 +57,7 @@ export function PolicyFields({ policy, isHook, installations, onChange }: Policy
     })
   const siteOptions: [string, string][] = [
     ['', 'all websites'],
-    ...installations.map(({ publicSiteKey: key, origins }): [string, string] => [key, origins[0] ?? key]),
+    ...installations.map((each): [string, string] => [each.publicSiteKey, websiteName(each)]),
   ]
   return (
     <>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { sampleFields, sentFields } from '../../../contract/lead-fields.ts'
 import { useConsole } from '../console-context.ts'
-import { EntryList, Form, TextField, Toggle, useForm } from '../ui/form.tsx'
+import { EntryList, Form, NameField, TextField, Toggle, useForm } from '../ui/form.tsx'
 import { useLoad } from '../ui/load.tsx'
 import { Card, Notice } from '../ui/page.tsx'
 import { formFields, PolicyFields, type PolicyInput, useInstallations } from './policy-fields.tsx'
@@ -94,7 +94,7 @@ export function SubscriptionForm({ initial, present, sentNames = {}, isHook, ...
   return (
     <Card title="Destination">
       <Form form={form} button={action} disabled={!isNew && !form.isChanged} actions={children}>
-        <TextField label="Name" hint="Only your team sees it." maxLength={80} {...field('name')} />
+        <NameField {...field('name')} />
         <TextField
           label="Destination URL"
           hint={isNew ? newUrlHint : changedUrlHint}

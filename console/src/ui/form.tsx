@@ -169,6 +169,11 @@ export function SearchBar({ button = 'Search', kind, busy, mayBeEmpty, onSearch,
   )
 }
 
+/** The name by which a team tells things of one kind apart. */
+export const NameField = (field: Pick<TextFieldProps, 'value' | 'onChange'>) => (
+  <TextField label="Name" hint="Only your team sees it." maxLength={80} {...field} />
+)
+
 /** Why an operator blocks somebody. */
 export const ReasonField = (field: Pick<TextFieldProps, 'value' | 'onChange' | 'hint'>) => (
   <TextField label="Reason" hint="For your records. Visitors never see it." maxLength={512} {...field} />

@@ -654,6 +654,13 @@ export declare type CreateInstallationRequest = Message<"service.workspace.v1.Cr
    * @generated from field: optional bool mail_unseen_answers = 11;
    */
   mailUnseenAnswers?: boolean | undefined;
+
+  /**
+   * Name for the team, one line of at most 80 characters.
+   *
+   * @generated from field: optional string name = 12;
+   */
+  name?: string | undefined;
 };
 
 /**
@@ -935,6 +942,13 @@ export declare type Installation = Message<"service.workspace.v1.Installation"> 
    * @generated from field: optional bool mail_unseen_answers = 14;
    */
   mailUnseenAnswers?: boolean | undefined;
+
+  /**
+   * Name for the team, at most 80 characters. Empty or unset if there is none.
+   *
+   * @generated from field: optional string name = 15;
+   */
+  name?: string | undefined;
 };
 
 /**
@@ -1137,6 +1151,13 @@ export declare type UpdateInstallationRequest = Message<"service.workspace.v1.Up
    * @generated from field: optional bool mail_unseen_answers = 12;
    */
   mailUnseenAnswers?: boolean | undefined;
+
+  /**
+   * New name. Empty to remove the name.
+   *
+   * @generated from field: optional string name = 13;
+   */
+  name?: string | undefined;
 };
 
 /**
