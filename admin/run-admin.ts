@@ -42,7 +42,7 @@ export const groups = {
 }
 
 /** What the administration command reads and writes. */
-export interface AdminIo {
+interface AdminIo {
   args: string[]
   /** Default: the environment of this process. */
   env?: NodeJS.ProcessEnv

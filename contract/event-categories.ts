@@ -2,7 +2,7 @@
  * How a client must treat an event whose type it does not know (contract, section 7). `command`
  * events ask the client to do something.
  */
-export type EventCategory = 'informational' | 'security' | 'command'
+type EventCategory = 'informational' | 'security' | 'command'
 
 /** The category of each type of event on a stream. */
 export const eventCategories = {

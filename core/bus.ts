@@ -35,7 +35,7 @@ export type Bus = EventEmitter<{
 }>
 
 /** Names of the jobs that are woken by what makes their work. */
-export type WokenJob =
+type WokenJob =
   | 'disable subscriptions'
   | 'end of growing messages'
   | 'expire typing'

@@ -63,7 +63,7 @@ const operatorEventTypes = [
 ] as const
 
 /** Types of events for operators. No stream of a visitor sends them. */
-export type OperatorEventType = (typeof operatorEventTypes)[number]
+type OperatorEventType = (typeof operatorEventTypes)[number]
 
 /** Types of events that a stream sends and no log stores. */
 const unloggedTypes = ['availability.changed', 'message.grew', 'replay.reset.required'] as const satisfies EventName[]

@@ -9,7 +9,7 @@ interface Report {
   message?: string
 }
 
-export type AuditResult = { outcome: 'clean' | 'vulnerable' | 'unknown'; summary: string }
+type AuditResult = { outcome: 'clean' | 'vulnerable' | 'unknown'; summary: string }
 
 export function classifyReport(text: string): AuditResult {
   const { metadata, vulnerabilities = {}, message } = readReport(text)

@@ -27,7 +27,7 @@ export interface DemoFile {
   mongodbUri: string
 }
 
-export interface DemoAddresses {
+interface DemoAddresses {
   gatewayUrl: string
   coreUrl: string
   origin: string

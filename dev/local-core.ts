@@ -8,7 +8,7 @@ import { attachEngine } from './engine/engine.ts'
 import { nudgeOfDatabase } from './engine/nudge.ts'
 
 /** Settings of a core, completed with a database address and secret keys. */
-export interface LocalSettings {
+interface LocalSettings {
   config: CoreConfig
   /** Stops the engine if this process hosts the engine. */
   stop(): Promise<void>
@@ -41,7 +41,7 @@ export async function completeSettings(
   return withDatabase(await withLocalSecrets(given, dev), dev, options)
 }
 
-export interface LocalCore {
+interface LocalCore {
   core: RunningCore
   /**
    * The settings of the started core, including secrets from the data folder and the database

@@ -18,7 +18,7 @@ export const serveSettings = defineSettings({
  * Returns the environment of the parts in one process: only a proxy on this machine reaches them,
  * unless the given environment says otherwise.
  */
-export function environmentOfParts(given: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+function environmentOfParts(given: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { DOMAIN } = serveSettings.read(given)
   const defaults: NodeJS.ProcessEnv = {
     CORE_HOST: '127.0.0.1',

@@ -131,7 +131,7 @@ export async function storePresence(core: Core, processId: string, workspaces: s
 }
 
 /** Returns the workspaces that are watched on any core at this time. */
-export async function watchedWorkspaces(core: Core, at: Date): Promise<string[]> {
+async function watchedWorkspaces(core: Core, at: Date): Promise<string[]> {
   const found = await core.db.operatorPresence.find({ until: { $gt: at } }).toArray()
   return found.flatMap(({ workspaces }) => workspaces)
 }

@@ -128,7 +128,7 @@ export interface VisitorDocument {
   banReason?: string
 }
 
-export async function storeBan(
+async function storeBan(
   core: Core,
   { workspaceIds, connectionIds }: Pick<VisitorIds, 'workspaceIds' | 'connectionIds'>,
   { at, reason, workspaceId, connectionId }: { at: Date; reason: string; workspaceId: string; connectionId: string },
@@ -143,12 +143,12 @@ export async function storeBan(
   ])
 }
 
-export async function removeBans(core: Core, visitorIds: string[]) {
+async function removeBans(core: Core, visitorIds: string[]) {
   await core.db.visitors.deleteMany({ _id: { $in: visitorIds } })
 }
 
 /** Returns true if at least one of these browsers and verified visitors is banned. */
-export async function isAnyBanned(core: Core, visitorIds: string[]): Promise<boolean> {
+async function isAnyBanned(core: Core, visitorIds: string[]): Promise<boolean> {
   const filter = { _id: { $in: visitorIds }, bannedAt: { $exists: true } }
   return (await core.db.visitors.findOne(filter, { projection: { _id: 1 } })) !== null
 }

@@ -1,15 +1,13 @@
 import { type GridFSBucket, MongoRuntimeError, ObjectId } from 'mongodb'
 import { perCore } from '../core.ts'
 
-export type ScreenshotStore = ReturnType<typeof createScreenshotStore>
-
 export const screenshotStoreOf = perCore(({ database }) => createScreenshotStore(database.screenshots))
 
 /**
  * Stores the bytes of screenshots. The caller gets the id of a file from `newFileId` before it
  * writes the file.
  */
-export function createScreenshotStore(bucket: GridFSBucket) {
+function createScreenshotStore(bucket: GridFSBucket) {
   return {
     newFileId: () => new ObjectId().toHexString(),
 

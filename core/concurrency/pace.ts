@@ -23,7 +23,7 @@ const grows = { fromMs: 1_000, overMs: 2_000 }
  * Runs a piece of work, after the pause that follows the previous piece. `signal` ends the pause, and
  * `atOnce` skips it.
  */
-export type Pace = <T>(work: () => Promise<T>, options?: { signal?: AbortSignal; atOnce?: boolean }) => Promise<T>
+type Pace = <T>(work: () => Promise<T>, options?: { signal?: AbortSignal; atOnce?: boolean }) => Promise<T>
 
 /**
  * Creates a pace for background work, so that this work does not delay database calls for messages.

@@ -1,7 +1,7 @@
 import { createSlots } from '../../platform/concurrency/slots.ts'
 
 /** Waits until one more piece of work may run in the current turn of the event loop. */
-export type Turns = () => Promise<void>
+type Turns = () => Promise<void>
 
 /**
  * Creates a limit on how many pieces of work run in one turn of the event loop, first come, first

@@ -110,14 +110,14 @@ const consentsMax = 20
  * Adds a decision to a session. Changes nothing if the session already has a decision of the same
  * operation. Returns false if the session is not active.
  */
-export async function addConsent(core: Core, sessionId: string, consent: StoredConsent): Promise<boolean> {
+async function addConsent(core: Core, sessionId: string, consent: StoredConsent): Promise<boolean> {
   const active = { _id: sessionId, status: 'active' as const }
   const { matchedCount } = await core.db.sessions.updateOne({ ...active, ...unlessRecorded(consent) }, adding(consent))
   return matchedCount === 1 || (await core.db.sessions.findOne(active, { projection: { _id: 1 } })) !== null
 }
 
 /** Returns the ids of the other active sessions of the same visitor on the same installation. */
-export async function otherSessionIds(core: Core, session: Session): Promise<string[]> {
+async function otherSessionIds(core: Core, session: Session): Promise<string[]> {
   const active = { ...othersOf(session), status: 'active' as const }
   return (await core.db.sessions.find(active, { projection: { _id: 1 } }).toArray()).map(({ _id }) => _id)
 }
@@ -126,7 +126,7 @@ export async function otherSessionIds(core: Core, session: Session): Promise<str
  * Adds a decision to the other active sessions of the same visitor on the same installation.
  * Returns the ids of all these sessions, including those that already had the decision.
  */
-export async function addConsentToOthers(core: Core, session: Session, consent: StoredConsent): Promise<string[]> {
+async function addConsentToOthers(core: Core, session: Session, consent: StoredConsent): Promise<string[]> {
   const ids = await otherSessionIds(core, session)
   if (ids.length > 0)
     await core.db.sessions.updateMany(
@@ -154,7 +154,7 @@ export async function keepLatestConsent(core: Pick<Core, 'db'>, session: Session
 }
 
 /** Returns the latest decision in another session of the same visitor on the installation. */
-export async function storedConsentOf(core: Core, session: Session): Promise<StoredConsent | undefined> {
+async function storedConsentOf(core: Core, session: Session): Promise<StoredConsent | undefined> {
   // Erasures of the visitor that began before the session do not remove the session. So the
   // session must not copy data that these erasures remove.
   const own = await core.db.sessions.findOne({ _id: session.sessionId }, { projection: { afterErasures: 1 } })

@@ -70,7 +70,7 @@ export interface MessagePage {
   oldestSequence: number
 }
 
-export interface VisitorPage extends MessagePage {
+interface VisitorPage extends MessagePage {
   /** Whether the closed conversation waits for a rating or has one, after the event `lastSequence`. */
   rating?: RatingState | undefined
 }

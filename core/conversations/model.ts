@@ -86,7 +86,7 @@ export interface Announced {
 /** Whose conversations: of an agent by name, of an operator by id, or null for those of nobody. */
 export type Assignee = { name: string } | { operator: string } | null
 
-export interface Assignment extends Announced {
+interface Assignment extends Announced {
   agent?: Agent
   /** Id of the assigned operator. */
   operator?: string
@@ -95,7 +95,7 @@ export interface Assignment extends Announced {
 }
 
 /** Whether bots may act in a conversation. Absent if they have never been stopped. */
-export interface BotState extends Announced {
+interface BotState extends Announced {
   isStopped: boolean
   /** The bot's request for a person, if this request stopped the bots. */
   request?: { operationId: string; inputHash: string; bot: Agent; at: Date }

@@ -14,7 +14,7 @@ import { findConversations } from './conversation-store.ts'
 import type { Assignee, Conversation } from './model.ts'
 import { notesOf } from './notes.ts'
 
-export interface SourceText {
+interface SourceText {
   /** The parts of the text. All parts together must have the searched words. */
   texts: string[]
   author?: { kind: string; displayName?: string }

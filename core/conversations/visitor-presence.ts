@@ -13,7 +13,7 @@ export interface PresenceUpdate {
   reports: { conversationId: string; workspaceId: string; tab: string; isHere: boolean }[]
 }
 
-export interface PresenceChange {
+interface PresenceChange {
   conversationId: string
   workspaceId: string
   presence: Presence

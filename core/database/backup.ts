@@ -181,7 +181,7 @@ async function restoreInto(db: Db, file: BackupFile): Promise<BackupContent> {
 }
 
 /** When a backup was last written and verified, and when one was last restored and started as a drill. */
-export type BackupKind = 'backup' | 'drill'
+type BackupKind = 'backup' | 'drill'
 interface BackupRecord {
   _id: BackupKind
   at: Date

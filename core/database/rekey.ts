@@ -73,7 +73,7 @@ export function createSealedSecrets(collections: SecretCollections) {
   }
 }
 
-export interface Rekeyed {
+interface Rekeyed {
   /** Number of secrets that were encrypted again with the current key. */
   changed: number
   /** Number of secrets that each key encrypts, by key id. */

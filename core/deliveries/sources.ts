@@ -8,7 +8,7 @@ import { bytesOf, type Delivery, type DeliveryDocument } from './model.ts'
 import { deliveryQueueOf } from './queue.ts'
 
 /** Conversations and leads that deliveries are about, or one message that they carry. */
-export type DeliveriesOf =
+type DeliveriesOf =
   | { conversationIds: string[]; leadIds: string[] }
   | { conversationId: string; messageSequence: number }
 

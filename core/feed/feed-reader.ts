@@ -20,13 +20,13 @@ export interface FeedEvent {
   lead?: Lead
 }
 
-export interface FeedPage {
+interface FeedPage {
   events: FeedEvent[]
   /** Cursor after the last entry that was read. */
   cursor: string
 }
 
-export interface FeedQuery {
+interface FeedQuery {
   workspaceId: string
   /** Empty for the oldest entry. */
   cursor: string

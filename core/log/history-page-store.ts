@@ -2,7 +2,7 @@ import type { Collection, FindCursor, WithId } from 'mongodb'
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import type { LogEnd, LogEvent } from '../log-event.ts'
 
-export interface HistoryPageQuery {
+interface HistoryPageQuery {
   conversationId: string
   after?: number
   before?: number

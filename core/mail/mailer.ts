@@ -2,8 +2,6 @@ import { createRequire } from 'node:module'
 import type { Logger } from 'pino'
 import { perCore } from '../core.ts'
 
-export type Mailer = ReturnType<typeof createMailer>
-
 export interface Mail {
   to: string
   subject: string
@@ -36,7 +34,7 @@ export const senderAddress = (from: string) =>
     .trim()
 
 /** Sends mails over the SMTP server of the settings. */
-export function createMailer({ url, from, logger }: { url: string; from: string; logger: Logger }) {
+function createMailer({ url, from, logger }: { url: string; from: string; logger: Logger }) {
   const timeouts = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs }
   const transport =
     url === ''

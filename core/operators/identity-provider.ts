@@ -6,7 +6,7 @@ import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 import type { ProviderSettings } from './provider-settings.ts'
 
 /** Data of an operator from the provider's claims. */
-export interface ProviderIdentity {
+interface ProviderIdentity {
   operator: string
   displayName: string
   /** Verified address. */
@@ -156,10 +156,7 @@ async function answered<T>(run: () => Promise<T>) {
 const outages = new Set(['OAUTH_TIMEOUT', 'OAUTH_ABORT', 'OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_RESPONSE_IS_NOT_JSON'])
 
 /** Returns undefined if the claims name no workspace, no scope or no name. */
-export function readClaims(
-  claims: Claims,
-  settings: ProviderSettings,
-): Omit<ProviderIdentity, 'refreshToken'> | undefined {
+function readClaims(claims: Claims, settings: ProviderSettings): Omit<ProviderIdentity, 'refreshToken'> | undefined {
   const { workspaceId: fixed, workspaceClaim, rolesClaim, roles } = settings
   const workspaceId = fixed || claims[workspaceClaim]
   const granted = listOf(claims[rolesClaim]).flatMap((role) => (roles.size > 0 ? (roles.get(role) ?? []) : [role]))

@@ -22,7 +22,7 @@ export interface ProviderSettings {
  * Parses roles and their scopes, for example `agent=messages:read messages:write;admin=*`. Throws
  * `SettingError` with the wrong entry.
  */
-export function parseRoles(text: string, known: ReadonlySet<string>): Map<string, string[]> {
+function parseRoles(text: string, known: ReadonlySet<string>): Map<string, string[]> {
   const entries = text.split(';').filter((entry) => entry.trim() !== '')
   return new Map(
     entries.map((entry) => {

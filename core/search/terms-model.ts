@@ -131,8 +131,7 @@ export function searchTermsOf(query: string): SearchTerm[] {
   return [...new Map(found.map((each) => [each.term, each])).values()]
 }
 
-export const isMatch = ({ term, isPrefix }: SearchTerm, found: string) =>
-  isPrefix ? found.startsWith(term) : found === term
+const isMatch = ({ term, isPrefix }: SearchTerm, found: string) => (isPrefix ? found.startsWith(term) : found === term)
 
 export function hasTerms(text: string, wanted: SearchTerm[]): boolean {
   const terms = indexedTermsOf(text)

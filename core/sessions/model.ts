@@ -174,7 +174,7 @@ export interface Issued extends GrantTimes {
 }
 
 /** Lifetimes in seconds. */
-export interface GrantLifetimes {
+interface GrantLifetimes {
   grantLifetime: number
   /** Time during which a session can be renewed after its grant has expired. */
   renewable: number

@@ -57,13 +57,7 @@ export const conversationRecordsOf = perCore((): ConversationRecords => {
 
 export const sessionStoreOf = perCore(({ db }) => createSessionStore(db))
 
-export function createSessionStore({
-  sessions,
-  erasures,
-}: {
-  sessions: Collection<SessionDocument>
-  erasures: Erasures
-}) {
+function createSessionStore({ sessions, erasures }: { sessions: Collection<SessionDocument>; erasures: Erasures }) {
   const { add: update } = createBatcher((updates: DocumentUpdate<SessionDocument>[]) => updateEach(sessions, updates))
 
   /**

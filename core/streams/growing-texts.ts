@@ -21,15 +21,7 @@ export const growingTextsOf = perCore((core) =>
  * Keeps the texts of messages that grow, from the parts that any process has accepted, and reports
  * them with `growing`. If a part is missing, reads the message again.
  */
-export function createGrowingTexts({
-  bus,
-  events,
-  logger,
-}: {
-  bus: Bus
-  events: Pick<EventStore, 'at'>
-  logger: Logger
-}) {
+function createGrowingTexts({ bus, events, logger }: { bus: Bus; events: Pick<EventStore, 'at'>; logger: Logger }) {
   /** The messages that grow in each conversation. */
   const known = createLruCache<{ texts: Map<string, GrowingText> }>(maxChars, ({ texts }) =>
     [...texts.values()].reduce((sum, { text }) => sum + text.length, 200),

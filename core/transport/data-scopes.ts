@@ -6,9 +6,9 @@ import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 import { callerIn } from './caller.ts'
 
 /** Returns the scope that the data of a message type needs, or an empty string. */
-export const dataScopeOf = (type: DescMessage): string => getOption(type, data_scope)
+const dataScopeOf = (type: DescMessage): string => getOption(type, data_scope)
 
-export const isAlwaysShown = (field: DescField): boolean => getOption(field, always_shown)
+const isAlwaysShown = (field: DescField): boolean => getOption(field, always_shown)
 
 /** Returns the types of messages that a message of this type can contain, and the type itself. */
 export function typesIn(type: DescMessage, found = new Set<DescMessage>()): Set<DescMessage> {

@@ -16,7 +16,7 @@ export interface UnaryMethod {
   run(call: CallInput): Promise<Message>
 }
 
-export interface CallInput {
+interface CallInput {
   header: Headers
   timeoutMs?: number
   /** Reads and decodes the request. Called after the gate has allowed the call. */

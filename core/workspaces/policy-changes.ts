@@ -56,15 +56,15 @@ export async function listPolicyChanges(
 export type PolicyChangeDocument = Omit<PolicyChange, 'changeId'> & { _id: string }
 
 /** Adds an entry that is not confirmed. Changes nothing if the entry exists. */
-export async function beginChange(core: Core, { changeId, ...change }: PolicyChange) {
+async function beginChange(core: Core, { changeId, ...change }: PolicyChange) {
   await core.db.policyChanges.updateOne({ _id: changeId }, { $setOnInsert: change }, { upsert: true })
 }
 
-export async function confirmChange(core: Core, changeId: string) {
+async function confirmChange(core: Core, changeId: string) {
   await core.db.policyChanges.updateOne({ _id: changeId }, { $set: { isConfirmed: true } })
 }
 
 /** Removes an entry that is not confirmed. */
-export async function withdrawChange(core: Core, changeId: string) {
+async function withdrawChange(core: Core, changeId: string) {
   await core.db.policyChanges.deleteOne({ _id: changeId, isConfirmed: false })
 }

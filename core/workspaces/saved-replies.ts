@@ -4,7 +4,7 @@ import { invalid, ServiceError } from '../errors.ts'
 import { field, messageBody, validate } from '../rules.ts'
 
 /** A text that operators insert with `/shortcut`. It is a part of its workspace's document. */
-export interface SavedReply {
+interface SavedReply {
   shortcut: string
   body: string
 }

@@ -102,7 +102,7 @@ const dayMs = 86_400_000
 const keptAfterExpiryMs = 8 * dayMs
 
 /** Stores that a token was used. A token without expiry is forgotten a year after its last use. */
-export async function storeTokenUse(core: Core, { tokenId, ...token }: Token, at: Date) {
+async function storeTokenUse(core: Core, { tokenId, ...token }: Token, at: Date) {
   const removeAt = token.expiresAt
     ? new Date(token.expiresAt.getTime() + keptAfterExpiryMs)
     : new Date(at.getTime() + 365 * dayMs)
@@ -113,7 +113,7 @@ export async function storeTokenUse(core: Core, { tokenId, ...token }: Token, at
 }
 
 /** Revokes a token. With `workspaceId`, only a token of this workspace. Returns false if it did not find it. */
-export async function storeRevocation(
+async function storeRevocation(
   core: Core,
   tokenId: string,
   { workspaceId, by, at }: { workspaceId?: string; by: string; at: Date },
@@ -130,7 +130,7 @@ export async function storeRevocation(
   return insertOnce(core.db.tokens, { _id: tokenId, ...revoked, listedAt: at })
 }
 
-export async function revokedTokenIds(core: Core): Promise<string[]> {
+async function revokedTokenIds(core: Core): Promise<string[]> {
   const found = core.db.tokens.find({ revokedAt: { $exists: true } }, { projection: { _id: 1 }, hint: 'by_revocation' })
   return (await found.toArray()).map(({ _id }) => _id)
 }

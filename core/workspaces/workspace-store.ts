@@ -175,8 +175,6 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
   }
 }
 
-export type WorkspaceStore = ReturnType<typeof createWorkspaceStore>
-
 export const workspaceStoreOf = perCore(({ db }) => createWorkspaceStore(db))
 
 /**

@@ -22,7 +22,7 @@ export type Engine = {
   stop(): Promise<void>
 }
 
-export type EngineOptions = {
+type EngineOptions = {
   dataDir: string
   logger: Pick<Logger, 'info' | 'warn' | 'error'>
   /** Aborting the signal has the same effect as `stop`. */

@@ -3,7 +3,7 @@ import { type Collection, type Document, type IndexDescriptionInfo, type MongoCl
 const sweepEveryMs = 30_000
 const ownDatabases = new Set(['admin', 'local', 'config'])
 
-export type ExpiryDeps = {
+type ExpiryDeps = {
   client: MongoClient
   now: () => Date
   /** Called with the error of a collection whose sweep failed. The next sweep retries it. */

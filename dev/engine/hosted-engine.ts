@@ -23,7 +23,7 @@ export type HostedEngine = {
   stop(): Promise<void>
 }
 
-export type HostDeps = {
+type HostDeps = {
   place: EnginePlace
   /** Command that starts Node so that the engine finds a new enough C library. */
   command: NodeCommand

@@ -22,7 +22,7 @@ export function nudgeOfDatabase(uri: string, name: string): SocketNudge | undefi
 }
 
 /** Folder beside the socket of the engine. */
-export const nudgeFolder = 'nudges'
+const nudgeFolder = 'nudges'
 
 /** Number of bytes before each message. They contain the length of the message. */
 const headerBytes = 4
