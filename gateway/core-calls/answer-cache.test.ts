@@ -97,11 +97,16 @@ describe('a refusal', () => {
     expect(await accept('a', 'created')).toEqual({ text: 'created' })
   })
 
-  it('evicts no accepted answer of another key, even if 20,000 keys are refused', async () => {
-    const { cache, accept, refuse } = newScene()
+  it('evicts no accepted answer of another key, and is itself evicted by 10,000 newer refusals', async () => {
+    const { scene, cache, accept, refuse } = newScene()
     await accept('good')
-    for (let index = 0; index < 20_000; index += 1) await refuse(`random-${index}`).catch(() => {})
+    for (let index = 0; index <= 10_000; index += 1) await refuse(`random-${index}`).catch(() => {})
     expect(cache.fresh('good')).toEqual({ text: 'good' })
+    const { asked } = scene
+    await refuse('random-1').catch(() => {})
+    expect(scene.asked).toBe(asked)
+    await refuse('random-0').catch(() => {})
+    expect(scene.asked).toBe(asked + 1)
   })
 })
 

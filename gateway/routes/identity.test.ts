@@ -36,10 +36,13 @@ describe('the body of DELETE /sessions/identify', () => {
 })
 
 describe('a grant of a session that was closed or replaced', () => {
-  it('is removed from the cache of grants at once', async () => {
+  it.each([
+    ['/sessions/identify', { assertion: 'somebody-else' }],
+    ['/sessions/close', { scope: 'continuity' }],
+  ])('is removed from the cache of grants at once by %s', async (path, body) => {
     const { call, core } = await startTestGateway()
     expect((await call('GET', '/messages')).status).toBe(200)
-    await call('POST', '/sessions/identify', { body: { assertion: 'somebody-else' } })
+    expect((await call('POST', path, { body })).status).toBe(200)
     core.grants.set(GRANT, 'SessionClosed')
     const asked = core.count('authorizeGrant')
     expect((await call('POST', '/context/page', { body: { url: 'https://shop.example/' } })).status).toBe(401)

@@ -181,15 +181,16 @@ export function commandRules(suite: () => Suite, database: TestDatabase): void {
     await client.fails('IdempotencyConflict', 'POST', path, { headers, body: imageOf('image/png', 200_000) })
 
     const other = await request('navigation', visitor)
-    const key = { ...bearer(visitor), 'idempotency-key': 'decision' }
-    const decision = { headers: key, body: { outcome: 'accepted' } }
-    await client.call('POST', pathOf('navigation', other), decision)
-    const repeat = await client.call('POST', pathOf('navigation', other), decision)
-    expect(repeat.headers.get('idempotency-replayed')).toBe('true')
-    await client.fails('IdempotencyConflict', 'POST', pathOf('navigation', other), {
-      headers: key,
-      body: { outcome: 'declined' },
-    })
+    for (const [to, name, word, otherWord] of [
+      [pathOf('navigation', other), 'outcome', 'accepted', 'declined'],
+      [pathOf('screenshots', await request('screenshots', visitor)), 'consent', 'granted', 'denied'],
+    ] as const) {
+      const key = { ...bearer(visitor), 'idempotency-key': `decision-${name}` }
+      const decision = { headers: key, body: { [name]: word } }
+      expect((await client.call('POST', to, decision)).headers.get('idempotency-replayed'), to).toBeNull()
+      expect((await client.call('POST', to, decision)).headers.get('idempotency-replayed'), to).toBe('true')
+      await client.fails('IdempotencyConflict', 'POST', to, { headers: key, body: { [name]: otherWord } })
+    }
     for (const wrong of [{}, { outcome: 'yes' }, { outcome: 'accepted', x: 1 }, { consent: 'granted' }])
       await client.fails('ValidationFailed', 'POST', pathOf('navigation', other), {
         headers: bearer(visitor),
