@@ -134,7 +134,14 @@ const renew = async (visitor: Visitor) => {
   visitor.session = body
 }
 
-const newVisitor = () => startVisitor({ gatewayUrl: gateways[0]!.url, origin, siteKey })
+/** Repeats a creation that busy cores did not answer in time, as clients do. */
+const newVisitor = () =>
+  until('a session', () =>
+    startVisitor({ gatewayUrl: gateways[0]!.url, origin, siteKey }).catch((error: Error) => {
+      if (!error.message.includes(' 503 ')) throw error
+      return undefined
+    }),
+  )
 
 /** Sends, reads and renews as each visitor several times, so that each core gets some of the calls. */
 async function expectAccepted(visitors: Visitor[]) {
