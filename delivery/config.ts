@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { corePoolSettings, parseCoreUrls } from '../core-client/core-settings.ts'
-import type { AddressCheck } from '../platform/addresses/addresses.ts'
 import { allowedCidrsSetting, parseAllowedCidrs } from '../platform/addresses/allowed-cidrs.ts'
 import { readTokenFile } from '../platform/settings/data-file.ts'
 import { missingToken, processSettings } from '../platform/settings/process-settings.ts'
@@ -25,17 +24,8 @@ export const deliverySettings = defineSettings({
   ...processSettings,
 })
 
-type Settings = ReturnType<typeof deliverySettings.read>
-
 /** The validated settings of the worker. Tests build it with `readDeliveryConfig`. */
-export type DeliveryConfig = Readonly<
-  Omit<Settings, 'CORE_URLS' | 'DELIVERY_TOKEN' | 'DELIVERY_ALLOWED_CIDRS'> & {
-    CORE_URLS: string[]
-    DELIVERY_TOKEN: string
-    /** Checks whether a destination's address is public or in `DELIVERY_ALLOWED_CIDRS`. */
-    isAddressAllowed: AddressCheck
-  }
->
+export type DeliveryConfig = Readonly<ReturnType<typeof readDeliveryConfig>>
 
 /**
  * Validates settings. Reads neither files nor the environment of the process.
@@ -44,12 +34,13 @@ export type DeliveryConfig = Readonly<
  * @param fileToken the content of DATA_DIR/delivery.token
  * @throws SettingError
  */
-export function readDeliveryConfig(env: NodeJS.ProcessEnv, fileToken = ''): DeliveryConfig {
+export function readDeliveryConfig(env: NodeJS.ProcessEnv, fileToken = '') {
   const settings = deliverySettings.read(env)
   const config = {
     ...settings,
     CORE_URLS: parseCoreUrls(settings.CORE_URLS),
     DELIVERY_TOKEN: settings.DELIVERY_TOKEN ?? fileToken.trim(),
+    /** Checks whether a destination's address is public or in `DELIVERY_ALLOWED_CIDRS`. */
     isAddressAllowed: parseAllowedCidrs(settings.DELIVERY_ALLOWED_CIDRS),
   }
   if (config.DELIVERY_TOKEN) return config

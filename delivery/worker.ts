@@ -117,13 +117,13 @@ export function createDelivery(given: {
     const leaseEndsAt = Date.now() + delivery.leaseMs
     const each: OpenDelivery = { delivery, leaseEndsAt, renewedAt: Date.now(), stream }
     held.set(keyOf(delivery), each)
-    if (isStopping) finish(each, { case: 'released', value: {} }, 0)
+    if (isStopping) finish(each)
     else open.add(each)
   }
 
   /** Returns deliveries whose attempts have not started to the queue. */
   function releaseWaiting(isReturned?: (open: OpenDelivery) => boolean) {
-    for (const each of open.dropWaiting(isReturned)) finish(each, { case: 'released', value: {} }, 0)
+    for (const each of open.dropWaiting(isReturned)) finish(each)
   }
 
   function startNext() {
@@ -144,13 +144,14 @@ export function createDelivery(given: {
     // If the lease expired while the delivery waited, another worker may have claimed the delivery.
     const isExpired = Date.now() >= leaseEndsAt
     const startedAt = performance.now()
-    const outcome: Outcome = isExpired
-      ? { case: 'released', value: {} }
+    const outcome = isExpired
+      ? undefined
       : await observeAttempt(delivery, metrics, () => sender.send(delivery, interrupted.signal))
     finish(each, outcome, Math.round(performance.now() - startedAt))
   }
 
-  function finish(each: OpenDelivery, outcome: Outcome, durationMs: number) {
+  /** Reports the outcome of a delivery. Without an outcome, it returns to the queue. */
+  function finish(each: OpenDelivery, outcome: Outcome = { case: 'released', value: {} }, durationMs = 0) {
     const { deliveryId, attemptId, claimId, attemptNumber, destination, headers } = each.delivery
     const correlationId = headers['x-correlation-id']
     logger.debug({ deliveryId, attemptId, correlationId, outcome: outcome.case, durationMs }, 'attempt ended')

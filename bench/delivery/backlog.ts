@@ -8,7 +8,7 @@ export interface Backlog {
   addDestinations(count: number): Promise<string[]>
   /** Writes deliveries, spread over the destinations. `changed` replaces fields of each delivery. */
   write(count: number, destinations: string[], changed: Document): Promise<void>
-  countHeld(): Promise<number>
+  countPaused(): Promise<number>
 }
 
 const step = 2_000
@@ -63,7 +63,7 @@ export async function openBacklog({ mongodbUri, database }: Access): Promise<Bac
         return deliveries.insertMany(documents, { ordered: false })
       }),
 
-    countHeld: () => deliveries.countDocuments({ destination: { $gt: '' }, status: 'held' }),
+    countPaused: () => deliveries.countDocuments({ destination: { $gt: '' }, status: 'held' }),
   }
 }
 

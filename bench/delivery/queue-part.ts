@@ -103,7 +103,7 @@ async function holdAndRelease(queued: Queued, held: number, seconds: number): Pr
     await leads.updateSubscription({ subscriptionId, status })
     const answerMs = clock() - began
     const figures = await steady(queued, seconds)
-    while ((await backlog.countHeld()) !== count) await delay(500)
+    while ((await backlog.countPaused()) !== count) await delay(500)
     return { ...figures, answerMs, allSeconds: (clock() - began) / 1000 }
   }
   const found = new Map([['before', await steady(queued, seconds)]])

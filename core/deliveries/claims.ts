@@ -1,7 +1,7 @@
 import { inSpan, SpanKind } from '../../platform/observability/tracing.ts'
 import { type Core, perCore } from '../core.ts'
 import { invalid } from '../errors.ts'
-import { holdDeliveries } from './holds.ts'
+import { pauseDeliveries } from './pauses.ts'
 import { type Candidates, deliveryQueueOf } from './queue.ts'
 import { findSendable } from './sources.ts'
 import { withoutSuppressed } from './suppressing.ts'
@@ -41,7 +41,7 @@ const maxTaken = 1000
  * Time in milliseconds for which claims skip a destination with a rate limit. The time starts when
  * this core's reservation fails, because another core has reserved requests first.
  */
-const conflictPauseMs = 20
+const conflictMs = 20
 /**
  * Maximum number of times that a claim reads candidates. It reads again at once if other cores have
  * taken all its candidates.
@@ -74,7 +74,7 @@ async function take(core: Core, claimant: Claimant) {
   for (let tries = 1, mustRead = false; ; tries += 1) {
     const nothing = (isMoreDue: boolean, nextDueAt = Number.POSITIVE_INFINITY) => {
       const claimed: ClaimedDelivery[] = []
-      return { claimed, isMoreDue, nextDueAt: Math.min(nextDueAt, dueDestinations.pausedUntil()) }
+      return { claimed, isMoreDue, nextDueAt: Math.min(nextDueAt, dueDestinations.throttledUntil()) }
     }
     if (signal.aborted || room.places() === 0) return nothing(true)
     const time = new Date(core.now())
@@ -98,7 +98,7 @@ async function candidatesOf(core: Core, chosen: string[], room: WorkerRoom, time
   const sendable: Sendable[] = []
   for (const candidates of await deliveryQueueOf(core).candidates(chosen, time, each)) {
     const { subscription } = candidates
-    if (subscription.status === 'disabled') await holdDeliveries(core, subscription.subscriptionId)
+    if (subscription.status === 'disabled') await pauseDeliveries(core, subscription.subscriptionId)
     else {
       const secrets = signingSecretsOf(core, subscription, time)
       if (secrets) sendable.push({ ...candidates, secrets })
@@ -161,8 +161,8 @@ async function withinRates(core: Core, ids: string[], found: Sendable[], time: D
     for (const id of wanted.slice(isReserved ? granted : 0)) selected.delete(id)
     // If another core reserved requests first, this core's reservation fails. So no delivery is
     // claimed here, and the next claim reads the other core's reservation.
-    if (granted < wanted.length) dueDestinations.pause(subscriptionId, nextAt)
-    else if (!isReserved && granted > 0) dueDestinations.pause(subscriptionId, time.getTime() + conflictPauseMs)
+    if (granted < wanted.length) dueDestinations.throttle(subscriptionId, nextAt)
+    else if (!isReserved && granted > 0) dueDestinations.throttle(subscriptionId, time.getTime() + conflictMs)
   }
   return [...selected]
 }
@@ -179,7 +179,7 @@ async function claimInDatabase(
   const claimId = newClaimId()
   const leaseUntil = new Date(at.getTime() + core.config.DELIVERY_LEASE_MS)
   const all = await inSpan('take deliveries', { kind: SpanKind.CLIENT, attributes: takeAttributes }, () =>
-    queue.take(deliveryIds, { claimId, workerId, at, knownAt, leaseUntil }),
+    queue.take(deliveryIds, { claimId, workerId, at, knownAt }, leaseUntil),
   )
   core.metrics.leaseExpiries.inc(all.filter(({ tookOver }) => tookOver).length)
   if (signal.aborted) {
@@ -241,8 +241,8 @@ export const dueDestinationsOf = perCore((core) => {
    */
   let backlog: { destinations: string[]; readAt: number } | undefined
 
-  /** End of the pause of each destination whose rate limit is reached. */
-  const pauses = new Map<string, number>()
+  /** Time until which a destination is skipped, because its rate limit is reached. */
+  const throttled = new Map<string, number>()
 
   /**
    * Chooses, at random, due destinations of which the worker can take one delivery each.
@@ -250,7 +250,7 @@ export const dueDestinationsOf = perCore((core) => {
    * deliveries and the next due time: infinity if more are due than a poll reads, or none is known.
    */
   async function choose(room: WorkerRoom, time: Date, mustRead: boolean) {
-    for (const [destination, until] of pauses) if (until <= time.getTime()) pauses.delete(destination)
+    for (const [destination, until] of throttled) if (until <= time.getTime()) throttled.delete(destination)
     if (backlog && !mustRead && time.getTime() < backlog.readAt + backlogMaxAgeMs) {
       const chosen = takeOpen(backlog.destinations, room)
       if (chosen.length > 0) return { chosen, isFresh: false, ...unknown }
@@ -269,7 +269,7 @@ export const dueDestinationsOf = perCore((core) => {
     const chosen: string[] = []
     const kept: string[] = []
     for (const destination of destinations) {
-      if (!pauses.has(destination) && room.reserve(destination)) {
+      if (!throttled.has(destination) && room.reserve(destination)) {
         chosen.push(destination)
         continue
       }
@@ -302,9 +302,9 @@ export const dueDestinationsOf = perCore((core) => {
   return {
     choose,
     /** Skips a destination until this time, because its rate limit is reached. */
-    pause: (destination: string, until: number) => void pauses.set(destination, until),
-    /** Returns the end of the first pause; infinity if no destination is paused. */
-    pausedUntil: () => Math.min(Number.POSITIVE_INFINITY, ...pauses.values()),
+    throttle: (destination: string, until: number) => void throttled.set(destination, until),
+    /** Returns the first of these times; infinity if no destination is skipped. */
+    throttledUntil: () => Math.min(Number.POSITIVE_INFINITY, ...throttled.values()),
   }
 })
 
@@ -313,26 +313,21 @@ function shuffled<T>(values: T[], random: () => number) {
   return order.sort((a, b) => a.place - b.place).map(({ value }) => value)
 }
 
-/** Rate limit of a destination. */
-interface Rate {
-  maxPerSecond: number
-  /**
-   * Time up to which granted requests have reserved the limit, in milliseconds since 1970. Each
-   * request reserves one interval. Absent before the first request.
-   */
-  freeAt: number | undefined
-}
-
 /**
  * Returns how many of the `wanted` requests may start at `now`, and the state of the rate limit
  * after them. Also returns the time at which the next request may start. A tenth of the requests of
  * one second may start at once. The interval between the other requests is at least
- * `1000 / maxPerSecond` milliseconds, so that no second has more than `maxPerSecond` requests.
+ * `1000 / maxPerSecond` milliseconds, so that no second has more than `maxPerSecond` requests. `freeAt` is the
+ * time up to which granted requests have reserved the limit, in milliseconds since 1970.
  */
-export function reserveRequests({ maxPerSecond, freeAt }: Rate, wanted: number, now: number) {
+export function reserveRequests(
+  { maxPerSecond, freeAt = 0 }: { maxPerSecond: number; freeAt: number | undefined },
+  wanted: number,
+  now: number,
+) {
   const burst = Math.ceil(maxPerSecond / 10)
   const intervalMs = 1000 / (maxPerSecond - burst + 1)
-  const from = Math.max(freeAt ?? 0, now)
+  const from = Math.max(freeAt, now)
   // The added 1e-6 compensates for rounding errors of the division.
   const free = Math.floor((now - from) / intervalMs + 1e-6) + burst
   const granted = Math.max(0, Math.min(wanted, free))

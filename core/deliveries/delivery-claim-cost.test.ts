@@ -8,8 +8,8 @@ import { testDeliveries } from '../test/deliveries.ts'
 import { type Cost, openMeasuredClient } from '../test/query-cost.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { takeDeliveries } from './claims.ts'
-import { subscriptionsHolding, subscriptionsWaiting } from './holds.ts'
 import { liveSubscriptionsOf } from './live-subscriptions.ts'
+import { subscriptionsPaused, subscriptionsWaiting } from './pauses.ts'
 import { type DeliveryQueue, deliveryQueueOf } from './queue.ts'
 import type { ClaimedDelivery } from './webhook-requests.ts'
 
@@ -155,7 +155,7 @@ describe('the database cost', () => {
     await insert(documents(500, 'h', () => ({ status: 'held' as const })))
     await scenes[1]!.send()
     const core = measuredCore()
-    for (const ask of [subscriptionsWaiting, subscriptionsHolding]) {
+    for (const ask of [subscriptionsWaiting, subscriptionsPaused]) {
       const { answer, sent } = await client.commandsOf(() => ask(core))
       expect(answer.length).toBeGreaterThan(0)
       const cost: Cost = { calls: 0, keys: 0, documents: 0 }

@@ -5,7 +5,7 @@ import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { isLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { testDeliveries } from '../test/deliveries.ts'
-import { reconcileHolds } from './holds.ts'
+import { reconcilePauses } from './pauses.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())
@@ -180,7 +180,7 @@ describe('deliveries', () => {
             model.under = model.status
             model.status = 'held'
           }
-          await reconcileHolds(test.cores[1]!)
+          await reconcilePauses(test.cores[1]!)
           const shown = await attempts(deliveryId)
           expect(DeliveryStatus[shown.at(-1)!.status]?.toLowerCase()).toBe(model.status)
           expect(shown).toHaveLength(model.attempts)

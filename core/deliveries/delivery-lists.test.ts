@@ -10,7 +10,7 @@ import { bareCore } from '../test/core-with.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { openMeasuredClient } from '../test/query-cost.ts'
 import { findDeliveries } from './deliveries.ts'
-import { countHeld, heldCounts, subscriptionsHolding, subscriptionsWaiting } from './holds.ts'
+import { countPaused, pausedCounts, subscriptionsPaused, subscriptionsWaiting } from './pauses.ts'
 
 const workspaceId = 'ws_large'
 const firstAt = Date.UTC(2026, 0, 1)
@@ -124,9 +124,9 @@ describe(`lists of ${count} deliveries`, () => {
 
   it('the counts and lists of held deliveries read only held deliveries', async () => {
     for (const ask of [
-      () => heldCounts(core(), ['sub_large', 'sub_small']),
-      () => countHeld(core(), 'sub_large', 3001),
-      () => subscriptionsHolding(core()),
+      () => pausedCounts(core(), ['sub_large', 'sub_small']),
+      () => countPaused(core(), 'sub_large', 3001),
+      () => subscriptionsPaused(core()),
       () => subscriptionsWaiting(core()),
     ]) {
       const { cost } = await costOf<unknown>(ask)

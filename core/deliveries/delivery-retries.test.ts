@@ -3,7 +3,7 @@ import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { codeOf, testDeliveries } from '../test/deliveries.ts'
-import { reconcileHolds } from './holds.ts'
+import { reconcilePauses } from './pauses.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())
@@ -117,7 +117,7 @@ describe('after a core’s clock was two hours ahead', () => {
     test.advance(2 * hour)
     const result = await step()
     test.advance(-2 * hour)
-    await reconcileHolds(test.cores[1]!)
+    await reconcilePauses(test.cores[1]!)
     return result
   }
 

@@ -6,7 +6,7 @@ import { until } from '../../test/support/until.ts'
 import { hasFailed } from '../test/cores.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { pendingFaultsOf } from './faults.ts'
-import { reconcileHolds } from './holds.ts'
+import { reconcilePauses } from './pauses.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open())
@@ -111,7 +111,7 @@ describe('a disabled subscription with many waiting deliveries', () => {
     await sendMany(450)
     const dying = await test.client(test.mortalCore(2), ['subscriptions:write', 'leads:read'], workspaceId)
     await dying.updateSubscription({ subscriptionId, ...disable }).catch(() => {})
-    await reconcileHolds(test.cores[1]!)
+    await reconcilePauses(test.cores[1]!)
     await until('all to be held', async () => (await subscription()).heldDeliveries === 450)
     await operator.updateSubscription({ subscriptionId, ...enable })
     await until('all to be released', async () => (await subscription()).heldDeliveries === 0)
@@ -135,7 +135,7 @@ describe('the death of a core', () => {
         // The worker repeats the result on another core. Reconciliation disables the subscription.
         if (died) expect(await (await worker()).answer(claimed!, 401)).toBe(true)
         await pendingFaultsOf(test.cores[1]!).run()
-        await reconcileHolds(test.cores[1]!)
+        await reconcilePauses(test.cores[1]!)
         expect(await subscription()).toMatchObject({ status: SubscriptionStatus.DISABLED, heldDeliveries: 1 })
         expect(await attempts(claimed!.deliveryId)).toMatchObject([{ status: DeliveryStatus.FAILED }])
         const left = await test.cores[0]!.database.collections.deliveries.countDocuments({ verdict: { $exists: true } })
@@ -157,7 +157,7 @@ describe('the death of a core', () => {
             await operator.updateSubscription({ subscriptionId, status: SubscriptionStatus.DISABLED })
           const dying = await test.client(test.mortalCore(writes), ['subscriptions:write', 'leads:read'], workspaceId)
           await dying.updateSubscription({ subscriptionId, status }).catch(() => {})
-          await reconcileHolds(test.cores[1]!)
+          await reconcilePauses(test.cores[1]!)
           const now = await subscription()
           expect(now.heldDeliveries).toBe(now.status === SubscriptionStatus.DISABLED ? 1 : 0)
           if (writes > 0) expect(now.status).toBe(status)

@@ -23,7 +23,7 @@ it('chooses each due destination that the worker has room for, and never more th
         const core = bareCore({ random: Math.random })
         deliveryQueueOf.set(core, queue as unknown as DeliveryQueue)
         const destinations = dueDestinationsOf(core)
-        for (const each of due.slice(0, paused)) destinations.pause(each, 2)
+        for (const each of due.slice(0, paused)) destinations.throttle(each, 2)
         const room = createWorkerRoom({ limit, perDestination })
         room.reserve('answered')
         room.free('answered', answerMs)

@@ -3,9 +3,9 @@ import type { Filter, UpdateFilter } from 'mongodb'
 import { createFollower } from '../concurrency/follower.ts'
 import { type Core, perCore } from '../core.ts'
 import { announceMarked } from '../leads/leads.ts'
-import { holdDeliveries } from './holds.ts'
 import { liveSubscriptionsOf } from './live-subscriptions.ts'
 import type { Ended, PendingFault } from './model.ts'
+import { pauseDeliveries } from './pauses.ts'
 import {
   type DisabledReason,
   defaultDisableAfterNotFound,
@@ -105,7 +105,7 @@ async function applyOne(core: Core, { subscriptionId, deliveryId, attemptId, kin
   await core.db.deliveries.updateOne({ _id: deliveryId, 'verdict.attemptId': attemptId }, { $unset: { verdict: '' } })
 }
 
-/** Disables a subscription because of this attempt, and holds its deliveries. */
+/** Disables a subscription because of this attempt, and pauses its deliveries. */
 async function disable(
   core: Core,
   subscriptionId: string,
@@ -114,7 +114,7 @@ async function disable(
   cause: { sentAt: Date } | { failingBefore: Date },
 ) {
   const entry = { at: new Date(core.now()), actor: 'service', attemptId }
-  if (await disableSubscription(core, subscriptionId, reason, entry, cause)) await holdDeliveries(core, subscriptionId)
+  if (await disableSubscription(core, subscriptionId, reason, entry, cause)) await pauseDeliveries(core, subscriptionId)
 }
 
 /**

@@ -31,10 +31,8 @@ interface Arrival {
   origin: Context
 }
 
-/** A new delivery and, if a worker has room for it, that worker with the secrets for the request. */
-interface Prepared {
-  document: NewDelivery
-  conversationId: string | undefined
+/** If a worker has room for a new delivery, that worker and the secrets for the request. */
+interface Prepared extends Arrival {
   given?: { worker: StreamingWorker; secrets: SigningSecrets }
 }
 
@@ -77,29 +75,28 @@ async function insertAll(core: Core, arrivals: Arrival[]) {
   })
   const kept = prepared.filter((each, index) => isInserted(outcomes[index]) || freeRoom(each))
   for (const [worker, share] of Map.groupBy(kept, ({ given }) => given?.worker)) await give(core, worker, share, at)
-  if (kept.some(({ document }) => document.status === 'pending')) announceDue(core)
+  if (kept.some(({ delivery }) => delivery.status === 'pending')) announceDue(core)
   return outcomes
 }
 
 /** Claims the delivery for a worker with room for it, if there is one. */
-function prepare(core: Core, { delivery, by, conversationId }: Arrival, at: Date): Prepared {
-  const { subscription } = by
+function prepare(core: Core, arrival: Arrival, at: Date): Prepared {
+  const { delivery, by } = arrival
+  const { subscription, readAt: knownAt } = by
   // Only claims from the queue apply rate limits. So a delivery to a destination with a rate
   // limit is queued.
-  if (delivery.status !== 'pending' || !delivery.body || subscription.maxPerSecond)
-    return { document: delivery, conversationId }
+  if (delivery.status !== 'pending' || !delivery.body || subscription.maxPerSecond) return arrival
   const secrets = signingSecretsOf(core, subscription, at)
   const worker = secrets && deliveryDispatchOf(core).reserve(delivery.subscriptionId)
-  if (!worker) return { document: delivery, conversationId }
+  if (!worker) return arrival
   const { claimId, workerId } = worker
-  const claim = { claimId, workerId, at, knownAt: by.readAt }
+  const claim = { claimId, workerId, at, knownAt }
   const dueAt = new Date(at.getTime() + core.config.DELIVERY_LEASE_MS)
-  const document = { ...delivery, status: 'sending' as const, claim, dueAt }
-  return { document, conversationId, given: { worker, secrets } }
+  return { ...arrival, delivery: { ...delivery, status: 'sending', claim, dueAt }, given: { worker, secrets } }
 }
 
-function freeRoom({ document, given }: Prepared): false {
-  given?.worker.room.free(document.subscriptionId)
+function freeRoom({ delivery, given }: Prepared): false {
+  given?.worker.room.free(delivery.subscriptionId)
   return false
 }
 
@@ -120,16 +117,16 @@ function insert(core: Core, arrivals: Arrival[], documents: NewDelivery[]) {
  * expire, and are checked again.
  */
 async function give(core: Core, worker: StreamingWorker | undefined, share: Prepared[], at: Date) {
-  const { checked = [], current = [] } = Object.groupBy(share, ({ document, conversationId }) =>
-    changedSourcesOf(core).mayHaveChanged([document.leadId, conversationId]) ? 'checked' : 'current',
+  const { checked = [], current = [] } = Object.groupBy(share, ({ delivery, conversationId }) =>
+    changedSourcesOf(core).mayHaveChanged([delivery.leadId, conversationId]) ? 'checked' : 'current',
   )
   const found =
     checked.length === 0 ? [] : await findSendable(core, documentsOf(checked), worker?.claimId, at).catch(() => [])
   const bodies = new Map([...documentsOf(current), ...found].map(({ deliveryId, body }) => [deliveryId, body]))
   const ready = share.flatMap((each) => {
-    const { document, given } = each
-    const body = bodies.get(document.deliveryId)
-    if (given && body) return makeRequest(core, { ...document, body }, given.worker.claimId, given.secrets)
+    const { delivery, given } = each
+    const body = bodies.get(delivery.deliveryId)
+    if (given && body) return makeRequest(core, { ...delivery, body }, given.worker.claimId, given.secrets)
     freeRoom(each)
     return []
   })
@@ -143,7 +140,7 @@ const insertAttributes = {
   'db.operation.name': 'insert',
 }
 
-const documentsOf = (prepared: Prepared[]) => prepared.map(({ document }) => document)
+const documentsOf = (prepared: Prepared[]) => prepared.map(({ delivery }) => delivery)
 
 const isInserted = (outcome: PromiseSettledResult<boolean> | undefined) =>
   outcome?.status === 'fulfilled' && outcome.value
@@ -187,7 +184,7 @@ export function newDelivery(
   const isTooLarge = body.length > bodyMaxBytes
   const traceparent = traceparentOf()
   const hasFailed = isTooLarge || isSuppressed
-  const isHeld = subscription.status === 'disabled' && !hasFailed
+  const isPaused = subscription.status === 'disabled' && !hasFailed
   const outcome: AttemptOutcome | undefined = isSuppressed
     ? suppressedOutcome
     : isTooLarge
@@ -203,7 +200,7 @@ export function newDelivery(
     messageSequence: content.messageSequence,
     subscriptionId: subscription.subscriptionId,
     destination: subscription.subscriptionId,
-    status: hasFailed ? 'failed' : isHeld ? 'held' : 'pending',
+    status: hasFailed ? 'failed' : isPaused ? 'held' : 'pending',
     attempts: [attempt],
     operations: [{ ...operation, attemptId: attempt.attemptId }],
     createdAt: at,
@@ -215,7 +212,7 @@ export function newDelivery(
     // is removed from the list.
     ...(!isTooLarge && { body }),
     ...(hasFailed && { deleteAt: retainedUntil(core, at), unannounced: true }),
-    ...(!hasFailed && (isHeld ? { heldDueAt: at } : { dueAt: at })),
+    ...(!hasFailed && (isPaused ? { heldDueAt: at } : { dueAt: at })),
   }
 }
 

@@ -3,8 +3,8 @@ import { createJob, type Job } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
 import { deliveryDispatchOf } from './dispatch.ts'
 import { pendingFaultsOf } from './faults.ts'
-import { closeHolds, reconcileHolds } from './holds.ts'
 import { leadFanOutOf } from './lead-capture.ts'
+import { closePauses, reconcilePauses } from './pauses.ts'
 import { proceedRecoveries } from './recovery.ts'
 import { changedSourcesOf } from './sources.ts'
 import { unsweptSuppressionsOf } from './suppressing.ts'
@@ -21,7 +21,7 @@ export const deliveryJobs = (core: Core): Job[] =>
     { name: 'end deliveries of suppressed people', run: unsweptSuppressionsOf(core).run },
     { name: 'finish lead fan-out', run: leadFanOutOf(core).run },
     { name: 'disable subscriptions', run: pendingFaultsOf(core).run },
-    { name: 'hold and release deliveries', run: () => reconcileHolds(core) },
+    { name: 'hold and release deliveries', run: () => reconcilePauses(core) },
     { name: 'recover deliveries', run: () => proceedRecoveries(core) },
   ].map((job) => createJob({ ...job, everyMs, logger: core.logger }))
 
@@ -44,5 +44,5 @@ export function openDeliveries(core: Core) {
 /** Afterwards no worker gets a delivery. */
 export function closeDeliveries(core: Core) {
   deliveryDispatchOf(core).close()
-  closeHolds(core)
+  closePauses(core)
 }

@@ -133,7 +133,7 @@ export interface DeliveryDocument {
    * if no worker must act, which keeps the indexes of the queue small.
    */
   dueAt?: Date
-  /** Value of `dueAt` before the delivery was held. */
+  /** Value of `dueAt` before the delivery was paused. Its status is then `held`. */
   heldDueAt?: Date
   claim?: DeliveryClaim
   /**

@@ -6,7 +6,6 @@ import {
   type AttemptOutcome,
   anyDestination,
   bytesOf,
-  type Delivery,
   type DeliveryAttempt,
   type DeliveryClaim,
   type DeliveryDocument,
@@ -15,32 +14,10 @@ import {
   toDelivery,
 } from './model.ts'
 import { settlementWrites } from './settlements.ts'
-import { type LeadSubscription, type LeadSubscriptionDocument, toSubscription } from './subscription-model.ts'
+import { type LeadSubscriptionDocument, toSubscription } from './subscription-model.ts'
 
 /** Due deliveries of one destination that a worker could claim. */
-export interface Candidates {
-  subscription: LeadSubscription
-  /** Ids of the deliveries, earliest due first. */
-  deliveryIds: string[]
-  /** State of the subscription's rate limit. Absent before the first request. */
-  rateFreeAt?: number
-}
-
-interface Claim extends DeliveryClaim {
-  leaseUntil: Date
-}
-
-type SentField = 'deliveryId' | 'subscriptionId' | 'leadId' | 'workspaceId' | 'conversationId' | 'messageSequence'
-
-/** A claimed delivery, with the fields that are needed to send it. */
-export interface TakenDelivery extends Pick<Delivery, SentField> {
-  /** All attempts. The last one is the attempt to send. */
-  attempts: Pick<DeliveryAttempt, 'attemptId' | 'correlationId'>[]
-  body: Uint8Array
-  /** True if the previous claim of the delivery expired without a result. */
-  tookOver: boolean
-  traceparent?: string
-}
+export type Candidates = Awaited<ReturnType<DeliveryQueue['candidates']>>[number]
 
 export type DeliveryQueue = ReturnType<typeof deliveryQueueOf>
 
@@ -67,8 +44,8 @@ export const deliveryQueueOf = perCore((core) => {
     /** Returns the destinations with due deliveries. Reads one or two index keys per destination. */
     dueDestinations: (now: Date) => deliveries.distinct('destination', { ...anyDestination, dueAt: { $lte: now } }),
 
-    /** Returns up to `perDestination` due deliveries per destination. */
-    async candidates(destinations: string[], now: Date, perDestination: number): Promise<Candidates[]> {
+    /** Returns up to `perDestination` due deliveries per destination, earliest first, and the state of its rate limit. */
+    async candidates(destinations: string[], now: Date, perDestination: number) {
       const found = await leadSubscriptions
         .aggregate<LeadSubscriptionDocument & { due: { _id: string }[] }>(
           [
@@ -103,7 +80,7 @@ export const deliveryQueueOf = perCore((core) => {
      * Claims the given deliveries, except those that another worker claimed first. Returns them in the
      * order of the ids. If a retry of a delivery was scheduled, also adds its attempt.
      */
-    async take(deliveryIds: string[], { leaseUntil, ...claim }: Claim): Promise<TakenDelivery[]> {
+    async take(deliveryIds: string[], claim: DeliveryClaim, leaseUntil: Date): Promise<TakenDelivery[]> {
       const { claimId, at } = claim
       const { modifiedCount } = await deliveries.updateMany({ _id: { $in: deliveryIds }, dueAt: { $lte: at } }, [
         {
@@ -197,12 +174,16 @@ export const deliveryQueueOf = perCore((core) => {
   }
 })
 
-const toTaken = ({ _id: deliveryId, body, claim, ...sent }: DeliveryDocument): TakenDelivery => ({
+/** Returns a claimed delivery, of which `sentFields` were read. */
+const toTaken = ({ _id: deliveryId, body, claim, ...sent }: DeliveryDocument) => ({
   ...sent,
   deliveryId,
   body: bytesOf(body),
+  /** True if the previous claim of the delivery expired without a result. */
   tookOver: claim?.tookOver ?? false,
 })
+
+export type TakenDelivery = ReturnType<typeof toTaken>
 
 const sentFields = {
   subscriptionId: 1,

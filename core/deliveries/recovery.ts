@@ -218,13 +218,18 @@ async function schedule(
 export async function advanceRecovery(
   core: Core,
   { lease }: Recovering,
-  { after, ...rest }: Pick<DeliveryRecovery, 'remaining' | 'after' | 'nextDueAt' | 'nextStepAt'>,
+  {
+    remaining,
+    after,
+    nextDueAt,
+    nextStepAt,
+  }: Pick<DeliveryRecovery, 'remaining' | 'after' | 'nextDueAt' | 'nextStepAt'>,
   recovered: number,
 ) {
-  const set = Object.fromEntries(Object.entries(rest).map(([name, value]) => [`recovery.${name}`, value]))
+  const times = { 'recovery.nextDueAt': nextDueAt, 'recovery.nextStepAt': nextStepAt }
   await leasesOf(core).write(lease, {
-    $set: { ...set, 'recovery.after': after },
-    ...(!after && { $unset: { 'recovery.after': '' } }),
+    $set: { ...times, 'recovery.remaining': remaining, 'recovery.after': after },
+    $unset: after ? undefined : { 'recovery.after': '' },
     $inc: { 'recovery.recovered': recovered },
   })
 }

@@ -14,8 +14,8 @@ type DeliveriesOf =
 
 type About = Pick<Delivery, 'deliveryId' | 'leadId' | 'conversationId' | 'messageSequence'>
 
-/** Time in milliseconds after which a held delivery of an erased visitor is looked at again. */
-const heldMs = 30_000
+/** Time in milliseconds after which a delivery of an erased visitor is looked at again. */
+const postponedMs = 30_000
 /**
  * Time in milliseconds for which changed ids are remembered. It is longer than the time between the
  * read of what a new delivery carries and the write of the delivery.
@@ -70,7 +70,7 @@ export async function findSendable<D extends About & { body?: Uint8Array }>(
   const [isRemoved, withdrawn] = await Promise.all([removals(core, found), withdrawals(core, found)])
   const removed = found.filter(isRemoved).map(({ deliveryId }) => deliveryId)
   if (claimId !== undefined && removed.length > 0)
-    await deliveryQueueOf(core).releaseClaim(removed, claimId, at, new Date(at.getTime() + heldMs))
+    await deliveryQueueOf(core).releaseClaim(removed, claimId, at, new Date(at.getTime() + postponedMs))
   return Promise.all(
     found
       .filter((each) => !isRemoved(each))
@@ -104,7 +104,7 @@ async function removals({ db: { leads, conversations } }: Core, found: About[]) 
 /** Returns the times of the withdrawals of the messages that deliveries carry, by conversation and sequence. */
 async function withdrawals({ db }: Core, found: About[]) {
   const carrying = found.filter(({ messageSequence }) => messageSequence !== undefined)
-  if (carrying.length === 0) return new Map()
+  if (carrying.length === 0) return new Map<string, Date>()
   const byConversation = Map.groupBy(carrying, ({ conversationId = '' }) => conversationId)
   const places = [...byConversation].map(([conversationId, theirs]) => ({
     conversationId,

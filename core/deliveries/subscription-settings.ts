@@ -17,28 +17,16 @@ import {
   type LeadSubscription,
   leadSources,
   type Receives,
-  type SubscriptionStatus,
-  type Workflow,
 } from './subscription-model.ts'
 
-export interface SubscriptionSettings {
-  destinationUrl?: string
-  name?: string
-  mappedFields?: string[]
-  /** Names under which mapped fields are sent. Replaces all present ones. */
-  sentNames?: Record<string, string>
-  automatic?: boolean
-  policy?: EventPolicy
-  status?: SubscriptionStatus
-  /** New list of custom headers. */
-  headers?: GivenHeader[]
-  /** Maximum number of requests per second; 0 for no limit. */
-  maxPerSecond?: number
-  /** Number of consecutive 404 answers that disable the subscription; 0 for never. */
-  disableAfterNotFound?: number
-  /** With an empty id, there is no workflow. */
-  workflow?: Workflow
-}
+/**
+ * Settings of a destination that a request gives. New names of fields and headers replace all present ones. With an
+ * empty id, there is no workflow.
+ */
+export type SubscriptionSettings = Partial<
+  Pick<LeadSubscription, 'name' | 'mappedFields' | 'sentNames' | 'automatic' | 'policy' | 'status' | 'workflow'>
+> &
+  Pick<LeadSubscription, 'maxPerSecond' | 'disableAfterNotFound'> & { destinationUrl?: string; headers?: GivenHeader[] }
 
 type Issues = (FieldIssue | undefined)[]
 
@@ -50,8 +38,7 @@ type Stored = Pick<LeadSubscription, 'resource'> &
 
 /** Returns the violated rules of settings. `stored` is the subscription before the change. */
 export const settingIssues = (settings: SubscriptionSettings, stored: Stored): Issues => {
-  const { destinationUrl, name, headers = [] } = settings
-  const { maxPerSecond = 0, disableAfterNotFound = 0 } = settings
+  const { destinationUrl, name, headers = [], maxPerSecond, disableAfterNotFound } = settings
   const kept = isNewOrigin(destinationUrl, stored) ? [] : (stored.headers ?? [])
   return [
     field('/destinationUrl', destinationUrl, destinationShape),

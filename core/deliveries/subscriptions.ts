@@ -13,9 +13,9 @@ import { field, integer, issueIf, validate } from '../rules.ts'
 import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
 import { findWorkspace } from '../workspaces/workspaces.ts'
 import { isAllowedDestination } from './destination-check.ts'
-import { applyStatus, countHeld, heldCounts } from './holds.ts'
 import { findSubscriptions, followersOf, liveSubscriptionsOf, notDeleted } from './live-subscriptions.ts'
 import type { DeliveryAttempt } from './model.ts'
+import { applyStatus, countPaused, pausedCounts } from './pauses.ts'
 import {
   auditMax,
   type DisabledReason,
@@ -211,7 +211,7 @@ export async function updateSubscription(
   if (status === 'disabled')
     await disableSubscription(core, subscriptionId, 'operator', entry, { operation: statusOperation })
   await liveSubscriptionsOf(core).changed(subscriptionId, followersOf(stored.workspaceId))
-  // If this process crashes before this line, `reconcileHolds` updates the deliveries. A recovery waits
+  // If this process crashes before this line, `reconcilePauses` updates the deliveries. A recovery waits
   // while its subscription is disabled.
   if (status) await applyStatus(core, subscriptionId).finally(() => core.bus.emit('due', 'recover deliveries'))
 }
@@ -363,7 +363,7 @@ export function showSecret({ secretBox, now }: Core, { secrets }: LeadSubscripti
 export async function getSubscription(core: Core, subscriptionId: string, by: Requester) {
   const [subscription, heldDeliveries, requested] = await Promise.all([
     findSubscription(core, subscriptionId, by),
-    countHeld(core, subscriptionId),
+    countPaused(core, subscriptionId),
     core.db.deliveries
       .find({ destination: subscriptionId, requestedAt: { $exists: true } }, { projection: { attempts: 1 } })
       .sort({ requestedAt: -1 })
@@ -399,7 +399,7 @@ export async function listSubscriptions(
   const read = { list: `${listed} ${workspaceId}`, by: 'createdAt', max: maxPage, projection, ...given } as const
   const { page, nextPageToken } = await readPage(core.db.leadSubscriptions, filter, read)
   const ids = page.map(({ _id }) => _id)
-  const counts = await heldCounts(core, ids)
+  const counts = await pausedCounts(core, ids)
   return {
     page: page.map((each) => ({ subscription: toSubscription(each), heldDeliveries: counts.get(each._id) ?? 0 })),
     nextPageToken,

@@ -23,13 +23,13 @@ export async function measureQueue(core: Core) {
     waitOf(DeliveryStatus.RETRY_SCHEDULED, dueAt.getTime(), now()) === 'worker'
   const upcoming = await queue.upcoming(countedMax)
   const due = upcoming.filter(isDue)
-  const held = await db.deliveries.countDocuments({ ...anyDestination, status: 'held' }, { limit: countedMax })
+  const paused = await db.deliveries.countDocuments({ ...anyDestination, status: 'held' }, { limit: countedMax })
   // Deliveries to busy destinations wait because the destination is slow, not because workers are
   // missing.
   const [oldest] = (await queue.upcoming(1, deliveryDispatchOf(core).busyDestinations())).filter(isDue)
   metrics.deliveriesDue.set(due.length)
   metrics.deliveriesScheduled.set(upcoming.length - due.length)
-  metrics.deliveriesHeld.set(held)
+  metrics.deliveriesHeld.set(paused)
   metrics.oldestDueAge.set(oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000)
   const longest = [...Map.groupBy(upcoming, ({ destination }) => destination)]
     .toSorted(([, one], [, other]) => other.length - one.length)

@@ -8,7 +8,7 @@ import { findConversations } from '../conversations/conversation-store.ts'
 import { listMessages, sendAsAgent } from '../conversations/messages.ts'
 import { setTypingOfVisitor } from '../conversations/typing.ts'
 import { createAttempt, deliveriesOfLead } from '../deliveries/deliveries.ts'
-import { reconcileHolds } from '../deliveries/holds.ts'
+import { reconcilePauses } from '../deliveries/pauses.ts'
 import { captureLead, submitForm } from '../deliveries/lead-capture.ts'
 import { updateSubscription } from '../deliveries/subscriptions.ts'
 import { getLead } from '../leads/leads.ts'
@@ -274,7 +274,7 @@ describe('leads, held deliveries and audit', () => {
     days(10)
     await recordChange()
     const young = await capture()
-    await reconcileHolds(cores.core)
+    await reconcilePauses(cores.core)
     const statuses = async (leadId: string) =>
       (await deliveriesOfLead(cores.core, leadId, 10)).map(({ status }) => status)
     expect([await statuses(old), await statuses(young)]).toEqual([['held', 'held'], ['held']])

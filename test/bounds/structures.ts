@@ -76,12 +76,12 @@ export const structures: Record<string, Record<string, string>> = {
   'core/deliveries/claims.ts': {
     reserved: 'maxTaken deliveries of one claim',
     sendable: 'destinations of one claim',
-    pauses: 'destinations with a rate limit, until the pause ends',
+    throttled: 'destinations with a rate limit, until they may be claimed again',
   },
   'core/deliveries/deliveries.ts': { found: 'a page of each status' },
   'core/leads/conversation-contacts.ts': { contacts: 'conversations of one call', found: 'maxLeads' },
   'core/deliveries/dispatch.ts': { workers: 'open streams of workers' },
-  'core/deliveries/holds.ts': { running: 'subscriptions', counts: 'subscriptions of one page' },
+  'core/deliveries/pauses.ts': { running: 'subscriptions', counts: 'subscriptions of one page' },
   'core/deliveries/results.ts': {
     following: 'destinations that a result changes, until all cores know it',
     settlements: 'maxResults of one call',

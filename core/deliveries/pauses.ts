@@ -7,20 +7,20 @@ import { announceDue, isMissing, queueAgain } from './queue.ts'
 import type { SubscriptionStatus } from './subscription-model.ts'
 
 /**
- * When a subscription is enabled, the due times of its held deliveries are spread over a period, to
+ * When a subscription is enabled, the due times of its paused deliveries are spread over a period, to
  * protect the destination. The period grows by this interval per delivery, up to `spreadMaxMs`.
  */
 const spreadPerDeliveryMs = 10
 const spreadMaxMs = 30_000
-/** Maximum number of deliveries that one step holds or releases. */
+/** Maximum number of deliveries that one step pauses or resumes. */
 const stepMax = 200
 /**
  * Maximum number of deliveries in the first step. The call that changes the subscription waits for
  * this step, so the number is lower.
  */
 const firstStepMax = 60
-/** Counts of held deliveries end at this number, because a count reads each delivery. */
-const heldCountMax = 10_000
+/** Counts of paused deliveries end at this number, because a count reads each delivery. */
+const pausedCountMax = 10_000
 /** Maximum share of the time that the steps of a subscription take. */
 const share = 1 / 5
 const maxPauseMs = 1000
@@ -33,50 +33,45 @@ const endOfTime = new Date(8.64e15)
 
 const backgroundOf = perCore(() => {
   /**
-   * Subscriptions whose deliveries are held or released in the background. `again` is set if the
+   * Subscriptions whose deliveries are paused or resumed in the background. `again` is set if the
    * status of the subscription may have changed.
    */
   const running = new Map<string, { again: boolean }>()
   return { closed: new AbortController(), running }
 })
 
-/** Ends the work in the background. `reconcileHolds` completes it later. */
-export const closeHolds = (core: Core) => backgroundOf(core).closed.abort()
+/** Ends the work in the background. `reconcilePauses` completes it later. */
+export const closePauses = (core: Core) => backgroundOf(core).closed.abort()
 
 /**
- * Holds the waiting deliveries of a disabled subscription: the first ones at once, the others
+ * Pauses the waiting deliveries of a disabled subscription: the first ones at once, the others
  * later in the background, in steps with pauses. Claims skip deliveries of the subscription that
- * are not held yet.
+ * are not paused yet.
  */
-export async function holdDeliveries(core: Core, subscriptionId: string) {
+export async function pauseDeliveries(core: Core, subscriptionId: string) {
   if (!backgroundOf(core).running.has(subscriptionId)) await applyStatus(core, subscriptionId)
 }
 
 /**
- * If the subscription is disabled, holds its deliveries, as `holdDeliveries` does. If the subscription
- * is enabled, queues its held deliveries again, in the same steps. Repeats this if the status of the
- * subscription changed in the meantime.
+ * If the subscription is disabled, pauses its deliveries, as `pauseDeliveries` does. If the subscription
+ * is enabled, queues its paused deliveries again, in the same steps.
  */
 export async function applyStatus(core: Core, subscriptionId: string) {
-  for (let completed: SubscriptionStatus | undefined; ; ) {
-    const done = await step(core, subscriptionId, firstStepMax, completed)
-    if (!done) return
-    if (done.completed === undefined) return continueLater(core, subscriptionId)
-    completed = done.completed
-  }
+  if (!(await step(core, subscriptionId, firstStepMax))) continueLater(core, subscriptionId)
 }
 
 /**
- * Holds or releases up to `limit` deliveries, depending on the status of the subscription.
- * `completed` is the status for which earlier steps have already changed all deliveries. If the
- * subscription still has that status, changes nothing and returns undefined.
+ * Pauses or resumes up to `limit` deliveries, depending on the status of the subscription. Returns true if
+ * all deliveries match the status, also if it changed meanwhile.
  */
-async function step(core: Core, subscriptionId: string, limit: number, completed?: SubscriptionStatus) {
-  const [subscription] = await findSubscriptions(core, [subscriptionId])
-  if (!subscription || subscription.status === completed) return undefined
-  const { status } = subscription
-  const changed = await (status === 'disabled' ? hold : release)(core, subscriptionId, limit)
-  return { completed: changed < limit ? status : undefined }
+async function step(core: Core, subscriptionId: string, limit: number) {
+  for (let completed: SubscriptionStatus | undefined; ; ) {
+    const [subscription] = await findSubscriptions(core, [subscriptionId])
+    if (!subscription || subscription.status === completed) return true
+    completed = subscription.status
+    const changed = await (completed === 'disabled' ? pause : resume)(core, subscriptionId, limit)
+    if (changed === limit) return false
+  }
 }
 
 function continueLater(core: Core, subscriptionId: string) {
@@ -95,24 +90,19 @@ async function finishLater(core: Core, subscriptionId: string) {
   try {
     while (state.again) {
       state.again = false
-      for (let completed: SubscriptionStatus | undefined; ; ) {
-        const done = await paced(async () => {
-          if (!signal.aborted) return step(core, subscriptionId, stepMax, completed)
-        })
-        if (!done) break
-        completed = done.completed
-      }
+      let isDone = false
+      while (!isDone) isDone = await paced(async () => signal.aborted || step(core, subscriptionId, stepMax))
     }
   } catch (error) {
     if (!signal.aborted)
-      core.logger.warn({ reason: (error as Error).name }, 'holding or releasing deliveries failed; will retry')
+      core.logger.warn({ reason: (error as Error).name }, 'pausing or resuming deliveries failed; will retry')
   } finally {
     running.delete(subscriptionId)
   }
 }
 
-/** Holds deliveries that wait for an attempt, and those whose lease has expired. Returns the number found. */
-function hold(core: Core, subscriptionId: string, limit: number) {
+/** Pauses deliveries that wait for an attempt, and those whose lease has expired. Returns the number found. */
+function pause(core: Core, subscriptionId: string, limit: number) {
   const now = new Date(core.now())
   const waiting: Filter<DeliveryDocument> = {
     destination: subscriptionId,
@@ -129,14 +119,16 @@ function hold(core: Core, subscriptionId: string, limit: number) {
 }
 
 /**
- * Queues held deliveries again. Each becomes due at a random time within the spread, but not before
+ * Queues paused deliveries again. Each becomes due at a random time within the spread, but not before
  * its original due time. Returns the number found.
  */
-async function release(core: Core, subscriptionId: string, limit: number) {
-  const held = await countHeld(core, subscriptionId, spreadMaxMs / spreadPerDeliveryMs + 1)
-  if (held === 0) return 0
+async function resume(core: Core, subscriptionId: string, limit: number) {
+  const paused = await countPaused(core, subscriptionId, spreadMaxMs / spreadPerDeliveryMs + 1)
+  if (paused === 0) return 0
   const at = new Date(core.now())
-  const moment = { $add: [at, { $multiply: [{ $rand: {} }, Math.min((held - 1) * spreadPerDeliveryMs, spreadMaxMs)] }] }
+  const moment = {
+    $add: [at, { $multiply: [{ $rand: {} }, Math.min((paused - 1) * spreadPerDeliveryMs, spreadMaxMs)] }],
+  }
   const theirs = { destination: subscriptionId, status: 'held' as const }
   const again = queueAgain({ at, dueAt: { $max: ['$heldDueAt', moment] } })
   const released = await updateSome(core, theirs, 'held_since', limit, again)
@@ -164,20 +156,20 @@ async function updateSome(
   return ids.length
 }
 
-/** Counts the held deliveries of the subscription, up to `max`. */
-export const countHeld = ({ db }: Core, subscriptionId: string, max = heldCountMax) =>
+/** Counts the paused deliveries of the subscription, up to `max`. */
+export const countPaused = ({ db }: Core, subscriptionId: string, max = pausedCountMax) =>
   db.deliveries.countDocuments({ destination: subscriptionId, status: 'held' }, { limit: max })
 
-/** Returns the number of held deliveries per subscription, counted up to `heldCountMax`. */
-export async function heldCounts(core: Core, subscriptionIds: string[]) {
-  const held = { destination: { $in: subscriptionIds }, status: 'held' as const }
+/** Returns the number of paused deliveries per subscription, counted up to `pausedCountMax`. */
+export async function pausedCounts(core: Core, subscriptionIds: string[]) {
+  const paused = { destination: { $in: subscriptionIds }, status: 'held' as const }
   const counts = new Map<string, number>()
-  for (const id of await core.db.deliveries.distinct('destination', held)) counts.set(id, await countHeld(core, id))
+  for (const id of await core.db.deliveries.distinct('destination', paused)) counts.set(id, await countPaused(core, id))
   return counts
 }
 
-/** Returns the ids of subscriptions with held deliveries. */
-export const subscriptionsHolding = ({ db }: Core) =>
+/** Returns the ids of subscriptions with paused deliveries. */
+export const subscriptionsPaused = ({ db }: Core) =>
   db.deliveries.distinct('destination', { ...anyDestination, status: 'held' })
 
 /** Returns the ids of subscriptions with queued deliveries. */
@@ -188,15 +180,15 @@ export const subscriptionsWaiting = ({ db }: Core) =>
  * Makes the deliveries match the status of their subscriptions, after a crash or a race, and their due
  * times match the clock, after a core's clock was ahead.
  */
-export async function reconcileHolds(core: Core) {
+export async function reconcilePauses(core: Core) {
   const waiting = await subscriptionsWaiting(core)
-  const holding = await subscriptionsHolding(core)
-  if (waiting.length + holding.length > 0) await bringForward(core, waiting)
+  const paused = await subscriptionsPaused(core)
+  if (waiting.length + paused.length > 0) await bringForward(core, waiting)
   const pending = [
     ...(await idsWithStatus(core, waiting, 'disabled')),
-    ...(await idsWithStatus(core, holding, 'enabled')),
+    ...(await idsWithStatus(core, paused, 'enabled')),
   ]
-  for (const subscriptionId of pending) await holdDeliveries(core, subscriptionId)
+  for (const subscriptionId of pending) await pauseDeliveries(core, subscriptionId)
 }
 
 async function idsWithStatus({ db }: Core, subscriptionIds: string[], status: SubscriptionStatus) {
