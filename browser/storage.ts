@@ -11,8 +11,6 @@ export interface KeyValueStorage {
  */
 export type StorageMode = 'session' | 'memory'
 
-export const createMemoryStorage = (): KeyValueStorage => storageFor('memory')
-
 /**
  * Returns a storage for this mode: `session` uses the tab's session storage, `memory` uses a map.
  * If session storage is blocked or full, values are kept in memory. The chat then works, but a

@@ -1,13 +1,11 @@
-import { type GridFSBucket, MongoRuntimeError, ObjectId } from 'mongodb'
+import { MongoRuntimeError, ObjectId } from 'mongodb'
 import { perCore } from '../core.ts'
-
-export const screenshotStoreOf = perCore(({ database }) => createScreenshotStore(database.screenshots))
 
 /**
  * Stores the bytes of screenshots. The caller gets the id of a file from `newFileId` before it
  * writes the file.
  */
-function createScreenshotStore(bucket: GridFSBucket) {
+export const screenshotStoreOf = perCore(({ database: { screenshots: bucket } }) => {
   return {
     newFileId: () => new ObjectId().toHexString(),
 
@@ -44,7 +42,7 @@ function createScreenshotStore(bucket: GridFSBucket) {
       }
     },
   }
-}
+})
 
 function settled(start: (done: (error?: Error | null) => void) => void): Promise<void> {
   return new Promise((resolve, reject) => start((error) => (error ? reject(error) : resolve())))

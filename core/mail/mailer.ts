@@ -1,5 +1,4 @@
 import { createRequire } from 'node:module'
-import type { Logger } from 'pino'
 import { perCore } from '../core.ts'
 
 export interface Mail {
@@ -22,10 +21,6 @@ const maxWaiting = 100
 /** Loads the library at its first use: it takes memory, and most services send no mail. */
 const loadLibrary = (): typeof import('nodemailer') => createRequire(import.meta.url)('nodemailer')
 
-export const mailerOf = perCore(({ config, logger }) =>
-  createMailer({ url: config.SMTP_URL, from: config.SMTP_FROM, logger }),
-)
-
 /** Returns the address in the setting `SMTP_FROM`. */
 export const senderAddress = (from: string) =>
   from
@@ -34,7 +29,7 @@ export const senderAddress = (from: string) =>
     .trim()
 
 /** Sends mails over the SMTP server of the settings. */
-function createMailer({ url, from, logger }: { url: string; from: string; logger: Logger }) {
+export const mailerOf = perCore(({ config: { SMTP_URL: url, SMTP_FROM: from }, logger }) => {
   const timeouts = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs }
   const transport =
     url === ''
@@ -87,4 +82,4 @@ function createMailer({ url, from, logger }: { url: string; from: string; logger
 
     close: () => transport?.close(),
   }
-}
+})

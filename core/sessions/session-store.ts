@@ -1,9 +1,9 @@
-import type { Collection, Filter } from 'mongodb'
+import type { Filter } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
 import { type DocumentUpdate, updateEach } from '../mongodb/update-each.ts'
 import type { ConsentDecision, Identity, PageContext, Session, SessionStatus, VisitorConversation } from './model.ts'
-import { type Erasures, openErasures } from './open-erasures-store.ts'
+import { openErasures } from './open-erasures-store.ts'
 import type { VisitorIds } from './visitor-ids.ts'
 
 export type SessionDocument = Omit<Session, 'sessionId'> & {
@@ -55,9 +55,7 @@ export const conversationRecordsOf = perCore((): ConversationRecords => {
   throw new Error('the core has no conversations')
 })
 
-export const sessionStoreOf = perCore(({ db }) => createSessionStore(db))
-
-function createSessionStore({ sessions, erasures }: { sessions: Collection<SessionDocument>; erasures: Erasures }) {
+export const sessionStoreOf = perCore(({ db: { sessions, erasures } }) => {
   const { add: update } = createBatcher((updates: DocumentUpdate<SessionDocument>[]) => updateEach(sessions, updates))
 
   /**
@@ -241,9 +239,7 @@ function createSessionStore({ sessions, erasures }: { sessions: Collection<Sessi
       return subjects
     },
   }
-}
-
-export type SessionStore = ReturnType<typeof createSessionStore>
+})
 
 /** Matches sessions whose latest consent decision is this one. */
 function lastDecision(decision: ConsentDecision['decision'], policyVersion: string): Filter<SessionDocument> {

@@ -1,10 +1,8 @@
-import type { Logger } from 'pino'
 import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
-import type { Bus } from '../bus.ts'
 import { createSingleFlight } from '../concurrency/single-flight.ts'
 import { perCore } from '../core.ts'
-import { type EventStore, eventsOf } from '../log/event-store.ts'
+import { eventsOf } from '../log/event-store.ts'
 import type { GrowingText, GrownPart, LogEvent } from '../log-event.ts'
 
 /** Minimum time in milliseconds between two parts of a message for a reader: at most ten a second. */
@@ -13,15 +11,12 @@ const paceMs = 110
 const maxChars = 8_000_000
 const maxEnded = 10_000
 
-export const growingTextsOf = perCore((core) =>
-  createGrowingTexts({ bus: core.bus, events: eventsOf(core), logger: core.logger }),
-)
-
 /**
  * Keeps the texts of messages that grow, from the parts that any process has accepted, and reports
  * them with `growing`. If a part is missing, reads the message again.
  */
-function createGrowingTexts({ bus, events, logger }: { bus: Bus; events: Pick<EventStore, 'at'>; logger: Logger }) {
+export const growingTextsOf = perCore((core) => {
+  const { bus, logger } = core
   /** The messages that grow in each conversation. */
   const known = createLruCache<{ texts: Map<string, GrowingText> }>(maxChars, ({ texts }) =>
     [...texts.values()].reduce((sum, { text }) => sum + text.length, 200),
@@ -32,7 +27,7 @@ function createGrowingTexts({ bus, events, logger }: { bus: Bus; events: Pick<Ev
 
   const load = createBatchLoader(async (places) =>
     byKey(
-      await events.at(
+      await eventsOf(core).at(
         places.map((place) => {
           const [conversationId = '', sequence] = place.split(' ')
           return { conversationId, sequence: Number(sequence) }
@@ -118,6 +113,6 @@ function createGrowingTexts({ bus, events, logger }: { bus: Bus; events: Pick<Ev
     /** Returns the messages that grow in a conversation, as far as this process knows. */
     in: (conversationId: string) => [...(known.peek(conversationId)?.texts.values() ?? [])],
   }
-}
+})
 
-export type GrowingTexts = ReturnType<typeof createGrowingTexts>
+export type GrowingTexts = ReturnType<typeof growingTextsOf>

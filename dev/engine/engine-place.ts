@@ -54,9 +54,6 @@ export const enginePlace = (dataDir: string): EnginePlace => {
   }
 }
 
-/** Returns the address of a data folder's engine, even if the engine does not run. */
-export const engineUri = (dataDir: string): string => enginePlace(dataDir).uri
-
 const temporaryPlace = (home: string, fits: (path: string) => boolean) => {
   const name = `service-${createHash('sha256').update(home).digest('hex').slice(0, 16)}`
   const roots = [tmpdir(), '/tmp'].map((root) => realpathSync(root))

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { isAlive } from '../../test/support/proc.ts'
 import { attachEngine, type Engine } from '../engine/engine.ts'
-import { enginePlace, engineUri } from '../engine/engine-place.ts'
+import { enginePlace } from '../engine/engine-place.ts'
 import { nodeForEngine } from '../engine/glibc.ts'
 import { hostEngine } from '../engine/hosted-engine.ts'
 
@@ -85,7 +85,7 @@ describe('engines', () => {
   it('an engine accepts connections of other processes at the address that they compute from the data folder', async () => {
     const holder = startHolder()
     await holder.attached()
-    const found = items(engineUri(dataDir))
+    const found = items(enginePlace(dataDir).uri)
     await found.insertOne({ _id: 1 })
     expect(await found.countDocuments()).toBe(1)
   })
@@ -134,7 +134,7 @@ describe('engines', () => {
     await host.attached()
     const others = [startHolder(), startHolder()]
     for (const other of others) await other.attached()
-    const written = items(engineUri(dataDir))
+    const written = items(enginePlace(dataDir).uri)
     await written.insertOne({ _id: 1 })
 
     host.kill('SIGKILL')
@@ -150,7 +150,7 @@ describe('engines', () => {
     await holder.attached()
     await first.stop()
     await expect.poll(() => holder.enginePids(), { timeout: 90_000 }).toHaveLength(1)
-    await items(engineUri(dataDir)).insertOne({ _id: 1 })
+    await items(enginePlace(dataDir).uri).insertOne({ _id: 1 })
   })
 
   itLong('an engine leaves no process and no socket when stopped', async () => {
@@ -252,7 +252,7 @@ describe('data folders of engines', () => {
   })
 
   it('a data folder has the same engine address under every path that names it', () => {
-    expect(engineUri(`${dataDir}/../${dataDir.split('/').at(-1)}/.`)).toBe(engineUri(dataDir))
-    expect(engineUri(dataDir)).toMatch(/^mongodb:\/\/[^/]+\/\?directConnection=true&w=1&journal=true$/)
+    expect(enginePlace(`${dataDir}/../${dataDir.split('/').at(-1)}/.`).uri).toBe(enginePlace(dataDir).uri)
+    expect(enginePlace(dataDir).uri).toMatch(/^mongodb:\/\/[^/]+\/\?directConnection=true&w=1&journal=true$/)
   })
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createMemoryStorage } from '../../browser/storage.ts'
+import { storageFor } from '../../browser/storage.ts'
 import { runs } from '../../test/support/is-long.ts'
 import { createManualClock } from '../../test/support/manual-clock.ts'
 import { WidgetError } from '../src/vocabulary/errors.ts'
@@ -82,7 +82,7 @@ type Call = keyof typeof calls
 async function run(sequence: readonly Call[], isAwaited: boolean) {
   const clock = createManualClock()
   const server = await startScenarioServer({ now: clock.now })
-  const storage = createMemoryStorage()
+  const storage = storageFor('memory')
   const load = () =>
     createClientHarness(server, 'pk_friendly', {
       clock,

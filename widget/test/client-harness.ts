@@ -1,5 +1,5 @@
 import type { Lifecycle, LifecycleSignal } from '../../browser/platform.ts'
-import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
+import { type KeyValueStorage, storageFor } from '../../browser/storage.ts'
 import { createManualClock } from '../../test/support/manual-clock.ts'
 import { createServiceClient } from '../src/client/client.ts'
 import type { ServiceClientOptions } from '../src/client/client-options.ts'
@@ -44,7 +44,7 @@ export function createClientHarness(
   siteKey: SiteKey,
   {
     clock = createManualClock(),
-    storage = createMemoryStorage(),
+    storage = storageFor('memory'),
     options,
   }: {
     clock?: ReturnType<typeof createManualClock>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
+import { type KeyValueStorage, storageFor } from '../../browser/storage.ts'
 import type { SessionEnd } from '../src/vocabulary/types.ts'
 import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, fetchFromPage, settled, until } from './client-harness.ts'
@@ -49,7 +49,7 @@ const ends = [
 
 describe('C7.1 a page load after the end of the session', () => {
   it.each(ends)('reports %s at every load, until the host starts a new session', async (event, code, status) => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     const before = load(storage)
     await before.started()
     fixture.server.endSessions('pk_friendly', event, { status, code })
@@ -73,7 +73,7 @@ describe('C7.1 a page load after the end of the session', () => {
   })
 
   it('reports a reset of the log with its fields at every load', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     const loadReset = () => createClientHarness(fixture.server, 'pk_reset_reauthenticate', { storage })
     for (const _load of ['first', 'second', 'third']) {
       const { client, events } = loadReset()
@@ -86,7 +86,7 @@ describe('C7.1 a page load after the end of the session', () => {
   })
 
   it('reports session.expired if the stored session has expired, and shows the unsent message as failed', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     await leaveSession(storage)
     fixture.clock.sleep(8_100_000)
     for (const _load of ['first', 'second']) {
@@ -104,7 +104,7 @@ describe('C7.1 a page load after the end of the session', () => {
   })
 
   it('shows nothing of a verified visitor whose session has expired, and asks the provider only for a new session', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     let isAsked = false
     const options = {
       identityProvider: async () => {
@@ -130,7 +130,7 @@ describe('C7.1 a page load after the end of the session', () => {
   })
 
   it('reports the end if the service answers the first request that the session was revoked meanwhile', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     await leaveSession(storage)
     fixture.server.endSessions('pk_friendly', 'session.revoked', { status: 403, code: 'SessionRevoked' })
     const harness = load(storage)
@@ -146,12 +146,12 @@ describe('C7.1 a page load after the end of the session', () => {
   })
 
   it('reports the end if the provider’s assertion cannot be used in a session that was revoked meanwhile', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     const options = { identityProvider: async () => assertionOf('ada') }
     await leaveSession(storage, options)
     fixture.server.endSessions('pk_friendly', 'session.revoked', { status: 403, code: 'SessionRevoked' })
     for (const person of ['ada', 'bob', undefined]) {
-      const copy = createMemoryStorage()
+      const copy = storageFor('memory')
       copy.setItem(key, storage.getItem(key)!)
       const harness = load(copy, { identityProvider: async () => person && assertionOf(person) })
       await harness.client.start()
@@ -167,7 +167,7 @@ describe('C7.1 a page load after the end of the session', () => {
   })
 
   it('a refused attempt to start a new session ends the chat, and offers no further attempt on this page', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     storage.setItem(key, JSON.stringify({ clientInstanceId: 'tab', ended: { event: 'visitor.banned' } }))
     const fetch: typeof globalThis.fetch = async (input) =>
       String(input).endsWith('/sessions')
@@ -183,7 +183,7 @@ describe('C7.1 a page load after the end of the session', () => {
   })
 
   const whole = async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     await leaveSession(storage)
     return { storage, record: JSON.parse(storage.getItem(key)!) }
   }
@@ -236,7 +236,7 @@ describe('C7.1 a page load after the end of the session', () => {
 
 describe('C7.5 a refused origin', () => {
   it('ends the chat, keeps the session, and the next load sends what was not sent', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     const harness = load(storage)
     await harness.started()
     const session = harness.client.session()
@@ -265,7 +265,7 @@ describe('C7.5 a refused origin', () => {
   })
 
   it('a renewal that is refused because of the origin keeps the session for the next load', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     await leaveSession(storage)
     fixture.clock.sleep(1_000_000)
     fixture.server.refuseOrigin(true)

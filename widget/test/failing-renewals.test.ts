@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
+import { type KeyValueStorage, storageFor } from '../../browser/storage.ts'
 import { until } from './client-harness.ts'
 import { isOnline, nap, night, sleepingClients } from './sleeping-clients.ts'
 
@@ -70,7 +70,7 @@ describe('a client that cannot reach the service after a sleep', () => {
   })
 
   it('a reload keeps the stored session, and the client renews it at the next page signal', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     const before = start('pk_renew_refused_once', { storage })
     await before.started()
     const session = before.client.session()

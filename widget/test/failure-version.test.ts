@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMemoryStorage } from '../../browser/storage.ts'
+import { storageFor } from '../../browser/storage.ts'
 import { createClientHarness, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
@@ -10,7 +10,7 @@ describe('C7.10 the failure version of a message', () => {
   const refuse = (count: number) => fixture.server.set('pk_friendly', { refuseSends: Array(count).fill(refusal) })
 
   it('grows by one with each failure, also after a reload, and an older one is refused', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     const before = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage })
     await before.started()
     refuse(3)

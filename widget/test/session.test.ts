@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
+import { type KeyValueStorage, storageFor } from '../../browser/storage.ts'
 import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
 import type { SiteKey } from './scenarios.ts'
 import { serverPerTest } from './server-per-test.ts'
@@ -11,7 +11,7 @@ const start = (siteKey: SiteKey, storage?: KeyValueStorage) =>
 
 describe('sessions', () => {
   it('the client stores nothing and sends no request before it starts', () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     storage.setItem = () => expect.unreachable('written before the start')
     start('pk_friendly', storage)
     expect(fixture.server.requests).toEqual([])
@@ -31,7 +31,7 @@ describe('sessions', () => {
   })
 
   it('a session is resumed after a reload with the same conversation, and no message is duplicated or lost', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     const before = start('pk_friendly', storage)
     await before.started()
     before.client.sendMessage('Hello')
@@ -52,7 +52,7 @@ describe('sessions', () => {
   })
 
   it('the client loads the newest history page at its start, and older pages on request', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     const first = start('pk_friendly', storage)
     await first.started()
     for (let count = 1; count <= 120; count += 1)
@@ -156,7 +156,7 @@ describe('the renewal of a grant', () => {
 
 describe('disabled connections', () => {
   it('C7.1 a session that an earlier version stored as ended by a disabled connection stays ended, until the host starts a new one', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     const ended = { event: 'connection.disabled', code: 'ConnectionDisabled' }
     storage.setItem('service.widget.1.pk_friendly', JSON.stringify({ clientInstanceId: 'tab', ended }))
     const { client } = start('pk_friendly', storage)
@@ -177,7 +177,7 @@ describe('sessions that an operator ended', () => {
   ] as const)(
     'a session that was refused with %s before the tab ever had one is requested again by the next page',
     async (event, code) => {
-      const storage = createMemoryStorage()
+      const storage = storageFor('memory')
       let isRefused = true
       const fetch: typeof globalThis.fetch = async (input, init) =>
         isRefused && /\/sessions$/.test(String(input))

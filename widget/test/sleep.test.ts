@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { LifecycleSignal } from '../../browser/platform.ts'
-import { createMemoryStorage } from '../../browser/storage.ts'
+import { storageFor } from '../../browser/storage.ts'
 import { assertionOf } from './assertion-of.ts'
 import { until } from './client-harness.ts'
 import { grantMs, isOnline, nap, night, record, sleepingClients } from './sleeping-clients.ts'
@@ -53,7 +53,7 @@ describe('a client after a sleep of 20 minutes', () => {
   })
 
   it('a reload after a sleep renews the session, and keeps the conversation and the unsent message', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     const before = start('pk_friendly', { storage })
     await before.started()
     before.client.sendMessage('Hello')
@@ -74,10 +74,10 @@ describe('a client after a sleep of 20 minutes', () => {
   })
 
   it('after a sleep, a tab and its duplicate both renew the session', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     const first = start('pk_friendly', { storage })
     await first.started()
-    const copy = createMemoryStorage()
+    const copy = storageFor('memory')
     copy.setItem(record, storage.getItem(record)!)
     const second = start('pk_friendly', { storage: copy })
     await second.started()
@@ -102,7 +102,7 @@ describe('a client after a sleep of 20 minutes', () => {
   it.each([false, true])(
     'a session continues if the response to a renewal was lost before the sleep (with a reload: %s)',
     async (reloads) => {
-      const storage = createMemoryStorage()
+      const storage = storageFor('memory')
       const harness = start('pk_lost_renewal', { storage })
       await harness.started()
       const { sessionId } = harness.client.session()!

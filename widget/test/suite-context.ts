@@ -1,6 +1,6 @@
 import { waitForSlot } from '../../browser/page-tabs.ts'
 import type { Lifecycle, LifecycleSignal, TabSlot, Tabs } from '../../browser/platform.ts'
-import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
+import { type KeyValueStorage, storageFor } from '../../browser/storage.ts'
 import { createManualClock, type ManualClock } from '../../test/support/manual-clock.ts'
 import { createServiceClient, type ServiceClient, type ServiceClientOptions } from '../src/client-entry.ts'
 import type { WidgetEventMap } from '../src/vocabulary/events.ts'
@@ -231,7 +231,7 @@ export function createSuiteContext({ serverUrl, fetch }: SuiteOptions) {
 }
 
 function copyOf(storage: KeyValueStorage | undefined): KeyValueStorage {
-  const copy = createMemoryStorage()
+  const copy = storageFor('memory')
   for (const key of ['service.widget.1.pk_friendly', 'service.widget.1.pk_friendly.outbox']) {
     const value = storage?.getItem(key)
     if (value) copy.setItem(key, value)

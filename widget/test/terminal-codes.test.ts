@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMemoryStorage } from '../../browser/storage.ts'
+import { storageFor } from '../../browser/storage.ts'
 import type { SessionEnd } from '../src/vocabulary/types.ts'
 import { createClientHarness, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
@@ -53,7 +53,7 @@ describe('the code that the client reports after the end of a session', () => {
   })
 
   it('the reported code is visitor.banned if an earlier version of the client stored the code VisitorBanned', async () => {
-    const storage = createMemoryStorage()
+    const storage = storageFor('memory')
     const ended = { event: 'visitor.banned', code: 'VisitorBanned' }
     storage.setItem('service.widget.1.pk_friendly', JSON.stringify({ clientInstanceId: 'tab', ended }))
     const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMemoryStorage, type KeyValueStorage } from '../../browser/storage.ts'
+import { type KeyValueStorage, storageFor } from '../../browser/storage.ts'
 import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
@@ -33,7 +33,7 @@ function load(storage: KeyValueStorage, person: string | undefined, watched: Reg
 
 /** Starts as a person with a message, an unsent message and a draft. */
 async function startedAs(person: string | undefined, watched: RegExp) {
-  const storage = createMemoryStorage()
+  const storage = storageFor('memory')
   const loaded = load(storage, person, watched)
   const { harness } = loaded
   await harness.started()
@@ -260,7 +260,7 @@ describe('C7.4 a logout', () => {
 })
 
 it('identify before the start is refused with not_started', async () => {
-  const { harness } = load(createMemoryStorage(), 'ada', leaves)
+  const { harness } = load(storageFor('memory'), 'ada', leaves)
   await expect(harness.client.identify()).rejects.toMatchObject({ code: 'not_started' })
   expect(fixture.server.requests).toEqual([])
 })

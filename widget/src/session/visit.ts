@@ -315,7 +315,7 @@ export function createVisit(deps: VisitDeps) {
  * Applies the compatibility policy to an event whose type this package does not know. An unknown
  * security event stops sending.
  */
-export function surfaceUnknown(
+function surfaceUnknown(
   { type, category }: StreamEvent,
   { emit, hold }: { emit: Emitter['emit']; hold(reason: WidgetError): void },
 ) {

@@ -292,7 +292,7 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
     })
   }
 
-  function setOpen(next: boolean, focuses = true): void {
+  function setOpen(next: boolean, focuses = true) {
     if (next === isOpen) return
     client.setChatShown(next)
     if (next) {
@@ -326,11 +326,11 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
     else if (focusedBefore instanceof HTMLElement) focusedBefore.focus()
   }
 
-  function toggle(): void {
+  function toggle() {
     setOpen(!isOpen)
   }
 
-  function setLauncher(isShown: boolean): void {
+  function setLauncher(isShown: boolean) {
     options.launcher = isShown
     showLauncherState()
   }

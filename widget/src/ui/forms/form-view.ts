@@ -106,7 +106,7 @@ export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: For
     return entry
   }
 
-  function check(entry: Entry): boolean {
+  function check(entry: Entry) {
     const rule = brokenRule(entry.field, entry.control.value)
     showProblem(entry, rule)
     return rule !== undefined
@@ -117,7 +117,7 @@ export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: For
     setAttributes(control, { 'aria-invalid': rule && 'true' })
   }
 
-  function problemText({ type, maxLength }: FormField, rule: string): string {
+  function problemText({ type, maxLength }: FormField, rule: string) {
     const { required, email, tel, other } = texts.fieldProblems
     if (rule === 'required' || rule === 'minLength') return required
     if (rule === 'maxLength') return texts.fieldProblems.maxLength(maxLength)

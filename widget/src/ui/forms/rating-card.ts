@@ -125,6 +125,6 @@ export async function transcriptOf(client: HistoryClient, texts: WidgetTexts, da
   return `${lines.join('\n')}\n`
 }
 
-function said({ author, body, redactedAt }: WidgetMessage, texts: WidgetTexts): string {
+function said({ author, body, redactedAt }: WidgetMessage, texts: WidgetTexts) {
   return `${authorName(author, texts)}: ${redactedAt ? texts.withdrawn : body.replaceAll('\n', '\n    ')}`
 }

@@ -186,7 +186,7 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps): 
    * Returns true if this tab has a session, or one that has ended. The chat is then loaded at once,
    * because messages may have arrived, or to report the end. A damaged record counts as a session.
    */
-  function hasSession(): boolean {
+  function hasSession() {
     try {
       const stored = sessionStorage.getItem(sessionRecordKey(siteKey)) ?? ''
       return options.storage === 'session' && /"(session|ended)":|[^}]$/.test(stored)

@@ -55,7 +55,7 @@ export function layOut(messages: readonly WidgetMessage[], firstNewKey?: string)
   return placed
 }
 
-function isSameGroup(before: WidgetMessage | undefined, after: WidgetMessage): boolean {
+function isSameGroup(before: WidgetMessage | undefined, after: WidgetMessage) {
   if (!before) return false
   const sameAuthor = before.author.kind === after.author.kind && before.author.displayName === after.author.displayName
   return sameAuthor && Date.parse(after.createdAt) - Date.parse(before.createdAt) < groupWithinMs

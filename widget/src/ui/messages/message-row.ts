@@ -55,8 +55,7 @@ export function createMessageRow(
   const meta = element('div', { class: 'meta', 'aria-live': 'off' })
   const avatar = isTeam(author) ? avatarOf(author, texts.agent) : undefined
   const replies = box('replies', ...replyButtons(quickReplies, context.onReply))
-  const column = box('column', label, bubble, meta)
-  const line = box('line', ...(avatar ? [avatar] : []), column)
+  const line = box('line', ...(avatar ? [avatar] : []), box('column', label, bubble, meta))
   const kind = isTeam(author) ? 'agent' : author.kind
   const row = element('div', { class: 'row', 'data-author': kind, 'aria-live': growing && 'off' }, day, line, replies)
   let shown: Partial<PlacedMessage> = {}
@@ -93,7 +92,7 @@ export function createMessageRow(
       (meta.querySelector('button') ?? row.closest<HTMLElement>('.scroller'))?.focus({ preventScroll: true })
   }
 
-  function metaParts(message: WidgetMessage, showsState: boolean, endsGroup: boolean): Node[] {
+  function metaParts(message: WidgetMessage, showsState: boolean, endsGroup: boolean) {
     if (author.kind === 'visitor' && message.deliveryStatus === 'failed') return failedParts(message)
     const state = showsState && author.kind === 'visitor' ? statusText(message, context) : ''
     const time = message.messageId && (endsGroup || state) ? context.dates.time(message.createdAt) : ''
@@ -101,7 +100,7 @@ export function createMessageRow(
     return text ? [element('bdi', {}, text)] : []
   }
 
-  function failedParts({ error, messageId, clientOperationId, failureVersion }: WidgetMessage): Node[] {
+  function failedParts({ error, messageId, clientOperationId, failureVersion }: WidgetMessage) {
     const failure = element('span', { class: 'failure' }, icon(alertIcon), texts.notSent)
     if (messageId || !clientOperationId || !error?.recoverable) return [failure]
     const retry = () => context.client.retryMessage(clientOperationId, { failureVersion })
@@ -110,10 +109,10 @@ export function createMessageRow(
 }
 
 /** Buttons that send their text. */
-export const replyButtons = (texts: string[], onReply: (text: string) => void): Node[] =>
+export const replyButtons = (texts: string[], onReply: (text: string) => void) =>
   texts.map((text) => button('reply', text, () => onReply(text), { dir: 'auto' }))
 
-function bodyNodes(body: string, texts: WidgetTexts): Node[] {
+function bodyNodes(body: string, texts: WidgetTexts) {
   return linkify(body).map(({ text, href }) => {
     if (!href) return document.createTextNode(text)
     if (!href.startsWith('http')) return element('a', { href }, text)
@@ -127,7 +126,7 @@ function bodyNodes(body: string, texts: WidgetTexts): Node[] {
  * Returns the delivery state as a text. The text says “sent” only after the service has accepted
  * the message.
  */
-function statusText({ deliveryStatus }: WidgetMessage, { texts, isHeld }: RowContext): string {
+function statusText({ deliveryStatus }: WidgetMessage, { texts, isHeld }: RowContext) {
   if (deliveryStatus === 'pending' && isHeld()) return texts.waitingForConsent
   if ((deliveryStatus === 'pending' || deliveryStatus === 'retrying') && !pageLifecycle.isOnline())
     return texts.waitingForNetwork

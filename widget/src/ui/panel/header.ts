@@ -9,8 +9,6 @@ import type { WidgetTexts } from '../languages/en.ts'
 
 export type Header = ReturnType<typeof createHeader>
 
-type ShownAgent = Partial<MessageAuthor>
-
 export function createHeader(texts: WidgetTexts, dates: Dates, titleId: string, onClose: () => void) {
   const mark = element('span', { class: 'mark', 'aria-hidden': 'true' })
   const title = element('h2', { class: 'title', id: titleId })
@@ -21,7 +19,7 @@ export function createHeader(texts: WidgetTexts, dates: Dates, titleId: string, 
   const header = box('header', mark, box('heading', title, status), close)
   let shownConfig: WidgetConfig | undefined
   let shownTitle = texts.title
-  let agent: ShownAgent | undefined
+  let agent: Partial<MessageAuthor> | undefined
   let state: ConnectionState = 'idle'
   configure(undefined, shownTitle)
 
@@ -32,7 +30,7 @@ export function createHeader(texts: WidgetTexts, dates: Dates, titleId: string, 
      * Shows the assigned agent in the header. If no agent is assigned, shows the title of the
      * installation.
      */
-    setAgent(next: ShownAgent | undefined) {
+    setAgent(next: typeof agent) {
       if (JSON.stringify(next) === JSON.stringify(agent)) return
       agent = next
       configure(shownConfig, shownTitle)

@@ -1,5 +1,5 @@
 import { isTeam } from '../../../../browser/chat/messages.ts'
-import type { MessageAuthor, WidgetMessage } from '../../vocabulary/types.ts'
+import type { WidgetMessage } from '../../vocabulary/types.ts'
 import { box, element, hasFocus } from '../elements/elements.ts'
 import type { RatingCard } from '../forms/rating-card.ts'
 import { authorName } from '../languages/author-name.ts'
@@ -112,12 +112,12 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     },
   }
 
-  function answersFrom(): string | undefined {
+  function answersFrom() {
     const { online = true, nextChangeAt = '' } = client.config()?.availability ?? {}
     return !online && Date.parse(nextChangeAt) > Date.now() ? deps.dates.weekday(nextChangeAt) : undefined
   }
 
-  function agentName(): string {
+  function agentName() {
     return (client.presence().agent ?? lastAgent())?.displayName || texts.agent
   }
 
@@ -125,7 +125,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
    * Returns the author of the newest agent message. Used if no assigned agent is known, for example
    * in a new tab. Returns undefined if the last agent was unassigned.
    */
-  function lastAgent(): MessageAuthor | undefined {
+  function lastAgent() {
     const lastChange = client.activity().findLast(({ type }) => type.startsWith('agent.'))
     if (lastChange?.type === 'agent.unassigned') return undefined
     return client.messages().findLast(({ author }) => isTeam(author))?.author

@@ -174,7 +174,7 @@ export function createPanel(deps: PanelDeps) {
     else if (composer.draft() !== client.draft()) composer.setDraft(client.draft())
   }
 
-  function send(body: string): string | undefined {
+  function send(body: string) {
     try {
       client.sendMessage(body)
       return undefined

@@ -58,7 +58,7 @@ type Navigation = Pick<ServiceClient, 'requests' | 'acknowledgeNavigation' | 'di
  * Navigates to the URL of an accepted request. Reports `accepted` first. If that report fails,
  * rejects without navigating. The next page reports whether the navigation succeeded.
  */
-export async function leaveFor(client: Navigation, { id, url = '' }: AgentRequest) {
+async function leaveFor(client: Navigation, { id, url = '' }: AgentRequest) {
   await client.acknowledgeNavigation(id, 'accepted')
   // The request ended while the report was being sent, or the visitor has changed.
   if (!client.requests().some((one) => one.id === id)) return
@@ -93,7 +93,7 @@ function report(client: Navigation, id: string, hasArrived: boolean) {
   client.acknowledgeNavigation(id, hasArrived ? 'completed' : 'failed').catch(() => client.dismissRequest(id))
 }
 
-function samePage(one: string, other: string): boolean {
+function samePage(one: string, other: string) {
   const pageOf = (url: string) => {
     const { origin, pathname, search } = new URL(url)
     return origin + pathname.replace(/(\/|\/index\.html)$/, '') + search
@@ -101,7 +101,7 @@ function samePage(one: string, other: string): boolean {
   return pageOf(one) === pageOf(other)
 }
 
-function wasRedirected(): boolean {
+function wasRedirected() {
   const [entry] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[]
   return entry?.type === 'navigate' && entry.redirectCount > 0
 }

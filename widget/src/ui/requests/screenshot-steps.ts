@@ -138,7 +138,7 @@ export function createScreenshotSteps(
     canvas.height = 0
   }
 
-  function maxBytes(): number {
+  function maxBytes() {
     const asked = client.requests().find((one) => one.id === id)?.upload?.maxBytes
     return asked ?? client.config()?.limits.screenshotMaxBytes ?? defaultMaxBytes
   }
@@ -162,7 +162,7 @@ interface CaptureOptions extends DisplayMediaStreamOptions {
   selfBrowserSurface?: 'include' | 'exclude'
 }
 
-export function canCaptureScreen(): boolean {
+function canCaptureScreen() {
   return typeof navigator.mediaDevices?.getDisplayMedia === 'function'
 }
 
@@ -173,7 +173,7 @@ export function canCaptureScreen(): boolean {
  * @param conceal called with true to hide the chat while the picture is taken, and with false to
  * show the chat again
  */
-export async function captureScreen(maxBytes: number, conceal: (isHidden: boolean) => void): Promise<Blob> {
+async function captureScreen(maxBytes: number, conceal: (isHidden: boolean) => void) {
   const options: CaptureOptions = {
     video: { displaySurface: 'browser' },
     audio: false,
@@ -233,7 +233,7 @@ async function nextFrames(video: HTMLVideoElement) {
  * unchanged. A JPEG file is encoded again, which removes metadata such as the location. A larger
  * picture is reduced to `maxBytes`. Resolves to undefined if the file is not a picture.
  */
-export async function pictureOf(file: Blob, maxBytes: number): Promise<Blob | undefined> {
+async function pictureOf(file: Blob, maxBytes: number) {
   if (!imageTypes.includes(file.type)) return undefined
   const bitmap = await createImageBitmap(file).catch(() => undefined)
   if (!bitmap) return undefined
@@ -249,7 +249,7 @@ export async function pictureOf(file: Blob, maxBytes: number): Promise<Blob | un
  * Draws the picture on a canvas. The picture is not shown with an object URL, because a strict
  * content security policy blocks such URLs.
  */
-export async function drawPicture(canvas: HTMLCanvasElement, picture: Blob) {
+async function drawPicture(canvas: HTMLCanvasElement, picture: Blob) {
   const bitmap = await createImageBitmap(picture)
   canvas.width = bitmap.width
   canvas.height = bitmap.height
@@ -284,7 +284,7 @@ async function encode(
 }
 
 /** Sends a request with XMLHttpRequest, because `fetch` does not report upload progress. */
-export const pageUpload: NonNullable<Platform['upload']> = (onProgress) => (input, init) =>
+const pageUpload: NonNullable<Platform['upload']> = (onProgress) => (input, init) =>
   new Promise((resolve, reject) => {
     const url = String(input)
     const request = new XMLHttpRequest()
