@@ -7,7 +7,7 @@ import { deliveryWorkHint } from './queue.ts'
 import type { ClaimedDelivery } from './webhook-requests.ts'
 
 /** A worker whose stream is open on this core. */
-interface StreamingWorker extends Claimant {
+export interface StreamingWorker extends Claimant {
   /** Whether the worker has sent something recently. Other workers get no deliveries. */
   isResponsive(): boolean
   /** Sends deliveries to the worker. If its stream has ended, returns them to the queue. */
