@@ -16,9 +16,7 @@ import { type KnownSubscription, liveSubscriptionsOf } from './live-subscription
 import {
   type AttemptOutcome,
   type Delivery,
-  type DeliveryAttempt,
   type DeliveryDocument,
-  type DeliveryOperation,
   type DeliveryQuery,
   deliveryStatuses,
   newAttempt,
@@ -180,42 +178,33 @@ export async function retryAttempt(
       throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
     requireEnabled(known, workspaceId)
     await requireUnsuppressed(core, leadId === undefined ? [] : await findLeads(core, [leadId]))
-    const attempt = newAttempt(new Date(core.now()), { manual: true, requestedBy: by.subject })
-    const retried = await addRetry(core, deliveryId, attempt, { ...operation, attemptId: attempt.attemptId })
+    const at = new Date(core.now())
+    const attempt = newAttempt(at, { manual: true, requestedBy: by.subject })
+    const added = { ...operation, attemptId: attempt.attemptId }
+    const retried = await core.db.deliveries
+      .findOneAndUpdate(
+        {
+          _id: deliveryId,
+          $or: [
+            { status: { $in: ['retry_scheduled', 'failed', 'dead_lettered'] } },
+            { status: 'held', next: { $exists: true } },
+          ],
+          body: { $exists: true },
+          'operations.key': { $ne: operation.key },
+          [`attempts.${maxAttempts - 1}`]: { $exists: false },
+        },
+        queueAgain({ at, dueAt: at, requestedAt: at, attempt, operation: added }),
+        { returnDocument: 'after', ...withoutBody },
+      )
+      .catch((error: unknown) => {
+        // A concurrent request with the same key has created an attempt of another delivery.
+        if (isDuplicateKey(error)) return null
+        throw error
+      })
     if (!retried) throw new ServiceError(ErrorCode.ATTEMPT_NOT_RETRYABLE)
     announceDue(core)
-    return viewAttempt(retried, retried.attempts.length - 1)
+    return viewAttempt(toDelivery(retried), retried.attempts.length - 1)
   })
-}
-
-/**
- * Adds a manual attempt, due at once, if a retry of the delivery is scheduled, or if the delivery
- * failed or was dead-lettered. Returns undefined if the delivery is in another state, already has
- * `maxAttempts` attempts, or already has an attempt with this operation key.
- */
-async function addRetry({ db }: Core, deliveryId: string, attempt: DeliveryAttempt, operation: DeliveryOperation) {
-  const { createdAt } = attempt
-  const retried = await db.deliveries
-    .findOneAndUpdate(
-      {
-        _id: deliveryId,
-        $or: [
-          { status: { $in: ['retry_scheduled', 'failed', 'dead_lettered'] } },
-          { status: 'held', next: { $exists: true } },
-        ],
-        body: { $exists: true },
-        'operations.key': { $ne: operation.key },
-        [`attempts.${maxAttempts - 1}`]: { $exists: false },
-      },
-      queueAgain({ at: createdAt, dueAt: createdAt, requestedAt: createdAt, attempt, operation }),
-      { returnDocument: 'after', ...withoutBody },
-    )
-    .catch((error: unknown) => {
-      // A concurrent request with the same key has created an attempt of another delivery.
-      if (isDuplicateKey(error)) return null
-      throw error
-    })
-  return retried ? toDelivery(retried) : undefined
 }
 
 /**
@@ -247,9 +236,7 @@ export async function listDeliveries(
     issueIf(since && until && since >= until, '/createdUntil', 'minimum'),
   )
   const place = `deliveries ${query.workspaceId}`
-  const end = readPageToken(place, pageToken)
-  const before = end && { createdAt: end.at, id: end.id }
-  const found = await findDeliveries(core, { ...query, before }, limit + 1)
+  const found = await findDeliveries(core, { ...query, before: readPageToken(place, pageToken) }, limit + 1)
   const { page, nextPageToken } = cutPage(found, limit, place, ({ createdAt: at, deliveryId: id }) => ({ at, id }))
   return { deliveries: page, nextPageToken }
 }
@@ -264,8 +251,8 @@ export async function findDeliveries(core: Core, query: DeliveryQuery, limit: nu
     workspaceId,
     subscriptionId,
     leadId,
-    createdAt: { $gte: since ?? new Date(0), $lt: until, $lte: before?.createdAt },
-    $or: before && [{ createdAt: { $lt: before.createdAt } }, { _id: { $lt: before.id } }],
+    createdAt: { $gte: since ?? new Date(0), $lt: until, $lte: before?.at },
+    $or: before && [{ createdAt: { $lt: before.at } }, { _id: { $lt: before.id } }],
   }
   // A lead has so few deliveries that a query can read them all.
   if (leadId !== undefined) return findMany(core, { ...filter, status: { $in: statuses } }, limit, 'by_lead')

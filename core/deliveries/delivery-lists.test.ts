@@ -97,7 +97,7 @@ const questions: [string, Omit<DeliveryQuery, 'workspaceId'>][] = [
 describe(`lists of ${count} deliveries`, () => {
   it.each(questions)('the list %s reads at most a page of each status', async (_, query) => {
     const middle = Math.floor(count / 2)
-    const before = { createdAt: new Date(firstAt + middle), id: `dlv_${String(middle).padStart(8, '0')}` }
+    const before = { at: new Date(firstAt + middle), id: `dlv_${String(middle).padStart(8, '0')}` }
     for (const from of [undefined, before]) {
       const { answer, cost } = await costOf(() =>
         findDeliveries(core(), { workspaceId, ...query, before: from }, limit),

@@ -177,7 +177,7 @@ export interface DeliveryQuery {
   since?: Date
   /** Creation before this time. */
   until?: Date
-  before?: { createdAt: Date; id: string }
+  before?: { at: Date; id: string } | undefined
 }
 
 /**

@@ -32,7 +32,7 @@ interface Recovering {
 type Recoverable = Pick<DeliveryDocument, '_id' | 'createdAt' | 'attempts'>
 
 const allTypes = Object.keys(deliveryEvents) as DeliveryEventType[]
-export const previewMax = 10_000
+const previewMax = 10_000
 /** Maximum number of deliveries that one step schedules. */
 const stepMax = 200
 /** Interval in milliseconds between the due times of deliveries. */

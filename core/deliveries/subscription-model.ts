@@ -4,11 +4,10 @@ import type { Lead } from '../leads/model.ts'
 
 export type SubscriptionStatus = 'enabled' | 'disabled'
 export const disabledByService = ['rejected_auth', 'gone', 'failing'] as const
-export const disabledReasons = ['operator', ...disabledByService] as const
-export type DisabledReason = (typeof disabledReasons)[number]
+export type DisabledReason = 'operator' | (typeof disabledByService)[number]
 
 /** An event about a subscription. It stays in its document until the event feed has it. */
-export type SubscriptionNotice = { noticeId: string; at: Date } & (
+type SubscriptionNotice = { noticeId: string; at: Date } & (
   | { kind: 'subscription.disabled'; reason: DisabledReason }
   // The first dead letter since the last success.
   | { kind: 'subscription.failing'; deliveryId: string }

@@ -114,7 +114,7 @@ const maxMapped = 50
 const maxInstallations = 100
 
 /** Returns the violated rules of a policy: a hook sends events of the feed, a subscription those of leads. */
-export function policyIssues(policy: EventPolicy | undefined, stored: Pick<Receives, 'resource'>): Issues {
+function policyIssues(policy: EventPolicy | undefined, stored: Pick<Receives, 'resource'>): Issues {
   if (!policy) return []
   const { types, sources, installations } = policy
   if (isHook(stored))
@@ -138,7 +138,7 @@ const listIssues = <T>(path: string, values: T[], allowed: readonly T[]): Issues
   )
 
 /** Returns the violated rules of the lead fields and of the names under which they are sent. */
-export function mappingIssues({ mappedFields: names, sentNames = {} }: FieldMapping): Issues {
+function mappingIssues({ mappedFields: names, sentNames = {} }: FieldMapping): Issues {
   if (names.length > maxMapped) return [{ path: '/mappedFields', rule: 'maxItems' }]
   const sent = names.map((name) => sentNameOf(name, { sentNames }))
   return [
@@ -160,7 +160,7 @@ export function mappingIssues({ mappedFields: names, sentNames = {} }: FieldMapp
 }
 
 /** A custom header in a request. Without a value, the stored value of this name is kept. */
-export interface GivenHeader {
+interface GivenHeader {
   name: string
   value?: string
 }
@@ -233,10 +233,7 @@ export function sealedHeaders(secretBox: Pick<SecretBox, 'seal'>, headers: Given
   })
 }
 
-/** The fields of a subscription's document that store its destination. */
-type StoredDestination = Pick<LeadSubscription, 'destination'>
-
-export const originOf = (url: string) => new URL(url).origin
+const originOf = (url: string) => new URL(url).origin
 
 export const sealedDestination = (secretBox: Pick<SecretBox, 'seal'>, url: string) => ({
   sealed: secretBox.seal(url),
@@ -246,10 +243,10 @@ export const sealedDestination = (secretBox: Pick<SecretBox, 'seal'>, url: strin
 const mask = '/••••'
 
 /** Returns the text that is shown instead of the URL: its origin, with the rest masked. */
-export const maskedDestination = ({ destination }: StoredDestination) => destination.origin + mask
+export const maskedDestination = ({ destination }: Pick<LeadSubscription, 'destination'>) => destination.origin + mask
 
 /** Whether a text is the masked form of a URL. It is not accepted as a URL. */
-export const isMasked = (text: string) => text.endsWith(mask)
+const isMasked = (text: string) => text.endsWith(mask)
 
 /**
  * Throws `PermissionDenied` if the caller may not read everything that a destination receives.

@@ -1,12 +1,6 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt'
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
-import {
-  DeliveryAttemptSchema,
-  DeliverySchema,
-  DeliveryStatus,
-  type RecoverDeliveriesRequest,
-  RecoverySchema,
-} from '#proto/lead/v1/delivery_pb.js'
+import { DeliveryAttemptSchema, DeliverySchema, DeliveryStatus, RecoverySchema } from '#proto/lead/v1/delivery_pb.js'
 import type { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { type DeliveryEventType, deliveryEvents } from '../../../contract/event-kinds.ts'
 import type { Core } from '../../core.ts'
@@ -65,8 +59,16 @@ export function deliveryCalls(core: Core) {
 
     async recoverDeliveries(request, context) {
       const by = callerOf(context)
-      const { subscriptionId } = request
-      const wanted = fromRequest(request)
+      const { subscriptionId, since, until, statuses, eventTypes } = request
+      if (!since) throw invalid('/since', 'required')
+      const wanted = {
+        subscriptionId,
+        since: timestampDate(since),
+        until: until && timestampDate(until),
+        statuses: fromStatuses(statuses, recoverableStatuses),
+        // Whether the words are known is checked with the other settings.
+        eventTypes: eventTypes.length === 0 ? undefined : (eventTypes as DeliveryEventType[]),
+      }
       if (request.preview) return { count: await previewRecovery(core, wanted, by) }
       await once(context, request, async (operation) => {
         await beginRecovery(core, wanted, by, operation)
@@ -88,18 +90,6 @@ function toAttempt(attempt: AttemptView, { scopes }: Caller) {
 function toDelivery(delivery: Delivery, by: Caller) {
   const latest = viewAttempts(delivery).at(-1)
   return toProto(DeliverySchema, { ...delivery, latestAttempt: latest && toAttempt(latest, by) })
-}
-
-function fromRequest({ subscriptionId, since, until, statuses, eventTypes }: RecoverDeliveriesRequest) {
-  if (!since) throw invalid('/since', 'required')
-  return {
-    subscriptionId,
-    since: timestampDate(since),
-    until: until && timestampDate(until),
-    statuses: fromStatuses(statuses, recoverableStatuses),
-    // Whether the words are known is checked with the other settings.
-    eventTypes: eventTypes.length === 0 ? undefined : (eventTypes as DeliveryEventType[]),
-  }
 }
 
 /** Returns the names of statuses, each once; undefined for none. Errors: `ValidationFailed` for a status not in `known`. */
