@@ -164,7 +164,7 @@ export const deliveryEvents = {
       sentAt: '2026-01-01T00:00:00.000Z',
     },
   }),
-  'human.requested': conversation('a bot asked for a person, and is stopped'),
+  'human.requested': conversation('a bot or the visitor asked for a person, and bots are stopped'),
   'bot.stopped': conversation('an operator stopped the bots of the conversation'),
   'bot.resumed': conversation('an operator gave the conversation back to its bot'),
   'visitor.identified': visitorKind({

@@ -20,7 +20,7 @@ export const eventList: Record<string, string> = {
   'message.bot': 'a message of a bot was accepted',
   'message.redacted': 'an operator withdrew a message',
   'message.unseen': 'no device of the visitor has shown an answer for the time that the website sets',
-  'human.requested': 'a bot asked for a person, and is stopped',
+  'human.requested': 'a bot or the visitor asked for a person, and bots are stopped',
   'bot.stopped': 'an operator stopped the bots of the conversation',
   'bot.resumed': 'an operator gave the conversation back to its bot',
   'visitor.identified': 'the visitor became a verified visitor',

@@ -1,14 +1,15 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { Event } from '#proto/events/v1/events_pb.js'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { flushFeed } from '../feed/jobs.ts'
-import { bot, botOf, request, say } from '../test/bots.ts'
+import { append, bot, botOf, request, say } from '../test/bots.ts'
 import { answer, codeOf, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { accessOf } from '../transport/caller.ts'
 import { botScopes, knownScopes } from '../workspaces/access.ts'
 import { assignAgent, closeConversation } from './assignments.ts'
-import { botEvents, resumeBots, stopBots } from './bots.ts'
+import { botEvents, handOverIfAsked, resumeBots, stopBots } from './bots.ts'
 import { findConversations } from './conversation-store.ts'
 import { inboxOf, listConversations } from './inbox.ts'
 import { listMessagesForVisitor } from './messages.ts'
@@ -154,6 +155,34 @@ describe('a request for a person', () => {
       expect((await typesOf(visitor)).filter((type) => type === 'human.requested')).toHaveLength(1)
       return died
     })
+  })
+
+  it('of a visitor, in the words of a language of the widget, hands over once if a bot has answered before', async () => {
+    const visitor = await cores.newVisitor()
+    const ask = async (body: string) => {
+      const { event } = await send(cores.core, visitor, randomUUID(), body)
+      await Promise.all(cores.cores.map((core) => handOverIfAsked(core, event)))
+      return event
+    }
+    const words = 'Mit einem Menschen sprechen'
+    await ask(words)
+    await append(cores.core, visitor, 'one', 0, 'Let me')
+    await ask('Talk to a person please')
+    const asked = await ask(words)
+    expect(await append(cores.other, visitor, 'one', 6, ' see')).toMatchObject({ state: 'interrupted' })
+    expect(await codeOf(say(cores.core, visitor, 'two'))).toBe('BOT_STOPPED')
+    await ask(words)
+    await resumeBots(cores.core, visitor.conversationId, undefined)
+    await handOverIfAsked(cores.core, asked)
+    expect(await say(cores.core, visitor, 'two')).toMatchObject({ replayed: false })
+    await ask(words)
+    expect((await typesOf(visitor)).filter((type) => !type.startsWith('message.'))).toEqual([
+      'human.requested',
+      'bot.resumed',
+      'human.requested',
+    ])
+    expect((await stored(visitor)).bots?.isStopped).toBe(true)
+    expect(await listNotes(cores.core, visitor.conversationId, undefined)).toEqual([])
   })
 
   itLong('is accepted if the conversation has no room for the summary', async () => {

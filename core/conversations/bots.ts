@@ -7,6 +7,7 @@
  */
 
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import personRequests from '../../contract/person-requests.json' with { type: 'json' }
 import type { Core } from '../core.ts'
 import { ServiceError } from '../errors.ts'
 import { hashInput } from '../idempotency/idempotency.ts'
@@ -14,7 +15,8 @@ import { newId } from '../ids.ts'
 import type { EventDraft } from '../log/event-draft.ts'
 import type { Appended } from '../log/event-log.ts'
 import { logOf } from '../log/event-log.ts'
-import { type Agent, operationKeys } from '../log-event.ts'
+import { eventsOf } from '../log/event-store.ts'
+import { type Agent, type LogEvent, operationKeys } from '../log-event.ts'
 import {
   agentIssues,
   field,
@@ -30,7 +32,7 @@ import { recordStatus } from './conversation-store.ts'
 import { appendGrowth, type Grown, type GrowthPart, interruptGrowthIn } from './growing-messages.ts'
 import { appendGuarded, eventOfOperation, type Operation } from './guarded-appends.ts'
 import { followMessage } from './messages.ts'
-import { type Conversation, queuePlaceOf } from './model.ts'
+import { botAuthorOf, type Conversation, queuePlaceOf } from './model.ts'
 import { addNoteOfBot } from './notes.ts'
 import { announceState, changeState, type StateEvents } from './state-events.ts'
 
@@ -47,9 +49,10 @@ interface BotSend {
 interface HumanRequest {
   conversationId: string
   clientOperationId: string
-  bot: Agent
+  /** Absent if the visitor asks. */
+  bot?: Agent
   /** What operators should know. Visitors never see it. */
-  summary: string
+  summary?: string
 }
 
 /** Input of each message that grows, because its calls are compared by their texts. */
@@ -63,7 +66,12 @@ export const botEvents: StateEvents<'bots'> = {
       return { type, operationKey: operationKeys.botChange(version), inputHash: type }
     }
     const { operationId: id, inputHash, bot } = request
-    return { type: 'human.requested', operationKey: operationKeys.humanRequest(id), inputHash, data: { agent: bot } }
+    return {
+      type: 'human.requested',
+      operationKey: operationKeys.humanRequest(id),
+      inputHash,
+      ...(bot && { data: { agent: bot } }),
+    }
   },
   async applied(core, event) {
     const { conversationId, type } = event
@@ -161,15 +169,16 @@ const appendUnlessStopped = (core: Core, draft: EventDraft & Operation, scope: S
  */
 export async function requestHuman(
   core: Core,
-  { conversationId, clientOperationId, bot, summary }: HumanRequest,
+  { conversationId, clientOperationId, bot, summary = '' }: HumanRequest,
   scope: Scope,
 ): Promise<boolean> {
   const { bots } = await findConversation(core, conversationId, scope)
-  validate(
-    field('/clientOperationId', clientOperationId, operationId),
-    field('/summary', summary, messageBody(core.config.MESSAGE_BODY_MAX_LENGTH)),
-    ...agentIssues(bot, '/bot'),
-  )
+  if (bot)
+    validate(
+      field('/clientOperationId', clientOperationId, operationId),
+      field('/summary', summary, messageBody(core.config.MESSAGE_BODY_MAX_LENGTH)),
+      ...agentIssues(bot, '/bot'),
+    )
   const inputHash = hashInput({ summary, bot })
   const operationKey = operationKeys.humanRequest(clientOperationId)
   if (await eventOfOperation(core, { conversationId, operationKey, inputHash })) {
@@ -180,7 +189,7 @@ export async function requestHuman(
   if (bots?.isStopped && bots.request?.operationId !== clientOperationId) throw new ServiceError(ErrorCode.BOT_STOPPED)
   // The request comes last, so that operators find the conversation complete. A bot repeats the
   // call until it is answered, and each step has an effect once.
-  await addNoteOfBot(core, { conversationId, clientOperationId, body: summary, agent: bot }, scope)
+  if (bot) await addNoteOfBot(core, { conversationId, clientOperationId, body: summary, agent: bot }, scope)
   await reopenConversation(core, conversationId, scope)
   const conversation = await unassignAgent(core, conversationId, scope)
   const at = new Date(core.now())
@@ -193,11 +202,29 @@ export async function requestHuman(
       isNew = current?.request?.operationId !== clientOperationId
       if (!isNew) return undefined
       if (current?.isStopped) throw new ServiceError(ErrorCode.BOT_STOPPED)
-      return { isStopped: true, request: { operationId: clientOperationId, inputHash, bot, at } }
+      return { isStopped: true, request: { operationId: clientOperationId, inputHash, at, ...(bot && { bot }) } }
     },
     at,
   )
   return isNew
+}
+
+/** Texts with which a visitor asks for a person. The widget has a button for the one of its language. */
+const requestTexts = new Set(Object.values(personRequests))
+
+/**
+ * Hands the conversation over if this message of its visitor asks for a person and a bot has answered
+ * before. A repeat changes nothing.
+ */
+export async function handOverIfAsked(core: Core, { conversationId, sequence, message }: LogEvent) {
+  if (!message || !requestTexts.has(message.body)) return
+  const { messages } = await eventsOf(core).historyPage({ conversationId, before: sequence, limit: 20 })
+  if (!messages.some(botAuthorOf)) return
+  // No bot can choose an id with a space.
+  const clientOperationId = `visitor ${message.messageId}`
+  await requestHuman(core, { conversationId, clientOperationId }, undefined).catch((error) => {
+    if (error.code !== ErrorCode.BOT_STOPPED) throw error
+  })
 }
 
 /** Stops bots in a conversation. Errors: NotFound if the conversation does not exist. */

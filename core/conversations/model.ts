@@ -97,8 +97,8 @@ interface Assignment extends Announced {
 /** Whether bots may act in a conversation. Absent if they have never been stopped. */
 interface BotState extends Announced {
   isStopped: boolean
-  /** The bot's request for a person, if this request stopped the bots. */
-  request?: { operationId: string; inputHash: string; bot: Agent; at: Date }
+  /** The request for a person, by a bot or the visitor, if it stopped the bots. */
+  request?: { operationId: string; inputHash: string; bot?: Agent; at: Date }
 }
 
 export interface StoredRating {

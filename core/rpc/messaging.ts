@@ -11,6 +11,7 @@ import {
 } from '#proto/messaging/v1/messaging_pb.js'
 import { validCorrelationId } from '../../contract/correlation-id.ts'
 import type { ProtoFields } from '../../contract/proto-fields.ts'
+import { handOverIfAsked } from '../conversations/bots.ts'
 import { stopAnswer } from '../conversations/growing-messages.ts'
 import { inboxOf } from '../conversations/inbox.ts'
 import {
@@ -44,6 +45,7 @@ export function messagingService(router: ConnectRouter, core: Core) {
     try {
       const send = fromVisitorMessage(message)
       const sent = await observed('visitor', send.correlationId, sendAsVisitor(core, send))
+      await handOverIfAsked(core, sent.event)
       return { outcome: { case: 'accepted', value: toAccepted(sent) } }
     } catch (error) {
       const failure = toServiceError(error)

@@ -263,13 +263,12 @@ export const codeOf = (attempt: Promise<unknown>) =>
   )
 
 /** Sends a visitor's message. `clientOperationId` is also the text of the message. */
-export const send = (core: RunningCore, visitor: SessionContent, clientOperationId: string) =>
-  sendAsVisitor(core, {
-    credentials: credentialsOf(visitor),
-    clientOperationId,
-    body: clientOperationId,
-    contentType: 'text',
-  })
+export const send = (
+  core: RunningCore,
+  visitor: SessionContent,
+  clientOperationId: string,
+  body: string = clientOperationId,
+) => sendAsVisitor(core, { credentials: credentialsOf(visitor), clientOperationId, body, contentType: 'text' })
 
 /** Sends an agent's message. `clientOperationId` is also the text of the message. */
 export const answer = (core: RunningCore, { conversationId }: SessionContent, clientOperationId: string) =>

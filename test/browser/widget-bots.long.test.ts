@@ -140,3 +140,43 @@ it('an answer grows in place, is announced when it ends, and is stopped with the
   expect(await page.getByText('and more').count()).toBe(0)
   expect(complaints).toEqual([])
 })
+
+it('a visitor asks for a person while the bot writes, is answered at once, and asks again when the bot is back', async () => {
+  const { page, conversationId, complaints } = await features.visit()
+  await online(page)
+  const ask = page.getByRole('button', { name: 'Talk to a person' })
+  await write(page, 'Hello')
+  expect(await ask.isVisible()).toBe(false)
+  const bots = await botOf(features.shop().stack)
+  const bot = { displayName: robo.displayName }
+  const append = (clientOperationId: string) =>
+    bots.appendBotMessage({ conversationId, clientOperationId, offset: 0, text: 'Let me see', bot })
+  await append('one')
+  await ask.waitFor()
+  await expectAccessible(page)
+  await ask.focus()
+  await page.keyboard.press('Enter')
+  await page.getByText('We are asking a colleague.').waitFor()
+  expect(await ask.isVisible()).toBe(false)
+  // The focus must not leave the chat with the button.
+  expect(await page.evaluate('document.activeElement.matches("[data-service-widget]")')).toBe(true)
+  expect((await append('one')).state).toBe('interrupted')
+  await expect(append('two')).rejects.toThrow('BotStopped')
+  const { messaging } = features.operator()
+  const { conversation } = await messaging.getConversation({ conversationId })
+  expect(conversation?.bot).toMatchObject({ stopped: true, humanRequestedAt: expect.anything() })
+  await page.reload()
+  await page.getByText('We are asking a colleague.').waitFor()
+  expect(await ask.isVisible()).toBe(false)
+  await messaging.resumeBot({ conversationId })
+  await append('two')
+  await ask.waitFor()
+  await messaging.sendAgentMessage({
+    conversationId,
+    clientOperationId: 'agent',
+    body: 'Hi',
+    agent: { displayName: 'Ada' },
+  })
+  await ask.waitFor({ state: 'hidden' })
+  expect(complaints).toEqual([])
+})

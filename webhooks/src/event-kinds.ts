@@ -150,7 +150,7 @@ export interface EventData {
     sentAt: string
     [field: string]: string
   }
-  /** Sent when a bot asked for a person, and is stopped. */
+  /** Sent when a bot or the visitor asked for a person, and bots are stopped. */
   'human.requested': {
     /** The conversation. */
     reference: string

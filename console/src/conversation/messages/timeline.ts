@@ -87,7 +87,7 @@ export function eventText({ type, agent, label, url, rating, tag }: InboxEvent, 
   const name = agent?.displayName
   if (type === 'agent.assigned') return `Assigned to ${name === me ? 'you' : name}`
   if (type === 'agent.unassigned') return name === me ? 'You were unassigned' : `${name} was unassigned`
-  if (type === 'human.requested') return `${name} (bot) asked for a person`
+  if (type === 'human.requested') return `${name ? `${name} (bot)` : 'The visitor'} asked for a person`
   if (type === 'rating.given') return ratingText(rating)
   if (type === 'navigation.requested') return `Page suggested: ${label || url}`
   if (type === 'conversation.tagged') return `Tagged ${tag}`

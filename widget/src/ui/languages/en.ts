@@ -166,6 +166,8 @@ export const englishTexts = {
   discard: 'Discard',
   uploading: (percent: number) => `Sending the picture, ${percent} %`,
   stop: 'Stop',
+  talkToPerson: 'Talk to a person',
+  askingColleague: 'We are asking a colleague.',
   /** Text with the time left to answer. `time` contains minutes and seconds, for example 1:45. */
   expiresIn: (time: string) => `Expires in ${time}`,
   requestProblems: {

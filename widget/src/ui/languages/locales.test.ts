@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import personRequests from '../../../../contract/person-requests.json' with { type: 'json' }
 import { widgetLocales } from '../../../../contract/widget-locales.ts'
 import { loadPackagePart } from '../package-widget.ts'
 import { directionOf } from '../panel/shell.ts'
@@ -40,6 +41,7 @@ describe.each(widgetLocales)('the language %s', (language) => {
     }
     // “Assistant” and the label of the message log, “Conversation”, are the same in English and French.
     if (language !== 'en') expect(same.filter((key) => !['log', 'assistant'].includes(key))).toEqual([])
+    expect(texts.talkToPerson).toBe(personRequests[language as keyof typeof personRequests])
     expect(texts.typing('Ada')).toContain('Ada')
     expect(texts.tooLong(4_000)).toMatch(/4|٤/)
   })

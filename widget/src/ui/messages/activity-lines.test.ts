@@ -60,3 +60,13 @@ it('an activity adds a line to a conversation without messages', () => {
   ])
   expect(withActivity([], [], { texts, hasOlder: false })).toEqual([])
 })
+
+it('a line follows each accepted request for a person', () => {
+  const messages = [message(1, texts.talkToPerson), message(2, 'hello'), message(undefined, texts.talkToPerson)]
+  expect(bodies(withActivity(messages, [], { texts, hasOlder: false }))).toEqual([
+    texts.talkToPerson,
+    texts.askingColleague,
+    'hello',
+    texts.talkToPerson,
+  ])
+})

@@ -16,21 +16,25 @@ export function withActivity(
   messages: readonly WidgetMessage[],
   activity: readonly Activity[],
   { hasOlder, ...context }: Context,
-): readonly WidgetMessage[] {
+) {
   const lines = activity.flatMap((one) => {
     const body = textOf(one, context)
     const contentType = one.type === 'form.submitted' ? cardType : 'text'
     const line = { ...systemMessage, contentType, key: one.key, body, sequence: one.sequence, createdAt: one.at }
     return body ? [line as WidgetMessage & { sequence: number; body: string }] : []
   })
-  // Omit lines that are older than the oldest loaded message. They appear when older messages are
-  // loaded.
+  // Lines that are older than the oldest loaded message appear when older messages are loaded.
   const oldest = hasOlder ? (messages.find(({ sequence }) => sequence !== undefined)?.sequence ?? 0) : 0
-  const shown = lines.filter(({ sequence }) => sequence >= oldest)
+  const shown: WidgetMessage[] = lines.filter(({ sequence }) => sequence >= oldest)
+  for (const { key, author, body, sequence, createdAt } of messages)
+    if (sequence && author.kind === 'visitor' && body === context.texts.talkToPerson) {
+      const line = { ...systemMessage, contentType: 'text' as const, body: context.texts.askingColleague }
+      shown.push({ ...line, key: `${key} asked`, sequence, createdAt })
+    }
   const place = ({ sequence }: WidgetMessage) => sequence ?? Number.POSITIVE_INFINITY
-  const merged: WidgetMessage[] = [...messages]
+  const merged = [...messages]
   for (const line of shown) {
-    const after = merged.findLastIndex((one) => place(one) <= line.sequence)
+    const after = merged.findLastIndex((one) => place(one) <= place(line))
     merged.splice(after + 1, 0, line)
   }
   return merged

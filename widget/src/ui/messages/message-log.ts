@@ -28,10 +28,13 @@ export function createMessageLog(context: RowContext) {
   const loading = element('div', { class: 'loading', hidden: true }, texts.loadingOlder)
   const list = element('div', { class: 'list', role: 'log', 'aria-live': 'polite', 'aria-label': texts.log })
   const typing = element('div', { class: 'typing', hidden: true })
+  const { talkToPerson } = texts
+  const ask = () => onReply(talkToPerson)
+  const person = box('replies', button('person', talkToPerson, ask))
   const newLabel = element('span', { hidden: true }, texts.newMessages)
   const jump = button('jump', icon(downIcon), toEndByHand, { 'aria-label': texts.toLatest, hidden: true })
   const scroller = element('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': texts.log })
-  scroller.append(greeting, openers, list, typing)
+  scroller.append(greeting, openers, list, typing, person)
   jump.append(newLabel)
   scroller.addEventListener('scroll', () => {
     followsEnd = isAtEnd()
@@ -85,9 +88,11 @@ export function createMessageLog(context: RowContext) {
       place(messages)
       if (quiet) announceSoon()
       greeting.hidden = client.hasOlder()
-      const hadFocus = openers.matches(':focus-within')
+      const focused = scroller.querySelector<HTMLElement>('.replies:focus-within')
       openers.hidden = !client.isEmpty()
-      if (openers.hidden && hadFocus) scroller.focus({ preventScroll: true })
+      const asked = messages.findLast(({ author, body }) => isTeam(author) || body === talkToPerson)
+      person.hidden = asked?.author.kind !== 'bot'
+      if (focused?.hidden) scroller.focus({ preventScroll: true })
       if (anchor?.isConnected) scroller.scrollTop += anchor.getBoundingClientRect().top - before!
       const last = messages.at(-1)
       if (wasAtEnd || quiet || last?.deliveryStatus === 'pending') toEnd()
@@ -104,11 +109,11 @@ export function createMessageLog(context: RowContext) {
       firstNewKey = undefined
     },
 
-    setTyping(name: string | undefined) {
+    setTyping(name?: string) {
       const wasAtEnd = followsEnd
-      typing.hidden = name === undefined
+      typing.hidden = !name
       const dots = element('span', { class: 'dots', 'aria-hidden': 'true' }, element('i'), element('i'), element('i'))
-      typing.replaceChildren(...(name === undefined ? [] : [dots, texts.typing(name)]))
+      typing.replaceChildren(...(name ? [dots, texts.typing(name)] : []))
       if (wasAtEnd) toEnd()
     },
 
@@ -142,8 +147,7 @@ export function createMessageLog(context: RowContext) {
       row.update(placed)
       rows.set(key, row)
       stale.delete(key)
-      // Do not move a row that is already at its place, because screen readers would announce it
-      // again.
+      // Screen readers announce a row again if it is moved, even to its own place.
       if (row.element !== rowAfter(before)) insertAfter(before, row.element)
       before = row.element
     }
@@ -156,7 +160,7 @@ export function createMessageLog(context: RowContext) {
     }
   }
 
-  function rowAfter(row?: Element): Element | null | undefined {
+  function rowAfter(row?: Element) {
     if (!row) return list.firstElementChild?.firstElementChild
     return row.nextElementSibling ?? row.parentElement!.nextElementSibling?.firstElementChild
   }
@@ -193,7 +197,7 @@ export function createMessageLog(context: RowContext) {
   }
 
   /** Returns the first bubble that is not scrolled out above. */
-  function firstVisible(): Element | undefined {
+  function firstVisible() {
     const { top } = scroller.getBoundingClientRect()
     const firstOf = (parent?: Element) =>
       [...(parent?.children ?? [])].find((each) => each.getBoundingClientRect().bottom > top)
@@ -238,11 +242,11 @@ export function createMessageLog(context: RowContext) {
     if (last && firstUnseen !== 0) client.markRead(last.sequence!)
   }
 
-  function rowOf(message: WidgetMessage): Element | undefined {
+  function rowOf(message: WidgetMessage) {
     return rows.get(rowKey(message))?.element.querySelector('.bubble') ?? undefined
   }
 
-  function isAtEnd(): boolean {
+  function isAtEnd() {
     return scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < nearPx
   }
 
@@ -271,13 +275,9 @@ export function createMessageLog(context: RowContext) {
     showJump()
   }
 
-  /**
-   * Shows the button that scrolls to the newest message, or hides it if the list is at its end.
-   * `hasNew` is true if a new message was added below.
-   */
+  /** Shows the button that scrolls to the end, or hides it there. `hasNew`: a message was added below. */
   function showJump(hasNew = false) {
-    // If the button will be hidden while it has the focus, move the focus to the list. Otherwise, the
-    // focus would leave the chat.
+    // The focus must not leave the chat with the button.
     if (followsEnd && jump.matches(':focus')) scroller.focus({ preventScroll: true })
     jump.hidden = followsEnd
     newLabel.hidden = followsEnd || (newLabel.hidden && !hasNew)

@@ -276,7 +276,7 @@ export declare type Event = Message<"service.events.v1.Event"> & {
   redactedMessageId: string;
 
   /**
-   * Set in `human.requested`.
+   * Set in `human.requested`, if a bot asked.
    *
    * @generated from field: service.events.v1.BotRequest bot_request = 15;
    */
