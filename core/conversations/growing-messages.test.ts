@@ -381,3 +381,21 @@ describe('a message that grows', () => {
     expect(places.filter((place) => !/^(wakeups|searchEntries)/.test(place))).toEqual([])
   })
 })
+
+it('the export of a visitor says how each answer has ended', async () => {
+  const visitor = await cores.newVisitor()
+  await append(cores.core, visitor, 'completed', 0, 'one', { done: true })
+  await stopAnswer(cores.core, visitor, (await append(cores.core, visitor, 'stopped', 0, 'two')).messageId)
+  await append(cores.core, visitor, 'interrupted', 0, 'three')
+  await stopBots(cores.core, visitor.conversationId, undefined)
+  const answers: [string, string][] = []
+  for await (const line of exportVisitor(cores.core, await visitorOf(cores, visitor))) {
+    const { kind, type, message, answer: state } = JSON.parse(line)
+    if (kind === 'event' && type === 'message.received') answers.push([message.body, state])
+  }
+  expect(answers).toEqual([
+    ['one', 'completed'],
+    ['two', 'stopped'],
+    ['three', 'interrupted'],
+  ])
+})

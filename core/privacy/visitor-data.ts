@@ -105,8 +105,9 @@ async function* recordsOf(
   }
   for (const conversationId of conversationIds) {
     for await (const event of events.find({ conversationId }).sort({ sequence: 1 })) {
-      const { sequence, type, occurredAt, sessionId, message, currentState, data } = event
-      yield { kind: 'event', conversationId, sequence, type, occurredAt, sessionId, message, currentState, data }
+      const { sequence, type, occurredAt, sessionId, message, currentState, data, growth } = event
+      const content = { sessionId, message, currentState, data, answer: growth?.state }
+      yield { kind: 'event', conversationId, sequence, type, occurredAt, ...content }
     }
   }
   for await (const command of commands.find({ sessionId: { $in: sessionIds } })) {
