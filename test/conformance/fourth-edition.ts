@@ -2,10 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { expect } from 'vitest'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
+import { TypingState } from '#proto/messaging/v1/messaging_pb.js'
+import { OperatorRole } from '#proto/operator/v1/operator_pb.js'
+import { botOf, robo } from '../support/bot.ts'
 import { openRawSocket } from '../support/raw-socket.ts'
 import { until } from '../support/until.ts'
 import { bearer } from './client.ts'
 import { createDeliveryClient } from './delivery-client.ts'
+import { MissingAccess } from './missing-access.ts'
 import { concurrentRule, rule } from './rule.ts'
 import type { Suite } from './suite.ts'
 
@@ -185,6 +189,84 @@ export function fourthEditionRules(suite: () => Suite): void {
       } while (page.nextPageToken !== undefined)
       return false
     })
+  })
+
+  interface Said {
+    operator: string
+    publicKey: string
+    notifications: object
+  }
+
+  /** Creates an account, and returns the calls of its console. */
+  async function newAccount(displayName: string) {
+    const { stack } = suite().roomy
+    const { workspaceId } = stack.demo
+    const { secret } = await operator().operators.inviteOperator({ workspaceId, role: OperatorRole.OPERATOR })
+    const { url } = stack.gateways[0]!
+    let cookie = ''
+    const call = async (path: string, body: object) => {
+      const headers = { origin: new URL(url).origin, 'sec-fetch-site': 'same-origin', 'x-service-console': '1', cookie }
+      const init = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' } }
+      const answer = await fetch(url + path, { ...init, body: JSON.stringify(body) })
+      return { status: answer.status, cookies: answer.headers.getSetCookie(), body: (await answer.json()) as Said }
+    }
+    const signedIn = await call('/console/session/sign-in', { link: secret, displayName })
+    expect(signedIn.status).toBe(200)
+    cookie = signedIn.cookies.map((each) => each.split(';')[0]).join('; ')
+    const operatorId = signedIn.body.operator
+    return {
+      operatorId,
+      call: (method: string, body: object) => call(`/rpc/service.operator.v1.OperatorService/${method}`, body),
+    }
+  }
+
+  rule('C8.32', async () => {
+    const { messaging } = operator()
+    const { workspaceId } = suite().roomy.stack.demo
+    const { conversationId } = await withMessage('hello')
+    const { operatorId, call } = await newAccount('Ada Berger')
+    await messaging.assignAgent({ conversationId, agent: { displayName: 'Ada Berger' }, operatorId })
+    expect((await call('UpdateOwnAccount', { name: 'Ada Lindqvist' })).status).toBe(200)
+    const assignee = { case: 'operatorId' as const, value: operatorId }
+    const { conversations } = await messaging.listConversations({ workspaceId, assignee })
+    expect(conversations).toMatchObject([{ conversationId, assignedOperatorId: operatorId }])
+  })
+
+  rule('C8.33', async () => {
+    const bots = await botOf(suite().roomy.stack).catch(() => {
+      throw new MissingAccess('the token of a bot')
+    })
+    const { visitor, conversationId } = await withMessage('hello')
+    const stream = await visitor.openStream({ after: 0 })
+    await bots.setBotTyping({ conversationId, state: TypingState.STARTED, bot: robo })
+    await bots.sendBotMessage({ conversationId, clientOperationId: randomUUID(), body: 'Hello', bot: robo })
+    const author = { kind: 'bot', displayName: robo.displayName }
+    const said = (type: string) => stream.events.find((event) => event.type === type)?.data
+    await until('the message', () => said('message.received'))
+    expect(said('message.received').message.author).toMatchObject(author)
+    expect(said('typing.started').author).toMatchObject(author)
+    stream.close()
+    expect((await visitor.history())[1].author).toMatchObject(author)
+  })
+
+  rule('C8.41', async () => {
+    throw new MissingAccess('a mail server of the deployment, whose mails the run can read')
+  })
+
+  rule('C8.43', async () => {
+    const { call } = await newAccount('Mia Moser')
+    const chosen = { newConversation: true, answerInMine: false, waitingMinutes: 5, detail: 'name', mailMinutes: 0 }
+    expect((await call('UpdateOwnNotifications', { notifications: chosen })).status).toBe(200)
+    const { body } = await call('GetOwnNotifications', {})
+    // JSON leaves out what is false, 0 or empty.
+    expect(body.notifications).toEqual({ newConversation: true, waitingMinutes: 5, detail: 'name' })
+    // An uncompressed point of P-256.
+    expect(Buffer.from(body.publicKey, 'base64url')).toHaveLength(65)
+    for (const wrong of [{ detail: 'all' }, { waitingMinutes: 241 }, { mailMinutes: 241 }])
+      expect((await call('UpdateOwnNotifications', { notifications: { ...chosen, ...wrong } })).status).toBe(400)
+    const keys = { p256dh: body.publicKey, auth: Buffer.alloc(16).toString('base64url') }
+    for (const endpoint of ['http://push.example/1', 'https://192.0.2.1/1'])
+      expect((await call('SetPushSubscription', { ...keys, endpoint })).status).toBe(400)
   })
 
   rule('C8.34', async () => {

@@ -281,6 +281,8 @@ export const rules: Rule[] = [
     ['C8.29', 'followers of the feed are bounded for each token, and leave its places to reads'],
     ['C8.30', 'a lead subscription that maps fields, or is automatic, needs leads:read of who creates it'],
     ['C8.31', 'who leaves an address through a form is in the inbox, unanswered'],
+    ['C8.32', 'a conversation is assigned to the id of an operator, and stays assigned when the name changes'],
+    ['C8.33', 'a bot is named as one in history, on streams and while it types'],
     ['C8.34', 'the stream of the inbox says which conversations an erasure removed'],
     [
       'C8.35',
@@ -293,6 +295,8 @@ export const rules: Rule[] = [
     ['C8.37', 'a visitor stops an answer once, and nothing that the bot adds later is shown'],
     ['C8.38', 'a stop of bots, a request for a person and a withdrawal end an answer that grows at once'],
     ['C8.39', 'the feed has an answer once, with its whole text, when it has ended'],
+    ['C8.41', 'an answer that the visitor has not seen is mailed once to the address that the visitor left'],
+    ['C8.43', 'an operator chooses what to be told of while not looking, and how much of the text'],
     [
       'C8.45',
       'who is verified may leave also while the capability `identity` is off; what is not advertised is 404 before key and schema',

@@ -5,6 +5,7 @@ import { EventsService } from '#proto/events/v1/events_pb.js'
 import { HookService } from '#proto/hook/v1/hook_pb.js'
 import { LeadService } from '#proto/lead/v1/lead_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { OperatorService } from '#proto/operator/v1/operator_pb.js'
 import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
@@ -18,6 +19,7 @@ export interface Operator {
   leads: Client<typeof LeadService>
   hooks: Client<typeof HookService>
   privacy: Client<typeof PrivacyService>
+  operators: Client<typeof OperatorService>
 }
 
 /**
@@ -38,5 +40,6 @@ export function operatorOf(coreUrl: string, token: string): Operator {
     leads: createClient(LeadService, transport),
     hooks: createClient(HookService, transport),
     privacy: createClient(PrivacyService, transport),
+    operators: createClient(OperatorService, transport),
   }
 }
