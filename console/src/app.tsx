@@ -76,6 +76,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
       me: () => session.operator,
       filter: router.filter,
       setFilter: router.setFilter,
+      defaultQueue: router.defaultQueue,
       platform: { clock: systemClock, lifecycle: listening.lifecycle, tabs: createPageTabs(location.origin) },
       now: Date.now,
       random: Math.random,

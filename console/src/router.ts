@@ -112,12 +112,15 @@ export function createRouter(window: Window) {
   let isHeld = false
   const pathNow = () => location.pathname + location.search
   const route = computed(() => parseRoute(address.value))
+  /** The queue of an address that names none. The inbox chooses it. */
+  const defaultQueue = signal<string | undefined>(undefined)
   /** The filter of the latest view of the inbox. It stays while the operator is in another area. */
   let lastFilter: InboxFilter = {}
   const filter = computed((): InboxFilter => {
     const shown = route.value
     if (shown.view !== 'inbox' && shown.view !== 'conversation') return lastFilter
-    const next = Object.fromEntries(inboxFilters.map((name) => [name, shown[name]]))
+    const next: InboxFilter = Object.fromEntries(inboxFilters.map((name) => [name, shown[name]]))
+    next.queue ??= defaultQueue.value
     if (JSON.stringify(next) !== JSON.stringify(lastFilter)) lastFilter = next
     return lastFilter
   })
@@ -159,6 +162,7 @@ export function createRouter(window: Window) {
   return {
     route,
     filter,
+    defaultQueue,
     /** Returns the path of the inbox or of a conversation, with the present filter. */
     inFilter: (to: { conversationId?: string; part?: string; message?: string } = {}) =>
       pathOf(

@@ -36,6 +36,40 @@ describe('the queues of the inbox', () => {
     await until('the new count', async () => (await countOf(page, 'Unanswered')) === '66')
   })
 
+  it('begin with the unanswered if somebody waits, else with all, and never change under a hand', async () => {
+    const page = await browser.open(core, 'nowhere')
+    // Notes each list and each chosen queue that the page draws.
+    await page.addInitScript(() => {
+      const seen: string[] = []
+      Object.assign(globalThis, { seen })
+      const note = () => {
+        const queue = document.querySelector('.queues :checked + span')?.firstChild?.textContent
+        const rows = document.querySelectorAll('.rows .row').length
+        const now = `${queue} ${rows}`
+        if ((queue || rows > 0) && seen.at(-1) !== now) seen.push(now)
+        requestAnimationFrame(note)
+      }
+      requestAnimationFrame(note)
+    })
+    const seen = () => page.evaluate(() => (globalThis as unknown as { seen: string[] }).seen)
+    await page.goto(`${core.url}/console/`)
+    await page.locator('.row', { hasText: 'Maria Huber' }).waitFor()
+    const waiting = await page.locator('.row').count()
+    expect((await seen()).filter((each) => !/^Unanswered (0|\d+)$/.test(each))).toEqual([])
+    expect(new Set(await seen()).has(`Unanswered ${waiting}`)).toBe(true)
+    expect(await page.locator('.row', { hasText: 'Visitor M4T1' }).count()).toBe(0)
+    // The last one is answered: the queue stays.
+    for (const id of ['maria', 'x7f3', 'p2k9', 'b8w5', 'q1z6']) core.conversations.erase(`cnv_${id}`)
+    await page.getByText('Nobody is waiting').waitFor()
+    await page.getByRole('radio', { name: 'Unanswered', checked: true }).waitFor({ state: 'attached' })
+    await page.goto(`${core.url}/console/`)
+    await page.locator('.row', { hasText: 'Visitor M4T1' }).waitFor()
+    expect((await seen()).filter((each) => !each.startsWith('All '))).toEqual([])
+    core.conversations.visitorSays('cnv_m4t1', 'Still there?')
+    await page.locator('.row', { hasText: 'Still there?' }).waitFor()
+    await page.getByRole('radio', { name: 'All', checked: true }).waitFor({ state: 'attached' })
+  })
+
   it.each(isLong ? ['live', 'during an interruption'] : ['live'])(
     'show no conversation that a colleague closed during an interruption, and none that was erased %s',
     async (how) => {

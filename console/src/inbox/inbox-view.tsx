@@ -144,7 +144,7 @@ function ConversationList({ openId, openMessage }: ConversationListProps) {
 function Queues() {
   const { inbox, router } = useConsole()
   const counts = inbox.counts.value
-  const chosen = queueOf(router.filter.value)
+  const { queue: chosen } = router.filter.value
   const label = useRef<HTMLLabelElement>(null)
   // The row may be longer than its place. The chosen queue is never cut.
   useEffect(
@@ -158,12 +158,7 @@ function Queues() {
         const count = queue === 'closed' ? 0 : (counts?.[queue] ?? 0)
         return (
           <label key={queue} class="chip" ref={queue === chosen ? label : null}>
-            <input
-              type="radio"
-              name="queue"
-              checked={queue === chosen}
-              onChange={() => router.setFilter({ queue: queue === 'open' ? undefined : queue })}
-            />
+            <input type="radio" name="queue" checked={queue === chosen} onChange={() => router.setFilter({ queue })} />
             <span>
               {queues[queue].name}
               {count > 0 && (

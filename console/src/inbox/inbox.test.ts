@@ -51,7 +51,7 @@ async function openInbox(filterAtStart: InboxFilter = {}) {
       }
     },
   }
-  const filter = signal(filterAtStart)
+  const filter = signal<InboxFilter>({ queue: 'open', ...filterAtStart })
   const inbox = createInbox({
     api: { messaging } as never,
     me: () => 'Ada',
@@ -59,6 +59,7 @@ async function openInbox(filterAtStart: InboxFilter = {}) {
     setFilter: (change) => {
       filter.value = { ...filter.value, ...change }
     },
+    defaultQueue: signal(undefined),
     platform: { clock: systemClock, lifecycle: { isOnline: () => true, subscribe: () => () => {} }, tabs: undefined },
     now: Date.now,
     random: () => 1,
@@ -82,7 +83,7 @@ describe('the inbox shows what the service answers', () => {
 
   it('without an erased conversation, in every list and in what is known', async () => {
     const { inbox, service, filter, ids, settle } = await openInbox({ queue: 'unanswered' })
-    filter.value = {}
+    filter.value = { queue: 'open' }
     await settle()
     service.erase('cnv_a')
     await vi.advanceTimersByTimeAsync(0)

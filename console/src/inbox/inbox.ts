@@ -1,4 +1,4 @@
-import { computed, effect, type ReadonlySignal, signal } from '@preact/signals'
+import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import {
   type Conversation,
   type ConversationChanged,
@@ -51,6 +51,8 @@ interface InboxDeps extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents
   /** The filter of the address. */
   filter: ReadonlySignal<InboxFilter>
   setFilter(change: InboxFilter): void
+  /** The queue of an address that names none. */
+  defaultQueue: Signal<string | undefined>
   /**
    * Coordinates the tabs of the browser. Tabs share connections, so a hidden tab may have to close
    * its stream.
@@ -73,7 +75,8 @@ export const typingLastsMs = 9000
  * The operator's inbox: lists and conversations as the service answered them. A change of the stream
  * patches its conversation, and requests the shown list again if it may move the conversation.
  */
-export function createInbox({ api, me, filter, setFilter, platform, now, random, browserEvents }: InboxDeps) {
+export function createInbox({ api, me, filter, setFilter, defaultQueue, platform, ...deps }: InboxDeps) {
+  const { now, random, browserEvents } = deps
   const { messaging } = api
   const { clock } = platform
   const conversations = signal<ReadonlyMap<string, Conversation>>(new Map())
@@ -135,14 +138,24 @@ export function createInbox({ api, me, filter, setFilter, platform, now, random,
     return { ids: found.map(({ conversationId }) => conversationId), pages, hasMore: pageToken !== undefined }
   }
 
+  /** Chooses the queue that is shown first: the unanswered, or all if nobody waits. Returns its list if it is loaded. */
+  async function chooseQueue() {
+    const unanswered = { ...filter.peek(), queue: 'unanswered' }
+    const list = await load(unanswered, 1)
+    defaultQueue.value = list.ids.length > 0 ? 'unanswered' : 'open'
+    return keyOf(unanswered) === shownKey.peek() ? list : undefined
+  }
+
   /** Requests the shown list. Calls while it is under way request it once more afterwards. */
   const refresh = onceMore(async () => {
     if (isStopped) return
-    const key = shownKey.peek()
+    let key = shownKey.peek()
     const pages = shownList.peek()?.pages ?? 1
     loading.value = true
     try {
-      const list = await load(filter.peek(), pages)
+      const chosen = filter.peek().queue === undefined ? await chooseQueue() : undefined
+      key = shownKey.peek()
+      const list = chosen ?? (await load(filter.peek(), pages))
       // Changes of conversations outside of the shown list cause alerts, too.
       if (isGap && key !== keyOf({})) await load({}, 1)
       isGap = false
