@@ -151,3 +151,26 @@ describe('conversations in the console', () => {
     expect(await bubble.evaluate((element) => getComputedStyle(element).direction)).toBe('rtl')
   })
 })
+
+it('the details list the other conversations of the same visitor, and of nobody else', async () => {
+  const maria = { identityState: 'verified', displayName: 'Maria Huber', externalSubject: 'customer-4711' }
+  core.conversations.add({ conversationId: 'cnv_old', sessionId: 'ses_old', visitor: maria })
+  core.conversations.past('cnv_old', 'visitor', 'Where is order 12?', 500_000, 'read')
+  core.conversations.close('cnv_old')
+  core.conversations.add({
+    conversationId: 'cnv_twin',
+    sessionId: 'ses_twin',
+    visitor: { ...maria, externalSubject: 'x-customer-4711' },
+  })
+  core.conversations.past('cnv_twin', 'visitor', 'Somebody else', 400_000, 'read')
+  const page = await browser.open(core, 'conversations/cnv_maria')
+  const earlier = page.locator('.details-section', { hasText: 'Earlier conversations' })
+  await earlier.getByRole('link', { name: /^Where is order 12\?.*Closed$/ }).waitFor()
+  expect(await earlier.getByRole('link').count()).toBe(1)
+  await earlier.getByRole('link').click()
+  await page.locator('.message', { hasText: 'Where is order 12?' }).waitFor()
+  await earlier.getByRole('link', { name: /^And if it does not fit\?/ }).waitFor()
+  await page.locator('.row', { hasText: 'The code WINTER' }).click()
+  await page.locator('.message', { hasText: 'The code WINTER' }).waitFor()
+  await earlier.waitFor({ state: 'detached' })
+})

@@ -52,7 +52,7 @@ export function searchIn(
   const texts = all.flatMap((entry) => [
     {
       entry,
-      body: entry.conversation.visitor?.displayName ?? '',
+      body: `${entry.conversation.visitor?.displayName ?? ''} ${entry.conversation.visitor?.externalSubject ?? ''}`.trim(),
       author: undefined,
       at: entry.conversation.createdAt,
       source: { case: 'visitor' as const, value: true },

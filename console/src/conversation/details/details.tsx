@@ -1,5 +1,10 @@
 import type { ComponentChildren } from 'preact'
-import type { AnswerMail, ConversationContact } from '#proto/messaging/v1/messaging_pb.js'
+import {
+  type AnswerMail,
+  type Conversation,
+  type ConversationContact,
+  ConversationStatus,
+} from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type Session } from '#proto/session/v1/session_pb.js'
 import { safeHref } from '../../../../browser/chat/linkify.ts'
 import { useConsole } from '../../console-context.ts'
@@ -43,6 +48,7 @@ export function Details({ thread, name, backPath, open }: DetailsProps) {
           <AssignmentSection thread={thread} />
           <ContactSection contact={thread.conversation.value?.contact} mail={thread.conversation.value?.mail} />
           {session && <IdentitySection session={session} />}
+          <EarlierSection conversation={thread.conversation.value} />
           {session && <PageSection session={session} />}
           <TagSection thread={thread} />
           {session && (
@@ -191,6 +197,36 @@ function ContactSection({ contact, mail }: { contact: ConversationContact | unde
         ]}
       />
       <p class="hint">The visitor wrote this in a form. Nobody has verified it.</p>
+    </section>
+  )
+}
+
+/** Other conversations of the verified visitor, or of those who left the same address in a form. */
+function EarlierSection({ conversation }: { conversation: Conversation | undefined }) {
+  const { api, router } = useConsole()
+  const { conversationId, visitor, contact } = conversation ?? {}
+  const key = visitor?.externalSubject || contact?.email
+  const found = useLoad(async () => {
+    const { results } = key ? await api.messaging.searchConversations({ query: key, limit: 50 }) : { results: [] }
+    const all = results.flatMap(({ conversation: each }) => each ?? [])
+    return new Map(all.map((each) => [each.conversationId, each]))
+  }, [conversationId, key])
+  const earlier = [...(found.value?.values() ?? [])].filter(
+    (each) => each.conversationId !== conversationId && (each.visitor?.externalSubject || each.contact?.email) === key,
+  )
+  if (earlier.length === 0) return null
+  return (
+    <section class="details-section">
+      <h3>Earlier conversations</h3>
+      {earlier.map((each) => (
+        <a key={each.conversationId} class="page-link" href={router.inFilter({ conversationId: each.conversationId })}>
+          <bdi class="page-link-title ellipsis">{each.lastMessage?.body || 'Submitted a form'}</bdi>
+          <span class="hint">
+            <When at={each.lastMessageAt} />
+            {each.status === ConversationStatus.CLOSED && ' · Closed'}
+          </span>
+        </a>
+      ))}
     </section>
   )
 }
