@@ -82,7 +82,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
       random: Math.random,
       browserEvents: window,
     })
-    const report = session.account ? (looking: boolean) => api.operators.reportAttention({ looking }) : undefined
+    const report = session.account ? api.operators.reportAttention : undefined
     const page = createPageAlerts({ inbox, router, owner: `${session.workspaceId} ${session.operator}`, report })
     const stopAlerts = () => {
       page.stop()
@@ -97,7 +97,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
     const unsubscribe = page.alerts.isEnabled.subscribe((isEnabled) => {
       hasAlerts.value = isEnabled
     })
-    return { ...app, session, drafts, outbox, inbox, operations: createOperations(), alerts: page.alerts, stopAlerts }
+    return { ...app, session, drafts, outbox, inbox, operations: createOperations(), ...page, stopAlerts }
   }, [session])
   useEffect(() => {
     context.inbox.start()

@@ -1,3 +1,4 @@
+import type { ReadonlySignal } from '@preact/signals'
 import { createContext } from 'preact'
 import { useContext, useLayoutEffect } from 'preact/hooks'
 import type { Alerts } from './alerts/alerts.ts'
@@ -23,6 +24,8 @@ export interface Console {
   announcer: Announcer
   shortcuts: Shortcuts
   alerts: Alerts
+  /** Names of the colleagues who look at the shown conversation. */
+  others: ReadonlySignal<readonly string[]>
 }
 
 export const ConsoleContext = createContext<Console | undefined>(undefined)

@@ -2,9 +2,10 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { Core } from '../core.ts'
 import { isAllowedDestination } from '../deliveries/destination-check.ts'
 import { ServiceError } from '../errors.ts'
+import { consoleSessionsIn } from '../operators/console-session-store.ts'
 import { type Notifications, notificationDetails } from '../operators/model.ts'
 import { changeTeam, isActive } from '../operators/teams.ts'
-import { field, integer, issueIf, oneOf, validate } from '../rules.ts'
+import { field, integer, issueIf, oneOf, text, validate } from '../rules.ts'
 import { endpointUrl, type PushSubscription } from './push.ts'
 
 export const defaultNotifications: Omit<Notifications, 'isOn'> = {
@@ -61,8 +62,22 @@ export async function isPushed({ db }: Core, sessionId: string): Promise<boolean
   return (await db.consoleSessions.findOne({ _id: sessionId, push: { $exists: true } })) !== null
 }
 
-/** Records that the operator of a session looks at the console now, or no more. */
-export async function reportAttention(core: Core, sessionId: string, isLooking: boolean) {
-  const change = isLooking ? { $set: { lookedAt: new Date(core.now()) } } : { $unset: { lookedAt: '' as const } }
-  await core.db.consoleSessions.updateOne({ _id: sessionId }, change)
+/** A console reports every 15 s. */
+const hereMs = 40_000
+
+/**
+ * Records that the operator of a session looks at the console now, or no more. Returns the names of the
+ * others who look at the same conversation. Errors: `ValidationFailed`.
+ */
+export async function reportAttention(core: Core, sessionId: string, isLooking: boolean, looksAt: string) {
+  validate(field('/conversationId', looksAt, text(0, 64)))
+  const lookedAt = new Date(core.now())
+  const change = isLooking ? { $set: { lookedAt, looksAt } } : { $unset: { lookedAt: '' as const } }
+  const own = await core.db.consoleSessions.findOneAndUpdate({ _id: sessionId }, change)
+  if (!own || looksAt === '') return []
+  const others = (await consoleSessionsIn(core, own.workspaceId)).filter(
+    (each) =>
+      each.operator !== own.operator && each.looksAt === looksAt && +lookedAt - Number(each.lookedAt ?? 0) < hereMs,
+  )
+  return [...new Set(others.map(({ displayName }) => displayName))]
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createClient, type Transport } from '@connectrpc/connect'
+import { Code, createClient, type Transport } from '@connectrpc/connect'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { OperatorService } from '#proto/operator/v1/operator_pb.js'
 import { testDatabase } from '../../test/support/test-database.ts'
@@ -95,6 +95,24 @@ async function pass(minutes = 0) {
   await Promise.all([...cores.cores, ...cores.cores].map(tellOperators))
 }
 const titles = () => push.pushes.map(({ payload }) => payload.title)
+
+it('an operator who looks at a conversation gets the names of the others who look at it', async () => {
+  const olga = await newOperator('Olga')
+  const eve = await newOperator('Eve')
+  const report = async ({ calls }: Operator, conversationId = visitor.conversationId, looking = true) =>
+    (await calls.reportAttention({ looking, conversationId })).others
+  expect(await report(ada)).toEqual([])
+  expect(await report(olga)).toEqual(['Ada'])
+  expect(await report(eve, 'cnv_other')).toEqual([])
+  expect(await report(eve, '')).toEqual([])
+  expect(await report(ada)).toEqual(['Olga'])
+  await report(olga, '', false)
+  expect(await report(ada)).toEqual([])
+  await report(olga)
+  cores.advance(60)
+  expect(await report(ada)).toEqual([])
+  await expect(report(ada, 'x'.repeat(65))).rejects.toMatchObject({ code: Code.InvalidArgument })
+})
 
 describe('an operator who does not look', () => {
   it('gets one encrypted push for a new conversation, and one when the visitor has waited', async () => {

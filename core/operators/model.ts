@@ -77,6 +77,8 @@ export interface ConsoleSession {
   push?: { sealed: string }
   /** When the operator last looked at the console. */
   lookedAt?: Date
+  /** The conversation that the console showed then. */
+  looksAt?: string
   /** Set for sessions that began at an OpenID Connect provider. */
   provider?: ProviderCheck
 }

@@ -178,10 +178,9 @@ export function operatorService(router: ConnectRouter, core: Core) {
       return {}
     },
 
-    async reportAttention({ looking }, context) {
+    async reportAttention({ looking, conversationId }, context) {
       const { sessionId } = await own(context)
-      await reportAttention(core, sessionId, looking)
-      return {}
+      return { others: await reportAttention(core, sessionId, looking, conversationId) }
     },
 
     async beginPasskey({ origin }, context) {

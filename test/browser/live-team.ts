@@ -29,6 +29,9 @@ export function useLiveTeam() {
   return {
     url,
 
+    /** Lets a new visitor write. */
+    visitorSays: async (body: string) => (await stack.newVisitor()).send(body),
+
     /** Opens a page with an authenticator of its own, which answers without a person. */
     async newPerson(size = pageSizes.desktop, colorScheme: 'light' | 'dark' = 'light') {
       const context = await browser.newContext({ reducedMotion: 'reduce', viewport: size, colorScheme })

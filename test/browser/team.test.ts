@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { itLong } from '../support/is-long.ts'
 import { button, enter, invite, openTeam, useLiveTeam } from './live-team.ts'
@@ -83,4 +84,32 @@ itLong('an operator chooses notifications and subscribes the browser to pushes',
   await button(owner, 'Turn off pushes here').click()
   await button(owner, 'Turn on pushes here').waitFor()
   expect(complaints).toEqual([])
+})
+
+itLong('two operators in one conversation see each other, and who writes', { timeout: 120_000 }, async () => {
+  const owner = await live.newPerson()
+  await enter(owner, await live.ownerLink(), 'Olga')
+  await openTeam(owner)
+  const link = await invite(owner, 'Operator')
+  const colleague = await live.newPerson()
+  await enter(colleague, link, 'Carl')
+  await live.visitorSays('Do you deliver?')
+  for (const page of [owner, colleague]) {
+    await page.goto(`${live.url()}/console/`)
+    await page.locator('.row', { hasText: 'Do you deliver?' }).click()
+  }
+  const title = (page: Page) => page.locator('.thread-title')
+  await title(colleague)
+    .getByText(/Olga is here too/)
+    .waitFor()
+  await title(owner)
+    .getByText(/Carl is here too/)
+    .waitFor()
+  expect(await title(owner).textContent()).not.toContain('Olga is here')
+  await colleague.getByRole('textbox', { name: 'Reply' }).pressSequentially('We do')
+  await owner.getByText('Carl is typing…').waitFor()
+  await colleague.getByRole('link', { name: 'Leads' }).first().click()
+  await title(owner)
+    .getByText(/is here too/)
+    .waitFor({ state: 'detached' })
 })

@@ -184,8 +184,8 @@ export function createTabFocus(locks: LockManager | undefined, page: Document, w
     (name === 'visibilitychange' ? page : window).addEventListener(name, update)
 
   return {
-    show(conversationId: string | undefined) {
-      shown = conversationId ?? ''
+    show(conversationId: string) {
+      shown = conversationId
       update()
     },
     /**

@@ -1,4 +1,4 @@
-import { effect, type ReadonlySignal, signal } from '@preact/signals'
+import { computed, effect, type ReadonlySignal, type Signal, signal, untracked } from '@preact/signals'
 import type { Lifecycle, LifecycleSignal } from '../../../browser/platform.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import type { Router } from '../router.ts'
@@ -8,26 +8,30 @@ interface PageAlertDeps {
   inbox: Inbox
   router: Router
   owner: string
-  /** Reports whether the operator looks at the console. Absent for sessions without an account. */
-  report?: ((looking: boolean) => Promise<unknown>) | undefined
+  /** Reports where the operator looks. Absent for sessions without an account. */
+  report?: Report | undefined
 }
+
+/** Reports whether the operator looks at the console, and at which conversation. Returns who else looks at it. */
+type Report = (attention: { looking: boolean; conversationId: string }) => Promise<{ others: string[] }>
 
 /** Creates the alerts of this page. Returns the alerts and a function that stops them. */
 export function createPageAlerts({ inbox, router, owner, report }: PageAlertDeps) {
   const focus = createTabFocus(navigator.locks, document, window)
   const alerts = createAlerts(inbox, owner, focus, (conversationId) => router.go(router.inFilter({ conversationId })))
   window.addEventListener('storage', alerts.onStorage)
-  const stopAttention = report && startAttention(report, focus)
+  const shown = computed(() => (router.route.value as { conversationId?: string }).conversationId ?? '')
+  /** Names of the colleagues who look at the shown conversation. */
+  const others = signal<readonly string[]>([])
+  const stopAttention = report && startAttention(report, focus, shown, others)
   // The service worker opens the conversation of a notification.
   const onOpen = ({ data }: MessageEvent<{ path: string }>) => router.go(data.path)
   navigator.serviceWorker?.addEventListener('message', onOpen)
-  const stopRoute = effect(() => {
-    const route = router.route.value
-    focus.show(route.view === 'conversation' ? route.conversationId : undefined)
-  })
+  const stopRoute = effect(() => focus.show(shown.value))
 
   return {
     alerts,
+    others,
     stop() {
       window.removeEventListener('storage', alerts.onStorage)
       stopAttention?.()
@@ -84,27 +88,42 @@ export function listeningLifecycle(
   }
 }
 
-/** The service counts a report for 90 seconds. */
-const everyMs = 60_000
+/** The service counts a report for 40 seconds for colleagues, and for 90 seconds for pushes and mails. */
+const everyMs = 15_000
 /** Time in milliseconds after a report in which none is sent. Two reports are at most `everyMs` and this time apart. */
-const recentMs = 25_000
+const recentMs = 5_000
 /** Time in milliseconds in which another tab of the console may get the focus. */
 const otherTabMs = 1_000
 
 /**
- * Reports while the operator looks at this page, so that nothing is told by push or mail. Returns a
- * function that stops it.
+ * Reports while the operator looks at this page, so that nothing is told by push or mail, and colleagues
+ * see it. Returns a function that stops it.
  */
-function startAttention(report: (looking: boolean) => Promise<unknown>, focus: Pick<TabFocus, 'query'>) {
+function startAttention(
+  report: Report,
+  focus: Pick<TabFocus, 'query'>,
+  shown: ReadonlySignal<string>,
+  others: Signal<readonly string[]>,
+) {
   let reportedAt = Number.NEGATIVE_INFINITY
   let timeout: ReturnType<typeof setTimeout> | undefined
   // If a report is lost, the operator is told once too often, or 90 seconds late.
-  const send = (looking: boolean) => report(looking).catch(() => {})
+  async function send(looking: boolean) {
+    const conversationId = shown.peek()
+    const found = await report({ looking, conversationId }).catch(() => undefined)
+    if (conversationId === shown.peek()) others.value = found?.others ?? []
+  }
 
   function check() {
     if (document.hidden || !document.hasFocus() || Date.now() - reportedAt < recentMs) return
     reportedAt = Date.now()
     void send(true)
+  }
+
+  function showOther() {
+    others.value = []
+    reportedAt = Number.NEGATIVE_INFINITY
+    check()
   }
 
   function onVisibility() {
@@ -120,8 +139,11 @@ function startAttention(report: (looking: boolean) => Promise<unknown>, focus: P
   const interval = setInterval(check, everyMs)
   window.addEventListener('focus', check)
   document.addEventListener('visibilitychange', onVisibility)
-  check()
+  const stopShown = effect(() => {
+    if (shown.value !== undefined) untracked(showOther)
+  })
   return () => {
+    stopShown()
     clearInterval(interval)
     clearTimeout(timeout)
     window.removeEventListener('focus', check)

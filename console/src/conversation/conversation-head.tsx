@@ -79,7 +79,7 @@ interface ConversationHeadProps {
 
 /** Shows who the visitor is and the state of the conversation, with the buttons that change it. */
 export function ConversationHead({ thread, name, actions, detailsPath }: ConversationHeadProps) {
-  const { inbox, session, router } = useConsole()
+  const { inbox, session, router, others } = useConsole()
   const { busy, undo, assign, switchBot, close, reopen } = actions
   const { conversationId } = thread
   const conversation = thread.conversation.value
@@ -113,6 +113,7 @@ export function ConversationHead({ thread, name, actions, detailsPath }: Convers
           {thread.session.value?.visitorBanned && ' · Banned'}
           {isClosed && ' · Closed'}
           {bot && ` · ${bot.bot?.displayName || 'Bot'} (bot) ${bot.stopped ? 'is stopped' : 'answers'}`}
+          {others.value.map((other) => ` · ${other} is here too`)}
           {conversation?.agent && ` · ${mine ? 'Assigned to you' : `Assigned to ${conversation.agent.displayName}`}`}
         </p>
       </div>

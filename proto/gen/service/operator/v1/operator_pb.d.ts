@@ -804,6 +804,13 @@ export declare type ReportAttentionRequest = Message<"service.operator.v1.Report
    * @generated from field: bool looking = 1;
    */
   looking: boolean;
+
+  /**
+   * The conversation that the console shows.
+   *
+   * @generated from field: string conversation_id = 2;
+   */
+  conversationId: string;
 };
 
 /**
@@ -816,6 +823,12 @@ export declare const ReportAttentionRequestSchema: GenMessage<ReportAttentionReq
  * @generated from message service.operator.v1.ReportAttentionResponse
  */
 export declare type ReportAttentionResponse = Message<"service.operator.v1.ReportAttentionResponse"> & {
+  /**
+   * Names of the other operators who have looked at this conversation in the last 40 seconds.
+   *
+   * @generated from field: repeated string others = 1;
+   */
+  others: string[];
 };
 
 /**
@@ -1152,7 +1165,8 @@ export declare const OperatorService: GenService<{
     output: typeof SetPushSubscriptionResponseSchema;
   },
   /**
-   * Reports whether the operator looks at the console in this session. A report counts for 90 seconds.
+   * Reports whether the operator looks at the console in this session, and at which conversation. A
+   * report counts for 90 seconds. Returns who else looks at this conversation.
    *
    * @generated from rpc service.operator.v1.OperatorService.ReportAttention
    */
