@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createMemoryStorage } from '../browser/storage.ts'
+import { storageFor } from '../browser/storage.ts'
 import { createRandom, type Random } from '../test/chaos/random.ts'
 import { type FaultyProxy, startFaultyProxy } from '../test/support/faulty-proxy.ts'
 import { operatorOf } from '../test/support/operator.ts'
@@ -64,7 +64,7 @@ const service: Contender = {
       platform: {
         clock,
         random: Math.random,
-        storage: createMemoryStorage(),
+        storage: storageFor('memory'),
         lifecycle: { isOnline: () => true, subscribe: () => () => {} },
         fetch: (url: string, init?: RequestInit) => {
           const headers = { ...Object.fromEntries(new Headers(init?.headers)), origin: pageOrigin }
