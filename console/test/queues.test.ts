@@ -320,6 +320,10 @@ describe('an empty workspace', () => {
     expect(await done.count()).toBe(1)
     core.conversations.setPresence('cnv_first', Presence.HERE)
     await done.getByText('Put this line on its pages.').waitFor()
+    // The visitor has left, and the operator loads the console again.
+    core.conversations.setPresence('cnv_first', Presence.GONE)
+    await page.reload()
+    await done.getByText('Put this line on its pages.').waitFor()
     core.conversations.visitorSays('cnv_first', 'Hello!')
     await page.locator('.row', { hasText: 'Hello!' }).waitFor()
     expect(await page.locator('.first-steps').count()).toBe(0)
