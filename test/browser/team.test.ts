@@ -1,9 +1,20 @@
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { itLong } from '../support/is-long.ts'
+import { until } from '../support/until.ts'
 import { button, enter, invite, openTeam, useLiveTeam } from './live-team.ts'
 
 const live = useLiveTeam()
+
+/** Headless Chromium has no push service. The worker, its policy and the calls are real. */
+const pushService = `{
+  const encode = (bytes) => btoa('\\x04'.repeat(bytes)).replaceAll('=', '')
+  PushManager.prototype.subscribe = async ({ userVisibleOnly, applicationServerKey }) => {
+    if (!userVisibleOnly || !/^[\\w-]{87}$/.test(applicationServerKey)) throw new Error('options')
+    const keys = { p256dh: encode(65).replaceAll('/', '_'), auth: encode(16).replaceAll('/', '_') }
+    return { toJSON: () => ({ endpoint: 'https://93.184.216.34/push', keys }) }
+  }
+}`
 
 itLong(
   'a team begins with a link, invites a colleague in four steps, and signs in with passkeys',
@@ -50,15 +61,7 @@ itLong(
 itLong('an operator chooses notifications and subscribes the browser to pushes', { timeout: 120_000 }, async () => {
   const owner = await live.newPerson()
   await owner.context().grantPermissions(['notifications'])
-  // Headless Chromium has no push service. The worker, its policy and the calls are real.
-  await owner.addInitScript(`{
-    const encode = (bytes) => btoa('\\x04'.repeat(bytes)).replaceAll('=', '')
-    PushManager.prototype.subscribe = async ({ userVisibleOnly, applicationServerKey }) => {
-      if (!userVisibleOnly || !/^[\\w-]{87}$/.test(applicationServerKey)) throw new Error('options')
-      const keys = { p256dh: encode(65).replaceAll('/', '_'), auth: encode(16).replaceAll('/', '_') }
-      return { toJSON: () => ({ endpoint: 'https://93.184.216.34/push', keys }) }
-    }
-  }`)
+  await owner.addInitScript(pushService)
   const complaints: string[] = []
   owner.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())))
   const attention = owner.waitForRequest((request) => request.url().endsWith('/ReportAttention'))
@@ -112,4 +115,52 @@ itLong('two operators in one conversation see each other, and who writes', { tim
   await title(owner)
     .getByText(/is here too/)
     .waitFor({ state: 'detached' })
+})
+
+itLong('a push is shown, and a click on it opens its conversation; blocked pushes are explained', async () => {
+  const owner = await live.newPerson()
+  await owner.addInitScript(pushService)
+  await enter(owner, await live.ownerLink(), 'Olga')
+  await openTeam(owner)
+  await button(owner, 'Turn on pushes here').click()
+  await owner.getByText(/^Notifications are blocked/).waitFor()
+  expect(owner.context().serviceWorkers()).toEqual([])
+  await owner.context().grantPermissions(['notifications'])
+  await button(owner, 'Turn on pushes here').click()
+  await button(owner, 'Turn off pushes here').waitFor()
+
+  await live.visitorSays('Is the blue one here?')
+  await owner.getByRole('link', { name: /^Inbox/ }).click()
+  const path = (await owner.locator('.row', { hasText: 'Is the blue one here?' }).getAttribute('href'))!.split('?')[0]!
+  await openTeam(owner)
+  // Headless Chromium shows no notifications, and nobody can click them. The event of the push is real.
+  const [worker] = owner.context().serviceWorkers()
+  await worker!.evaluate(`
+    globalThis.shown = []
+    registration.showNotification = async (title, { body, tag, data }) => void shown.push({ title, body, tag, data })
+    WindowClient.prototype.focus = async function () { return this }
+  `)
+  const devtools = await owner.context().newCDPSession(owner)
+  const registration = new Promise<string>((resolve) => {
+    devtools.on('ServiceWorker.workerRegistrationUpdated', ({ registrations: [found] }) => {
+      if (found) resolve(found.registrationId)
+    })
+  })
+  await devtools.send('ServiceWorker.enable')
+  const push = { title: 'New conversation', body: 'A visitor waits', path, tag: 'cnv' }
+  await devtools.send('ServiceWorker.deliverPushMessage', {
+    origin: live.url(),
+    registrationId: await registration,
+    data: JSON.stringify(push),
+  })
+  const shown = () => worker!.evaluate('shown')
+  await until('the notification', async () => ((await shown()) as object[]).length === 1)
+  expect(await shown()).toEqual([{ title: push.title, body: push.body, tag: push.tag, data: path }])
+  await worker!.evaluate(`
+    const notification = { data: shown[0].data, close: () => shown.pop() }
+    dispatchEvent(Object.assign(new Event('notificationclick'), { notification, waitUntil() {} }))
+  `)
+  await owner.locator('.message', { hasText: 'Is the blue one here?' }).waitFor()
+  expect(new URL(owner.url()).pathname).toBe(path)
+  expect(await shown()).toEqual([])
 })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { widgetLocales } from '../../contract/widget-locales.ts'
 import { expectFlawless, expectFlawlessView, findings, viewsOf } from './accessibility-views.ts'
 import { inWidget, open, openForm, say, useWidget, withPreChat, withRequests } from './widget-under-test.ts'
 
@@ -16,7 +17,7 @@ describe('the widget in light and dark', () => {
     await expectFlawless(page)
   })
 
-  it.each(['de', 'es', 'fr', 'ja', 'ar'])(
+  it.each(widgetLocales)(
     'has no accessibility violation in the form and in a navigation request in the language %s',
     async (lang) => {
       await serve({
