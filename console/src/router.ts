@@ -116,14 +116,14 @@ export function createRouter(window: Window) {
   const defaultQueue = signal<string | undefined>(undefined)
   /** The filter of the latest view of the inbox. It stays while the operator is in another area. */
   let lastFilter: InboxFilter = {}
-  const filter = computed((): InboxFilter => {
+  const named = computed((): InboxFilter => {
     const shown = route.value
     if (shown.view !== 'inbox' && shown.view !== 'conversation') return lastFilter
-    const next: InboxFilter = Object.fromEntries(inboxFilters.map((name) => [name, shown[name]]))
-    next.queue ??= defaultQueue.value
+    const next = Object.fromEntries(inboxFilters.map((name) => [name, shown[name]]))
     if (JSON.stringify(next) !== JSON.stringify(lastFilter)) lastFilter = next
     return lastFilter
   })
+  const filter = computed((): InboxFilter => ({ ...named.value, queue: named.value.queue ?? defaultQueue.value }))
 
   function leave(path: string) {
     isHeld = false
@@ -167,13 +167,13 @@ export function createRouter(window: Window) {
     inFilter: (to: { conversationId?: string; part?: string; message?: string } = {}) =>
       pathOf(
         to.conversationId === undefined
-          ? { view: 'inbox', ...filter.value }
-          : { view: 'conversation', conversationId: to.conversationId, ...filter.value, ...to },
+          ? { view: 'inbox', ...named.value }
+          : { view: 'conversation', conversationId: to.conversationId, ...named.value, ...to },
       ),
     /** Changes the filter of the inbox in the address, without a new entry in the browser's history. */
     setFilter(change: InboxFilter) {
       const shown = route.peek()
-      const next = { ...filter.peek(), ...change }
+      const next = { ...named.peek(), ...change }
       const at = shown.view === 'conversation' ? { ...shown, ...next } : { view: 'inbox' as const, ...next }
       history.replaceState(null, '', pathOf(at))
       address.value = location.href

@@ -41,7 +41,7 @@ describe('actions of operators in a conversation', () => {
   })
 
   it('an operator can withdraw an own message, and is told what stays beyond reach; inbox and conversation show no text', async () => {
-    const page = await browser.open(core, 'conversations/cnv_maria')
+    const page = await browser.open(core, 'conversations/cnv_maria?queue=open')
     await page.getByRole('textbox', { name: 'Reply' }).fill('A slip of the tongue')
     await page.keyboard.press('Enter')
     const own = page.locator('.message.agent', { hasText: 'A slip of the tongue' })

@@ -82,7 +82,7 @@ async function walk(page: Page): Promise<Walk> {
 
 describe('the console, used with the keyboard only', () => {
   it('with the keyboard only, an operator can sign in, find, answer and assign a conversation, and change views', async () => {
-    const page = await browser.open(core, 'conversations', { token: null })
+    const page = await browser.open(core, 'conversations?queue=open', { token: null })
     await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor()
     expect(await accessibilityFindings(page)).toEqual([])
     const token = page.getByLabel('Or paste a token')
