@@ -157,12 +157,10 @@ it('the details list the other conversations of the same visitor, and of nobody 
   core.conversations.add({ conversationId: 'cnv_old', sessionId: 'ses_old', visitor: maria })
   core.conversations.past('cnv_old', 'visitor', 'Where is order 12?', 500_000, 'read')
   core.conversations.close('cnv_old')
-  core.conversations.add({
-    conversationId: 'cnv_twin',
-    sessionId: 'ses_twin',
-    visitor: { ...maria, externalSubject: 'x-customer-4711' },
-  })
-  core.conversations.past('cnv_twin', 'visitor', 'Somebody else', 400_000, 'read')
+  // Somebody who claims to be her, in a form and in a message.
+  const contact = { leadId: 'lead_twin', name: 'Maria Huber', email: 'customer-4711' }
+  core.conversations.add({ conversationId: 'cnv_twin', sessionId: 'ses_twin', contact })
+  core.conversations.past('cnv_twin', 'visitor', 'I am customer-4711', 400_000, 'read')
   const page = await browser.open(core, 'conversations/cnv_maria')
   const earlier = page.locator('.details-section', { hasText: 'Earlier conversations' })
   await earlier.getByRole('link', { name: /^Where is order 12\?.*Closed$/ }).waitFor()

@@ -201,23 +201,26 @@ function ContactSection({ contact, mail }: { contact: ConversationContact | unde
   )
 }
 
-/** Other conversations of the verified visitor, or of those who left the same address in a form. */
+/** Other conversations of the verified visitor. Those of an anonymous one have the same unverified address. */
 function EarlierSection({ conversation }: { conversation: Conversation | undefined }) {
   const { api, router } = useConsole()
-  const { conversationId, visitor, contact } = conversation ?? {}
-  const key = visitor?.externalSubject || contact?.email
+  const { conversationId } = conversation ?? {}
+  const subject = conversation?.visitor?.externalSubject
+  const query = subject || conversation?.contact?.email
   const found = useLoad(async () => {
-    const { results } = key ? await api.messaging.searchConversations({ query: key, limit: 50 }) : { results: [] }
+    const { results } = query ? await api.messaging.searchConversations({ query, limit: 50 }) : { results: [] }
     const all = results.flatMap(({ conversation: each }) => each ?? [])
     return new Map(all.map((each) => [each.conversationId, each]))
-  }, [conversationId, key])
+  }, [conversationId, query])
   const earlier = [...(found.value?.values() ?? [])].filter(
-    (each) => each.conversationId !== conversationId && (each.visitor?.externalSubject || each.contact?.email) === key,
+    ({ conversationId: id, visitor, contact }) =>
+      id !== conversationId && (subject ? visitor?.externalSubject : contact?.email) === query,
   )
   if (earlier.length === 0) return null
   return (
     <section class="details-section">
       <h3>Earlier conversations</h3>
+      {!subject && <p class="hint">With the same e-mail address, which nobody has verified.</p>}
       {earlier.map((each) => (
         <a key={each.conversationId} class="page-link" href={router.inFilter({ conversationId: each.conversationId })}>
           <bdi class="page-link-title ellipsis">{each.lastMessage?.body || 'Submitted a form'}</bdi>
