@@ -76,6 +76,52 @@ describe('the product code', () => {
   })
 })
 
+/** Modules that start processes or browsers. */
+const starters = /^(node:child_process|playwright-core)$/
+const importsOf = new Map(sources.map(({ path, facts }) => [path, facts.imports]))
+const tested = sources.filter(({ path }) => !/^(bench|dev)\//.test(path) && path.includes('/'))
+
+/** Returns the imports by which a file starts processes or a browser; undefined if it starts none. */
+function chainToStarter(path: string, seen = new Set<string>()): string[] | undefined {
+  if (seen.has(path)) return undefined
+  seen.add(path)
+  for (const imported of importsOf.get(path) ?? []) {
+    if (starters.test(imported)) return [path, imported]
+    const next = inProject(path, imported)
+    const chain = next && chainToStarter(next, seen)
+    if (chain) return [path, ...chain]
+  }
+  return undefined
+}
+const isTestFile = (path: string) => path.endsWith('.test.ts')
+
+describe('the place of a test', () => {
+  it('is a folder `test/` if the test starts processes or a browser', () => {
+    const elsewhere = sources.filter(({ path }) => isTestFile(path) && !/(^|\/)test\//.test(path))
+    expect(elsewhere.flatMap(({ path }) => chainToStarter(path)?.join(' > ') ?? [])).toEqual([])
+  })
+
+  it('is found through the files that a test imports', () => {
+    expect(chainToStarter('test/chaos/chaos.long.test.ts')?.at(-1)).toBe('node:child_process')
+    expect(chainToStarter('core/log/event-log.test.ts')).toBeUndefined()
+  })
+
+  it('is the file of the test itself: no file only imports other tests', () => {
+    const wrappers = sources.filter(({ path, facts }) => isTestFile(path) && facts.imports.some(isTestFile))
+    expect(wrappers.map(({ path }) => path)).toEqual([])
+  })
+})
+
+describe('the place of a helper of tests', () => {
+  it('is a folder `test/`', () => {
+    const helpers = tested.filter(
+      ({ path, facts }) =>
+        !isTestFile(path) && facts.imports.some((each) => each === 'vitest' || each.includes('test/support/')),
+    )
+    expect(helpers.map(({ path }) => path).filter((path) => !/(^|\/)test\//.test(path))).toEqual([])
+  })
+})
+
 describe('a room of the widget', () => {
   it('has at most 20 files', () => {
     const sizes = new Map<string, number>()
