@@ -3,6 +3,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { beforeAll, expect, onTestFinished } from 'vitest'
 import { sharedChromium } from '../../test/support/chromium.ts'
 import { atFileEnd } from '../../test/support/clean-up.ts'
+import { isLong } from '../../test/support/is-long.ts'
 import { accessibilityTags } from '../../test/support/page-checks.ts'
 import { buildConsoleIfStale } from '../build.ts'
 import { addDemoData } from './demo-data.ts'
@@ -84,10 +85,13 @@ export function consoleBrowser(startBefore?: (start: () => Promise<void>) => voi
 }
 
 /**
- * Returns the accessibility violations that axe finds on the page. Without `rules`, checks all
- * rules.
+ * Returns the accessibility violations of a page within a journey. axe takes a second of processor
+ * time, so only `npm run test:long` checks journeys. `npm test` checks the views of views.test.ts.
  */
-export async function accessibilityFindings(page: Page, rules?: string[]): Promise<string[]> {
+export const accessibilityFindings = async (page: Page) => (isLong ? violationsIn(page) : [])
+
+/** Returns the violations that axe finds on the page. Without `rules`, checks all rules. */
+export async function violationsIn(page: Page, rules?: string[]): Promise<string[]> {
   // The tests do not use the selectors of axe, and computing them takes time.
   const axe = new AxeBuilder({ page }).options({ resultTypes: ['violations'], selectors: false, elementRef: false })
   // Legacy mode skips frames, so axe needs no second page to merge results.

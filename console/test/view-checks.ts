@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { pageSizes } from '../../test/support/page-checks.ts'
 import type { FakeCore } from './fake-core.ts'
-import { accessibilityFindings, type consoleBrowser } from './test-console.ts'
+import { type consoleBrowser, violationsIn } from './test-console.ts'
 
 export const views: [path: string, shows: string | RegExp][] = [
   ['conversations', 'Maria Huber'],
@@ -78,7 +78,7 @@ export async function checkViews(
     for (const { name, colorScheme, viewport, rules } of chosen) {
       await page.emulateMedia({ colorScheme })
       await page.setViewportSize(viewport)
-      const findings = await accessibilityFindings(page, rules && [...rules])
+      const findings = await violationsIn(page, rules && [...rules])
       found.push(...findings.map((finding) => `${path}, ${name}: ${finding}`))
       const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
       if (wide) found.push(`${path}, ${name}: scrolls sideways`)
