@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { imageOf } from '../../test/support/images.ts'
-import { runs } from '../../test/support/is-long.ts'
+import { itLong, runs } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import type { Database } from '../database/database.ts'
 import type { ServiceError } from '../errors.ts'
@@ -111,7 +111,7 @@ describe('commands', () => {
     expect(await types(session)).toEqual(['screenshot.requested', 'screenshot.cancelled'])
   })
 
-  it('a command accepts exactly one of several concurrent decisions', async () => {
+  itLong('a command accepts exactly one of several concurrent decisions', async () => {
     for (let round = 0; round < 10; round += 1) {
       const session = core.newSession()
       const commandId = await navigation(session)

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import type { RunningCore } from '../context.ts'
 import { answer, send, type TestVisitor, testCores } from '../test/cores.ts'
 import { assignAgent, assignmentEvents, closeConversation, unassignAgent } from './assignments.ts'
@@ -64,7 +65,7 @@ describe('a conversation', () => {
     expect(await typesOf(visitor)).toEqual(['message.accepted', 'conversation.closed'])
   })
 
-  it('has alternating closed and reopened events under concurrent calls, and no message while closed', async () => {
+  itLong('has alternating closed and reopened events under concurrent calls, and no message while closed', async () => {
     const visitor = await cores.newVisitor()
     await send(cores.core, visitor, 'hello')
     await Promise.all(
@@ -115,7 +116,7 @@ describe('an assignment', () => {
     expect((await sendAsAgent(cores.other, named)).event.message?.author).toEqual({ kind: 'agent', ...bob })
   })
 
-  it('writes events in the order of the stored changes when operators change it concurrently', async () => {
+  itLong('writes events in the order of the stored changes when operators change it concurrently', async () => {
     const visitor = await cores.newVisitor()
     await Promise.all(
       Array.from({ length: 12 }, (_, index) =>

@@ -202,7 +202,7 @@ describe('receipts for agents’ messages', () => {
     expect(new Set(written).size).toBe(written.length)
   })
 
-  it('that are equal and arrive at the same time change the messages once', async () => {
+  itLong('that are equal and arrive at the same time change the messages once', async () => {
     const visitor = await cores.newVisitor()
     for (const text of ['one', 'two', 'three']) await answer(cores.core, visitor, text)
     const counted = async () => {

@@ -1,6 +1,7 @@
 import { createClient } from '@connectrpc/connect'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ConversationStatus, MessagingService } from '#proto/messaging/v1/messaging_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { createBus } from '../bus.ts'
 import { feedReaderOf } from '../feed/feed-reader.ts'
 import { flushFeed } from '../feed/jobs.ts'
@@ -59,7 +60,7 @@ describe('a tag', () => {
     ])
   })
 
-  it('of two operators at two cores at once is kept, and the log has one event for each', async () => {
+  itLong('of two operators at two cores at once is kept, and the log has one event for each', async () => {
     const visitor = await newWriter()
     await addTag(cores.core, visitor.conversationId, 'old', undefined)
     await Promise.all([

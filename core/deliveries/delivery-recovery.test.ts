@@ -201,7 +201,7 @@ describe('RecoverDeliveries', () => {
     expect(found.map(({ attempts }) => attempts.length)).toEqual([2, 2])
   })
 
-  it('counts each delivery once if two cores continue the recovery at the same time', async () => {
+  itLong('counts each delivery once if two cores continue the recovery at the same time', async () => {
     const { recover, finish, subscription } = await outage(Array.from({ length: 250 }, () => 'failed'))
     await recover()
     const [one, other] = test.cores
@@ -210,7 +210,7 @@ describe('RecoverDeliveries', () => {
     expect((await subscription()).recovery!.recovered).toBe(250)
   })
 
-  it('ignores the progress of a core whose lease has expired, once another core has continued', async () => {
+  itLong('ignores the progress of a core whose lease has expired, once another core has continued', async () => {
     const { recover, finish, subscription } = await outage(Array.from({ length: 250 }, () => 'failed'))
     await recover()
     const core = test.cores[0]!

@@ -39,22 +39,25 @@ describe('RetryDeliveryAttempt', () => {
     expect((await attempts(deliveryId)).map(({ manual }) => manual)).toEqual([true, true, false])
   })
 
-  it('RetryDeliveryAttempt accepts only one of several concurrent calls that use one idempotency key for different deliveries', async () => {
-    const { send, operator } = await test.newScene()
-    const sent = [await send(), await send(), await send(), await send()]
-    const worker = await test.worker()
-    await worker.drain(500)
-    for (let round = 0; round < 2; round += 1) {
-      const codes = await Promise.all(
-        sent.map(({ attemptId }) =>
-          codeOf(operator.retryDeliveryAttempt({ attemptId, idempotencyKey: `one-${round}` })),
-        ),
-      )
-      expect(codes.filter((code) => code === undefined)).toHaveLength(1)
-      expect(codes.filter((code) => code === 'IdempotencyConflict')).toHaveLength(3)
-      await worker.drain(400)
-    }
-  })
+  itLong(
+    'RetryDeliveryAttempt accepts only one of several concurrent calls that use one idempotency key for different deliveries',
+    async () => {
+      const { send, operator } = await test.newScene()
+      const sent = [await send(), await send(), await send(), await send()]
+      const worker = await test.worker()
+      await worker.drain(500)
+      for (let round = 0; round < 2; round += 1) {
+        const codes = await Promise.all(
+          sent.map(({ attemptId }) =>
+            codeOf(operator.retryDeliveryAttempt({ attemptId, idempotencyKey: `one-${round}` })),
+          ),
+        )
+        expect(codes.filter((code) => code === undefined)).toHaveLength(1)
+        expect(codes.filter((code) => code === 'IdempotencyConflict')).toHaveLength(3)
+        await worker.drain(400)
+      }
+    },
+  )
 
   it('RetryDeliveryAttempt is rejected while the delivery is pending, sending or accepted, even if the named attempt failed', async () => {
     const { send, operator } = await test.newScene()

@@ -264,24 +264,27 @@ describe('the closing of a verified session', () => {
     expect(later.conversationId).toBe(next.conversationId)
   })
 
-  it('returns the same result to a repeat with the ended grant, no matter at which write the first process died', async () => {
-    await cores.untilOneSurvives(async (core) => {
-      const sub = newSubject()
-      const session = await cores.newVerified(sub)
-      await cores.send(session, 'hello')
-      const key = randomUUID()
-      const died = await hasFailed(cores.close(session, { core, key }))
-      cores.advance(16)
-      const content = { sessionId: session.sessionId, state: 'closed' }
-      expect((await cores.close(session, { key })).content).toEqual(content)
-      expect(await cores.close(session, { key, core: cores.other })).toEqual({ content, replayed: true })
-      expect(await codeOf(cores.close(session, { key, scope: 'panel' }))).toBe('IDEMPOTENCY_CONFLICT')
-      expect(await codeOf(cores.close(session))).toBe('SESSION_CLOSED')
-      const next = await cores.newVerified(sub)
-      expect(next.conversationId).not.toBe(session.conversationId)
-      return died
-    })
-  })
+  itLong(
+    'returns the same result to a repeat with the ended grant, no matter at which write the first process died',
+    async () => {
+      await cores.untilOneSurvives(async (core) => {
+        const sub = newSubject()
+        const session = await cores.newVerified(sub)
+        await cores.send(session, 'hello')
+        const key = randomUUID()
+        const died = await hasFailed(cores.close(session, { core, key }))
+        cores.advance(16)
+        const content = { sessionId: session.sessionId, state: 'closed' }
+        expect((await cores.close(session, { key })).content).toEqual(content)
+        expect(await cores.close(session, { key, core: cores.other })).toEqual({ content, replayed: true })
+        expect(await codeOf(cores.close(session, { key, scope: 'panel' }))).toBe('IDEMPOTENCY_CONFLICT')
+        expect(await codeOf(cores.close(session))).toBe('SESSION_CLOSED')
+        const next = await cores.newVerified(sub)
+        expect(next.conversationId).not.toBe(session.conversationId)
+        return died
+      })
+    },
+  )
 
   it('is rejected for a session that another operation closed', async () => {
     const session = await cores.newSession()

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { itLong } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { findConversations } from '../conversations/conversation-store.ts'
 import { inboxOf } from '../conversations/inbox.ts'
@@ -219,7 +220,7 @@ describe('the mail of an unseen answer', () => {
     expect(server.mails).toHaveLength(1)
   })
 
-  it('is sent once, no matter after which write a core dies, and by how many cores', async () => {
+  itLong('is sent once, no matter after which write a core dies, and by how many cores', async () => {
     await cores.untilOneSurvives(async (mortal) => {
       server.mails.length = 0
       await newVisitor()

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Code, createClient, type Transport } from '@connectrpc/connect'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { OperatorService } from '#proto/operator/v1/operator_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { testDatabase } from '../../test/support/test-database.ts'
 import { until } from '../../test/support/until.ts'
 import type { RunningCore } from '../context.ts'
@@ -223,7 +224,7 @@ describe('an operator who does not look', () => {
     expect(push.requests).toBe(requests)
   })
 
-  it('is told once, no matter after which write a core dies', async () => {
+  itLong('is told once, no matter after which write a core dies', async () => {
     await subscribe(ada, { waitingMinutes: 0 })
     await cores.untilOneSurvives(async (mortal) => {
       pushAuthoritiesOf.set(mortal, push.ca)

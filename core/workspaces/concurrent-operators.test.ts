@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc, { type Scheduler } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { runs } from '../../test/support/is-long.ts'
+import { itLong, runs } from '../../test/support/is-long.ts'
 import { createBus } from '../bus.ts'
 import type { Core } from '../core.ts'
 import { createAttempt } from '../deliveries/deliveries.ts'
@@ -126,33 +126,36 @@ describe('concurrent writes of operators, in random order', () => {
     })
   })
 
-  it('that update, enable and disable a subscription are all stored, and the delivery is held only if the final status is disabled', async () => {
-    await inEveryOrder(async (scheduler) => {
-      const core = coreOn(scheduler)
-      const { subscriptionId, by } = await newSubscription()
-      const leadId = await captureLead(
-        cores.core,
-        { workspaceId: by.workspaceId, source: 'test', fields: {} },
-        undefined,
-      )
-      await createAttempt(cores.core, { leadId, subscriptionId, idempotencyKey: subscriptionId }, by)
-      await scheduler.waitFor(
-        Promise.all([
-          updateSubscription(core, subscriptionId, { mappedFields: ['name'] }, by),
-          updateSubscription(core, subscriptionId, { status: 'disabled', automatic: true }, by),
-          updateSubscription(core, subscriptionId, { status: 'enabled' }, by),
-          updateSubscription(core, subscriptionId, { destinationUrl: 'https://b.example/', status: 'disabled' }, by),
-        ]),
-      )
-      const { subscription, heldDeliveries } = await getSubscription(cores.core, subscriptionId, by)
-      expect(subscription).toMatchObject({
-        mappedFields: ['name'],
-        automatic: true,
-        destination: { origin: 'https://b.example' },
+  itLong(
+    'that update, enable and disable a subscription are all stored, and the delivery is held only if the final status is disabled',
+    async () => {
+      await inEveryOrder(async (scheduler) => {
+        const core = coreOn(scheduler)
+        const { subscriptionId, by } = await newSubscription()
+        const leadId = await captureLead(
+          cores.core,
+          { workspaceId: by.workspaceId, source: 'test', fields: {} },
+          undefined,
+        )
+        await createAttempt(cores.core, { leadId, subscriptionId, idempotencyKey: subscriptionId }, by)
+        await scheduler.waitFor(
+          Promise.all([
+            updateSubscription(core, subscriptionId, { mappedFields: ['name'] }, by),
+            updateSubscription(core, subscriptionId, { status: 'disabled', automatic: true }, by),
+            updateSubscription(core, subscriptionId, { status: 'enabled' }, by),
+            updateSubscription(core, subscriptionId, { destinationUrl: 'https://b.example/', status: 'disabled' }, by),
+          ]),
+        )
+        const { subscription, heldDeliveries } = await getSubscription(cores.core, subscriptionId, by)
+        expect(subscription).toMatchObject({
+          mappedFields: ['name'],
+          automatic: true,
+          destination: { origin: 'https://b.example' },
+        })
+        expect(heldDeliveries).toBe(subscription.status === 'disabled' ? 1 : 0)
       })
-      expect(heldDeliveries).toBe(subscription.status === 'disabled' ? 1 : 0)
-    })
-  })
+    },
+  )
 })
 
 async function newSubscription() {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { itLong } from '../../test/support/is-long.ts'
 import { deleteObject } from '../privacy/deletions.ts'
 import { testCores } from '../test/cores.ts'
 import { deleteSavedReply, listSavedReplies, saveReply } from './saved-replies.ts'
@@ -42,7 +43,7 @@ describe('saved replies', () => {
     await expect(listSavedReplies(core, 'ws_unknown')).rejects.toMatchObject({ code: ErrorCode.NOT_FOUND })
   })
 
-  it('are at most 100 in a workspace, even if several are saved at once', async () => {
+  itLong('are at most 100 in a workspace, even if several are saved at once', async () => {
     const { workspaceId } = await cores.newSite()
     const save = (core: (typeof cores)['core'], index: number) =>
       saveReply(core, workspaceId, { shortcut: `r${index}`, body: 'text' })
