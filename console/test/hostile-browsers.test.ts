@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
@@ -17,7 +17,7 @@ async function openChanged<Given>(change: (given: Given) => void, given?: Given)
 
 const bell = { name: 'Notifications and sound' }
 
-it('the console works while the browser blocks every storage', async () => {
+itLong('the console works while the browser blocks every storage', async () => {
   const { core, page } = await openChanged(() => {
     const blocked = {
       get(): never {

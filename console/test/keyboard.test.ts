@@ -177,7 +177,7 @@ describe('the console, used with the keyboard only', () => {
     ['installations/pk_shop/hours', 'Opening hours'],
     ['nowhere', 'Page not found'],
   ] as const
-  it.each(someOf(views, 1))(
+  itLong.each(someOf(views, 1))(
     'Tab reaches every control of %s with a visible focus, on desktop and phone',
     async (path, shows) => {
       const page = await browser.open(core, path)

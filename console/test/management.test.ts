@@ -127,7 +127,7 @@ describe('websites in the console', () => {
     expect(await field.inputValue()).toBe('')
   })
 
-  it('a later save keeps the title that a colleague has changed in the meantime', async () => {
+  itLong('a later save keeps the title that a colleague has changed in the meantime', async () => {
     const page = await browser.open(core, 'installations/pk_shop/look')
     const accent = page.getByRole('textbox', { name: 'Accent colour', exact: true })
     await accent.waitFor()

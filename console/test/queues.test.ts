@@ -144,21 +144,24 @@ describe('the flow by keyboard', () => {
     await note(page).waitFor()
   })
 
-  it('send and close, then another conversation: the first one is closed as soon as the reply is sent', async () => {
-    const page = await browser.open(core, 'conversations/cnv_x7f3')
-    const { promise: held, resolve: answer } = Promise.withResolvers<void>()
-    await page.route('**/SendAgentMessage', async (route) => {
-      await held
-      await route.continue()
-    })
-    await reply(page).fill('Goodbye')
-    await page.keyboard.press('Control+Enter')
-    await page.locator('a[href*="/cnv_maria"]').click()
-    await page.locator('.thread-title', { hasText: 'Maria Huber' }).waitFor()
-    answer()
-    await until('the closing', () => core.calls('CloseConversation').length === 1)
-    expect(core.calls('CloseConversation')).toMatchObject([{ conversationId: 'cnv_x7f3' }])
-  })
+  itLong(
+    'send and close, then another conversation: the first one is closed as soon as the reply is sent',
+    async () => {
+      const page = await browser.open(core, 'conversations/cnv_x7f3')
+      const { promise: held, resolve: answer } = Promise.withResolvers<void>()
+      await page.route('**/SendAgentMessage', async (route) => {
+        await held
+        await route.continue()
+      })
+      await reply(page).fill('Goodbye')
+      await page.keyboard.press('Control+Enter')
+      await page.locator('a[href*="/cnv_maria"]').click()
+      await page.locator('.thread-title', { hasText: 'Maria Huber' }).waitFor()
+      answer()
+      await until('the closing', () => core.calls('CloseConversation').length === 1)
+      expect(core.calls('CloseConversation')).toMatchObject([{ conversationId: 'cnv_x7f3' }])
+    },
+  )
 
   itLong('send and close does not close a conversation whose reply the service rejects', async () => {
     const page = await browser.open(core, 'conversations/cnv_x7f3')
@@ -305,7 +308,7 @@ describe('answering', () => {
 })
 
 describe('an empty workspace', () => {
-  it('shows three steps that tick themselves, with the script element, until the first message', async () => {
+  itLong('shows three steps that tick themselves, with the script element, until the first message', async () => {
     const core = await browser.newCore()
     core.workspace.addInstallation({
       publicSiteKey: 'pk_new',

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect } from 'vitest'
 import { itLong } from '../../test/support/is-long.ts'
 import { until } from '../../test/support/until.ts'
 import { consoleBrowser } from './test-console.ts'
@@ -54,7 +54,7 @@ describe('the tags of a conversation', () => {
 })
 
 describe('the report', () => {
-  it('shows days, hours and tags as a chart and a table, and saves a CSV file without formulas', async () => {
+  itLong('shows days, hours and tags as a chart and a table, and saves a CSV file without formulas', async () => {
     const page = await browser.open(core, 'conversations')
     await page.getByText('Maria Huber').first().waitFor()
     await page.keyboard.press('g')

@@ -12,19 +12,22 @@ const talk = () => gateway().conversation('pk_friendly')
 const tag = (siteKey = 'pk_friendly') =>
   `<script src="${gateway().url}/widget.js" data-site-key="${siteKey}" defer></script>`
 
-it('runs one client for a site key, however often the script is evaluated, and says so once each time', async () => {
-  const { page, complaints } = await visit({ head: tag() + tag() + tag() })
-  await open(page)
-  await say(page, 'Hello')
-  await page.getByText(/· Sent$/).waitFor()
-  expect(complaints).toEqual(Array(3).fill('Chat: pk_friendly runs already'))
-  const scripts = `[...document.querySelectorAll('script[data-site-key]')]`
-  expect(await page.evaluate(`new Set(${scripts}.map((each) => each.serviceWidget)).size`)).toBe(1)
-  expect(await page.locator('[data-service-widget]').count()).toBe(1)
-  expect(talk().streams.size).toBe(1)
-  expect(gateway().sessionCount('pk_friendly')).toBe(1)
-  expect(gateway().requests.filter(({ path }) => path.startsWith('/config')).length).toBeLessThanOrEqual(2)
-})
+itLong(
+  'runs one client for a site key, however often the script is evaluated, and says so once each time',
+  async () => {
+    const { page, complaints } = await visit({ head: tag() + tag() + tag() })
+    await open(page)
+    await say(page, 'Hello')
+    await page.getByText(/· Sent$/).waitFor()
+    expect(complaints).toEqual(Array(3).fill('Chat: pk_friendly runs already'))
+    const scripts = `[...document.querySelectorAll('script[data-site-key]')]`
+    expect(await page.evaluate(`new Set(${scripts}.map((each) => each.serviceWidget)).size`)).toBe(1)
+    expect(await page.locator('[data-service-widget]').count()).toBe(1)
+    expect(talk().streams.size).toBe(1)
+    expect(gateway().sessionCount('pk_friendly')).toBe(1)
+    expect(gateway().requests.filter(({ path }) => path.startsWith('/config')).length).toBeLessThanOrEqual(2)
+  },
+)
 
 itLong('stays away if the page has removed the chat with its loader', async () => {
   const { page } = await visit()

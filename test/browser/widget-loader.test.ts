@@ -206,7 +206,7 @@ describe('a page that controls the widget', () => {
     expect(complaints).toEqual([])
   })
 
-  it.each(someOf(['module', 'defer'] as const, 1))(
+  itLong.each(someOf(['module', 'defer'] as const, 1))(
     'configures the chat from a %s script before the session of the tab is resumed',
     async (pageScriptKind) => {
       const { page } = await visit({
@@ -254,7 +254,7 @@ describe('a page that controls the widget', () => {
       "const { serviceWidget } = document.querySelector('script[data-site-key]'); serviceWidget.open(); serviceWidget.remove()",
     ],
   ] as const
-  it.each(someOf(removals, 1))('stays away if the page removes the loader %s', async (_when, remove) => {
+  itLong.each(someOf(removals, 1))('stays away if the page removes the loader %s', async (_when, remove) => {
     const { page } = await visit({
       pageScriptKind: 'defer',
       pageScript: `if (location.hash) { ${remove} }`,

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { itLong, someOf } from '../support/is-long.ts'
 import { copyAll } from '../support/page-checks.ts'
 import { open, openForm, say, useWidget, withPreChat } from './widget-under-test.ts'
@@ -57,7 +57,7 @@ async function pageWith(view: string, pageScript: string) {
 }
 
 describe.each(someOf(['composer', 'form'], 1))('a person who writes in the %s', (view) => {
-  it.each(
+  itLong.each(
     someOf(
       [
         ['prevents keys in the bubbling phase', false, false],

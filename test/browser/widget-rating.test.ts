@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { itLong } from '../support/is-long.ts'
 import { inWidget, open, say, useWidgetPages } from './widget-under-test.ts'
 
@@ -17,23 +17,26 @@ async function closedChat(options = {}) {
 }
 
 describe('after the conversation was closed', () => {
-  it('the visitor rates by keyboard, with a line of text, and is thanked; a reopening removes the card', async () => {
-    const { page, complaints } = await closedChat()
-    talk().emit('rating.requested')
-    await page.getByRole('button', { name: 'Very good' }).focus()
-    await page.keyboard.press('Enter')
-    await page.keyboard.type('  Quick and friendly ')
-    await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'Thank you for your rating.' }).waitFor()
-    expect(gateway().features.ratings).toEqual([{ score: 5, comment: 'Quick and friendly' }])
-    expect(await inWidget(page, '.face').filter({ visible: true }).count()).toBe(0)
-    expect(await inWidget(page, '.status').textContent()).toBe('We are online')
-    await page.reload()
-    await page.getByRole('button', { name: 'Save transcript' }).waitFor()
-    talk().emit('conversation.reopened')
-    await page.getByRole('button', { name: 'Save transcript' }).waitFor({ state: 'hidden' })
-    expect(complaints).toEqual([])
-  })
+  itLong(
+    'the visitor rates by keyboard, with a line of text, and is thanked; a reopening removes the card',
+    async () => {
+      const { page, complaints } = await closedChat()
+      talk().emit('rating.requested')
+      await page.getByRole('button', { name: 'Very good' }).focus()
+      await page.keyboard.press('Enter')
+      await page.keyboard.type('  Quick and friendly ')
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: 'Thank you for your rating.' }).waitFor()
+      expect(gateway().features.ratings).toEqual([{ score: 5, comment: 'Quick and friendly' }])
+      expect(await inWidget(page, '.face').filter({ visible: true }).count()).toBe(0)
+      expect(await inWidget(page, '.status').textContent()).toBe('We are online')
+      await page.reload()
+      await page.getByRole('button', { name: 'Save transcript' }).waitFor()
+      talk().emit('conversation.reopened')
+      await page.getByRole('button', { name: 'Save transcript' }).waitFor({ state: 'hidden' })
+      expect(complaints).toEqual([])
+    },
+  )
 
   itLong('a rating that fails can be sent again, and what was written stays', async () => {
     const { page } = await closedChat()

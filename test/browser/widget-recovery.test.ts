@@ -128,7 +128,7 @@ describe('a failure of the service', () => {
     expect(await page.locator('[data-service-widget]').count()).toBe(0)
   })
 
-  it.each(
+  itLong.each(
     someOf(
       [
         ['IdentityAssertionInvalid', 'Check key, audience and claims of the assertion for pk_friendly'],

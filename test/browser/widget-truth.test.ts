@@ -49,7 +49,7 @@ describe('prefill', () => {
     expect(await field(page).inputValue()).toBe('About lamp 8')
   })
 
-  it('keeps what the visitor has written', async () => {
+  itLong('keeps what the visitor has written', async () => {
     const page = await visit()
     await open(page)
     await load(page)
