@@ -124,22 +124,6 @@ function reserveFairly(found: Sendable[], room: WorkerRoom) {
   return reserved
 }
 
-/** Claims the reserved deliveries that the rates allow. Removes those from `reserved`. */
-async function claimReserved(
-  core: Core,
-  reserved: Map<string, string>,
-  found: Sendable[],
-  time: Date,
-  claimant: Claimant,
-) {
-  const ids = await withinRates(core, [...reserved.keys()], found, time)
-  if (ids.length === 0) return []
-  const claimed = await claimInDatabase(core, ids, found, time, claimant)
-  for (const { deliveryId } of claimed) reserved.delete(deliveryId)
-  core.metrics.claimedDeliveries.inc(claimed.length)
-  return claimed
-}
-
 /**
  * Returns the deliveries that the rate limits of their destinations allow now. Reserves the
  * requests before the claim. So the rate limit holds even if the claim fails or another core
@@ -167,13 +151,16 @@ async function withinRates(core: Core, ids: string[], found: Sendable[], time: D
   return [...selected]
 }
 
-async function claimInDatabase(
+/** Claims the reserved deliveries that the rates allow. Removes those from `reserved`. */
+async function claimReserved(
   core: Core,
-  deliveryIds: string[],
+  reserved: Map<string, string>,
   found: Sendable[],
   knownAt: Date,
   { workerId, signal }: Claimant,
 ) {
+  const deliveryIds = await withinRates(core, [...reserved.keys()], found, knownAt)
+  if (deliveryIds.length === 0) return []
   const queue = deliveryQueueOf(core)
   const at = new Date(core.now())
   const claimId = newClaimId()
@@ -192,10 +179,13 @@ async function claimInDatabase(
   const left = taken.map(({ deliveryId }) => deliveryId)
   if (left.length > 0) await queue.releaseClaim(left, claimId, at)
   const secretsOf = new Map(found.map(({ subscription, secrets }) => [subscription.subscriptionId, secrets]))
-  return fitting.flatMap((delivery) => {
+  const claimed = fitting.flatMap((delivery) => {
     const secrets = secretsOf.get(delivery.subscriptionId)
     return secrets ? [makeRequest(core, delivery, claimId, secrets)] : []
   })
+  for (const { deliveryId } of claimed) reserved.delete(deliveryId)
+  core.metrics.claimedDeliveries.inc(claimed.length)
+  return claimed
 }
 
 /**
