@@ -1,3 +1,4 @@
+import { Code } from '@connectrpc/connect'
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Presence } from '#proto/messaging/v1/messaging_pb.js'
@@ -68,6 +69,11 @@ describe('the queues of the inbox', () => {
     core.conversations.visitorSays('cnv_m4t1', 'Still there?')
     await page.locator('.row', { hasText: 'Still there?' }).waitFor()
     await page.getByRole('radio', { name: 'All', checked: true }).waitFor({ state: 'attached' })
+    // A name that is no queue stands for all.
+    core.conversations.erase('cnv_m4t1')
+    await page.goto(`${core.url}/console/conversations?queue=constructor`)
+    await page.getByRole('radio', { name: 'All', checked: true }).waitFor({ state: 'attached' })
+    await page.getByText('No open conversations').waitFor()
   })
 
   it.each(isLong ? ['live', 'during an interruption'] : ['live'])(
@@ -278,6 +284,15 @@ describe('a row with a long name of a verified visitor', () => {
 })
 
 describe('answering', () => {
+  it('assigns the conversation when the answer arrives, if the service was not reached before', async () => {
+    core.fault('AssignAgent', { code: Code.Unavailable })
+    const page = await browser.open(core, 'conversations/cnv_q1z6')
+    await reply(page).fill('Free from 60 euros')
+    await page.keyboard.press('Enter')
+    await page.locator('.happened', { hasText: 'Assigned to you' }).waitFor()
+    expect(core.calls('AssignAgent')).toHaveLength(2)
+  })
+
   itLong(
     'keeps the focus on Escape after the conversation has left the list, and assigns a conversation that nobody has',
     async () => {

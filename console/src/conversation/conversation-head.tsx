@@ -99,6 +99,7 @@ export function ConversationHead({ thread, name, actions, detailsPath }: Convers
           <bdi class="ellipsis">{name}</bdi> {verified && <VerifiedMark />}
         </h2>
         <p class="ellipsis hint">
+          {others.value.map((other) => `${other} is here too · `)}
           {presenceWords[presence] && `${presenceWords[presence]} · `}
           {verified ? 'Verified' : conversation?.contact?.name ? 'Name not verified' : 'Anonymous'}
           {conversation?.contact && (
@@ -113,7 +114,6 @@ export function ConversationHead({ thread, name, actions, detailsPath }: Convers
           {thread.session.value?.visitorBanned && ' · Banned'}
           {isClosed && ' · Closed'}
           {bot && ` · ${bot.bot?.displayName || 'Bot'} (bot) ${bot.stopped ? 'is stopped' : 'answers'}`}
-          {others.value.map((other) => ` · ${other} is here too`)}
           {conversation?.agent && ` · ${mine ? 'Assigned to you' : `Assigned to ${conversation.agent.displayName}`}`}
         </p>
       </div>

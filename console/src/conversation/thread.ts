@@ -63,13 +63,17 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
   let stopped = false
   let visible = false
   let isReading = false
+  let assigning: Promise<void> | undefined
   const typingTimers = new Map<string, ReturnType<typeof setTimeout>>()
   let typingSentAt = 0
   let typingSent = false
 
   const outgoing = outbox.open(
     conversationId,
-    (message) => add([message]),
+    (message) => {
+      add([message])
+      assignToMe()
+    },
     (closed) => {
       onConversation(closed)
       closings.value += 1
@@ -270,10 +274,21 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
         : messaging.assignAgent({ conversationId, agent: assignee, operatorId: assignee.operatorId }),
     )
 
-  /** Sends a reply. The conversation is assigned before, so that the visitor learns first who answers. */
+  /** Assigns an answered conversation that nobody has. */
+  function assignToMe() {
+    const begin = () =>
+      !assignsAnswered.peek() || conversation.value?.agent
+        ? undefined
+        : assign({ ...agent(), operatorId: me.operator }).catch(() => {})
+    assigning = assigning ? assigning.then(begin) : begin()
+  }
+
+  /**
+   * Sends a reply. The conversation is assigned before, so that the visitor learns first who answers. If
+   * that fails, it is assigned when the reply is stored.
+   */
   function reply(body: string, options: { closes: boolean }) {
-    if (assignsAnswered.peek() && !conversation.value?.agent)
-      void assign({ ...agent(), operatorId: me.operator }).catch(() => {})
+    assignToMe()
     outgoing.send(body, options)
   }
 

@@ -19,7 +19,8 @@ export const queues: Record<Queue, { name: string; empty: [title: string, text: 
   },
 }
 
-export const queueOf = ({ queue }: InboxFilter): Queue => (queue && queue in queues ? (queue as Queue) : 'open')
+export const queueOf = ({ queue }: InboxFilter): Queue =>
+  queue && Object.hasOwn(queues, queue) ? (queue as Queue) : 'open'
 
 /** Returns the request that lists the conversations of a filter. `me` is the operator's id. */
 export function listRequest(filter: InboxFilter, me: string) {

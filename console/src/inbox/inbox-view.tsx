@@ -145,7 +145,9 @@ function ConversationList({ openId, openMessage }: ConversationListProps) {
 function Queues() {
   const { inbox, router } = useConsole()
   const counts = inbox.counts.value
-  const { queue: chosen } = router.filter.value
+  const filter = router.filter.value
+  // None until the inbox has chosen one.
+  const chosen = filter.queue && queueOf(filter)
   const label = useRef<HTMLLabelElement>(null)
   // The row may be longer than its place. The chosen queue is never cut.
   useEffect(
