@@ -17,10 +17,10 @@ beforeAll(async () => {
   url = stack.gateways[0]!.url
 })
 
-async function signInLink(): Promise<string> {
+async function signInLink(operator: string): Promise<string> {
   const output: string[] = []
   const io = { env: { DATA_DIR: stack.dataDir, CORE_URL: stack.cores[0]!.url }, printError: console.error }
-  const args = ['console-link', '--gateway', url, '--json']
+  const args = ['console-link', '--gateway', url, '--operator', operator, '--json']
   expect(await runAdmin({ ...io, args, print: (text) => void output.push(text) })).toBe(0)
   return JSON.parse(output.join('')).link
 }
@@ -41,17 +41,20 @@ async function openTabs(name: string) {
         static permission = 'granted'
         static requestPermission = async () => 'granted'
         constructor(title, { body = '' }) {
-          recordNotification(body)
+          if (body) recordNotification(body)
         }
+        close() {}
       }`,
   })
   const one = await context.newPage()
-  await one.goto(await signInLink())
+  await one.goto(await signInLink(name))
   await one.getByLabel('Your name').fill(name)
   await one.getByRole('button', { name: 'Sign in' }).click()
-  await one.getByText('Live', { exact: true }).waitFor()
+  await one.getByRole('navigation', { name: 'Console' }).waitFor()
   const two = await context.newPage()
-  await two.goto(`${url}/console/`)
+  // Answered conversations stay in the list.
+  for (const tab of [one, two]) await tab.goto(`${url}/console/conversations?queue=open`)
+  await one.getByText('Live', { exact: true }).waitFor()
   await two.getByText('Live', { exact: true }).waitFor()
   return { one, two, shown, close: () => context.close() }
 }
