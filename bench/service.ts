@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { MongoClient } from 'mongodb'
 import { buildConsoleIfStale } from '../console/build.ts'
 import { clusterSettings } from '../test/cluster/config.ts'
@@ -144,6 +146,10 @@ async function siteOf(dataDir: string, layout: 'parts' | 'serve', coreUrl: strin
     await workspaces.updateInstallation({ siteKey, origins: [pageOrigin] })
     return { serviceToken, workspaceId, siteKey }
   }
+  const token = ['serve/run.ts', 'token', '--subject', 'bot', '--scopes', 'bots:act', '--workspace', workspaceId]
+  const env = { ...process.env, DATA_DIR: dataDir }
+  const { stdout } = await promisify(execFile)(process.execPath, token, { cwd: root, env })
+  await writeFile(join(dataDir, 'bot.token'), stdout.trim(), { mode: 0o600 })
   const { connection } = await workspaces.createConnection({ workspaceId, name: 'A shop' })
   const { connectionId } = connection!
   const { installation } = await workspaces.createInstallation({ connectionId, origins: [pageOrigin] })

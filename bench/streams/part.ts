@@ -1,6 +1,6 @@
 import { type Column, compare, type Figures, type Part, type Step, tablesOf } from '../measure.ts'
 import { contenders, inParts, type Streaming } from './contenders.ts'
-import { chat, drain, hold, slow, storm } from './steps.ts'
+import { chat, drain, grow, hold, slow, storm } from './steps.ts'
 
 const ends: Column[] = [
   ['lost', 'lost', ''],
@@ -53,7 +53,7 @@ export const part: Part = async (options) => {
   const extent = <T>(short: T, usual: T, long: T) => (quick ? short : full ? long : usual)
   /** The visitors of a run are the same in all its steps. */
   const isSmall =
-    options.only.some((name) => ['resume', 'slow'].includes(name)) &&
+    options.only.some((name) => ['resume', 'slow', 'growing'].includes(name)) &&
     !options.only.some((name) => ['memory', 'events', 'drain'].includes(name))
   const step = (
     name: string,
@@ -64,7 +64,8 @@ export const part: Part = async (options) => {
   ): Step<Streaming> => ({
     ...{ name, title, columns, run },
     start: { gateways, visitors: isSmall ? 2_000 : 8_000 },
-    isFor: (contender) => gateways === 1 || contender === inParts,
+    isFor: ({ name: of }) =>
+      (gateways === 1 || of === inParts.name) && (name !== 'growing' || of.startsWith('Service')),
   })
   const steps = [
     step('memory', 'Open streams that receive only heartbeats', memoryColumns, (streaming) =>
@@ -76,6 +77,9 @@ export const part: Part = async (options) => {
     ),
     step('resume', '2,000 visitors that resume at once, by number of missed events', stormColumns, (streaming) =>
       storm(streaming, 2_000, extent([0, 5, 50], [0, 5, 50], [0, 5, 50, 300])),
+    ),
+    step('growing', '100 answers that grow by 200 parts/s in all, beside as many messages', chatColumns, (streaming) =>
+      grow(streaming, 100, 200, extent(6, 10, 20)),
     ),
     step('slow', 'One visitor in a hundred stops reading', slowColumns, (streaming) =>
       slow(streaming, 500, extent(10, 15, 30)),

@@ -1,11 +1,13 @@
 // Publisher process. Argument: the file with the access to the service, whose SendAgentMessage it calls over Connect, or
 // the port of a server that takes events in the service's format at /pub/<channel>.
 import { readFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createClient } from '@connectrpc/connect'
 import { Pool } from 'undici'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { connectService } from '../../core-client/index.ts'
+import { botOf, robo } from '../../test/support/bot.ts'
 import { clock, handleCommands } from '../commands.ts'
 import { runConcurrently } from '../delivery/pacing.ts'
 import type { Figures } from '../measure.ts'
@@ -24,6 +26,8 @@ export interface Flow {
   mostBytes: number
   /** If true, the text uses three-byte characters, so that the body has three times as many bytes. */
   wide?: boolean
+  /** If true, each event is a part that a bot adds to its answer to the visitor. Only the service has such answers. */
+  grows?: boolean
 }
 
 export type PublishCommand =
@@ -33,7 +37,9 @@ export type PublishCommand =
   | { do: 'each'; from: number; count: number; times: number }
 
 const [target = ''] = process.argv.slice(2)
-const publish = /^\d+$/.test(target) ? toServer(target) : await toService(target)
+const isService = !/^\d+$/.test(target)
+const publish = isService ? await toService(target) : toServer(target)
+const append = isService ? await toAnswers(target) : publish
 const inFlight = 64
 const plainText = 'The quick brown fox jumps over the lazy dog. '
 const wideText = '敏捷的棕色狐狸跳过懒狗'
@@ -48,6 +54,21 @@ async function toService(file: string) {
   const messaging = createClient(MessagingService, transport)
   return (conversationId: string, clientOperationId: string, body: string): Promise<unknown> =>
     messaging.sendAgentMessage({ conversationId, clientOperationId, body, agent: { displayName: 'Ada' } })
+}
+
+/** Adds each text to one answer of the conversation, in order. */
+async function toAnswers(file: string) {
+  const { coreUrl } = JSON.parse(await readFile(file, 'utf8'))
+  const bots = await botOf({ dataDir: dirname(file), cores: [{ url: coreUrl }] })
+  const lengths = new Map<string, Promise<number>>()
+  return (conversationId: string, _: string, text: string): Promise<unknown> => {
+    const call = { conversationId, clientOperationId: run, text, bot: robo }
+    const length = (lengths.get(conversationId) ?? Promise.resolve(0)).then(
+      async (offset) => (await bots.appendBotMessage({ ...call, offset })).length,
+    )
+    lengths.set(conversationId, length)
+    return length
+  }
 }
 
 function toServer(port: string) {
@@ -68,13 +89,14 @@ function toServer(port: string) {
 }
 
 /** The text begins with the event's index and due time, from which receivers compute the delay. */
-function send(visitor: number, bytes: number, dueAt: number, filler = plainText): Promise<unknown> {
+function send(visitor: number, bytes: number, dueAt: number, filler = plainText, through = publish): Promise<unknown> {
   index += 1
   const body = `[[${index} ${dueAt.toFixed(3)}]]`.padEnd(bytes, filler)
-  return publish(visitors[visitor]?.channel ?? '', `${run}-${index}`, body)
+  return through(visitors[visitor]?.channel ?? '', `${run}-${index}`, body)
 }
 
-async function flow({ from, count, rate, leastBytes, mostBytes, wide = false }: Flow, seconds: number) {
+async function flow({ from, count, rate, leastBytes, mostBytes, wide = false, grows = false }: Flow, seconds: number) {
+  const through = grows ? append : publish
   const lags: number[] = []
   const calls: Promise<boolean>[] = []
   const end = clock() + seconds * 1000
@@ -85,7 +107,7 @@ async function flow({ from, count, rate, leastBytes, mostBytes, wide = false }: 
     if (early > 0.5) await delay(early)
     lags.push(clock() - dueAt)
     const bytes = Math.floor(leastBytes + Math.random() * (mostBytes - leastBytes))
-    const call = send(from + Math.floor(Math.random() * count), bytes, dueAt, wide ? wideText : plainText)
+    const call = send(from + Math.floor(Math.random() * count), bytes, dueAt, wide ? wideText : plainText, through)
     calls.push(call.then(() => true).catch(() => false))
   }
   return { lags, done: await Promise.all(calls) }

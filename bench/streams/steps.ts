@@ -93,6 +93,18 @@ export async function chat(streaming: Streaming, streams: number, rates: number[
   return found
 }
 
+/** Agents send messages of 40 bytes, and then bots add as many parts to one answer for each visitor. */
+export async function grow(streaming: Streaming, count: number, rate: number, seconds: number): Promise<Variants> {
+  const flow = { from: 0, count, rate, leastBytes: 40, mostBytes: 40 }
+  await open(streaming, flow)
+  await flowOf(streaming, [flow], seconds)
+  const messages = await flowOf(streaming, [flow], seconds)
+  return new Map([
+    ['messages', messages],
+    ['parts', await flowOf(streaming, [{ ...flow, grows: true }], seconds)],
+  ])
+}
+
 /** All connections break, events are published, and all visitors reconnect at once. */
 export async function storm(streaming: Streaming, count: number, missed: number[]): Promise<Variants> {
   const found: Variants = new Map()
