@@ -147,8 +147,10 @@ async function siteOf(dataDir: string, layout: 'parts' | 'serve', coreUrl: strin
     return { serviceToken, workspaceId, siteKey }
   }
   const token = ['serve/run.ts', 'token', '--subject', 'bot', '--scopes', 'bots:act', '--workspace', workspaceId]
-  const env = { ...process.env, DATA_DIR: dataDir }
-  const { stdout } = await promisify(execFile)(process.execPath, token, { cwd: root, env })
+  const { stdout } = await promisify(execFile)(process.execPath, token, {
+    cwd: root,
+    env: { DATA_DIR: dataDir },
+  })
   await writeFile(join(dataDir, 'bot.token'), stdout.trim(), { mode: 0o600 })
   const { connection } = await workspaces.createConnection({ workspaceId, name: 'A shop' })
   const { connectionId } = connection!
