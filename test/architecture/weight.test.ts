@@ -13,11 +13,11 @@ const root = join(import.meta.dirname, '../..')
 const sides = {
   server: {
     folders: ['core', 'gateway', 'delivery', 'core-client', 'contract', 'platform', 'serve', 'dev', 'admin'],
-    limits: { lines: 51_250, tokens: 319_000 },
+    limits: { lines: 50_900, tokens: 317_000 },
   },
   browser: {
     folders: ['widget', 'console', 'browser', 'webhooks'],
-    limits: { lines: 27_560, tokens: 142_700 },
+    limits: { lines: 27_480, tokens: 142_500 },
   },
 }
 
