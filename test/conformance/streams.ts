@@ -30,8 +30,8 @@ export function streamRules(suite: () => Suite): void {
       expect(text).not.toContain(': hb')
       hints.add(Number(/retry: (\d+)/.exec(text)?.[1]))
     }
-    for (const hint of hints) expect(hint).toBeGreaterThanOrEqual(1500)
-    for (const hint of hints) expect(hint).toBeLessThanOrEqual(2500)
+    for (const hint of hints) expect(hint).toBeGreaterThanOrEqual(500)
+    for (const hint of hints) expect(hint).toBeLessThanOrEqual(2000)
     expect(hints.size).toBeGreaterThan(1)
   })
 

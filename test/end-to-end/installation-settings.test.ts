@@ -11,6 +11,7 @@ const database = testDatabase()
 const settings = (origins: string[]) =>
   ({
     enabled: true,
+    name: 'Every website',
     origins: [...origins, 'https://*.every.example'],
     appearance: {
       title: 'Every',
