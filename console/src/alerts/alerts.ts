@@ -35,6 +35,7 @@ export type Alerts = ReturnType<typeof createAlerts>
  * message over all tabs. No notification appears while a tab of the console has the focus.
  */
 export function createAlerts(inbox: Inbox, owner: string, focus: TabFocus, open: (conversationId: string) => void) {
+  const messages = createAlertedMessages(owner)
   const chime = createChime(0.18)
   const permission = 'Notification' in window ? Notification.permission : 'denied'
   const isEnabled = signal(localStore.getItem(enabledKey) === 'on' && permission !== 'denied')
@@ -50,8 +51,7 @@ export function createAlerts(inbox: Inbox, owner: string, focus: TabFocus, open:
     const isOn = isEnabled.peek()
     // Claim the message even while alerts are off. Otherwise, if alerts are switched on now, a
     // slower tab could show an alert for this message.
-    const name = `service.console.alerted ${owner} ${found.conversationId} ${sequence}`
-    if (!(await claim(navigator.locks, name)) || !isOn) return
+    if (!(await messages.claim(found.conversationId, sequence)) || !isOn) return
     const { isFocused, isShown } = await focus.query(found.conversationId)
     if (!isShown) chime.play()
     if (isFocused) return
@@ -126,7 +126,7 @@ export function createAlerts(inbox: Inbox, owner: string, focus: TabFocus, open:
   }
 }
 
-/** Returns false if only a service worker may show notifications, as on Android. */
+/** Returns false if the browser shows only notifications of service workers, as on Android. */
 function canNotify(): boolean {
   try {
     // Without permission, nothing is shown.
@@ -138,18 +138,66 @@ function canNotify(): boolean {
   }
 }
 
+const storeName = 'conversations'
+const keptMs = 7 * 86_400_000
+
 /**
- * Returns true in the first tab that asks. The browser gives the name free when that tab closes. Without
- * locks, for example in a private window, each tab alerts on its own.
+ * Stores the latest message of each conversation in IndexedDB. Its transactions are serialized over
+ * all tabs, unlike writes to `localStorage`.
  */
-const claim = (locks: LockManager | undefined, name: string) =>
-  new Promise<boolean>((resolve) => {
-    const hold = (lock: Lock | null) => {
-      resolve(lock !== null)
-      return lock && new Promise(() => {})
-    }
-    if (locks) locks.request(name, { ifAvailable: true }, hold).catch(() => resolve(true))
-    else resolve(true)
+function createAlertedMessages(owner: string) {
+  const opening = open(`service.console.alerts ${owner}`).then((database) => {
+    removeOld(database, Date.now() - keptMs)
+    return database
+  })
+  opening.catch(() => {})
+
+  return {
+    /**
+     * Returns true for the first caller per message, over all tabs. Returns false if this or a later
+     * message of the conversation was claimed before.
+     */
+    async claim(conversationId: string, sequence: number): Promise<boolean> {
+      // Without storage, for example in a private window, each tab alerts on its own.
+      const database = await opening.catch(() => undefined)
+      if (!database) return true
+      const transaction = database.transaction(storeName, 'readwrite')
+      const store = transaction.objectStore(storeName)
+      const found = store.get(conversationId)
+      let isFirst = false
+      found.onsuccess = () => {
+        isFirst = (found.result?.sequence ?? 0) < sequence
+        if (isFirst) store.put({ sequence, at: Date.now() }, conversationId)
+      }
+      await done(transaction)
+      return isFirst
+    },
+  }
+}
+
+function open(name: string): Promise<IDBDatabase> {
+  return new Promise((resolve, reject) => {
+    const request = indexedDB.open(name, 1)
+    request.onupgradeneeded = () => request.result.createObjectStore(storeName)
+    request.onsuccess = () => resolve(request.result)
+    request.onerror = () => reject(request.error)
+  })
+}
+
+function removeOld(database: IDBDatabase, before: number) {
+  const request = database.transaction(storeName, 'readwrite').objectStore(storeName).openCursor()
+  request.onsuccess = () => {
+    const cursor = request.result
+    if (!cursor) return
+    if (cursor.value.at < before) cursor.delete()
+    cursor.continue()
+  }
+}
+
+const done = (transaction: IDBTransaction) =>
+  new Promise<void>((resolve, reject) => {
+    transaction.oncomplete = () => resolve()
+    transaction.onabort = () => reject(transaction.error)
   })
 
 const prefix = 'service.console.focus '

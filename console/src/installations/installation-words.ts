@@ -24,11 +24,8 @@ export const capabilities: Record<CapabilityName, { label: string; hint: string 
 export const capabilityNames = Object.keys(capabilities) as CapabilityName[]
 
 /** Returns the name of a website. If it has none, returns the title of its chat, or its site key. */
-export const websiteName = ({
-  name,
-  appearance,
-  publicSiteKey,
-}: Pick<Installation, 'name' | 'appearance' | 'publicSiteKey'>) => name || appearance?.title || publicSiteKey
+export const websiteName = ({ name, appearance, publicSiteKey }: Installation) =>
+  name || appearance?.title || publicSiteKey
 
 /** Describes a field for the lines of which `repliesOf` makes opening replies. */
 export const repliesHint = 'Sent with a tap as the first message. At most five lines of 80 characters.'
@@ -41,7 +38,7 @@ export const repliesOf = (text: string) => ({
     .filter(Boolean),
 })
 
-/** Returns the problem with an allowed origin, or undefined. */
+/** Returns what is wrong with an allowed origin; undefined if nothing is. */
 export function originProblem(entry: string): string | undefined {
   if (isOriginEntry(entry)) return undefined
   if (entry.startsWith('https://*.')) return 'Enter a full domain after *., for example https://*.example.com.'
