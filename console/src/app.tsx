@@ -15,7 +15,7 @@ import type { SessionHolder, WorkspaceSession } from './session.ts'
 import { Shell } from './shell.tsx'
 import type { Shortcuts } from './shortcuts.ts'
 import { SignIn } from './sign-in.tsx'
-import { tabStore } from './storages.ts'
+import { storedSwitch, tabStore } from './storages.ts'
 import { Loading, Notice } from './ui/page.tsx'
 
 interface AppProps {
@@ -77,6 +77,7 @@ function SignedIn({ session, ...app }: AppProps & { session: WorkspaceSession })
       filter: router.filter,
       setFilter: router.setFilter,
       defaultQueue: router.defaultQueue,
+      wasVisited: storedSwitch(`visited ${session.workspaceId}`, false),
       platform: { clock: systemClock, lifecycle: listening.lifecycle, tabs: createPageTabs(location.origin) },
       now: Date.now,
       random: Math.random,

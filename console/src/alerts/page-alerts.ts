@@ -1,5 +1,6 @@
-import { computed, effect, type ReadonlySignal, type Signal, signal, untracked } from '@preact/signals'
+import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import type { Lifecycle, LifecycleSignal } from '../../../browser/platform.ts'
+import type { Api } from '../api.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import type { Router } from '../router.ts'
 import { createAlerts, createTabFocus, type TabFocus } from './alerts.ts'
@@ -13,7 +14,7 @@ interface PageAlertDeps {
 }
 
 /** Reports whether the operator looks at the console, and at which conversation. Returns who else looks at it. */
-type Report = (attention: { looking: boolean; conversationId: string }) => Promise<{ others: string[] }>
+type Report = Api['operators']['reportAttention']
 
 /** Creates the alerts of this page. Returns the alerts and a function that stops them. */
 export function createPageAlerts({ inbox, router, owner, report }: PageAlertDeps) {
@@ -27,7 +28,7 @@ export function createPageAlerts({ inbox, router, owner, report }: PageAlertDeps
   // The service worker opens the conversation of a notification.
   const onOpen = ({ data }: MessageEvent<{ path: string }>) => router.go(data.path)
   navigator.serviceWorker?.addEventListener('message', onOpen)
-  const stopRoute = effect(() => focus.show(shown.value))
+  const stopRoute = shown.subscribe(focus.show)
 
   return {
     alerts,
@@ -139,9 +140,7 @@ function startAttention(
   const interval = setInterval(check, everyMs)
   window.addEventListener('focus', check)
   document.addEventListener('visibilitychange', onVisibility)
-  const stopShown = effect(() => {
-    if (shown.value !== undefined) untracked(showOther)
-  })
+  const stopShown = shown.subscribe(showOther)
   return () => {
     stopShown()
     clearInterval(interval)

@@ -1,11 +1,10 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { ConversationStatus } from '#proto/messaging/v1/messaging_pb.js'
 import { useConsole, useShortcuts } from '../console-context.ts'
 import { ConversationView } from '../conversation/conversation-view.tsx'
 import { snippetOf } from '../installations/installation-words.ts'
 import { pathOf } from '../router.ts'
-import { storedSwitch } from '../storages.ts'
 import { CopyButton } from '../ui/dialog.tsx'
 import { Segments } from '../ui/form.tsx'
 import { useLoad, useRowKeys } from '../ui/load.tsx'
@@ -259,9 +258,7 @@ const pollMs = 5_000
 
 /** The steps of a new workspace to its first conversation, which takes their place. Each ticks itself. */
 function FirstSteps() {
-  const { api, inbox, session } = useConsole()
-  const wasVisited = useMemo(() => storedSwitch(`visited ${session.workspaceId}`, false), [])
-  if (inbox.wasVisited.value) wasVisited.value = true
+  const { api, inbox } = useConsole()
   const sites = useLoad(async () => (await api.workspaces.listInstallations({})).installations, [], pollMs).value ?? []
   const [site] = sites
   const snippet = site && snippetOf(location.origin, site.publicSiteKey)
@@ -273,7 +270,7 @@ function FirstSteps() {
       </p>,
     ],
     [
-      wasVisited.value,
+      inbox.wasVisited.value,
       <>
         Put this line on its pages. Then open a page, and the chat on it.
         {snippet && (

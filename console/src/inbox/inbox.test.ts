@@ -60,6 +60,7 @@ async function openInbox(filterAtStart: InboxFilter = {}) {
       filter.value = { ...filter.value, ...change }
     },
     defaultQueue: signal(undefined),
+    wasVisited: signal(false),
     platform: { clock: systemClock, lifecycle: { isOnline: () => true, subscribe: () => () => {} }, tabs: undefined },
     now: Date.now,
     random: () => 1,

@@ -53,6 +53,8 @@ interface InboxDeps extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents
   setFilter(change: InboxFilter): void
   /** The queue of an address that names none. */
   defaultQueue: Signal<string | undefined>
+  /** True after a visitor has opened the chat, also before this page was loaded. */
+  wasVisited: Signal<boolean>
   /**
    * Coordinates the tabs of the browser. Tabs share connections, so a hidden tab may have to close
    * its stream.
@@ -75,7 +77,7 @@ export const typingLastsMs = 9000
  * The operator's inbox: lists and conversations as the service answered them. A change of the stream
  * patches its conversation, and requests the shown list again if it may move the conversation.
  */
-export function createInbox({ api, me, filter, setFilter, defaultQueue, platform, ...deps }: InboxDeps) {
+export function createInbox({ api, me, filter, setFilter, defaultQueue, wasVisited, platform, ...deps }: InboxDeps) {
   const { now, random, browserEvents } = deps
   const { messaging } = api
   const { clock } = platform
@@ -92,7 +94,6 @@ export function createInbox({ api, me, filter, setFilter, defaultQueue, platform
   const isListed = signal(false)
   /** Presence of visitors who are not gone, by conversation. */
   const presence = signal<ReadonlyMap<string, Presence>>(new Map())
-  const wasVisited = signal(false)
   /** Conversations whose visitor types, with the time at which the typing started. */
   const typing = signal<ReadonlyMap<string, number>>(new Map())
   const followers = new Map<string, Set<ConversationFollower>>()
@@ -138,7 +139,7 @@ export function createInbox({ api, me, filter, setFilter, defaultQueue, platform
     return { ids: found.map(({ conversationId }) => conversationId), pages, hasMore: pageToken !== undefined }
   }
 
-  /** Chooses the queue that is shown first: the unanswered, or all if nobody waits. Returns its list if it is loaded. */
+  /** Chooses the queue that is shown first: the unanswered, or all if nobody waits. Returns the unanswered if they are to be shown. */
   async function chooseQueue() {
     const unanswered = { ...filter.peek(), queue: 'unanswered' }
     const list = await load(unanswered, 1)
@@ -300,7 +301,6 @@ export function createInbox({ api, me, filter, setFilter, defaultQueue, platform
       await refreshNow()
     },
     reload: refreshNow,
-    /** True after a visitor has opened the chat. */
     wasVisited,
     /** Returns the presence of the visitor, or `UNSPECIFIED` while the stream is not live. */
     presenceOf: (conversationId: string): Presence =>
