@@ -3,15 +3,24 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { storageFor } from '../browser/storage.ts'
 import { createRandom, type Random } from '../test/chaos/random.ts'
 import { type FaultyProxy, startFaultyProxy } from '../test/support/faulty-proxy.ts'
 import { operatorOf } from '../test/support/operator.ts'
-import { type Part, scratchFolder } from './measure.ts'
+import {
+  amount,
+  type Column,
+  type Contender,
+  compare,
+  type Figures,
+  type Part,
+  type Running,
+  scratchFolder,
+  tablesOf,
+} from './measure.ts'
 import { startNchan } from './rivals/nchan.ts'
 import { installPeers, peerVersion, requirePeer } from './rivals/programs.ts'
 import { pageOrigin, startService } from './service.ts'
-import { quantile, type Table } from './table.ts'
+import { quantile } from './table.ts'
 
 /** A chat of one visitor and one agent. The visitor's connections pass through the faulty proxy. */
 interface Chat {
@@ -20,12 +29,8 @@ interface Chat {
   stop(): Promise<void>
 }
 
-interface Contender {
-  name: string
-  /** Its settings and what it promises. */
-  about: string
-  start(through: Through, onVisitor: (text: string) => void, onAgent: (text: string) => void): Promise<Chat>
-}
+/** Opens the chat of a contender. Its callbacks get each text that arrives. */
+type Open = (through: Through, onVisitor: (text: string) => void, onAgent: (text: string) => void) => Promise<Chat>
 
 /** Starts the proxy before a port. Returns the port of the proxy. */
 type Through = (port: number) => Promise<number>
@@ -49,23 +54,19 @@ function inOrder(send: (text: string) => unknown) {
   }
 }
 
-const service: Contender = {
-  name: 'Service',
-  about: 'one process; the headless client of the widget. It promises each message once, in order',
-  async start(through, onVisitor, onAgent) {
+const service = chat(
+  'Service',
+  'one process; the headless client of the widget. It promises each message once, in order',
+  async (through, onVisitor, onAgent) => {
     const running = await startService({ layout: 'serve' })
-    // Not a constant path, because the widget has other types of the platform.
+    // The path is computed, so that the type check does not follow it: the widget is checked with the types of browsers.
     const { createServiceClient } = await import(join(import.meta.dirname, '../widget/src/client/client.ts'))
     const { ports, coreUrl, serviceToken, workspaceId, siteKey } = running.access
-    const clock = { now: Date.now, setTimeout, clearTimeout: (timer: unknown) => clearTimeout(timer as NodeJS.Timeout) }
     const client = createServiceClient({
       siteKey,
       apiBaseUrl: `http://127.0.0.1:${await through(ports[0]!)}`,
+      storage: 'memory',
       platform: {
-        clock,
-        random: Math.random,
-        storage: storageFor('memory'),
-        lifecycle: { isOnline: () => true, subscribe: () => () => {} },
         fetch: (url: string, init?: RequestInit) => {
           const headers = { ...Object.fromEntries(new Headers(init?.headers)), origin: pageOrigin }
           return fetch(url, { ...init, headers })
@@ -89,7 +90,7 @@ const service: Contender = {
       if (!stopped.signal.aborted) throw error
     })
     return {
-      // The outbox of the client takes no more than a person can write.
+      // The client refuses a message while many wait. It is sent again later.
       visitorSends: inOrder((text) => client.sendMessage(text)),
       agentSends: inOrder(async (text) =>
         messaging.sendAgentMessage({ conversationId: await known, clientOperationId: text, body: text }),
@@ -102,12 +103,12 @@ const service: Contender = {
       },
     }
   },
-}
+)
 
-const socketIo: Contender = {
-  name: 'Socket.IO',
-  about: `${peerVersion('socket.io')} with connectionStateRecovery; the client with retries and ackTimeout. It promises at least once from the client, and at most once to it except during a recovery`,
-  async start(through, onVisitor, onAgent) {
+const socketIo = chat(
+  'Socket.IO',
+  `${peerVersion('socket.io')} with connectionStateRecovery; the client with retries, ackTimeout and at most 1 s (5 by default) before it connects again. It promises at least once from the client, and at most once to it except during a recovery`,
+  async (through, onVisitor, onAgent) => {
     const http = createServer().listen(0, '127.0.0.1')
     await once(http, 'listening')
     const io = new (requirePeer('socket.io').Server)(http, { connectionStateRecovery: {} })
@@ -135,14 +136,14 @@ const socketIo: Contender = {
       },
     }
   },
-}
+)
 // biome-ignore lint/suspicious/noExplicitAny: the types of the package are not installed
 type Emitter = any
 
-const durableStreams: Contender = {
-  name: 'Durable Streams',
-  about: `${peerVersion('@durable-streams/server')} with a data folder; two streams, IdempotentProducer with a fetch that repeats, live reads from the last offset. It promises each message once, in order`,
-  async start(through, onVisitor, onAgent) {
+const durableStreams = chat(
+  'Durable Streams',
+  `${peerVersion('@durable-streams/server')} with a data folder; two streams, IdempotentProducer with a fetch that repeats, live reads from the last offset. It promises each message once, in order`,
+  async (through, onVisitor, onAgent) => {
     const { DurableStreamTestServer } = requirePeer('@durable-streams/server')
     const server = new DurableStreamTestServer({ host: '127.0.0.1', port: 0, dataDir: await scratchFolder('streams') })
     const direct = await server.start()
@@ -180,13 +181,12 @@ const durableStreams: Contender = {
       },
     }
   },
-}
+)
 
-const nchan: Contender = {
-  name: 'nginx with nchan',
-  about:
-    'its EventSource resumes by Last-Event-ID; messages of an hour are kept; a failed POST is repeated. It promises order and resumption to a subscriber',
-  async start(through, onVisitor, onAgent) {
+const nchan = chat(
+  'nginx with nchan',
+  'its EventSource resumes by Last-Event-ID; messages of an hour are kept; a failed POST is repeated. It promises order and resumption to a subscriber',
+  async (through, onVisitor, onAgent) => {
     const { server, port } = await startNchan(1_000)
     const [direct, proxied] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${await through(port)}`]
     const { EventSource } = requirePeer('eventsource')
@@ -209,7 +209,7 @@ const nchan: Contender = {
       },
     }
   },
-}
+)
 
 /** Cuts, delays, and loses answers, which makes clients repeat, until the signal aborts. Then it mends. */
 async function disturb(proxy: FaultyProxy, random: Random, signal: AbortSignal) {
@@ -254,71 +254,73 @@ function counter() {
 
 const perSecond = 4
 
-/** Sends messages both ways through the faults, and counts what arrives. */
-async function measure(contender: Contender, messages: number, seed: number) {
-  const [visitor, agent] = [counter(), counter()]
-  const random = createRandom(seed)
-  let proxy: FaultyProxy | undefined
-  const through: Through = async (port) => {
-    proxy = await startFaultyProxy(port, random.next)
-    return proxy.port
+/** A chat through the proxy. Its work sends messages both ways through the faults, and counts what arrives. */
+function chat(name: string, about: string, open: Open): Contender {
+  return {
+    name,
+    about,
+    async start() {
+      const [visitor, agent] = [counter(), counter()]
+      const random = createRandom(7)
+      let proxy: FaultyProxy | undefined
+      const opened = await open(
+        async (port) => {
+          proxy = await startFaultyProxy(port, random.next)
+          return proxy.port
+        },
+        visitor.arrive,
+        agent.arrive,
+      )
+      return {
+        processes: {},
+        settled: async () => {},
+        async stop() {
+          await opened.stop()
+          await proxy!.close()
+        },
+        async work<Answer>(command: object) {
+          const { messages } = command as { messages: number }
+          const done = new AbortController()
+          const disturbed = disturb(proxy!, random, done.signal)
+          for (let number = 0; number < messages; number += 1) {
+            const text = `${number}:${Date.now()}`
+            opened.visitorSends(text)
+            opened.agentSends(text)
+            await delay(1_000 / perSecond)
+          }
+          done.abort()
+          await disturbed
+          // Waits until nothing has arrived for as long as a client may pause before it tries again.
+          for (let [before, quiet] = [-1, 0]; quiet < 15; await delay(1_000)) {
+            const arrived = visitor.seen.size + agent.seen.size
+            quiet = arrived === 2 * messages ? 15 : arrived === before ? quiet + 1 : 0
+            before = arrived
+          }
+          return { 'to the agent': agent.result(messages), 'to the visitor': visitor.result(messages) } as Answer
+        },
+      }
+    },
   }
-  const chat = await contender.start(through, visitor.arrive, agent.arrive)
-  const done = new AbortController()
-  const disturbed = disturb(proxy!, random, done.signal)
-  for (let number = 0; number < messages; number += 1) {
-    const text = `${number}:${Date.now()}`
-    chat.visitorSends(text)
-    chat.agentSends(text)
-    await delay(1_000 / perSecond)
-  }
-  done.abort()
-  await disturbed
-  // Waits until nothing has arrived for as long as a client may pause before it tries again.
-  for (let [before, quiet] = [-1, 0]; quiet < 15; await delay(1_000)) {
-    const arrived = visitor.seen.size + agent.seen.size
-    quiet = arrived === 2 * messages ? 15 : arrived === before ? quiet + 1 : 0
-    before = arrived
-  }
-  await chat.stop()
-  await proxy!.close()
-  return { 'to the agent': agent.result(messages), 'to the visitor': visitor.result(messages) }
 }
 
+const columns: Column[] = [
+  ['lost', 'lost', ''],
+  ['doubled', 'doubled', ''],
+  ['out of order', 'disordered', ''],
+  ['median of the delay', 'median', 'ms'],
+  ['99th percentile', 'p99', 'ms'],
+]
+
 /** What arrives of messages each way, while a proxy cuts and delays the visitor’s connections and loses answers. */
-export const part: Part = async ({ rounds, quick, only, log }) => {
+export const part: Part = async (options) => {
   await installPeers()
-  const messages = quick ? 200 : 1_000
-  const contenders = [service, socketIo, durableStreams, nchan].filter(
-    ({ name }) => only.length === 0 || only.some((wanted) => name.toLowerCase().startsWith(wanted.toLowerCase())),
-  )
-  const rows = new Map<string, { lost: number; doubled: number; disordered: number; median: number; p99: number }[]>()
-  for (let round = 0; round < rounds; round += 1)
-    for (const contender of contenders) {
-      const found = await measure(contender, messages, 7 + round).catch((error: Error) => {
-        log(`${contender.name} is left out: ${error.message}`)
-        return {}
-      })
-      for (const [way, figures] of Object.entries(found)) {
-        log(`round ${round + 1}, ${contender.name} ${way}: ${JSON.stringify(figures)}`)
-        const name = `${contender.name}, ${way}`
-        rows.set(name, [...(rows.get(name) ?? []), figures])
-      }
-    }
-  const table: Table = {
-    title: `${messages.toLocaleString('en')} messages each way, ${perSecond} a second, through cuts, delays and lost answers`,
-    columns: ['', 'lost', 'doubled', 'out of order', 'median of the delay', '99th percentile'],
-    rows: [...rows].map(([name, all]) => ({
-      name,
-      cells: [
-        ...(['lost', 'doubled', 'disordered'] as const).map((figure) => ({
-          values: all.map((one) => one[figure]),
-          unit: '',
-        })),
-        ...(['median', 'p99'] as const).map((figure) => ({ values: all.map((one) => one[figure]), unit: 'ms' })),
-      ],
-    })),
-    notes: contenders.map(({ name, about }) => `${name}: ${about}.`),
+  const messages = options.quick ? 200 : 1_000
+  const step = {
+    name: 'faults',
+    title: `${amount(messages)} messages each way, ${perSecond} a second, through cuts, delays and lost answers`,
+    columns,
+    run: async (running: Running) => new Map(Object.entries(await running.work<Record<string, Figures>>({ messages }))),
   }
-  return [table]
+  const contenders = [service, socketIo, durableStreams, nchan]
+  return tablesOf(await compare({ contenders, steps: [step], options, starts: 'round' }))
 }
