@@ -26,7 +26,7 @@ export interface Flow {
   mostBytes: number
   /** If true, the text uses three-byte characters, so that the body has three times as many bytes. */
   wide?: boolean
-  /** If true, each event is a part that a bot adds to its answer to the visitor. Only the service has such answers. */
+  /** If true, each event is a part that a bot adds to its answer to the visitor. Other servers get a message. */
   grows?: boolean
 }
 

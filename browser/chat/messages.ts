@@ -4,7 +4,7 @@ export const isTeam = (author?: { kind: string }): boolean => author?.kind === '
 /** States of a message at the service, in order. */
 const states = ['queued', 'sent', 'delivered', 'read']
 
-/** Returns the rank of a state. A message never goes back to a state of a lower rank. */
+/** Returns the place of a state in the order in which messages pass through them. A message never goes back. */
 export const stateRank = (state: string): number => states.indexOf(state)
 
 /**

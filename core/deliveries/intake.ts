@@ -148,7 +148,7 @@ const isInserted = (outcome: PromiseSettledResult<boolean> | undefined) =>
 /** What a delivery sends. */
 export type DeliveryContent = DeliveryEvent &
   Pick<Delivery, 'leadId' | 'conversationId' | 'messageSequence'> & {
-    /** Time of the event. Default: the creation of the delivery. */
+    /** Time of the event. Default: the time at which the delivery is created. */
     occurredAt?: Date
     isTest?: true
   }

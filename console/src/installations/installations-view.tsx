@@ -143,7 +143,7 @@ function NewWebsite({ connections, onCreated }: NewWebsiteProps) {
           origins,
           name: name.trim(),
           appearance: title.trim() === '' ? undefined : { title: title.trim() },
-          // A chat that nobody watches must not promise an answer. It asks for an address instead.
+          // While nobody is in the console, the chat asks for an address, and promises no answer at once.
           availability: { requiresOperator: true },
           capabilities: { offlineForm: true },
           forms: { offline: { fields: usualFields.offline } },

@@ -149,7 +149,7 @@ interface SearchBarProps extends Pick<TextFieldProps, 'label' | 'takesFocus' | '
   children?: ComponentChildren
 }
 
-/** A field whose text is searched for when the operator asks for it. */
+/** A field with a button. Its text is searched for when the operator presses the button, or Enter. */
 export function SearchBar({ button = 'Search', kind, busy, mayBeEmpty, onSearch, children, ...field }: SearchBarProps) {
   const [text, setText] = useState('')
   const isOff = busy || (!mayBeEmpty && text.trim() === '')

@@ -106,7 +106,7 @@ interface FoldedProps {
   children: ComponentChildren
 }
 
-/** A section that the operator can open and close. */
+/** A section with a title that opens and closes it. */
 function Folded({ title, tag, open, children }: FoldedProps) {
   return (
     <details class="details-section" open={open}>
