@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import { afterAll } from 'vitest'
 
-interface ReceivedMail {
+export interface ReceivedMail {
   to: string[]
   /** By name in lower case; unfolded and decoded. */
   headers: Map<string, string>

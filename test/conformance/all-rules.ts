@@ -33,6 +33,7 @@ import { sessionEndRules, sessionRules } from './sessions.ts'
 import { slowReaderRules, streamRules } from './streams.ts'
 import { subscriptionRules } from './subscriptions.ts'
 import type { Suite } from './suite.ts'
+import { unseenAnswerRules } from './unseen-answers.ts'
 import { uploadRules } from './uploads.ts'
 import { visitorPolicyRules } from './visitor-policies.ts'
 
@@ -74,6 +75,7 @@ export function waitingRules(suite: () => Suite, database: TestDatabase): void {
   commandStateRules(suite, database)
   assertionFormRules(suite)
   slowReaderRules(suite)
+  unseenAnswerRules(suite)
 }
 
 /** Registers the rules that `waitingRules` and `responseRules` do not register. */

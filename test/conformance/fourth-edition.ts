@@ -249,10 +249,6 @@ export function fourthEditionRules(suite: () => Suite): void {
     expect((await visitor.history())[1].author).toMatchObject(author)
   })
 
-  rule('C8.41', async () => {
-    throw new MissingAccess('a mail server of the deployment, whose mails the run can read')
-  })
-
   rule('C8.43', async () => {
     const { call } = await newAccount('Mia Moser')
     const chosen = { newConversation: true, answerInMine: false, waitingMinutes: 5, detail: 'name', mailMinutes: 0 }

@@ -295,6 +295,7 @@ export const rules: Rule[] = [
     ['C8.37', 'a visitor stops an answer once, and nothing that the bot adds later is shown'],
     ['C8.38', 'a stop of bots, a request for a person and a withdrawal end an answer that grows at once'],
     ['C8.39', 'the feed has an answer once, with its whole text, when it has ended'],
+    ['C8.40', 'the feed tells of an answer that the visitor has not seen, once for each absence'],
     ['C8.41', 'an answer that the visitor has not seen is mailed once to the address that the visitor left'],
     ['C8.43', 'an operator chooses what to be told of while not looking, and how much of the text'],
     [

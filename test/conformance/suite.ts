@@ -1,3 +1,4 @@
+import { type ReceivedMail, startMailServer } from '../../core/test/mail-server.ts'
 import { atFileEnd } from '../support/clean-up.ts'
 import { type LocalStack, startLocalStack } from '../support/local-stack.ts'
 import { startLocalWorker } from '../support/local-worker.ts'
@@ -29,6 +30,8 @@ export interface Suite {
   clients: Client[]
   /** Destination that the delivery worker of `roomy` may reach. */
   receiver: Receiver
+  /** Returns the mails that `roomy` has sent. */
+  mails(): ReceivedMail[]
   /** Number of events that a stream of `roomy` replays. */
   replayWindowEvents: number
   /** Maximum length of an agent's message to `roomy`. */
@@ -54,7 +57,17 @@ export interface LocalSuite extends Suite {
 }
 
 export async function startSuite(databases: [TestDatabase, TestDatabase]): Promise<LocalSuite> {
-  const roomyStack = startLocalStack({ database: databases[0], ...roomyOptions })
+  const mailServer = await startMailServer()
+  const roomyStack = startLocalStack({
+    database: databases[0],
+    ...roomyOptions,
+    coreEnv: {
+      ...roomyOptions.coreEnv,
+      SMTP_URL: mailServer.url,
+      SMTP_FROM: 'Shop <desk@shop.example>',
+      PUBLIC_URL: 'https://chat.shop.example',
+    },
+  })
   const shortStack = startLocalStack({
     database: databases[1],
     env: {
@@ -79,6 +92,7 @@ export async function startSuite(databases: [TestDatabase, TestDatabase]): Promi
     fromAddress: (last) => ({ 'x-forwarded-for': `192.0.2.${last}` }),
     clients: [roomy.client, short.client],
     receiver: await startDestination(roomy.stack),
+    mails: () => mailServer.mails,
     replayWindowEvents: REPLAY_WINDOW_EVENTS,
     agentBodyLength: AGENT_BODY_LENGTH,
   }

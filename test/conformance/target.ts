@@ -123,6 +123,9 @@ export async function suiteOf({ gatewayUrl, ...target }: Target): Promise<Suite>
     },
     clients: [roomy.client, limited.client],
     receiver: missing('a receiver that the delivery workers may reach'),
+    mails: () => {
+      throw new MissingAccess('a mail server of the deployment, whose mails the run can read')
+    },
     replayWindowEvents: REPLAY_WINDOW_EVENTS,
     agentBodyLength: AGENT_BODY_LENGTH,
   }
