@@ -19,33 +19,26 @@ import type { WorkerRoom } from './worker-room.ts'
 export interface Claimant {
   workerId: string
   room: WorkerRoom
-  /** Aborts when the worker is gone. Deliveries that were claimed by then return to the queue. */
+  /** Aborts when the worker is gone. Then claimed deliveries return to the queue. */
   signal: AbortSignal
 }
 
-/** Candidates of an enabled destination, with the secrets that currently sign its requests. */
 interface Sendable extends Candidates {
   secrets: SigningSecrets
 }
 
 /**
- * A claim reads up to `max(2 * places, minCandidates)` candidates, divided equally among its
- * destinations. This number fills the claim even if most of its destinations have few due
+ * Candidates that a claim reads, at least, so that it is filled even if most destinations have few due
  * deliveries.
  */
 const minCandidates = 250
 const maxRenewed = 1000
-/** Maximum number of deliveries of one claim. */
 const maxTaken = 1000
 /**
- * Time in milliseconds for which claims skip a destination with a rate limit. The time starts when
- * this core's reservation fails, because another core has reserved requests first.
+ * Time in milliseconds for which claims skip a destination after another core has reserved requests first.
  */
 const conflictMs = 20
-/**
- * Maximum number of times that a claim reads candidates. It reads again at once if other cores have
- * taken all its candidates.
- */
+/** Tries of a claim, of which another core takes all candidates. */
 const maxTries = 5
 const takeAttributes = {
   'db.system.name': 'mongodb',
@@ -57,9 +50,9 @@ const takeAttributes = {
 const turnOf = perCore(() => ({ last: Promise.resolve() as Promise<unknown> }))
 
 /**
- * Claims due deliveries that the worker has room for, fairly across destinations. The claimed
- * deliveries use up the room. `isMoreDue` is true if due deliveries are left that this or another worker
- * may take. `nextDueAt` is the latest time for the next try; infinity if it is not known.
+ * Claims due deliveries that the worker has room for, fairly across destinations. `isMoreDue` is true if
+ * some are left that this or another worker may take. `nextDueAt` is the latest time for the next try;
+ * infinity if it is not known.
  */
 export function takeDeliveries(core: Core, claimant: Claimant) {
   const turn = turnOf(core)
@@ -107,10 +100,6 @@ async function candidatesOf(core: Core, chosen: string[], room: WorkerRoom, time
   return shuffled(sendable, core.random)
 }
 
-/**
- * Reserves room for one delivery of each destination in turn, until the room is used up. Returns
- * the destinations by delivery.
- */
 function reserveFairly(found: Sendable[], room: WorkerRoom) {
   const reserved = new Map<string, string>()
   for (let turn = 0, open = found; open.length > 0; turn += 1) {
@@ -125,9 +114,8 @@ function reserveFairly(found: Sendable[], room: WorkerRoom) {
 }
 
 /**
- * Returns the deliveries that the rate limits of their destinations allow now. Reserves the
- * requests before the claim. So the rate limit holds even if the claim fails or another core
- * claims deliveries too.
+ * Returns the deliveries that the rate limits of their destinations allow now. Reserves the requests before
+ * the claim, so the limit holds even if the claim fails or another core claims too.
  */
 async function withinRates(core: Core, ids: string[], found: Sendable[], time: Date) {
   const dueDestinations = dueDestinationsOf(core)
@@ -143,15 +131,13 @@ async function withinRates(core: Core, ids: string[], found: Sendable[], time: D
     )
     const isReserved = granted > 0 && (await deliveryQueueOf(core).reserve(subscriptionId, rateFreeAt, freeAt))
     for (const id of wanted.slice(isReserved ? granted : 0)) selected.delete(id)
-    // If another core reserved requests first, this core's reservation fails. So no delivery is
-    // claimed here, and the next claim reads the other core's reservation.
+    // Another core reserved requests first. The next claim reads its reservation.
     if (granted < wanted.length) dueDestinations.throttle(subscriptionId, nextAt)
     else if (!isReserved && granted > 0) dueDestinations.throttle(subscriptionId, time.getTime() + conflictMs)
   }
   return [...selected]
 }
 
-/** Claims the reserved deliveries that the rates allow. Removes those from `reserved`. */
 async function claimReserved(
   core: Core,
   reserved: Map<string, string>,
@@ -189,9 +175,8 @@ async function claimReserved(
 }
 
 /**
- * Renews leases. Returns one boolean per claim, in order. The boolean is false if the worker no
- * longer has the delivery, or if the claim has reached its maximum age. Errors:
- * `ValidationFailed`.
+ * Renews leases. Returns for each claim, in order, whether the worker still has the delivery and the claim
+ * is not too old. Errors: `ValidationFailed`.
  */
 export async function renewClaims(core: Core, claims: { deliveryId: string; claimId: string }[]): Promise<boolean[]> {
   if (claims.length > maxRenewed) throw invalid('/claims', 'maxItems')
@@ -199,8 +184,7 @@ export async function renewClaims(core: Core, claims: { deliveryId: string; clai
   const at = core.now()
   const held = await deliveryQueueOf(core).renew(claims, {
     leaseUntil: new Date(at + leaseMs),
-    // A claim is not renewed beyond this age. Within this time a worker can wait for one
-    // earlier attempt to the same destination, send its own attempt and record the result.
+    // Within this age a worker can wait for an earlier attempt, send its own and record the result.
     takenSince: new Date(at - 2 * (deadlineMs + leaseMs)),
   })
   const renewed = claims.map(({ deliveryId, claimId }) => held.get(deliveryId) === claimId)
@@ -208,26 +192,25 @@ export async function renewClaims(core: Core, claims: { deliveryId: string; clai
   return renewed
 }
 
-/** Number of queue entries that a poll reads to find due deliveries. */
+/** Queue entries that a poll reads to find due deliveries. */
 const lookAhead = 256
 /**
- * Maximum age in milliseconds of the list of due destinations. A destination that becomes due
- * during a backlog waits at most this long until it can be chosen.
+ * Maximum age in milliseconds of the list of due destinations, and so the wait of one that becomes due in a
+ * backlog.
  */
 const backlogMaxAgeMs = 500
 const unknown = { due: Number.POSITIVE_INFINITY, nextDueAt: Number.POSITIVE_INFINITY }
 
 /**
- * Chooses destinations with due deliveries. The cost of a choice does not grow with the number of
- * due destinations, because many claims share one list of them.
+ * Chooses destinations with due deliveries. Many claims share one list of them, so the cost does not grow
+ * with it.
  */
 export const dueDestinationsOf = perCore((core) => {
   const { random } = core
   const queue = deliveryQueueOf(core)
   /**
-   * Set when a poll finds `lookAhead` due deliveries, because more may be due. Unset when a poll
-   * finds that nothing is due. Contains the due destinations that no claim has chosen since
-   * `readAt`, in random order.
+   * The due destinations that no claim has chosen since `readAt`, in random order. Set from a poll that
+   * finds `lookAhead` due deliveries until one that finds none.
    */
   let backlog: { destinations: string[]; readAt: number } | undefined
 
@@ -235,9 +218,9 @@ export const dueDestinationsOf = perCore((core) => {
   const throttled = new Map<string, number>()
 
   /**
-   * Chooses, at random, due destinations of which the worker can take one delivery each.
-   * `isFresh` is true if the due destinations were read by this call. Also returns the number of due
-   * deliveries and the next due time: infinity if more are due than a poll reads, or none is known.
+   * Chooses, at random, due destinations of which the worker can take one delivery each. `isFresh`: they
+   * were read by this call. Also returns the number of due deliveries and the next due time: infinity if
+   * more are due than a poll reads, or none is known.
    */
   async function choose(room: WorkerRoom, time: Date, mustRead: boolean) {
     for (const [destination, until] of throttled) if (until <= time.getTime()) throttled.delete(destination)
@@ -252,8 +235,8 @@ export const dueDestinationsOf = perCore((core) => {
   }
 
   /**
-   * Removes from the list, and returns, destinations of which the worker can take one delivery each.
-   * So every destination gets a turn before one is chosen again. All claims of a core share the list.
+   * Removes from the list, and returns, destinations with room, so that every destination gets a turn
+   * before one is chosen again.
    */
   function takeOpen(destinations: string[], room: WorkerRoom) {
     const chosen: string[] = []
@@ -272,7 +255,6 @@ export const dueDestinationsOf = perCore((core) => {
     return chosen
   }
 
-  /** Returns the destinations with due deliveries, their number, and the next due time. */
   async function read(time: Date): Promise<{ destinations: string[] } & typeof unknown> {
     if (!backlog) {
       const upcoming = await queue.upcoming(lookAhead)
@@ -282,8 +264,7 @@ export const dueDestinationsOf = perCore((core) => {
         return { destinations, due: due.length, nextDueAt: upcoming[due.length]?.dueAt.getTime() ?? unknown.nextDueAt }
       }
     }
-    // More deliveries may be due than the look-ahead covers. So this poll and the later ones list
-    // all due destinations, until nothing is due.
+    // More may be due than the look-ahead covers: all due destinations are listed until nothing is due.
     const destinations = await queue.dueDestinations(time)
     backlog = destinations.length > 0 ? { destinations, readAt: time.getTime() } : undefined
     return backlog ? { destinations, ...unknown } : read(time)
@@ -291,9 +272,7 @@ export const dueDestinationsOf = perCore((core) => {
 
   return {
     choose,
-    /** Skips a destination until this time, because its rate limit is reached. */
     throttle: (destination: string, until: number) => void throttled.set(destination, until),
-    /** Returns the first of these times; infinity if no destination is skipped. */
     throttledUntil: () => Math.min(Number.POSITIVE_INFINITY, ...throttled.values()),
   }
 })
@@ -304,11 +283,10 @@ function shuffled<T>(values: T[], random: () => number) {
 }
 
 /**
- * Returns how many of the `wanted` requests may start at `now`, and the state of the rate limit
- * after them. Also returns the time at which the next request may start. A tenth of the requests of
- * one second may start at once. The interval between the other requests is at least
- * `1000 / maxPerSecond` milliseconds, so that no second has more than `maxPerSecond` requests. `freeAt` is the
- * time up to which granted requests have reserved the limit, in milliseconds since 1970.
+ * Returns how many of the `wanted` requests may start at `now`, the state of the rate limit after them, and
+ * the time of the next request. A tenth of a second's requests may start at once. The others are at least
+ * `1000 / maxPerSecond` ms apart, so no second has more than `maxPerSecond`. Granted requests have reserved
+ * the limit up to `freeAt`, in milliseconds since 1970.
  */
 export function reserveRequests(
   { maxPerSecond, freeAt = 0 }: { maxPerSecond: number; freeAt: number | undefined },
@@ -318,7 +296,7 @@ export function reserveRequests(
   const burst = Math.ceil(maxPerSecond / 10)
   const intervalMs = 1000 / (maxPerSecond - burst + 1)
   const from = Math.max(freeAt, now)
-  // The added 1e-6 compensates for rounding errors of the division.
+  // Compensates for rounding errors of the division.
   const free = Math.floor((now - from) / intervalMs + 1e-6) + burst
   const granted = Math.max(0, Math.min(wanted, free))
   const after = from + granted * intervalMs

@@ -28,26 +28,25 @@ import type { Requester } from './subscriptions.ts'
 
 const maxPage = 100
 const defaultPage = 50
-/** Maximum number of attempts per delivery, including manual ones. */
+/** Including manual ones. */
 export const maxAttempts = 50
 const maxOfLead = 100
 const withoutBody = { projection: { body: 0 } } as const
 
-/** Lookups that arrive while a query is running share the next query. */
 const leadLoaderOf = perCore((core) =>
   createBatchLoader(async (ids) => byKey(await findLeads(core, ids), ({ leadId }) => leadId)),
 )
 
-/** The attempt of a request, and whether an earlier request with the same key created it. */
+/** `existing`: an earlier request with the same key created the attempt. */
 export interface Requested {
   attempt: AttemptView
   existing: boolean
 }
 
 /**
- * Sends a lead to a subscription's destination. A hook counts as unknown. Requests with the same
- * idempotency key and workspace create one delivery. Errors: `LeadNotFound`, `SubscriptionNotFound`,
- * `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`, `PayloadTooLarge`.
+ * Sends a lead to a subscription's destination, once per idempotency key and workspace. A hook counts as
+ * unknown. Errors: `LeadNotFound`, `SubscriptionNotFound`, `SubscriptionDisabled`, `IdempotencyConflict`,
+ * `ValidationFailed`, `PayloadTooLarge`, `VisitorSuppressed`.
  */
 export async function createAttempt(
   core: Core,
@@ -68,9 +67,8 @@ export async function createAttempt(
 }
 
 /**
- * Sends a sample of an event that the destination receives, by default of the first one. Requests
- * with the same idempotency key and workspace create one delivery. Errors: `SubscriptionNotFound`,
- * `SubscriptionDisabled`, `IdempotencyConflict`, `ValidationFailed`.
+ * Sends a sample of an event that the destination receives, by default of the first one, once per
+ * idempotency key and workspace. Errors: those of `createAttempt`.
  */
 export async function sendTest(
   core: Core,
@@ -91,7 +89,6 @@ export async function sendTest(
   })
 }
 
-/** Adds a requested delivery. Returns undefined if its operation has a delivery. Errors: `PayloadTooLarge`. */
 async function add(
   core: Core,
   content: DeliveryContent,
@@ -107,8 +104,8 @@ async function add(
 }
 
 /**
- * Returns the attempt that `run` adds. If an earlier request with the same key added an attempt, returns
- * that one, even if `run` throws now.
+ * Returns the attempt that `run` adds, or that of an earlier request with the same key, even if `run`
+ * throws now.
  */
 async function once(core: Core, operation: Operation, run: () => Promise<AttemptView | undefined>): Promise<Requested> {
   let failure: unknown
@@ -124,10 +121,6 @@ async function once(core: Core, operation: Operation, run: () => Promise<Attempt
   return earlier
 }
 
-/**
- * Returns the attempt that an earlier request with the same key created. Errors:
- * `IdempotencyConflict`.
- */
 async function findRepeated(core: Core, { key, inputHash }: Operation): Promise<Requested | undefined> {
   const delivery = await findDelivery(core, { 'operations.key': key })
   const operation = delivery?.operations.find((done) => done.key === key)
@@ -137,26 +130,21 @@ async function findRepeated(core: Core, { key, inputHash }: Operation): Promise<
   return { attempt: viewAttempt(delivery, index), existing: true }
 }
 
-/**
- * Returns the subscription if it is enabled. Errors: `SubscriptionNotFound`,
- * `SubscriptionDisabled`.
- */
 function requireEnabled(known: KnownSubscription | undefined, workspaceId: string) {
   if (known?.subscription.workspaceId !== workspaceId) throw new ServiceError(ErrorCode.SUBSCRIPTION_NOT_FOUND)
   if (known.subscription.status === 'disabled') throw new ServiceError(ErrorCode.SUBSCRIPTION_DISABLED)
   return known
 }
 
-/** Throws `VisitorSuppressed` if the person of a lead must not be contacted. */
 async function requireUnsuppressed(core: Core, leads: Lead[]) {
   if ((await findSuppressedLeads(core, leads)).size > 0) throw new ServiceError(ErrorCode.VISITOR_SUPPRESSED)
 }
 
 /**
- * Adds a manual attempt to the delivery of the given attempt. The new attempt is due at once and
- * replaces the scheduled attempt, if any. With `ofLead`, an attempt of an event hook
- * counts as unknown. Errors: `AttemptNotFound`, `AttemptNotRetryable`, `SubscriptionDisabled`,
- * `VisitorSuppressed`, `IdempotencyConflict`, `ValidationFailed`.
+ * Adds a manual attempt to the delivery of the given attempt. It is due at once and replaces the scheduled
+ * one. With `ofLead`, an attempt of an event hook counts as unknown. Errors: `AttemptNotFound`,
+ * `AttemptNotRetryable`, `SubscriptionDisabled`, `VisitorSuppressed`, `IdempotencyConflict`,
+ * `ValidationFailed`.
  */
 export async function retryAttempt(
   core: Core,
@@ -208,8 +196,8 @@ export async function retryAttempt(
 }
 
 /**
- * Returns the attempts of a lead or of a delivery, grouped by delivery, oldest first. Errors:
- * `LeadNotFound` for a lead, `NotFound` for a delivery.
+ * Returns attempts, grouped by delivery, oldest first. Errors: `LeadNotFound` for a lead, `NotFound` for a
+ * delivery.
  */
 export async function listAttempts(
   core: Core,
@@ -225,7 +213,6 @@ export async function listAttempts(
 export const deliveriesOfLead = (core: Core, leadId: string, limit: number) =>
   findMany(core, { leadId }, limit, 'by_lead')
 
-/** Returns a page of deliveries, newest first. Errors: `ValidationFailed`. */
 export async function listDeliveries(
   core: Core,
   { limit = defaultPage, pageToken, ...query }: Omit<DeliveryQuery, 'before'> & { limit?: number; pageToken?: string },
@@ -242,8 +229,8 @@ export async function listDeliveries(
 }
 
 /**
- * Returns deliveries, newest first. Reads one status after another, in the order in which a delivery
- * passes through them. So a delivery whose status changes meanwhile is found with its new status.
+ * Returns deliveries, newest first. Reads the statuses in the order in which a delivery passes through
+ * them, so one that changes meanwhile is found with its new status.
  */
 export async function findDeliveries(core: Core, query: DeliveryQuery, limit: number): Promise<Delivery[]> {
   const { workspaceId, subscriptionId, leadId, statuses = deliveryStatuses, since, until, before } = query
@@ -283,7 +270,7 @@ function newestFirst(a: Delivery, b: Delivery) {
 
 type Operation = ReturnType<typeof operationOf>
 
-/** The key of a request is unique per workspace, route and idempotency key while the delivery exists. */
+/** Unique while the delivery exists. */
 const operationOf = (
   workspaceId: string,
   route: 'create' | 'retry' | 'test',
@@ -294,14 +281,13 @@ const operationOf = (
   inputHash: hashInput(input),
 })
 
-/** An attempt in the form that the API returns (contract, section 5). */
 export type AttemptView = ReturnType<typeof viewAttempt>
 
 export const viewAttempts = (delivery: Delivery) => delivery.attempts.map((_, index) => viewAttempt(delivery, index))
 
 /**
- * Returns the attempt at `index` in the form of the API. The latest attempt has the status of its
- * delivery. Each earlier attempt has the status with which it ended.
+ * Returns an attempt in the form of the API (contract, section 5). The latest one has the status of its
+ * delivery, and each earlier one that with which it ended.
  */
 function viewAttempt(delivery: Delivery, index: number) {
   const { deliveryId, leadId, eventType, subscriptionId, attempts, dueAt } = delivery

@@ -8,30 +8,24 @@ import type { ClaimedDelivery } from './webhook-requests.ts'
 
 /** A worker whose stream is open on this core. */
 export interface StreamingWorker extends Claimant {
-  /** Whether the worker has sent something recently. Other workers get no deliveries. */
+  /** Whether the worker has sent something recently. Others get no deliveries. */
   isResponsive(): boolean
-  /** Sends deliveries to the worker. If its stream has ended, returns them to the queue. */
+  /** If the worker's stream has ended, returns the deliveries to the queue. */
   send(deliveries: ClaimedDelivery[]): void
-  /** Makes the worker return the deliveries of these destinations that it has not begun to send. */
+  /** Makes the worker return what it has not begun to send to these destinations. */
   recall(destinations: string[]): void
-  /**
-   * The claim under which new deliveries are created for the worker. Each delivery is created once, so this
-   * claim never covers a delivery that was taken over.
-   */
+  /** The claim of new deliveries. Each is created once, so it never covers one that was taken over. */
   claimId: string
 }
 
-/** Interval in milliseconds at which the queue is read while more is due than the workers take. */
+/** Milliseconds between reads of the queue while more is due than the workers take. */
 const pollEveryMs = 1_000
 /**
- * Interval in milliseconds at which the queue is read when nothing is due. It limits the delay after
- * a worker of another core has died, or an announcement is lost.
+ * The same when nothing is due: the delay after a worker of another core has died, or an announcement is
+ * lost.
  */
 const restEveryMs = 2_500
-/**
- * Minimum time between two reads of the queue, in milliseconds. Room that is made in this time is
- * filled by one read.
- */
+/** Minimum time between two reads in milliseconds. One read fills the room that is made in it. */
 const readEveryMs = 10
 
 /** Sends deliveries to the workers whose streams are open on this core. */
@@ -77,7 +71,7 @@ export const deliveryDispatchOf = perCore((core) => {
     if (!isClosed) timer = setTimeout(wake, Math.max(1, Math.min(everyMs, nextDueAt - now())))
   }
 
-  /** Fills the room of the workers. Returns the time at which the next delivery is due, if it is known. */
+  /** Returns the time at which the next delivery is due, if it is known. */
   async function fill() {
     let next = Number.POSITIVE_INFINITY
     isMoreDue = true
@@ -96,10 +90,7 @@ export const deliveryDispatchOf = perCore((core) => {
     return next
   }
 
-  /**
-   * Recalls deliveries that workers have not begun to send, if their subscription or a suppression
-   * list has changed. `ids` are the ids of changed objects of any kind.
-   */
+  /** Recalls unsent deliveries whose subscription, or a suppression list, has changed. */
   function recall(ids: string[]) {
     const areAll = ids.some(isSuppressionList)
     for (const { room, recall } of workers) {
@@ -117,23 +108,19 @@ export const deliveryDispatchOf = perCore((core) => {
   bus.on('gap', wake)
 
   return {
-    /** Sends deliveries to the worker from now on. Returns the function that ends this. */
     join(worker: StreamingWorker) {
       workers.add(worker)
       wake()
       return () => void workers.delete(worker)
     },
     /**
-     * Reserves room for a new delivery: at the worker with the most places. Returns undefined if no
-     * worker has room. The caller must use the room or free it.
+     * Reserves room for a new delivery at the worker with the most places. The caller must use or free it.
      */
     reserve: (destination: string) => byPlaces().find(({ room }) => room.reserve(destination)),
-    /** The worker has room again. */
     roomMade() {
       if (isMoreDue) wake()
     },
     busyDestinations: () => [...new Set([...workers].flatMap(({ room }) => room.destinations()))],
-    /** Afterwards no worker gets a delivery. */
     close() {
       isClosed = true
       clearTimeout(timer)

@@ -13,16 +13,16 @@ import {
 } from './subscription-model.ts'
 import { disableSubscription, noFailures, noticesMax } from './subscriptions.ts'
 
-/** Time in milliseconds after which a failing subscription is disabled (contract, section 5). */
+/** A subscription that fails for this time is disabled (contract, section 5). */
 export const failingMaxMs = 5 * 86_400_000
-/** Time in milliseconds after which faults that could not be handled are tried again. */
+/** Pause in milliseconds before faults that could not be handled are tried again. */
 const retryMs = 5_000
 const batch = 100
 
 /**
- * Handles results of a destination that were recorded at the time `at`. Stores the time of the first
- * failure, and removes it after a success. Disables a subscription if every attempt has failed for five days.
- * Resets the count of consecutive 404 answers after another answer. Repeating the call is safe.
+ * Handles results that were recorded at `at`. Stores the time of the first failure, and removes it after a
+ * success. Disables a subscription whose attempts have all failed for five days. Resets the count of
+ * consecutive 404 answers after another answer. Can be repeated.
  */
 export async function observeHealth(core: Core, subscriptionId: string, ended: Ended[], at: Date) {
   const live = liveSubscriptionsOf(core)
@@ -47,21 +47,16 @@ export async function observeHealth(core: Core, subscriptionId: string, ended: E
 }
 
 /**
- * True if the result ends a series of consecutive 404 answers. Another answer that may disable the
- * subscription, such as 410, returns false, because enabling the subscription later resets the
- * count.
+ * A 410, for example, does not end a series of 404 answers: it may disable the subscription, and enabling
+ * resets the count.
  */
 const endsNotFound = ({ fault }: Ended) => !fault || fault.kind === 'dead_lettered'
 
-/** Handles faults of subscriptions and dead letters. Disables a subscription if the fault requires it. */
 export const faultsOf = perCore((core) => async (faults: PendingFault[]) => {
   for (const fault of faults) await applyOne(core, fault)
 })
 
-/**
- * Handles the faults that these results have stored. A fault stays in the document of its delivery until it
- * has been handled, so a job repeats what failed here.
- */
+/** Handles the faults that these results have stored in their deliveries. A job repeats what fails here. */
 export async function handleFaults(core: Core, subscriptionId: string, ended: Ended[]) {
   const pending = ended.flatMap(({ fault, deliveryId }) => (fault ? [{ ...fault, deliveryId, subscriptionId }] : []))
   await faultsOf(core)(pending).catch(({ name: reason }: Error) => {
@@ -70,7 +65,7 @@ export async function handleFaults(core: Core, subscriptionId: string, ended: En
   })
 }
 
-/** Handles the faults that are still in documents of deliveries, for example because a process crashed. */
+/** Handles the faults that a crash, for example, has left. */
 export const pendingFaultsOf = perCore((core) =>
   createFollower({
     batch,
@@ -91,21 +86,17 @@ export const pendingFaultsOf = perCore((core) =>
   }),
 )
 
-/**
- * Handles one fault. Handling it again is safe, because a fault from before the last change of
- * the subscription is ignored.
- */
+/** Can be repeated, because a fault from before the last change of the subscription is ignored. */
 async function applyOne(core: Core, { subscriptionId, deliveryId, attemptId, kind, sentAt }: PendingFault) {
   const isCounted = kind === 'not_found' && !(await countNotFound(core, subscriptionId, attemptId, sentAt))
   if (kind === 'dead_lettered') await beginDeadLetters(core, subscriptionId, deliveryId)
   else if (!isCounted) await disable(core, subscriptionId, kind === 'not_found' ? 'gone' : kind, attemptId, { sentAt })
-  // Notifies the other cores even if the subscription was already disabled. The process that
-  // disabled it may have crashed before it notified them.
+  // Also if the subscription was already disabled: the process that did it may have crashed before this
+  // line.
   await liveSubscriptionsOf(core).changed(subscriptionId)
   await core.db.deliveries.updateOne({ _id: deliveryId, 'verdict.attemptId': attemptId }, { $unset: { verdict: '' } })
 }
 
-/** Disables a subscription because of this attempt, and pauses its deliveries. */
 async function disable(
   core: Core,
   subscriptionId: string,
@@ -117,10 +108,7 @@ async function disable(
   if (await disableSubscription(core, subscriptionId, reason, entry, cause)) await pauseDeliveries(core, subscriptionId)
 }
 
-/**
- * Counts a 404 answer, once per attempt. Returns true if the consecutive 404 answers are now as
- * many as disable the subscription.
- */
+/** Counts a 404 answer, once per attempt. Returns whether the consecutive ones disable the subscription. */
 async function countNotFound({ db }: Core, subscriptionId: string, attemptId: string, sentAt: Date) {
   const found = await db.leadSubscriptions.findOneAndUpdate(
     { _id: subscriptionId, status: 'enabled', judgedSince: { $lte: sentAt }, disableAfterNotFound: { $ne: 0 } },
@@ -130,10 +118,7 @@ async function countNotFound({ db }: Core, subscriptionId: string, attemptId: st
   return found !== null && found.notFound.length >= (found.disableAfterNotFound ?? defaultDisableAfterNotFound)
 }
 
-/**
- * Stores the time of the first dead letter and a notice about it. Changes nothing if the time of
- * an earlier dead letter is stored.
- */
+/** Stores the time of the first dead letter and a notice about it. */
 async function beginDeadLetters(core: Core, subscriptionId: string, deliveryId: string) {
   const at = new Date(core.now())
   const notice = { noticeId: randomUUID(), at, kind: 'subscription.failing' as const, deliveryId }
@@ -142,5 +127,5 @@ async function beginDeadLetters(core: Core, subscriptionId: string, deliveryId: 
       { _id: subscriptionId, deadLettersSince: { $exists: false } },
       { $set: { deadLettersSince: at }, $push: { notices: { $each: [notice], $slice: -noticesMax } } },
     )
-    .finally(() => announceMarked(core))
+    .finally(() => announceMarked(core, 'subscriptions'))
 }

@@ -31,7 +31,6 @@ interface Arrival {
   origin: Context
 }
 
-/** If a worker has room for a new delivery, that worker and the secrets for the request. */
 interface Prepared extends Arrival {
   given?: { worker: StreamingWorker; secrets: SigningSecrets }
 }
@@ -39,10 +38,9 @@ interface Prepared extends Arrival {
 const arrivalsOf = perCore((core) => createBatcher((arrivals: Arrival[]) => insertAll(core, arrivals)))
 
 /**
- * Inserts a new delivery. Returns false for a duplicate operation. If a worker with a stream on
- * this core has room, the insert also claims the delivery for that worker, and the worker gets it
- * at once. Otherwise the delivery is queued, and all cores are told. `conversationId` is the
- * conversation of its lead.
+ * Inserts a new delivery. Returns false for a duplicate operation. If a worker with a stream on this core
+ * has room, the insert also claims the delivery, and the worker gets it at once. Otherwise it is queued,
+ * and all cores are told. `conversationId` is that of its lead.
  */
 export const addDelivery = (
   core: Core,
@@ -51,7 +49,7 @@ export const addDelivery = (
   conversationId: string | undefined = delivery.conversationId,
 ): Promise<boolean> => arrivalsOf(core).add({ delivery, by, conversationId, origin: activeContext() })
 
-/** Adds a delivery that nobody has requested. Does nothing if the key has a delivery. */
+/** Adds a delivery that nobody has requested, once per key. */
 export async function addAutomaticDelivery(
   core: Core,
   key: string,
@@ -67,8 +65,7 @@ export async function addAutomaticDelivery(
 async function insertAll(core: Core, arrivals: Arrival[]) {
   const at = new Date(core.now())
   const prepared = arrivals.map((arrival) => prepare(core, arrival, at))
-  // If the call fails, some deliveries may be stored all the same. A worker takes them over when
-  // their leases expire.
+  // Some deliveries may be stored all the same. Workers take them over when their leases expire.
   const outcomes = await insert(core, arrivals, documentsOf(prepared)).catch((error: unknown) => {
     for (const each of prepared) freeRoom(each)
     throw error
@@ -79,12 +76,10 @@ async function insertAll(core: Core, arrivals: Arrival[]) {
   return outcomes
 }
 
-/** Claims the delivery for a worker with room for it, if there is one. */
 function prepare(core: Core, arrival: Arrival, at: Date): Prepared {
   const { delivery, by } = arrival
   const { subscription, readAt: knownAt } = by
-  // Only claims from the queue apply rate limits. So a delivery to a destination with a rate
-  // limit is queued.
+  // Only claims from the queue apply rate limits.
   if (delivery.status !== 'pending' || !delivery.body || subscription.maxPerSecond) return arrival
   const secrets = signingSecretsOf(core, subscription, at)
   const worker = secrets && deliveryDispatchOf(core).reserve(delivery.subscriptionId)
@@ -107,14 +102,13 @@ function insert(core: Core, arrivals: Arrival[], documents: NewDelivery[]) {
     insertEach(
       core.db.deliveries,
       documents.map(({ deliveryId: _id, ...rest }) => ({ _id, ...rest })),
-    ).finally(() => announceMarked(core)),
+    ).finally(() => announceMarked(core, 'deliveries')),
   )
 }
 
 /**
  * Sends the worker its deliveries that may be sent. Also checks messages without a worker, so that no
- * stored body keeps a withdrawn text. If the check fails, the deliveries wait until their leases
- * expire, and are checked again.
+ * stored body keeps a withdrawn text. If the check fails, they are checked again when their leases expire.
  */
 async function give(core: Core, worker: StreamingWorker | undefined, share: Prepared[], at: Date) {
   const { checked = [], current = [] } = Object.groupBy(share, ({ delivery, conversationId }) =>
@@ -145,20 +139,18 @@ const documentsOf = (prepared: Prepared[]) => prepared.map(({ delivery }) => del
 const isInserted = (outcome: PromiseSettledResult<boolean> | undefined) =>
   outcome?.status === 'fulfilled' && outcome.value
 
-/** What a delivery sends. */
 export type DeliveryContent = DeliveryEvent &
   Pick<Delivery, 'leadId' | 'conversationId' | 'messageSequence'> & {
-    /** Time of the event. Default: the time at which the delivery is created. */
+    /** Default: the creation of the delivery. */
     occurredAt?: Date
     isTest?: true
   }
 
-/** Maximum size in bytes of a webhook body. */
 const bodyMaxBytes = 65_536
 
 /**
- * Creates a delivery with its first attempt. Its status is `held` if the subscription is disabled.
- * If its body exceeds the limit, its status is `failed`, and it has no body.
+ * Creates a delivery with its first attempt: `held` if the subscription is disabled; `failed` without a
+ * body if that is too large; `failed` if the person must not be contacted.
  */
 export function newDelivery(
   core: Core,
@@ -166,14 +158,9 @@ export function newDelivery(
     content: DeliveryContent
     subscription: LeadSubscription
     operation: Omit<DeliveryOperation, 'attemptId'>
-    /**
-     * Name of the operator or service that requested the delivery. Absent for automatic deliveries.
-     */
+    /** Name of the operator or service. Absent for automatic deliveries. */
     requestedBy?: string
-    /**
-     * If true, the delivery is stored as failed, because the person of the lead must not be
-     * contacted.
-     */
+    /** Whether the person of the lead must not be contacted. */
     isSuppressed?: boolean
   },
 ): NewDelivery {
@@ -208,18 +195,14 @@ export function newDelivery(
     traceparent,
     ...(isHandedOff(content) && subscription.workflow?.workflowId && { workflow: subscription.workflow }),
     requestedAt: requestedBy === undefined ? undefined : at,
-    // The body of a suppressed person is kept, so that the delivery can be retried after the person
-    // is removed from the list.
+    // Kept for a suppressed person, so that it can be retried after the person is removed from the list.
     ...(!isTooLarge && { body }),
     ...(hasFailed && { deleteAt: retainedUntil(core, at), unannounced: true }),
     ...(!hasFailed && (isPaused ? { heldDueAt: at } : { dueAt: at })),
   }
 }
 
-/**
- * Returns the content of a lead's delivery. It has only the lead fields that the mapping names
- * (contract, section 5).
- */
+/** Has only the lead fields that the mapping names (contract, section 5). */
 export function leadContent(
   { leadId, fields }: Pick<Lead, 'leadId' | 'fields'>,
   mapping: FieldMapping,
@@ -229,14 +212,14 @@ export function leadContent(
 }
 
 /**
- * Returns the types of events of which a destination can get a sample. A lead can always be sent to a
- * subscription on request.
+ * Returns the types of which a destination can get a sample. A lead can always be sent to a subscription on
+ * request.
  */
 export function sampleTypes({ policy = defaultPolicy, ...rest }: Receives): DeliveryEventType[] {
   return isHook(rest) ? policy.types : [...new Set([...policy.types, 'lead.ready-for-delivery' as const])]
 }
 
-/** Returns the content of a test delivery: a sample of an event, marked with `"test":true`. */
+/** A sample of an event, marked with `"test":true`. */
 export function testContent(destination: Receives, type: DeliveryEventType): DeliveryContent {
   const { sentAs = {} } = destination
   const eventType = (type in sentAs && sentAs[type as keyof typeof sentAs]) || type
@@ -249,7 +232,7 @@ export function testContent(destination: Receives, type: DeliveryEventType): Del
 export const isHandedOff = ({ eventType, leadId }: Pick<Delivery, 'eventType' | 'leadId'>) =>
   leadId !== undefined && eventType === 'lead.ready-for-delivery'
 
-/** Creates the body. It is created once and stored, so that each attempt sends the same bytes. */
+/** The body is created once and stored, so that each attempt sends the same bytes. */
 export function bodyOf({ eventType, data, isTest, occurredAt }: DeliveryContent, id: string, at: Date) {
   const contractVersion = deliveryEvents[eventType].version
   const head = { eventType, id, contractVersion, occurredAt: (occurredAt ?? at).toISOString() }

@@ -15,7 +15,6 @@ const everyMs = 60_000
 const measureQueueEveryMs = 5_000
 const measureDestinationsEveryMs = 30_000
 
-/** Returns the jobs of deliveries. A failure of one does not stop the others. */
 export const deliveryJobs = (core: Core): Job[] =>
   [
     { name: 'end deliveries of suppressed people', run: unsweptSuppressionsOf(core).run },
@@ -25,7 +24,6 @@ export const deliveryJobs = (core: Core): Job[] =>
     { name: 'recover deliveries', run: () => proceedRecoveries(core) },
   ].map((job) => createJob({ ...job, everyMs, logger: core.logger }))
 
-/** Returns how far the followers of deliveries are behind. */
 export const deliveryLags = (core: Core): Record<string, () => number> => ({
   lead_fan_out: leadFanOutOf(core).lagMs,
   faults: pendingFaultsOf(core).lagMs,
@@ -41,7 +39,6 @@ export function openDeliveries(core: Core) {
   measureAtScrape(deliveriesDue, measureQueueEveryMs, () => measureQueue(core))
 }
 
-/** Afterwards no worker gets a delivery. */
 export function closeDeliveries(core: Core) {
   deliveryDispatchOf(core).close()
   closePauses(core)

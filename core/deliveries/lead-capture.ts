@@ -31,15 +31,15 @@ import { coversLead, defaultPolicy } from './subscription-model.ts'
 const maxFields = 50
 const maxValue = 4000
 /**
- * Time in milliseconds after which another process completes the fan-out of a lead. The process
- * that captured the lead is then considered dead.
+ * Milliseconds after which the process that captured a lead counts as dead, and another completes its
+ * fan-out.
  */
 const deadAfterMs = 5000
 const batch = 100
 
 /**
- * Stores a lead, once per operation, and returns its id. Errors: NotFound if the workspace or the
- * conversation does not exist, ValidationFailed, VisitorSuppressed.
+ * Stores a lead, once per operation, and returns its id. Errors: `NotFound` for the workspace or
+ * conversation, `ValidationFailed`, `VisitorSuppressed`.
  */
 export async function captureLead(
   core: Core,
@@ -60,8 +60,8 @@ export async function captureLead(
 }
 
 /**
- * Stores a new lead, and creates what follows from it. Returns undefined, or the lead that an earlier run of
- * the operation stored. That run or the fan-out job creates the deliveries of the earlier lead.
+ * Stores a new lead, and creates what follows from it. Returns the lead that an earlier run of the
+ * operation stored; that run, or the job, creates its deliveries.
  */
 async function storeLead(core: Core, given: Omit<Lead, 'contacts' | 'createdAt'>, person: Person) {
   const contacts = await contactIdsOf(core, given.workspaceId, person)
@@ -73,9 +73,9 @@ async function storeLead(core: Core, given: Omit<Lead, 'contacts' | 'createdAt'>
 }
 
 /**
- * Creates a lead from a form that a visitor submitted. A repeat with the same idempotency key
- * returns the first result. Errors: those of VisitorAccess.authorize, RouteNotAdvertised,
- * ValidationFailed, ConsentRequired, VisitorSuppressed, IdempotencyKeyInvalid, IdempotencyConflict.
+ * Creates a lead from a visitor's form. A repeat with the same key returns the first result. Errors: those
+ * of `authorize`, `RouteNotAdvertised`, `ValidationFailed`, `ConsentRequired`, `VisitorSuppressed`,
+ * `IdempotencyKeyInvalid`, `IdempotencyConflict`.
  */
 export async function submitForm(
   core: Core,
@@ -129,8 +129,8 @@ function leadFieldIssues(fields: Record<string, string>): (FieldIssue | undefine
 }
 
 /**
- * Adds a visitor's form to its conversation, once. The operators' list then shows the conversation
- * like after a message (contract, rule 31).
+ * Adds a visitor's form to its conversation, once, and lists the conversation like after a message
+ * (contract, rule 31).
  */
 export async function enterForm(
   core: Core,
@@ -153,7 +153,6 @@ export async function enterForm(
   inboxOf(core).record(event)
 }
 
-/** Creates the deliveries and the search entries of a new lead. */
 async function finish(core: Core, lead: Lead) {
   const { leadId, conversationId, workspaceId, createdAt: at, fields } = lead
   await fanOutLead(core, lead).catch((error: Error) => {
@@ -166,8 +165,8 @@ async function finish(core: Core, lead: Lead) {
 }
 
 /**
- * Returns the automatic subscriptions whose policies cover a new lead. They are stored together
- * with the lead, so that a crash loses no delivery.
+ * Returns the automatic subscriptions that cover a new lead. They are stored with it, so that a crash loses
+ * no delivery.
  */
 export async function planFanOut({ db, now }: Core, lead: Lead) {
   const { workspaceId } = lead
@@ -179,10 +178,7 @@ export async function planFanOut({ db, now }: Core, lead: Lead) {
   return { fanOut: { subscriptionIds: covering.map(({ _id }) => _id), since: new Date(now()) } }
 }
 
-/**
- * Creates the automatic deliveries of a lead, one per subscription that is stored with it. Repeating this
- * creates no duplicates. Finally the ids are removed from the lead.
- */
+/** Creates the automatic deliveries of a lead, one per stored subscription. Can be repeated. */
 export async function fanOutLead(core: Core, lead: Lead) {
   if (!lead.fanOut) return
   const { workspaceId, leadId, conversationId } = lead
@@ -199,14 +195,13 @@ export async function fanOutLead(core: Core, lead: Lead) {
   await core.db.leads.updateOne({ _id: leadId }, { $unset: { fanOut: '' } })
 }
 
-/** Creates the deliveries that crashed processes did not create. */
 export const leadFanOutOf = perCore((core) =>
   createFollower({
     batch,
     read: async (limit) => {
       const before = new Date(core.now() - deadAfterMs)
       const due = { 'fanOut.since': { $lte: before }, ...notErasing }
-      // A failover may roll back a lead that no majority has, and not its deliveries.
+      // A failover may roll back a lead that no majority has, but not its deliveries.
       const found = core.db.leads.find(due, { readConcern: { level: 'majority' } })
       return (await found.limit(limit).toArray()).map(toLead)
     },

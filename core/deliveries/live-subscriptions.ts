@@ -3,30 +3,26 @@ import { createLiveCache } from '../wakeups/live-cache.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { type LeadSubscription, toSubscription } from './subscription-model.ts'
 
-/** A subscription with the time at which it was read. It may come from the cache. */
+/** A subscription, perhaps from the cache, and when its read began. */
 export interface KnownSubscription {
   subscription: LeadSubscription
-  /** Time at which the read began. */
   readAt: Date
 }
 
-/**
- * Maximum age of a cached subscription in milliseconds. It limits how long other cores use outdated
- * settings if a core crashes before it notifies them of a change.
- */
+/** Limits how long other cores use outdated settings if a core crashes before it notifies them. */
 const maxAgeMs = 5_000
 
 export const notDeleted = { deleted: { $exists: false } } as const
 /** Matches destinations that receive events of the feed. */
 export const followingFeed = { followedTo: { $gte: 0 }, ...notDeleted } as const
 
-/** Id of the cache entry that tells whether destinations of a workspace receive feed events. */
+/** Id of the cache entry that tells whether feed events of a workspace are sent. */
 export const followersOf = (workspaceId: string) => `followers ${workspaceId}`
 
 export const findSubscriptions = async ({ db }: Core, subscriptionIds: string[]) =>
   (await db.leadSubscriptions.find({ _id: { $in: subscriptionIds }, ...notDeleted }).toArray()).map(toSubscription)
 
-/** Caches lead subscriptions, so that new deliveries and results rarely need to read them. */
+/** Caches subscriptions for new deliveries and results. */
 export const liveSubscriptionsOf = perCore((core) => {
   const { db, bus, now } = core
   const { isCurrent, stateChanged } = wakeupsOf(core)
@@ -53,10 +49,7 @@ export const liveSubscriptionsOf = perCore((core) => {
     find: cache.get,
     /** Whether destinations of the workspace receive events of the feed. */
     isFollowed: async (workspaceId: string) => (await followed.get(followersOf(workspaceId))) === true,
-    /**
-     * Removes the subscriptions from the caches of all cores. Resolves when the notification is
-     * stored for the other cores.
-     */
+    /** Resolves when the notification is stored for the other cores. */
     changed: stateChanged,
   }
 })

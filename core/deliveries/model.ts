@@ -19,15 +19,10 @@ export const deliveryStatuses = [
 export type DeliveryStatus = (typeof deliveryStatuses)[number]
 
 export type ResponseClass = NameIn<typeof proto.ResponseClass>
-/** Phase in which an attempt without a complete answer ended. */
 export type AttemptPhase = NameIn<typeof proto.AttemptPhase>
-/**
- * Reason why an attempt has no complete answer. Only these fixed values are stored, so that no raw
- * error or address is exposed.
- */
+/** Only these fixed values are stored, so that no raw error or address is exposed. */
 export type FailureReason = NameIn<typeof proto.FailureReason>
 
-/** Facts that a worker observed: the destination's answer, or how the attempt failed. */
 export type AttemptFacts =
   | { status: number; retryAfterMs?: number | undefined; text?: string }
   | { reason: FailureReason; phase?: AttemptPhase | undefined }
@@ -50,12 +45,9 @@ interface AttemptIds {
   correlationId: string
 }
 
-/**
- * One attempt. Its number is its position in the list of attempts. The latest attempt has the
- * status of its delivery.
- */
+/** Its number is its position in the list of attempts. The latest one has the status of its delivery. */
 export interface DeliveryAttempt extends AttemptIds {
-  /** True if a person or service requested the attempt; false for an automatic attempt. */
+  /** Whether a person or service requested the attempt. */
   manual: boolean
   /** Name of the requester; absent for automatic attempts. */
   requestedBy?: string
@@ -71,29 +63,24 @@ export const newAttempt = (
   more: Pick<DeliveryAttempt, 'manual' | 'requestedBy' | 'outcome'>,
 ): DeliveryAttempt => ({ ...newAttemptIds(), createdAt: at, updatedAt: at, ...more })
 
-/** A request that created an attempt. It is stored once, even if it is repeated. */
 export interface DeliveryOperation {
-  /** Key of the request: workspace, route and idempotency key. Unique over all deliveries. */
+  /** Workspace, route and idempotency key of the request. Unique over all deliveries. */
   key: string
   inputHash: string
   attemptId: string
 }
 
-/** The claim of a delivery that is being sent. */
 export interface DeliveryClaim {
   claimId: string
   workerId: string
   at: Date
-  /**
-   * Time at which the subscription was read for this claim. If the subscription was changed after
-   * this time, an answer to this attempt does not disable it.
-   */
+  /** Time at which the subscription was read. If it was changed later, an answer does not disable it. */
   knownAt: Date
-  /** Set if the previous claim of the delivery expired without a result. */
+  /** The previous claim expired without a result. */
   tookOver?: boolean
 }
 
-/** What an attempt means for its subscription, such as a fault that disables it, or a dead letter. */
+/** What an attempt means for its subscription. */
 export interface Fault {
   kind: 'rejected_auth' | 'gone' | 'not_found' | 'dead_lettered'
   attemptId: string
@@ -107,17 +94,17 @@ export interface DeliveryDocument {
   _id: string
   workspaceId: string
   eventType: DeliveryEventType
-  /** The lead and the conversation that the event is about. The delivery is removed with them. */
+  /** What the event is about. The delivery is removed with it. */
   leadId?: string
   conversationId?: string
-  /** Sequence of the message whose text the body has. The text is removed when the message is withdrawn. */
+  /** Sequence of the message whose text the body has. Its withdrawal removes the text. */
   messageSequence?: number
-  /** Time at which the message that the delivery carries was withdrawn. */
+  /** Time at which that message was withdrawn. */
   withdrawnAt?: Date
   subscriptionId: string
   /** Copy of the subscription id. The indexes of the queue begin with it. */
   destination: string
-  /** Body of the webhook. Removed once the delivery is accepted, because it is never sent again. */
+  /** Removed once the delivery is accepted, because it is never sent again. */
   body?: Binary | Uint8Array
   status: DeliveryStatus
   attempts: DeliveryAttempt[]
@@ -126,20 +113,16 @@ export interface DeliveryDocument {
   operations: DeliveryOperation[]
   createdAt: Date
   updatedAt: Date
-  /** Time of the last manual request for an attempt. */
   requestedAt?: Date
   /**
-   * Time at which a worker must act next: now, at the next retry, or when the lease expires. Absent
-   * if no worker must act, which keeps the indexes of the queue small.
+   * Time at which a worker must act: now, at the next retry, or when the lease expires. Absent otherwise,
+   * which keeps the indexes of the queue small.
    */
   dueAt?: Date
-  /** Value of `dueAt` before the delivery was paused. Its status is then `held`. */
+  /** `dueAt` before the delivery was paused. Its status is then `held`. */
   heldDueAt?: Date
   claim?: DeliveryClaim
-  /**
-   * Id of the last claim whose worker returned the delivery unsent. If that worker repeats the
-   * return, this id shows that it is a repeat.
-   */
+  /** Id of the last claim whose worker returned the delivery unsent, to recognise a repeat. */
   releasedClaimId?: string
   /** The fault of the last attempt. Removed when it has been handled. */
   verdict?: Fault
@@ -157,7 +140,6 @@ export interface DeliveryDocument {
   handoff?: Handoff
 }
 
-/** A delivery that was read without its body, with its id under the name of the API. */
 export type Delivery = Omit<DeliveryDocument, '_id' | 'body'> & { deliveryId: string }
 export type NewDelivery = Delivery & { body?: Uint8Array }
 
@@ -173,22 +155,20 @@ export interface DeliveryQuery {
   subscriptionId?: string
   leadId?: string
   statuses?: DeliveryStatus[]
-  /** Creation at this time or later. */
   since?: Date
-  /** Creation before this time. */
   until?: Date
   before?: { at: Date; id: string } | undefined
 }
 
 /**
- * A write that ends a claim. It stores the outcome of an attempt, or returns the delivery to the
- * queue. It applies only while the delivery still has this claim.
+ * Ends a claim: stores the outcome of an attempt, or returns the delivery to the queue. Applies only while
+ * the delivery still has this claim.
  */
 export type Settlement = { deliveryId: string; claimId: string; at: Date } & (
   | {
       kind: 'outcome'
       attemptId: string
-      /** Index of the attempt in the delivery's list of attempts. It must be the last one. */
+      /** It must be the last attempt. */
       index: number
       outcome: AttemptOutcome
       fault?: Fault
@@ -199,8 +179,5 @@ export type Settlement = { deliveryId: string; claimId: string; at: Date } & (
 )
 export type Ended = Extract<Settlement, { kind: 'outcome' }>
 
-/**
- * Matches every destination. Without this condition, queries do not use the indexes that begin with
- * the destination.
- */
+/** Without this condition, queries do not use the indexes that begin with the destination. */
 export const anyDestination = { destination: { $gt: '' } }

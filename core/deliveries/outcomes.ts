@@ -1,22 +1,15 @@
 import type { Core } from '../core.ts'
 import type { AttemptFacts, AttemptOutcome, Fault, ResponseClass } from './model.ts'
 
-/**
- * Number of unreadable answers after which a delivery fails. A destination that answers has probably
- * received the request each time.
- */
+/** A destination that answers has probably received the request each time. */
 export const maxUnreadableAnswers = 3
 
 interface Classification {
   responseClass: ResponseClass
-  /** Whether the delivery may be retried automatically. */
   retryable: boolean
-  /**
-   * Delay in milliseconds from the destination's `Retry-After`. Set only for the statuses 429 and
-   * 503.
-   */
+  /** From `Retry-After`, for the statuses 429 and 503 only. */
   retryAfterMs?: number
-  /** The fault of the subscription that the answer indicates, for example rejected credentials. */
+  /** The fault of the subscription that the answer shows. */
   fault?: Fault['kind']
 }
 
@@ -69,6 +62,5 @@ export function classify(facts: AttemptFacts): Classification {
 
 export const suppressedOutcome: AttemptOutcome = { status: 'failed', responseClass: 'suppressed' }
 
-/** Returns the time until which a delivery is kept that ends at `at`. */
 export const retainedUntil = ({ config }: Pick<Core, 'config'>, at: Date): Date =>
   new Date(at.getTime() + config.DELIVERY_RETENTION_DAYS * 86_400_000)

@@ -7,62 +7,49 @@ import { announceDue, isMissing, queueAgain } from './queue.ts'
 import type { SubscriptionStatus } from './subscription-model.ts'
 
 /**
- * When a subscription is enabled, the due times of its paused deliveries are spread over a period, to
- * protect the destination. The period grows by this interval per delivery, up to `spreadMaxMs`.
+ * After a subscription was enabled, its paused deliveries become due within a period that grows with them,
+ * to protect the destination.
  */
 const spreadPerDeliveryMs = 10
 const spreadMaxMs = 30_000
-/** Maximum number of deliveries that one step pauses or resumes. */
 const stepMax = 200
-/**
- * Maximum number of deliveries in the first step. The call that changes the subscription waits for
- * this step, so the number is lower.
- */
+/** Lower than `stepMax`, because the call that changes the subscription waits for the first step. */
 const firstStepMax = 60
-/** Counts of paused deliveries end at this number, because a count reads each delivery. */
+/** A count reads each delivery, so it ends here. */
 const pausedCountMax = 10_000
-/** Maximum share of the time that the steps of a subscription take. */
 const share = 1 / 5
 const maxPauseMs = 1000
-/** Maximum difference of the cores' clocks in milliseconds. A later time is wrong. */
+/** Maximum difference of the cores' clocks in milliseconds. */
 const clocksApartMs = 2_000
-/**
- * The latest possible date. As an upper bound on `dueAt`, it lets the index alone answer the query.
- */
+/** As an upper bound on `dueAt`, it lets the index alone answer the query. */
 const endOfTime = new Date(8.64e15)
 
 const backgroundOf = perCore(() => {
-  /**
-   * Subscriptions whose deliveries are paused or resumed in the background. `again` is set if the
-   * status of the subscription may have changed.
-   */
+  /** Subscriptions under work in the background. `again`: the status may have changed. */
   const running = new Map<string, { again: boolean }>()
   return { closed: new AbortController(), running }
 })
 
-/** Ends the work in the background. `reconcilePauses` completes it later. */
 export const closePauses = (core: Core) => backgroundOf(core).closed.abort()
 
 /**
- * Pauses the waiting deliveries of a disabled subscription: the first ones at once, the others
- * later in the background, in steps with pauses. Claims skip deliveries of the subscription that
- * are not paused yet.
+ * Pauses the waiting deliveries of a disabled subscription: the first ones at once, the others in steps in
+ * the background. Claims skip those that are not paused yet.
  */
 export async function pauseDeliveries(core: Core, subscriptionId: string) {
   if (!backgroundOf(core).running.has(subscriptionId)) await applyStatus(core, subscriptionId)
 }
 
 /**
- * If the subscription is disabled, pauses its deliveries, as `pauseDeliveries` does. If the subscription
- * is enabled, queues its paused deliveries again, in the same steps.
+ * Pauses the deliveries of a disabled subscription, or queues those of an enabled one again, in such steps.
  */
 export async function applyStatus(core: Core, subscriptionId: string) {
   if (!(await step(core, subscriptionId, firstStepMax))) continueLater(core, subscriptionId)
 }
 
 /**
- * Pauses or resumes up to `limit` deliveries, depending on the status of the subscription. Returns true if
- * all deliveries match the status, also if it changed meanwhile.
+ * Changes up to `limit` deliveries by the status of the subscription. Returns true if all match it, also if
+ * it changed meanwhile.
  */
 async function step(core: Core, subscriptionId: string, limit: number) {
   for (let completed: SubscriptionStatus | undefined; ; ) {
@@ -101,7 +88,7 @@ async function finishLater(core: Core, subscriptionId: string) {
   }
 }
 
-/** Pauses deliveries that wait for an attempt, and those whose lease has expired. Returns the number found. */
+/** Also pauses deliveries whose lease has expired. Returns the number found. */
 function pause(core: Core, subscriptionId: string, limit: number) {
   const now = new Date(core.now())
   const waiting: Filter<DeliveryDocument> = {
@@ -119,8 +106,8 @@ function pause(core: Core, subscriptionId: string, limit: number) {
 }
 
 /**
- * Queues paused deliveries again. Each becomes due at a random time within the spread, but not before
- * its original due time. Returns the number found.
+ * Each becomes due at a random time within the spread, but not before its original due time. Returns the
+ * number found.
  */
 async function resume(core: Core, subscriptionId: string, limit: number) {
   const paused = await countPaused(core, subscriptionId, spreadMaxMs / spreadPerDeliveryMs + 1)
@@ -136,10 +123,7 @@ async function resume(core: Core, subscriptionId: string, limit: number) {
   return released
 }
 
-/**
- * Updates at most `limit` matching deliveries. Without index hints, the database would read all
- * matching deliveries.
- */
+/** Without index hints, the database would read all matching deliveries. */
 async function updateSome(
   { db: { deliveries } }: Core,
   filter: Filter<DeliveryDocument>,
@@ -156,11 +140,9 @@ async function updateSome(
   return ids.length
 }
 
-/** Counts the paused deliveries of the subscription, up to `max`. */
 export const countPaused = ({ db }: Core, subscriptionId: string, max = pausedCountMax) =>
   db.deliveries.countDocuments({ destination: subscriptionId, status: 'held' }, { limit: max })
 
-/** Returns the number of paused deliveries per subscription, counted up to `pausedCountMax`. */
 export async function pausedCounts(core: Core, subscriptionIds: string[]) {
   const paused = { destination: { $in: subscriptionIds }, status: 'held' as const }
   const counts = new Map<string, number>()
@@ -168,17 +150,15 @@ export async function pausedCounts(core: Core, subscriptionIds: string[]) {
   return counts
 }
 
-/** Returns the ids of subscriptions with paused deliveries. */
 export const subscriptionsPaused = ({ db }: Core) =>
   db.deliveries.distinct('destination', { ...anyDestination, status: 'held' })
 
-/** Returns the ids of subscriptions with queued deliveries. */
 export const subscriptionsWaiting = ({ db }: Core) =>
   db.deliveries.distinct('destination', { ...anyDestination, dueAt: { $lte: endOfTime } })
 
 /**
- * Makes the deliveries match the status of their subscriptions, after a crash or a race, and their due
- * times match the clock, after a core's clock was ahead.
+ * Makes the deliveries match the status of their subscriptions, after a crash or a race, and the clock,
+ * after a core's clock was ahead.
  */
 export async function reconcilePauses(core: Core) {
   const waiting = await subscriptionsWaiting(core)
@@ -198,8 +178,8 @@ async function idsWithStatus({ db }: Core, subscriptionIds: string[], status: Su
 }
 
 /**
- * Corrects due times that were computed while a core's clock was ahead: the pause of the delivery
- * counts from now. Looks at scheduled retries, and at new deliveries of these subscriptions.
+ * Corrects due times that were computed while a core's clock was ahead: the pause counts from now. Looks at
+ * scheduled retries, and at new deliveries of these subscriptions.
  */
 async function bringForward(core: Core, subscriptionIds: string[]) {
   const { deliveries } = core.db

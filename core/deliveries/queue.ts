@@ -16,18 +16,17 @@ import {
 import { settlementWrites } from './settlements.ts'
 import { type LeadSubscriptionDocument, toSubscription } from './subscription-model.ts'
 
-/** Due deliveries of one destination that a worker could claim. */
+/** Due deliveries of one destination. */
 export type Candidates = Awaited<ReturnType<DeliveryQueue['candidates']>>[number]
 
 export type DeliveryQueue = ReturnType<typeof deliveryQueueOf>
 
-/** Every query sets a batch size. Otherwise the driver needs a second call to finish the cursor. */
+/** Every query sets a batch size, or the driver needs a second call to finish the cursor. */
 export const deliveryQueueOf = perCore((core) => {
   const { deliveries, leadSubscriptions } = core.db
   return {
     /**
-     * Returns the `limit` queue entries with the earliest due times, over all destinations. Reads no
-     * documents. Reads `limit` index keys, and the keys of skipped destinations.
+     * Returns the earliest queue entries. Reads only their index keys, and those of skipped destinations.
      */
     async upcoming(limit: number, skipped: string[] = []) {
       const found = await deliveries
@@ -41,10 +40,13 @@ export const deliveryQueueOf = perCore((core) => {
       return found.map(({ destination, dueAt = new Date(0) }) => ({ destination, dueAt }))
     },
 
-    /** Returns the destinations with due deliveries. Reads one or two index keys per destination. */
+    /** Reads one or two index keys per destination. */
     dueDestinations: (now: Date) => deliveries.distinct('destination', { ...anyDestination, dueAt: { $lte: now } }),
 
-    /** Returns up to `perDestination` due deliveries per destination, earliest first, and the state of its rate limit. */
+    /**
+     * Returns up to `perDestination` due deliveries per destination, earliest first, and the state of its
+     * rate limit.
+     */
     async candidates(destinations: string[], now: Date, perDestination: number) {
       const found = await leadSubscriptions
         .aggregate<LeadSubscriptionDocument & { due: { _id: string }[] }>(
@@ -77,8 +79,8 @@ export const deliveryQueueOf = perCore((core) => {
     },
 
     /**
-     * Claims the given deliveries, except those that another worker claimed first. Returns them in the
-     * order of the ids. If a retry of a delivery was scheduled, also adds its attempt.
+     * Claims the deliveries that no other worker has claimed first, in the order of the ids. Adds the
+     * attempts of scheduled retries.
      */
     async take(deliveryIds: string[], claim: DeliveryClaim, leaseUntil: Date): Promise<TakenDelivery[]> {
       const { claimId, at } = claim
@@ -106,17 +108,15 @@ export const deliveryQueueOf = perCore((core) => {
     },
 
     /**
-     * Renews the leases of deliveries that still have the given claim, if the claim began at
-     * `takenSince` or later. Returns the claim ids of the renewed leases, keyed by delivery id.
+     * Renews the leases of these claims, if they began at `takenSince` or later. Returns the claim ids of
+     * the renewed leases by delivery id.
      */
     async renew(
       claims: { deliveryId: string; claimId: string }[],
       { leaseUntil, takenSince }: { leaseUntil: Date; takenSince: Date },
     ): Promise<Map<string, string>> {
       const ids = claims.map(({ deliveryId }) => deliveryId)
-      // The filter does not check which claim id belongs to which delivery id, so a wrong pair may
-      // renew a lease. This is harmless: the result has the real claim id of each delivery, and the
-      // caller compares them.
+      // A wrong pair of delivery and claim may renew a lease. The caller compares the real claim ids.
       const held = {
         _id: { $in: ids },
         status: 'sending' as const,
@@ -139,19 +139,15 @@ export const deliveryQueueOf = perCore((core) => {
     },
 
     /**
-     * Writes each settlement (an outcome or a return to the queue) if the delivery still has its
-     * claim. Returns the number of deliveries changed.
+     * Writes each settlement if the delivery still has its claim. Returns the number of deliveries changed.
      */
     async settle(settlements: Settlement[]) {
       if (settlements.length === 0) return 0
       const writing = deliveries.bulkWrite(settlementWrites(settlements), { ordered: false })
-      return (await writing.finally(() => announceMarked(core))).modifiedCount
+      return (await writing.finally(() => announceMarked(core, 'deliveries'))).modifiedCount
     },
 
-    /**
-     * Stores the state of a rate limit. Returns false if the stored state is no longer `before`,
-     * because another claim changed it first.
-     */
+    /** Stores the state of a rate limit. Returns false if another claim has changed `before` first. */
     async reserve(subscriptionId: string, before: number | undefined, rateFreeAt: number) {
       const unchanged = before === undefined ? { rateFreeAt: { $exists: false } } : { rateFreeAt: before }
       const { modifiedCount } = await leadSubscriptions.updateOne(
@@ -161,10 +157,7 @@ export const deliveryQueueOf = perCore((core) => {
       return modifiedCount === 1
     },
 
-    /**
-     * Returns the given deliveries to the queue, except those that no longer have this claim. They are
-     * due at `dueAt`, by default at once.
-     */
+    /** Returns deliveries that still have this claim to the queue. */
     async releaseClaim(deliveryIds: string[], claimId: string, at: Date, dueAt = at) {
       await deliveries.updateMany(
         { _id: { $in: deliveryIds }, status: 'sending', 'claim.claimId': claimId },
@@ -174,12 +167,10 @@ export const deliveryQueueOf = perCore((core) => {
   }
 })
 
-/** Returns a claimed delivery, of which `sentFields` were read. */
 const toTaken = ({ _id: deliveryId, body, claim, ...sent }: DeliveryDocument) => ({
   ...sent,
   deliveryId,
   body: bytesOf(body),
-  /** True if the previous claim of the delivery expired without a result. */
   tookOver: claim?.tookOver ?? false,
 })
 
@@ -199,17 +190,13 @@ const sentFields = {
 } as const
 
 /**
- * Returns the update that queues a delivery again: after a manual retry, when its subscription is
- * enabled, and in a recovery. With `attempt`, the delivery continues with this attempt, which
- * replaces the scheduled one. Without it, a held delivery continues with the attempt that it waited
- * for.
+ * Returns the update that queues a delivery again: with `attempt`, which replaces the scheduled one; else a
+ * held delivery continues with the attempt that it waited for. `dueAt` is a time or an expression.
  */
 export function queueAgain(again: {
   at: Date
-  /** A time, or an expression that computes it. */
   dueAt: Date | Document
   attempt?: DeliveryAttempt
-  /** The request that queues the delivery. */
   operation?: DeliveryOperation
   requestedAt?: Date
 }): Document[] {
@@ -229,10 +216,10 @@ export function queueAgain(again: {
   ]
 }
 
-/** An expression that is true if the document has no such field. */
+/** True if the document has no such field. */
 export const isMissing = (field: string) => ({ $eq: [{ $type: field }, 'missing'] })
 
-/** An expression of the attempts with the scheduled one. Without a scheduled attempt, it is `otherwise`. */
+/** An expression of the attempts with the scheduled one; `otherwise` if none is scheduled. */
 export function withNext(at: Date, otherwise: string | Document, outcome?: AttemptOutcome): Document {
   const ids = { attemptId: '$next.attemptId', correlationId: '$next.correlationId' }
   const attempt = { ...ids, manual: false, createdAt: at, updatedAt: at, outcome }
@@ -241,12 +228,11 @@ export function withNext(at: Date, otherwise: string | Document, outcome?: Attem
 
 const withLast = (list: string, last: object) => ({ $concatArrays: [list, [{ $literal: last }]] })
 
-/** Id that a wake-up between cores contains when deliveries may be due. */
 export const deliveryWorkHint = 'lead-deliveries'
 
 /**
- * Sends a wake-up to all cores, including this one, because deliveries may be due. If the wake-up
- * is lost, work starts some seconds later.
+ * Tells all cores, including this one, that deliveries may be due. If the wake-up is lost, work starts some
+ * seconds later.
  */
 export function announceDue(core: Core) {
   const warn = ({ name: reason }: Error) =>

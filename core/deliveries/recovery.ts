@@ -20,7 +20,7 @@ import {
 } from './subscription-model.ts'
 import { findSubscription, type Requester } from './subscriptions.ts'
 
-/** The default of `until` is now. By default, all types and statuses that can be recovered are selected. */
+/** The default of `until` is now; that of types and statuses is all that can be recovered. */
 type RecoveryRequest = { subscriptionId: string; since: Date } & Partial<RecoveryRange>
 
 interface Recovering {
@@ -33,18 +33,17 @@ type Recoverable = Pick<DeliveryDocument, '_id' | 'createdAt' | 'attempts'>
 
 const allTypes = Object.keys(deliveryEvents) as DeliveryEventType[]
 const previewMax = 10_000
-/** Maximum number of deliveries that one step schedules. */
 const stepMax = 200
-/** Interval in milliseconds between the due times of deliveries. */
+/** Milliseconds between the due times of deliveries. */
 const everyMs = 10
-/** Deliveries are scheduled at most this many milliseconds before they are due. */
+/** Deliveries are scheduled this many milliseconds before they are due, at most. */
 const aheadMs = 10_000
-/** Time in milliseconds after which another core may repeat a step. */
+/** After this time another core may repeat a step. */
 const leaseMs = 30_000
 const hint = 'by_subscription_status'
 const ofEnabled = { status: 'enabled', ...notDeleted } as const
 
-/** Returns the range of a request. Deliveries that are created later are never part of it. */
+/** Deliveries that are created after the request are never part of its range. */
 function rangeOf({ now }: Core, { since, until, statuses, eventTypes }: RecoveryRequest): RecoveryRange {
   const end = new Date(Math.min(until?.getTime() ?? now(), now()))
   validate(
@@ -63,8 +62,8 @@ const inRange = (subscriptionId: string, { since, until, eventTypes }: RecoveryR
 })
 
 /**
- * Returns how many deliveries a recovery would schedule, up to `previewMax`. Errors:
- * `SubscriptionNotFound`, `ValidationFailed`.
+ * Counts what a recovery would schedule, up to `previewMax`. Errors: `SubscriptionNotFound`,
+ * `ValidationFailed`.
  */
 export async function previewRecovery(core: Core, request: RecoveryRequest, by: Requester) {
   const { subscriptionId } = request
@@ -80,10 +79,10 @@ export async function previewRecovery(core: Core, request: RecoveryRequest, by: 
 }
 
 /**
- * Begins to schedule deliveries of a subscription again. Each delivery keeps its id and body. A job
- * continues the recovery on any core, and waits while the subscription is disabled. Errors:
- * `SubscriptionNotFound`, `SubscriptionDisabled`, `ValidationFailed`, `OperationInProgress` while another
- * recovery of the subscription is running.
+ * Begins to schedule deliveries of a subscription again, with their ids and bodies. A job continues it on
+ * any core, and waits while the subscription is disabled. Errors: `SubscriptionNotFound`,
+ * `SubscriptionDisabled`, `ValidationFailed`, `OperationInProgress` during another recovery of the
+ * subscription.
  */
 export async function beginRecovery(
   core: Core,
@@ -123,7 +122,7 @@ export async function beginRecovery(
 const leasesOf = ({ db }: Core) =>
   createLeases(db.leadSubscriptions, { until: 'recovery.nextStepAt', token: 'recovery.fencingToken' })
 
-/** Runs the due steps of all recoveries. Returns the time in milliseconds until the next one is due. */
+/** Returns the time in milliseconds until the next step is due. */
 export async function proceedRecoveries(core: Core) {
   for (;;) {
     const at = core.now()
@@ -133,7 +132,6 @@ export async function proceedRecoveries(core: Core) {
   }
 }
 
-/** Takes the lease of a recovery whose next step is due. */
 export async function leaseRecovery(core: Core, now: Date, until: Date): Promise<Recovering | undefined> {
   const { lease, document } = (await leasesOf(core).take({ now, until }, ofEnabled)) ?? {}
   return lease && document?.recovery && { lease, subscriptionId: document._id, recovery: document.recovery }
@@ -158,7 +156,6 @@ async function step(core: Core, of: Recovering) {
   if (recovered > 0) announceDue(core)
 }
 
-/** Returns the next deliveries of a recovery, oldest first. */
 function findNext({ db }: Core, { subscriptionId, recovery }: Recovering, status: RecoverableStatus) {
   const { after } = recovery
   return db.deliveries
@@ -178,9 +175,8 @@ function findNext({ db }: Core, { subscriptionId, recovery }: Recovering, status
 }
 
 /**
- * Schedules deliveries again. The first is due at `dueAt`, and each other one `everyMs` after the
- * one before it. A delivery is scheduled once per recovery, even if the call is repeated. Returns
- * the number of scheduled deliveries.
+ * Schedules each delivery once per recovery, `everyMs` after the one before it. Can be repeated. Returns
+ * their number.
  */
 async function schedule(
   { db }: Core,
@@ -194,7 +190,7 @@ async function schedule(
     const filter = { _id, status, body: { $exists: true }, 'operations.key': { $ne: key } }
     const again = { at, dueAt: new Date(dueAt.getTime() + position * everyMs) }
     if (status === 'held') {
-      // A held delivery already has an attempt that waits, so no attempt is added.
+      // Its attempt already waits, so none is added.
       const operation = { key, inputHash: '', attemptId: attempts.at(-1)!.attemptId }
       return { updateOne: { filter, update: queueAgain({ ...again, operation }) } }
     }
@@ -211,9 +207,8 @@ async function schedule(
 }
 
 /**
- * Stores the progress of a step. `after` is the delivery after which the next step searches. Without
- * it, the next step begins with the oldest delivery of the first status in `remaining`. Throws
- * `LeaseLost` if another core has taken the lease.
+ * Stores the progress of a step. Without `after`, the next one begins with the oldest delivery of the first
+ * status in `remaining`. Throws `LeaseLost`.
  */
 export async function advanceRecovery(
   core: Core,

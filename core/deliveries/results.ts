@@ -20,21 +20,14 @@ export interface AttemptResult {
   attemptId: string
   claimId: string
   durationMs: number
-  /**
-   * Attempt number and subscription id that the worker received with the claim. If omitted, they
-   * are read from the database.
-   */
+  /** What the worker received with the claim. If omitted, it is read from the database. */
   claimed?: { attemptNumber: number; subscriptionId: string }
-  /**
-   * The answer or failure that the worker observed; `released` if the worker returns the delivery
-   * unsent.
-   */
+  /** `released`: the worker returns the delivery unsent. */
   facts: AttemptFacts | 'released'
 }
 
 const maxResults = 1000
 
-/** A settlement (an outcome, or a return to the queue) and the subscription of its delivery. */
 interface ResultSettlement {
   subscriptionId: string
   settlement: Settlement
@@ -52,9 +45,9 @@ const stateOf = perCore((core) => {
 })
 
 /**
- * Records the result of a claimed delivery, together with others that arrive at the same time. Returns false if the
- * worker no longer holds the delivery; such a result changes nothing. A repeated result changes nothing and
- * returns true. Resolves once everything that follows from the result is done. Errors: `ValidationFailed`.
+ * Records a result, together with others that arrive at the same time. Returns false if the worker no
+ * longer holds the delivery; such a result changes nothing. A repeat changes nothing and returns true.
+ * Resolves once everything that follows is done. Errors: `ValidationFailed`.
  */
 export async function addResult(core: Core, result: AttemptResult): Promise<boolean> {
   validateResult(result)
@@ -78,8 +71,7 @@ async function recordAll(core: Core, results: AttemptResult[]) {
   const all = [...settlements.values()]
   const written = await deliveryQueueOf(core).settle(all.map(({ settlement }) => settlement))
   if (all.some(({ settlement }) => settlement.kind === 'release')) announceDue(core)
-  // Normally the write applies every settlement. If not, some results were recorded earlier or
-  // another claim took over. The deliveries of those results are then read again.
+  // If a write did not apply, its result was recorded earlier or another claim took over.
   const isSettled = (result: AttemptResult) =>
     written === all.length && settlements.get(result.deliveryId)?.settlement.claimId === result.claimId
   const after = await find(
@@ -107,9 +99,8 @@ const find = async (core: Core, results: AttemptResult[]): Promise<Map<string, D
     : byKey(await deliveryQueueOf(core).find([...new Set(results.map(idOf))]), ({ deliveryId }) => deliveryId)
 
 /**
- * Returns true if the result can be recorded without reading the delivery. A result that shows a
- * fault of the subscription needs the stored claim, because the time of the fault is its
- * `knownAt`. An unreadable answer needs the results of the earlier attempts.
+ * Whether the delivery need not be read. The time of a fault is the claim's `knownAt`, and an unreadable
+ * answer counts with those of earlier attempts.
  */
 function isKnown({ facts, claimed }: AttemptResult) {
   if (facts === 'released') return true
@@ -168,8 +159,8 @@ function toSettlement(
 }
 
 /**
- * Handles what results say about their destinations, in order for each of them. A change of one destination
- * waits for all cores, so it holds up neither the others nor the recording of results.
+ * Handles what results say about their destinations, in order for each. A change of one waits for all
+ * cores, so it holds up neither the others nor the recording of results.
  */
 function follow(core: Core, subscriptionId: string, ended: Ended[], at: Date) {
   const { following } = stateOf(core)
@@ -183,13 +174,10 @@ function follow(core: Core, subscriptionId: string, ended: Ended[], at: Date) {
   return next
 }
 
-/**
- * Maximum attempt number in a request. No delivery has so many attempts. The database rejects much
- * larger array indexes.
- */
+/** No delivery has so many attempts. The database rejects much larger array indexes. */
 const maxAttemptNumber = 1000
 
-/** Errors name the paths of a message with only this result. */
+/** The paths are those of a message with only this result. */
 function validateResult({ facts, claimed }: AttemptResult) {
   const answer = facts !== 'released' && 'status' in facts ? facts : undefined
   validate(

@@ -2,12 +2,10 @@ import type { AnyBulkWriteOperation, Document, Filter } from 'mongodb'
 import type { DeliveryDocument, Ended, Settlement } from './model.ts'
 
 /**
- * Creates the database writes for settlements. Each write applies only while the delivery still has
- * the claim. Settlements of one claim with equal outcomes share one write. One more write costs the
- * database three times as much as one more document in the same write.
- *
- * An answer of a receiver may quote the message of the delivery. So an outcome with such a text has two
- * writes, of which one applies: with the text, or without it if the message was withdrawn.
+ * Returns the writes of settlements. Each applies only while the delivery has the claim. Equal outcomes of
+ * one claim share a write, because one more write costs the database three times as much as one more
+ * document in it. An answer of a receiver may quote the message of the delivery: its outcome has two
+ * writes, of which one applies, with the text or, after a withdrawal, without.
  */
 export function settlementWrites(settlements: Settlement[]): AnyBulkWriteOperation<DeliveryDocument>[] {
   return [...Map.groupBy(settlements, groupKey).values()].flatMap((group) => {
@@ -18,7 +16,6 @@ export function settlementWrites(settlements: Settlement[]): AnyBulkWriteOperati
   })
 }
 
-/** Returns the write of settlements with the same key, for the deliveries that also match `state`. */
 function writeOf(group: Settlement[], state: Filter<DeliveryDocument> = {}): AnyBulkWriteOperation<DeliveryDocument> {
   const [first] = group as [Settlement, ...Settlement[]]
   if (group.length > 1 && first.kind === 'outcome') return groupedWrite(group as [Ended, ...Ended[]], state)
@@ -28,15 +25,13 @@ function writeOf(group: Settlement[], state: Filter<DeliveryDocument> = {}): Any
   return { updateOne: { filter: { ...filter, ...attempt }, update: settlementUpdate(first) } }
 }
 
-/** Matches if the attempt is the last one of its delivery. */
+/** Only the last attempt can end. */
 const isLatest = (index: number, attemptId: string | { $in: string[] }): Filter<DeliveryDocument> => ({
   attempts: { $size: index + 1 },
   [`attempts.${index}.attemptId`]: attemptId,
 })
 
-/**
- * Returns the same key for settlements that differ only in the delivery and the attempt's duration.
- */
+/** Equal for settlements that differ only in the delivery and the duration. */
 function groupKey(settlement: Settlement) {
   if (settlement.kind === 'release' || settlement.retry || settlement.fault) return settlement.deliveryId
   const { claimId, index, at, deleteAt, outcome } = settlement
@@ -61,8 +56,7 @@ function groupedWrite(
       { updatedAt: at, outcome: { $mergeObjects: [{ $literal: outcome }, { durationMs }] } },
     ],
   }
-  // The list of attempts does not grow while an attempt is being sent, so the ended attempt is the
-  // last.
+  // The ended attempt is the last: none is added while one is being sent.
   const attempts = index === 0 ? [attempt] : { $concatArrays: [{ $slice: ['$attempts', index] }, [attempt]] }
   const gone = ['claim', 'dueAt', ...(outcome.status === 'accepted' ? ['body'] : [])]
   return {
@@ -106,7 +100,7 @@ function settlementUpdate(settlement: Settlement): Document {
     $unset: {
       claim: '',
       dueAt: retry ? undefined : '',
-      // An accepted delivery is never sent again, so its copy of lead data is removed.
+      // Never sent again, so its copy of lead data is removed.
       body: outcome.status === 'accepted' ? '' : undefined,
     },
   }

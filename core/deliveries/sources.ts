@@ -7,32 +7,26 @@ import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { bytesOf, type Delivery, type DeliveryDocument } from './model.ts'
 import { deliveryQueueOf } from './queue.ts'
 
-/** Conversations and leads that deliveries are about, or one message that they carry. */
 type DeliveriesOf =
   | { conversationIds: string[]; leadIds: string[] }
   | { conversationId: string; messageSequence: number }
 
 type About = Pick<Delivery, 'deliveryId' | 'leadId' | 'conversationId' | 'messageSequence'>
 
-/** Time in milliseconds after which a delivery of an erased visitor is looked at again. */
+/** Milliseconds after which a delivery of an erased visitor is looked at again. */
 const postponedMs = 30_000
-/**
- * Time in milliseconds for which changed ids are remembered. It is longer than the time between the
- * read of what a new delivery carries and the write of the delivery.
- */
+/** Longer than the time from the read of what a new delivery carries to its write. */
 const rememberedMs = 30_000
 const maxRemembered = 10_000
-/** Maximum time in milliseconds that a removal waits for the workers. Later attempts end on their own. */
+/** Time that a removal waits for the workers. Later attempts end on their own. */
 const recallMs = 1_000
 const recallCheckMs = 20
 
 /**
- * Whether what a new delivery carries may have changed. Keeps what was removed from leaving in a
- * delivery. Each delivery is checked after its claim was stored, and a removal looks for deliveries
- * after it was stored. So one of the two finds the other.
- *
- * A new delivery was read from its source a moment ago. It is checked only if a change of the source
- * may have arrived since, because a removal looks for deliveries after every core knows of it.
+ * Keeps what was removed from leaving in a delivery. Each delivery is checked after its claim was stored,
+ * and a removal looks for deliveries after it was stored, so one finds the other. A new delivery was read
+ * from its source a moment ago: it is checked only if a change may have arrived since, because a removal
+ * looks for deliveries after every core knows of it.
  */
 export const changedSourcesOf = perCore((core) => {
   const { bus } = core
@@ -48,7 +42,7 @@ export const changedSourcesOf = perCore((core) => {
     unknownUntil = later()
   })
   return {
-    /** Whether a change of one of these sources may have arrived after a new delivery was read from it. */
+    /** Whether a source may have changed after a new delivery was read from it. */
     mayHaveChanged(ids: (string | undefined)[]) {
       const at = performance.now()
       return !maySend() || at < unknownUntil || ids.some((id) => id !== undefined && at < (changed.get(id) ?? 0))
@@ -57,9 +51,8 @@ export const changedSourcesOf = perCore((core) => {
 })
 
 /**
- * Returns the stored deliveries as they may be sent: without withdrawn texts, which are also removed
- * from the stored bodies. Leaves out deliveries of removed data and of erased visitors, and puts
- * them back if they are claimed. The removal deletes them.
+ * Returns deliveries without withdrawn texts, which are also removed from the stored bodies. Leaves out
+ * those of removed data and erased visitors, which the removal deletes, and releases their claims.
  */
 export async function findSendable<D extends About & { body?: Uint8Array }>(
   core: Core,
@@ -87,7 +80,7 @@ export async function findSendable<D extends About & { body?: Uint8Array }>(
 const stateOnly = { projection: { erasing: 1, conversationId: 1 } } as const
 const idsIn = (ids: (string | undefined)[]) => [...new Set(ids.filter((id) => id !== undefined))]
 
-/** Returns a check that is true for deliveries whose conversation or lead was removed, or belongs to an erased visitor. */
+/** Whether the conversation or lead of a delivery was removed, or belongs to an erased visitor. */
 async function removals({ db: { leads, conversations } }: Core, found: About[]) {
   const leadIds = idsIn(found.map(({ leadId }) => leadId))
   const theirLeads = leadIds.length === 0 ? [] : await leads.find({ _id: { $in: leadIds } }, stateOnly).toArray()
@@ -101,7 +94,7 @@ async function removals({ db: { leads, conversations } }: Core, found: About[]) 
     isGone(leadId) || isGone(conversationId) || states.get(conversationOf.get(leadId ?? '') ?? '') === true
 }
 
-/** Returns the times of the withdrawals of the messages that deliveries carry, by conversation and sequence. */
+/** Returns when the messages that deliveries carry were withdrawn, by conversation and sequence. */
 async function withdrawals({ db }: Core, found: About[]) {
   const carrying = found.filter(({ messageSequence }) => messageSequence !== undefined)
   if (carrying.length === 0) return new Map<string, Date>()
@@ -119,7 +112,6 @@ async function withdrawals({ db }: Core, found: About[]) {
   return new Map(withdrawn.map((event) => [`${event.conversationId} ${event.sequence}`, event.message!.redactedAt!]))
 }
 
-/** Removes the texts of withdrawn messages from all deliveries that carry them. */
 export async function withdrawFromDeliveries(core: Core, redactions: LogEvent[]) {
   for (const { conversationId, messageSequence = 0, occurredAt } of redactions) {
     const of = { conversationId, messageSequence }
@@ -134,11 +126,7 @@ const about = (of: DeliveriesOf): Filter<DeliveryDocument> =>
     ? of
     : { $or: [{ conversationId: { $in: of.conversationIds } }, { leadId: { $in: of.leadIds } }] }
 
-/**
- * Removes the text of a message from the deliveries that carry it: from their bodies, and from the
- * answers of receivers, which may quote it. Answers that are recorded later are stored without
- * their text.
- */
+/** Removes the text of a message from bodies, and from the answers of receivers, which may quote it. */
 async function withdraw({ db: { deliveries } }: Core, of: DeliveriesOf, at: Date) {
   const theirs = about(of)
   await deliveries.updateMany(theirs, {
@@ -157,15 +145,14 @@ async function withdraw({ db: { deliveries } }: Core, of: DeliveriesOf, at: Date
   )
 }
 
-/** Returns the body of a message's delivery without the text of the message. */
 function withoutText(body: Uint8Array, redactedAt: Date) {
   const { data, ...head } = JSON.parse(new TextDecoder().decode(body))
   return new TextEncoder().encode(JSON.stringify({ ...head, data: { ...data, body: '', redactedAt } }))
 }
 
 /**
- * Makes the workers return the deliveries that they have not begun to send, and waits until they
- * have none of them. Does not wait longer for attempts that run.
+ * Makes the workers return what they have not begun to send, and waits for it. Does not wait longer for
+ * attempts that run.
  */
 export async function recallDeliveries(core: Core, of: DeliveriesOf) {
   const { deliveries } = core.db

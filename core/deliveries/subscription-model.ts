@@ -6,7 +6,7 @@ export type SubscriptionStatus = 'enabled' | 'disabled'
 export const disabledByService = ['rejected_auth', 'gone', 'failing'] as const
 export type DisabledReason = 'operator' | (typeof disabledByService)[number]
 
-/** An event about a subscription. It stays in its document until the event feed has it. */
+/** Stays in its document until the event feed has it. */
 type SubscriptionNotice = { noticeId: string; at: Date } & (
   | { kind: 'subscription.disabled'; reason: DisabledReason }
   // The first dead letter since the last success.
@@ -30,41 +30,37 @@ export interface SubscriptionAuditEntry {
   disabledReason?: DisabledReason
 }
 
-/** A destination and what it receives: a lead subscription or an event hook. */
+/** A lead subscription or an event hook, and what it receives. */
 export interface LeadSubscription extends Receives {
   subscriptionId: string
   workspaceId: string
   destination: SealedDestination
   name?: string
-  /** Maximum number of requests per second. Absent or 0 if there is no limit. */
+  /** Absent or 0 without a limit. */
   maxPerSecond?: number
-  /** Number of consecutive 404 answers that disable the subscription; 0 for never. Absent: 5. */
+  /** Consecutive 404 answers that disable the subscription; 0 for never. */
   disableAfterNotFound?: number
   status: SubscriptionStatus
   disabledReason?: DisabledReason
-  /** Secrets, newest first. */
   secrets: WebhookSecret[]
-  /** Custom headers. Absent if there are none. */
+  /** Absent if there are none. */
   headers?: CustomHeader[]
-  /**
-   * Names of the headers that were removed when the destination moved to another origin. Empty
-   * after headers are set again.
-   */
+  /** Names of the headers that a move to another origin removed, until headers are set again. */
   droppedHeaders?: string[]
-  /** Ids of the consecutive attempts that the destination answered with 404. */
+  /** Ids of the consecutive attempts that got a 404. */
   notFound: string[]
-  /** Time of the first failed attempt. Absent if no attempt has failed since the last success. */
+  /** Time of the first failed attempt since the last success. */
   failingSince?: Date
   /** Time of the first dead letter since the last success. */
   deadLettersSince?: Date
-  /** Events that are not stored as deliveries yet, oldest first. */
+  /** Events that the feed lacks, oldest first. */
   notices?: SubscriptionNotice[]
   /**
-   * Time of the last change of destination or secrets, or of the last enabling. An answer to an
-   * attempt that began earlier cannot disable the subscription.
+   * Last change of destination or secrets, or enabling. An answer to an earlier attempt cannot disable the
+   * subscription.
    */
   judgedSince: Date
-  /** Workflow of new deliveries. Its id is empty if it was removed. */
+  /** For new deliveries. Its id is empty if it was removed. */
   workflow?: Workflow
   recovery?: DeliveryRecovery
   /** Changes of the subscription itself, newest first. */
@@ -73,10 +69,8 @@ export interface LeadSubscription extends Receives {
   updatedAt: Date
 }
 
-/** Number of consecutive 404 answers that disable a subscription (contract, section 5). */
 export const defaultDisableAfterNotFound = 5
 
-/** Maximum number of audit entries kept per subscription. */
 export const auditMax = 100
 
 export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> & {
@@ -85,7 +79,6 @@ export type LeadSubscriptionDocument = Omit<LeadSubscription, 'subscriptionId'> 
   rateFreeAt?: number
   /** `hook <n>` or `leads <n>`, unique in the workspace. `n` is below the maximum number. */
   place?: string
-  /** Set while the subscription is being deleted. Queries then skip it. */
   deleted?: true
   /** Ids of the last operations (`core/mongodb/recorded-operations.ts`). */
   operations?: string[]
@@ -104,10 +97,9 @@ export const toSubscription = ({
 })
 
 export const handoffWhens = ['accepted', 'failed', 'ended'] as const
-/** Result of a delivery that causes its hand-off. `ended` means any result. */
+/** `ended` means any result. */
 export type HandoffWhen = (typeof handoffWhens)[number]
 
-/** The workflow to which a subscription hands off its deliveries when they end. */
 export interface Workflow {
   workflowId: string
   when: HandoffWhen
@@ -119,39 +111,33 @@ export interface Handoff {
   at: Date
 }
 
-/** Sources of leads: each form, and all services together. */
+/** Each form, and all services together. */
 export const leadSources = ['pre-chat-form', 'offline-form', 'services'] as const
 type LeadSource = (typeof leadSources)[number]
 
-/** What is sent to a destination by itself. A requested delivery is always sent. */
 export interface EventPolicy {
   types: DeliveryEventType[]
-  /** Sources of the leads. Empty for all. */
+  /** Empty for all. */
   sources: LeadSource[]
-  /** Public site keys of the installations. Empty for all, and for leads without an installation. */
+  /** Public site keys. Empty for all, and for leads without an installation. */
   installations: string[]
 }
 
 /** The policy of subscriptions without one. */
 export const defaultPolicy: EventPolicy = { types: ['lead.ready-for-delivery'], sources: [], installations: [] }
 
-/** What a destination receives. */
 export interface Receives extends FieldMapping {
   /** Set for an event hook, which is a resource apart from lead subscriptions. */
   resource?: 'hook'
-  /** True if captured leads are sent by themselves, as `lead.ready-for-delivery`. */
+  /** Whether captured leads are sent by themselves, as `lead.ready-for-delivery`. */
   automatic: boolean
   policy?: EventPolicy
-  /**
-   * Names under which a hook sends events. Endpoints for operational events, which came before hooks,
-   * keep the name that they know.
-   */
+  /** Names under which a hook sends events: endpoints for operational events keep theirs. */
   sentAs?: Partial<Record<FeedEventType, FeedEventType>>
   /** Number of the last feed entry whose deliveries exist. Absent if no event of the feed is sent. */
   followedTo?: number
 }
 
-/** What endpoints for operational events receive. */
 export const operationalEvents: Pick<Receives, 'policy' | 'sentAs'> = {
   policy: { ...defaultPolicy, types: ['subscription.disabled', 'subscription.failing'] },
   sentAs: { 'subscription.failing': 'lead.delivery-failed' },
@@ -177,76 +163,54 @@ export function coversLead(
 export const recoverableStatuses = ['failed', 'dead_lettered', 'held'] as const
 export type RecoverableStatus = (typeof recoverableStatuses)[number]
 
-/**
- * Selects the deliveries that a recovery schedules again, by their status, event and the time of
- * their creation.
- */
+/** What a recovery schedules again. */
 export interface RecoveryRange {
   since: Date
-  /** End of the period. A delivery that was created at exactly this time is not included. */
+  /** Deliveries of exactly this time are not included. */
   until: Date
   statuses: RecoverableStatus[]
-  /** Absent for all. */
   eventTypes?: DeliveryEventType[]
 }
 
-/** The last recovery of a subscription. A subscription has one running recovery at most. */
+/** The last recovery of a subscription, which has one running at most. */
 export interface DeliveryRecovery extends RecoveryRange {
   recoveryId: string
   requestedAt: Date
-  /**
-   * Statuses that the recovery has not searched completely. The recovery currently searches for
-   * deliveries with the first status of the list.
-   */
+  /** Statuses that are not searched completely. The first one is being searched. */
   remaining: RecoverableStatus[]
-  /**
-   * The last delivery that was found with the first remaining status. The search continues after
-   * it.
-   */
+  /** Where the search of the first remaining status continues. */
   after?: { createdAt: Date; id: string }
-  /** Due time of the next delivery that the recovery schedules. */
   nextDueAt: Date
   recovered: number
-  /**
-   * Time at which a core may take the next step. While a step runs, it is the end of the step's
-   * lease. Absent after the recovery has ended.
-   */
+  /** When a core may take the next step; during one, the end of its lease. Absent after the end. */
   nextStepAt?: Date
-  /** Token of the lease. A core whose lease was taken over has another one and cannot change the recovery. */
+  /** Of the lease. A core that has lost it cannot change the recovery. */
   fencingToken: number
   finishedAt?: Date
 }
 
-/**
- * URL of a destination. Its path and query may contain credentials, so it is stored encrypted, and
- * only its origin is shown.
- */
+/** Sealed, because path and query may contain credentials. Only the origin is shown. */
 export interface SealedDestination {
   sealed: string
-  /** Scheme, host and port. Values of custom headers belong to the origin they were entered for. */
+  /** Scheme, host and port. Values of custom headers belong to it. */
   origin: string
 }
 
-/** A signing secret of a subscription. */
 export interface WebhookSecret {
   secretId: string
   sealed: string
-  /** First characters of the secret, so that operators can identify it. */
+  /** First characters of the secret, to recognise it. */
   hint: string
   createdAt: Date
-  /**
-   * Time after which requests are no longer signed with this secret. Set when a newer secret
-   * replaces this one.
-   */
+  /** End of its signatures. Set when a newer secret replaces it. */
   expiresAt?: Date
   /**
-   * Set by a rotation and removed when an operator activates the secret. While it is set, an older
-   * live secret signs `X-Service-Webhook-Signature`.
+   * From a rotation until the activation. Meanwhile an older live secret signs
+   * `X-Service-Webhook-Signature`.
    */
   pending?: true
 }
 
-/** A header that the operator adds to each request of a subscription. */
 export interface CustomHeader {
   name: string
   sealed: string

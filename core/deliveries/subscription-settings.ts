@@ -20,8 +20,8 @@ import {
 } from './subscription-model.ts'
 
 /**
- * Settings of a destination that a request gives. New names of fields and headers replace all present ones. With an
- * empty id, there is no workflow.
+ * Settings in a request. New names of fields and headers replace all present ones. An empty id means no
+ * workflow.
  */
 export type SubscriptionSettings = Partial<
   Pick<LeadSubscription, 'name' | 'mappedFields' | 'sentNames' | 'automatic' | 'policy' | 'status' | 'workflow'>
@@ -36,7 +36,6 @@ const maxNotFound = 100
 type Stored = Pick<LeadSubscription, 'resource'> &
   Partial<Pick<LeadSubscription, 'destination' | 'headers' | 'mappedFields' | 'sentNames'>>
 
-/** Returns the violated rules of settings. `stored` is the subscription before the change. */
 export const settingIssues = (settings: SubscriptionSettings, stored: Stored): Issues => {
   const { destinationUrl, name, headers = [], maxPerSecond, disableAfterNotFound } = settings
   const kept = isNewOrigin(destinationUrl, stored) ? [] : (stored.headers ?? [])
@@ -51,7 +50,6 @@ export const settingIssues = (settings: SubscriptionSettings, stored: Stored): I
   ]
 }
 
-/** Returns the violated rules of what only a lead subscription has. */
 function leadIssues(settings: SubscriptionSettings, stored: Stored): Issues {
   const { mappedFields = stored.mappedFields ?? [], automatic = false, workflow } = settings
   const hasWorkflow = workflow !== undefined && workflow.workflowId !== ''
@@ -69,7 +67,7 @@ function leadIssues(settings: SubscriptionSettings, stored: Stored): Issues {
   ]
 }
 
-/** Returns the sent names without those of fields that are no longer mapped. */
+/** Leaves out names of fields that are no longer mapped. */
 export function sentNamesOf(sentNames: LeadSubscription['sentNames'], mappedFields: string[]): Record<string, string> {
   return Object.fromEntries(Object.entries(sentNames ?? {}).filter(([name]) => mappedFields.includes(name)))
 }
@@ -98,7 +96,7 @@ export function changesOf(
   }
 }
 
-/** Whether a new URL moves the destination to another scheme, host or port. */
+/** Whether the destination moves to another scheme, host or port. */
 const isNewOrigin = (destinationUrl: string | undefined, { destination }: Pick<Stored, 'destination'>) =>
   destinationUrl !== undefined &&
   parseDestinationUrl(destinationUrl) !== undefined &&
@@ -113,7 +111,7 @@ function destinationShape(value: string): string | undefined {
 const maxMapped = 50
 const maxInstallations = 100
 
-/** Returns the violated rules of a policy: a hook sends events of the feed, a subscription those of leads. */
+/** A hook sends events of the feed, a subscription those of leads. */
 function policyIssues(policy: EventPolicy | undefined, stored: Pick<Receives, 'resource'>): Issues {
   if (!policy) return []
   const { types, sources, installations } = policy
@@ -137,7 +135,7 @@ const listIssues = <T>(path: string, values: T[], allowed: readonly T[]): Issues
       : { path: `${path}/${index}`, rule: 'uniqueItems' },
   )
 
-/** Returns the violated rules of the lead fields and of the names under which they are sent. */
+/** Checks the lead fields and the names under which they are sent. */
 function mappingIssues({ mappedFields: names, sentNames = {} }: FieldMapping): Issues {
   if (names.length > maxMapped) return [{ path: '/mappedFields', rule: 'maxItems' }]
   const sent = names.map((name) => sentNameOf(name, { sentNames }))
@@ -145,7 +143,7 @@ function mappingIssues({ mappedFields: names, sentNames = {} }: FieldMapping): I
     ...names.map((name, index) =>
       field(`/mappedFields/${index}`, name, () => {
         if (!leadFieldName.test(name)) return 'pattern'
-        // Unless it is renamed, the field `reference` of a webhook would replace the lead's id.
+        // The field `reference` of a webhook would replace the lead's id.
         if (sent[index] === 'reference' && !Object.hasOwn(sentNames, name)) return 'pattern'
         return names.indexOf(name) === index ? undefined : 'uniqueItems'
       }),
@@ -159,7 +157,7 @@ function mappingIssues({ mappedFields: names, sentNames = {} }: FieldMapping): I
   ]
 }
 
-/** A custom header in a request. Without a value, the stored value of this name is kept. */
+/** Without a value, the stored value of this name is kept. */
 interface GivenHeader {
   name: string
   value?: string
@@ -169,7 +167,7 @@ const maxHeaders = 10
 const nameMaxLength = 64
 const valueMaxLength = 1024
 
-/** Headers that the service or the HTTP connection sets. */
+/** Set by the service or the HTTP connection. */
 const reserved = new Set([
   'connection',
   'expect',
@@ -190,10 +188,6 @@ const token = /^[0-9a-z][!#$%&'*+.^_`|~0-9a-z-]*$/
 /** Visible ASCII characters. Spaces and tabs are allowed between them. */
 const fieldValue = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/
 
-/**
- * Returns the violated rules of custom headers. `stored` are the headers that the subscription has
- * before the change.
- */
 export function headerIssues(headers: GivenHeader[], stored: CustomHeader[]): Issues {
   if (headers.length > maxHeaders) return [{ path: '/headers', rule: 'maxItems' }]
   const names = headers.map(({ name }) => name.toLowerCase())
@@ -220,8 +214,7 @@ function valueRule(value: string): string | undefined {
 }
 
 /**
- * Returns the headers in the form that is stored. Headers without a value keep their stored value.
- * Errors: `ValidationFailed` if another call removed that value in the meantime.
+ * Returns the headers to store. Errors: `ValidationFailed` if another call removed a kept value meanwhile.
  */
 export function sealedHeaders(secretBox: Pick<SecretBox, 'seal'>, headers: GivenHeader[], stored: CustomHeader[]) {
   return headers.map((given) => {
@@ -242,15 +235,14 @@ export const sealedDestination = (secretBox: Pick<SecretBox, 'seal'>, url: strin
 
 const mask = '/••••'
 
-/** Returns the text that is shown instead of the URL: its origin, with the rest masked. */
+/** The origin, with the rest masked. Not accepted as a URL. */
 export const maskedDestination = ({ destination }: Pick<LeadSubscription, 'destination'>) => destination.origin + mask
 
-/** Whether a text is the masked form of a URL. It is not accepted as a URL. */
 const isMasked = (text: string) => text.endsWith(mask)
 
 /**
- * Throws `PermissionDenied` if the caller may not read everything that a destination receives.
- * Otherwise a caller could send data to a destination of their own.
+ * Throws `PermissionDenied` if the caller may not read everything that a destination receives, and so could
+ * send it to themselves.
  */
 export function requireReadable(
   { resource, policy = defaultPolicy, mappedFields, automatic }: Omit<Receives, 'sentNames'>,

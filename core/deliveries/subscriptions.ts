@@ -66,31 +66,30 @@ const isListedAs: Record<ListedDestinations, Filter<LeadSubscriptionDocument>> =
 }
 
 const maxPage = 100
-/** Maximum number of notices per subscription that wait for their deliveries. */
+/** Notices of a subscription that wait for their entries. */
 export const noticesMax = 100
 export const noFailures = { failingSince: '', deadLettersSince: '' } as const
 
 const audited = (entry: SubscriptionAuditEntry) => ({ audit: { $each: [entry], $position: 0, $slice: auditMax } })
 
-/** Returns the number of the last entry of a workspace's event feed; 0 if the feed is empty. */
+/** Returns the number of the last entry of a workspace's feed; 0 if it is empty. */
 export async function endOfFeed({ db }: Core, workspaceId: string) {
-  // No failover rolls back what this reads, so no number is read and then given again.
+  // No failover rolls back what this reads, so no number is given twice.
   const committed = { readConcern: { level: 'majority' }, projection: { _id: 0, number: 1 } } as const
   const newest = db.feedEntries.find({ workspaceId }, committed).sort({ number: -1 }).limit(1)
   return (await newest.toArray())[0]?.number ?? 0
 }
 
-/** Returns a subscription. Errors: `SubscriptionNotFound`. */
 export async function findSubscription(core: Core, subscriptionId: string, { workspaceId }: Requester) {
   const [found] = await findSubscriptions(core, [subscriptionId])
   return inWorkspace(found, workspaceId, ErrorCode.SUBSCRIPTION_NOT_FOUND)
 }
 
 /**
- * Creates a subscription or a hook with one secret, which `showSecret` returns. A repeat with the same operation
- * name changes nothing, like those of the writes below. Errors: `NotFound` if the workspace does not
- * exist; `ValidationFailed`, with the rule `maxItems` if the workspace has its maximum number already;
- * `PermissionDenied` if the caller may not read the events of a hook.
+ * Creates a subscription or a hook with one secret, which `showSecret` returns. A repeat with the same
+ * operation changes nothing, as in the writes below. Errors: `NotFound` for the workspace;
+ * `ValidationFailed`, with the rule `maxItems` if the workspace has its maximum; `PermissionDenied` if the
+ * caller may not read what the destination gets.
  */
 export async function createSubscription(
   core: Core,
@@ -142,10 +141,7 @@ export async function createSubscription(
   return { subscriptionId, secretId }
 }
 
-/**
- * Inserts a subscription. Changes nothing if the subscription exists. Returns false if the workspace
- * has `max` hooks, or lead subscriptions, already.
- */
+/** Changes nothing if the subscription exists. Returns false if the workspace has `max` of its kind. */
 async function insertSubscription(
   { db: { leadSubscriptions } }: Core,
   { subscriptionId, ...rest }: LeadSubscription,
@@ -153,7 +149,7 @@ async function insertSubscription(
 ) {
   const places = Array.from({ length: max }, (_, n) => `${isHook(rest) ? 'hook' : 'leads'} ${n}`)
   const placed = { workspaceId: rest.workspaceId, place: { $exists: true } }
-  // If a try fails, a parallel call took the place, or inserted the same subscription.
+  // A failed try means that a parallel call took the place, or inserted the subscription.
   for (;;) {
     const present = await leadSubscriptions
       .find({ $or: [{ _id: subscriptionId }, placed] }, { projection: { place: 1 } })
@@ -168,8 +164,7 @@ async function insertSubscription(
 }
 
 /**
- * Sets only the given fields. If the destination moves to another origin, removes the custom
- * headers whose values are not given, because they belong to the previous origin. Errors:
+ * Sets the given fields. A move to another origin removes the custom headers without a given value. Errors:
  * `SubscriptionNotFound`, `ValidationFailed`, `PermissionDenied` as for `createSubscription`.
  */
 export async function updateSubscription(
@@ -187,8 +182,7 @@ export async function updateSubscription(
   const { status, ...given } = settings
   const changed = { ...given, ...(await beginningOf(core, { ...stored, policy: settings.policy })) }
   const entry = { at: new Date(core.now()), actor: by.subject }
-  // If a try fails, another write changed destination or headers first. Its headers may belong to
-  // another origin, so they are checked again.
+  // After a failed try, the headers may belong to another origin, so they are checked again.
   if (Object.keys(changed).length > 0)
     await untilWritten(core, subscriptionId, by, (read) => {
       validate(...settingIssues(settings, read))
@@ -211,12 +205,10 @@ export async function updateSubscription(
   if (status === 'disabled')
     await disableSubscription(core, subscriptionId, 'operator', entry, { operation: statusOperation })
   await liveSubscriptionsOf(core).changed(subscriptionId, followersOf(stored.workspaceId))
-  // If this process crashes before this line, `reconcilePauses` updates the deliveries. A recovery waits
-  // while its subscription is disabled.
+  // `reconcilePauses` repeats this after a crash. A recovery waits while its subscription is disabled.
   if (status) await applyStatus(core, subscriptionId).finally(() => core.bus.emit('due', 'recover deliveries'))
 }
 
-/** Reads the subscription and writes a change of it, until no other write has changed what was read. */
 async function untilWritten(
   core: Core,
   subscriptionId: string,
@@ -228,8 +220,8 @@ async function untilWritten(
 }
 
 /**
- * Writes changes and their audit entry if the subscription still matches `unchanged`. Returns false if
- * it does not. Changes nothing, and returns true, if the operation is already recorded.
+ * Writes changes and their audit entry. Returns false if the subscription does not match `unchanged`. A
+ * recorded operation changes nothing and returns true.
  */
 async function writeAudited(
   { db: { leadSubscriptions } }: Core,
@@ -252,12 +244,9 @@ async function writeAudited(
 }
 
 /**
- * Disables a subscription, after a request or because of an answer. Changes nothing if it is
- * disabled, if the operation is already recorded, or if the subscription changed since `sentAt`.
- * `sentAt` is the start of the attempt that got the answer. A rejected signature also changes
- * nothing if the overlap of two secrets had not ended at that time. With `failingBefore`, also
- * changes nothing if the failures began after that time. The same write stores a notice for the
- * event feed.
+ * Disables a subscription and stores a notice for the feed. Changes nothing if it is disabled, if the
+ * operation is recorded, if it changed since the attempt began (`sentAt`), or if its failures began after
+ * `failingBefore`. A rejected signature counts only after the overlap of two secrets.
  */
 export async function disableSubscription(
   core: Core,
@@ -278,7 +267,9 @@ export async function disableSubscription(
   }
   const disabled = { ...entry, action: 'disabled' as const, disabledReason: reason }
   const operation = 'operation' in cause ? cause.operation : undefined
-  return writeAudited(core, subscriptionId, unless, update, disabled, operation).finally(() => announceMarked(core))
+  return writeAudited(core, subscriptionId, unless, update, disabled, operation).finally(() =>
+    announceMarked(core, 'subscriptions'),
+  )
 }
 
 /** Replaces the secrets that the caller has read, like `writeAudited`. */
@@ -299,10 +290,10 @@ const replaceSecrets = (
   )
 
 /**
- * Adds a secret, and returns its id. For `overlapSeconds` more seconds, `webhook-signature` also contains a signature
- * with the previous secret. `X-Service-Webhook-Signature` is still signed with the previous
- * secret until the new one is activated or the overlap ends. Errors: `SubscriptionNotFound`,
- * `ValidationFailed`, `RateLimited` while requests are signed with too many secrets.
+ * Adds a secret, and returns its id. `webhook-signature` has one of the previous secret too, for
+ * `overlapSeconds`. `X-Service-Webhook-Signature` stays with the previous one until the activation or the
+ * end of the overlap. Errors: `SubscriptionNotFound`, `ValidationFailed`, `RateLimited` while too many
+ * secrets sign.
  */
 export async function rotateSecret(
   core: Core,
@@ -326,9 +317,8 @@ export async function rotateSecret(
 }
 
 /**
- * Activates a rotated secret. The newest activated secret signs `X-Service-Webhook-Signature`.
- * Activating it again changes nothing. Errors: `SubscriptionNotFound`, `NotFound` if the secret
- * is unknown or has expired.
+ * The newest activated secret signs `X-Service-Webhook-Signature`. Can be repeated. Errors:
+ * `SubscriptionNotFound`, `NotFound` if the secret is unknown or has expired.
  */
 export async function activateSecret(
   core: Core,
@@ -348,9 +338,8 @@ export async function activateSecret(
 }
 
 /**
- * Returns the plain text of a secret that signs requests now and was created in the last ten
- * minutes. Returns the masked text of an older one. Errors: `IdempotencyConflict` if the secret has
- * expired.
+ * Returns the plain text of a live secret that was created in the last ten minutes, or the masked text of
+ * an older one. Errors: `IdempotencyConflict` if it has expired.
  */
 export function showSecret({ secretBox, now }: Core, { secrets }: LeadSubscription, secretId: string) {
   const at = new Date(now())
@@ -359,7 +348,7 @@ export function showSecret({ secretBox, now }: Core, { secrets }: LeadSubscripti
   return isShown(found.createdAt, at) ? secretBox.open(found.sealed) : maskedSecret(found)
 }
 
-/** Returns a subscription with its audit, newest entry first. Errors: `SubscriptionNotFound`. */
+/** Returns a subscription with its audit, newest first. Errors: `SubscriptionNotFound`. */
 export async function getSubscription(core: Core, subscriptionId: string, by: Requester) {
   const [subscription, heldDeliveries, requested] = await Promise.all([
     findSubscription(core, subscriptionId, by),
@@ -375,7 +364,6 @@ export async function getSubscription(core: Core, subscriptionId: string, by: Re
   return { subscription, heldDeliveries, audit: audit.slice(0, auditMax) }
 }
 
-/** Returns the audit entry of a manual request that created an attempt. */
 function requestOf({ requestedBy, attemptId, createdAt: at }: DeliveryAttempt, index: number) {
   if (requestedBy === undefined) return []
   const action = index === 0 ? ('attempt_created' as const) : ('attempt_retried' as const)
@@ -383,8 +371,8 @@ function requestOf({ requestedBy, attemptId, createdAt: at }: DeliveryAttempt, i
 }
 
 /**
- * Returns a page of the hooks, or of the subscriptions for leads and operational events, newest first,
- * without their audit. Errors: `ValidationFailed`.
+ * Returns a page of the hooks, or of the subscriptions for leads and operational events, newest first.
+ * Errors: `ValidationFailed`.
  */
 export async function listSubscriptions(
   core: Core,
@@ -419,10 +407,7 @@ async function requireInstallations(core: Core, workspaceId: string, { policy }:
   validate(...installations.map((key, index) => issueIf(!known.has(key), `/policy/installations/${index}`, 'exists')))
 }
 
-/**
- * Returns where a destination begins to follow the feed: at its end, so that it gets no earlier
- * events.
- */
+/** A destination begins to follow the feed at its end. */
 async function beginningOf(
   core: Core,
   { workspaceId, policy, followedTo }: Pick<LeadSubscription, 'workspaceId' | 'policy' | 'followedTo'>,

@@ -9,8 +9,8 @@ import { deliveryQueueOf, type TakenDelivery, withNext } from './queue.ts'
 const batch = 500
 
 /**
- * Adds entries to the suppression list. Entries that are on the list stay unchanged. Ends the waiting
- * deliveries of these people's leads before it resolves. Errors: NotFound, `ValidationFailed`.
+ * Adds entries to the suppression list; present ones stay. Ends the waiting deliveries of these people
+ * before it resolves. Errors: `NotFound`, `ValidationFailed`.
  */
 export async function addSuppressions(core: Core, request: NewSuppressions) {
   const { ids, added } = await storeSuppressions(core, request)
@@ -18,7 +18,7 @@ export async function addSuppressions(core: Core, request: NewSuppressions) {
   return { added, existing: ids.length - added }
 }
 
-/** Ends the deliveries that `addSuppressions` did not end, because its process died. */
+/** Ends what a dead process has left. */
 export const unsweptSuppressionsOf = perCore((core) =>
   createFollower({
     batch,
@@ -42,10 +42,7 @@ async function sweepEntries(core: Core, suppressionIds: string[]) {
   await core.db.suppressions.updateMany({ _id: { $in: suppressionIds } }, { $unset: { unswept: '' } })
 }
 
-/**
- * Ends the deliveries of the leads with these contact ids that are held or wait for an attempt.
- * Repeating the call is safe.
- */
+/** Ends the waiting and held deliveries of the leads with these contact ids. Can be repeated. */
 async function endDeliveries(core: Core, contacts: string[]) {
   const { leads, deliveries } = core.db
   for (let after = ''; ; ) {
@@ -80,15 +77,12 @@ async function endDeliveries(core: Core, contacts: string[]) {
           { $unset: ['next', 'dueAt', 'heldDueAt', 'claim', 'releasedClaimId'] },
         ],
       )
-      .finally(() => announceMarked(core))
+      .finally(() => announceMarked(core, 'deliveries'))
     core.metrics.attempts.inc({ status: 'failed', response_class: 'suppressed' }, modifiedCount)
   }
 }
 
-/**
- * Ends claimed deliveries of suppressed people and returns the other deliveries. So nothing is sent to
- * a person who was suppressed after the lead was captured.
- */
+/** Ends claimed deliveries of people who were suppressed after the capture. Returns the others. */
 export async function withoutSuppressed(core: Core, taken: TakenDelivery[], claimId: string, at: Date) {
   const workspaceIds = taken.map(({ workspaceId }) => workspaceId)
   if (!(await hasSuppressions(core, workspaceIds))) return taken

@@ -8,24 +8,22 @@ import { deliveryQueueOf } from './queue.ts'
 import { disabledByService } from './subscription-model.ts'
 
 const countedMax = 1000
-/** Number of destinations whose queues the metrics show. */
 const shownQueuesMax = 10
 
 /**
- * Measures the queue of deliveries. Counts at most `countedMax` index entries, however long the queue
- * is. A scrape returns the last values, so it never waits for the database.
+ * Counts at most `countedMax` index entries. A scrape returns the last values, so it never waits for the
+ * database.
  */
 export async function measureQueue(core: Core) {
   const { metrics, now, db } = core
   const queue = deliveryQueueOf(core)
-  // The index of the queue has no status: its entries wait like retries.
+  // The index has no status: its entries wait like retries.
   const isDue = ({ dueAt }: { dueAt: Date }) =>
     waitOf(DeliveryStatus.RETRY_SCHEDULED, dueAt.getTime(), now()) === 'worker'
   const upcoming = await queue.upcoming(countedMax)
   const due = upcoming.filter(isDue)
   const paused = await db.deliveries.countDocuments({ ...anyDestination, status: 'held' }, { limit: countedMax })
-  // Deliveries to busy destinations wait because the destination is slow, not because workers are
-  // missing.
+  // A busy destination is slow; its deliveries do not show that workers are missing.
   const [oldest] = (await queue.upcoming(1, deliveryDispatchOf(core).busyDestinations())).filter(isDue)
   metrics.deliveriesDue.set(due.length)
   metrics.deliveriesScheduled.set(upcoming.length - due.length)
@@ -42,7 +40,7 @@ export async function measureQueue(core: Core) {
     metrics.longestQueues.set({ workspace: workspaces.get(subscription) ?? '', subscription }, length)
 }
 
-/** Measures the state of destinations, by two index scans. */
+/** By two index scans. */
 export async function measureDestinations({ db: { leadSubscriptions }, metrics, now }: Core) {
   const failing = { failingSince: { $exists: true }, status: 'enabled' as const, ...notDeleted }
   const oldest = { projection: { failingSince: 1 }, sort: { failingSince: 1 }, hint: 'by_failing' } as const

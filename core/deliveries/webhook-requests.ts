@@ -9,24 +9,20 @@ import { countFitting } from '../page-token.ts'
 import type { TakenDelivery } from './queue.ts'
 import type { CustomHeader, LeadSubscription, SealedDestination, WebhookSecret } from './subscription-model.ts'
 
-/** Decrypted URL, secrets and header values of a subscription. */
+/** Decrypted, for the requests of a subscription. */
 export interface SigningSecrets {
   url: string
-  /** Secret that signs `X-Service-Webhook-Signature`. */
+  /** Signs `X-Service-Webhook-Signature`. */
   active: string
-  /** Secrets that sign `webhook-signature`, newest first. */
+  /** Sign `webhook-signature`, newest first. */
   all: string[]
-  /** Custom headers, with lower-case names. */
+  /** With lower-case names. */
   headers: Record<string, string>
 }
 
-/**
- * Maximum total size in bytes of the bodies in one claim. It keeps the response below the size
- * limit of the worker.
- */
+/** Of the bodies in one claim, below the message limit of the worker. */
 const bodiesMaxBytes = 8 * 1024 * 1024
 
-/** Returns how many of the first deliveries fit into a message, at least one. */
 export const countFittingBodies = (deliveries: { body: Uint8Array }[]) =>
   countFitting(deliveries, ({ body }) => body.length, bodiesMaxBytes)
 
@@ -34,17 +30,10 @@ export const newClaimId = () => `clm_${randomBytes(18).toString('base64url')}`
 
 type Sealed = WebhookSecret | CustomHeader | SealedDestination
 
-/**
- * Cache of decrypted secrets. Each key is an object of a cached subscription, so an entry is
- * removed together with its subscription.
- */
+/** Decrypted secrets by the object of a cached subscription, with which they go. */
 const openedOf = perCore(() => new WeakMap<Sealed, string>())
 
-/**
- * Returns the decrypted URL, secrets and header values of the subscription's requests at the time
- * `at`. Returns undefined if any of them cannot be decrypted, so that deliveries of other
- * subscriptions are still sent.
- */
+/** Returns undefined if a secret cannot be decrypted, so that other subscriptions are still served. */
 export function signingSecretsOf(
   core: Core,
   { subscriptionId, destination, secrets, headers = [] }: LeadSubscription,
@@ -76,7 +65,6 @@ export function signingSecretsOf(
   return undefined
 }
 
-/** Creates the signed request of the delivery's latest attempt. */
 export function makeRequest(
   { config, now }: Core,
   {
@@ -110,18 +98,12 @@ export type ClaimedDelivery = ReturnType<typeof makeRequest>
 
 const prefix = 'whsec_'
 
-/**
- * Maximum number of replaced secrets with which requests are still signed. The newest secret does
- * not count.
- */
+/** Replaced secrets with which requests are still signed, at most. */
 const maxRotatedOut = 10
 
 export const defaultOverlapSeconds = 86_400
 
-/**
- * Creates a new secret. `secret` is the plain text, to be shown once. `kept` is the form that is
- * stored.
- */
+/** `secret` is the plain text, to be shown once, and `kept` the stored form. */
 export function newWebhookSecret(
   secretBox: Pick<SecretBox, 'seal'>,
   createdAt: Date,
@@ -132,21 +114,20 @@ export function newWebhookSecret(
   return { secret, kept: { secretId, sealed: secretBox.seal(secret), hint, createdAt } }
 }
 
-/** Returns the secrets that have not expired at the time `at`, newest first. */
+/** Returns the secrets that have not expired, newest first. */
 export function liveSecrets(secrets: WebhookSecret[], at: Date) {
   return secrets.filter(({ expiresAt }) => expiresAt === undefined || expiresAt > at)
 }
 
 /**
- * Returns the secret that signs `X-Service-Webhook-Signature` at the time `at`. This is the newest
- * activated secret. If the overlap of every activated secret has ended, it is the oldest live one.
+ * Returns the secret that signs `X-Service-Webhook-Signature`: the newest activated one or, after the end
+ * of every overlap, the oldest live one.
  */
 export function activeSecret(secrets: WebhookSecret[], at: Date) {
   const live = liveSecrets(secrets, at)
   return live.find(({ pending }) => !pending) ?? live.at(-1)
 }
 
-/** Returns the list of secrets as it is after the activation of this secret. */
 export function activatedSecrets(secrets: WebhookSecret[], secretId: string): WebhookSecret[] {
   return secrets.map((secret) => {
     const { pending: _, ...activated } = secret
@@ -155,17 +136,16 @@ export function activatedSecrets(secrets: WebhookSecret[], secretId: string): We
 }
 
 /**
- * Returns the list of secrets after a rotation, with `fresh` in front. `seen` is the list when the
- * call began. Requests are signed with the secrets in `seen` for `overlapSeconds` more seconds. If
- * a concurrent call added a secret, requests are signed with it for at least a day. Existing expiry
- * times are kept. Errors: `RateLimited` if requests would be signed with too many secrets.
+ * Returns the secrets after a rotation, with `fresh` in front. Those in `seen`, which is the list when the
+ * call began, sign for `overlapSeconds` more, and those of concurrent calls for at least a day. Existing
+ * expiry times are kept. Errors: `RateLimited` if too many would sign.
  */
 export function rotatedSecrets(
   secrets: WebhookSecret[],
   fresh: WebhookSecret,
   { seen, overlapSeconds }: { seen: WebhookSecret[]; overlapSeconds: number },
 ): WebhookSecret[] {
-  // An earlier run of the same operation added the secret. The write detects the repetition.
+  // An earlier run added the secret. The write detects the repetition.
   if (secrets.some(({ secretId }) => secretId === fresh.secretId)) return secrets
   const at = fresh.createdAt
   const seenIds = new Set(seen.map(({ secretId }) => secretId))

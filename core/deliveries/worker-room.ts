@@ -1,12 +1,11 @@
-/** Maximum number of deliveries that a worker gets in advance, for one destination and in all. */
+/** Deliveries that a worker gets in advance, for one destination and in all. */
 const aheadMax = 100
 const aheadMaxInAll = 1_000
-/** Maximum number of destinations that wait, or whose last answer is kept without open deliveries. */
+/** Destinations that wait, or whose last answer is kept without open deliveries. */
 const rememberedMax = 10_000
 /**
- * A worker gets as many deliveries of a destination in advance as it sends within this time, in
- * milliseconds, at the speed of the destination's last answer. They wait in the worker, so that its
- * next attempt starts without waiting for a core.
+ * A worker gets in advance what the destination takes within this time in milliseconds, at the speed of its
+ * last answer. So its next attempt starts without waiting for a core.
  */
 const aheadMs = 250
 
@@ -14,40 +13,37 @@ const aheadMs = 250
 export type WorkerRoom = ReturnType<typeof createWorkerRoom>
 
 interface Usage {
-  /** Number of deliveries that the worker sends at once. */
+  /** Deliveries that the worker sends at once, and in advance. */
   base: number
-  /** Number of deliveries that the worker has in advance. */
   extra: number
-  /** How many it may have in advance. Undefined until the destination has answered. */
+  /** How many it may have in advance, once the destination has answered. */
   ahead?: number
 }
 
 /**
- * Creates the room of a worker. Each destination gets at most a third of the free places, so that a
- * few destinations that hang never use all places. Destinations that answer quickly get more
- * deliveries in advance.
+ * Each destination gets at most a third of the free places, so that a few that hang never use all. Those
+ * that answer quickly get more in advance.
  */
 export function createWorkerRoom(options: { limit: number; perDestination: number }) {
   let { limit, perDestination } = options
   let base = 0
   let extra = 0
-  /** Whether the latest answer was quick, whichever destination sent it. */
+  /** Whether the latest answer of any destination was quick. */
   let isQuick = false
   const usages = new Map<string, Usage>()
-  /** Destinations with due deliveries that the worker has no room for. */
+  /** Destinations with due deliveries but no room. */
   const waiting = new Set<string>()
 
   const newUsage = (): Usage => ({ base: 0, extra: 0 })
   /**
-   * A new destination may hang. As long as the worker has fewer deliveries in advance than half of its
-   * attempts, the others wait at most until its present attempts end.
+   * A new destination may hang. While fewer than half as many deliveries wait in advance as run, others
+   * wait at most for the running ones.
    */
   const aheadOf = ({ ahead }: Usage) => ahead ?? (isQuick && extra < limit / 2 ? 1 : 0)
   const freeBase = () => Math.max(0, limit - base)
   /** A worker that stops takes nothing in advance either. */
   const freeExtra = () => (limit > 0 ? aheadMaxInAll - extra : 0)
 
-  /** Whether the worker has deliveries of this destination. */
   function has(destination: string) {
     const { base, extra } = usages.get(destination) ?? newUsage()
     return base + extra > 0
@@ -62,10 +58,7 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
     }
   }
 
-  /**
-   * Upper bound of the further deliveries that the worker takes for this destination. If there is no
-   * room, the destination waits until `free` returns true.
-   */
+  /** Upper bound of further deliveries. Without room, the destination waits until `free` returns true. */
   function placesFor(destination: string) {
     const free = placesOf(usages.get(destination) ?? newUsage())
     if (free.base + free.extra === 0 && waiting.size < rememberedMax) waiting.add(destination)
@@ -73,12 +66,10 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
   }
 
   return {
-    /** Number of further deliveries that the worker takes. */
     places: () => freeBase() + (usages.size > 0 ? freeExtra() : 0),
     placesFor,
-    /** Number of reserved places. */
     taken: () => base + extra,
-    /** Reserves a place for one delivery. Returns false if the worker has no room for it. */
+    /** Returns false if the worker has no room for a delivery of the destination. */
     reserve(destination: string) {
       if (placesFor(destination) === 0) return false
       const usage = usages.get(destination) ?? newUsage()
@@ -93,8 +84,8 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
       return true
     },
     /**
-     * Frees the place of a delivery. `durationMs` is the duration of its attempt. Returns true if
-     * there is enough room for a destination that waits for it.
+     * Frees the place of a delivery after an attempt of `durationMs`. Returns true if there is enough room
+     * for a destination that waits.
      */
     free(destination: string, durationMs?: number) {
       const usage = usages.get(destination)
@@ -114,8 +105,7 @@ export function createWorkerRoom(options: { limit: number; perDestination: numbe
       if (usage.base + usage.extra === 0 && (!usage.ahead || usages.size > rememberedMax)) usages.delete(destination)
       if (base + extra === 0) waiting.clear()
       if (wasFull && waiting.size > 0) return true
-      // Wait until the worker has at most half of the deliveries in advance that it may have.
-      // Then one claim returns many deliveries.
+      // At most half of the advance is left, so one claim returns many deliveries.
       return waiting.has(destination) && usage.extra <= aheadOf(usage) / 2 && waiting.delete(destination)
     },
     resize(size: { limit: number; perDestination: number }) {

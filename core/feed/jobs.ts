@@ -1,5 +1,6 @@
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
+import type { Marked } from '../leads/leads.ts'
 import { conversationFeedOf } from './conversation-feed.ts'
 import { eventFanOutOf } from './event-fan-out.ts'
 import { removeOldEntries } from './feed-log.ts'
@@ -10,6 +11,7 @@ const flushEveryMs = 1_000
 /** Interval in milliseconds at which a core looks for what other cores have left out. */
 const catchUpEveryMs = 60_000
 const removeEveryMs = 3_600_000
+const marks: Marked[] = ['leads', 'deliveries', 'subscriptions']
 
 /** Returns the jobs of the feed, and makes the parts that follow the bus. */
 export function feedJobs(core: Core): Job[] {
@@ -17,7 +19,7 @@ export function feedJobs(core: Core): Job[] {
   const [conversations, leads, fanOut] = [conversationFeedOf(core), leadFeedOf(core), eventFanOutOf(core)]
   return [
     { name: 'feed of conversations', everyMs: flushEveryMs, run: conversations.flush },
-    { name: 'feed of leads', everyMs: catchUpEveryMs, run: leads.announce },
+    ...marks.map((what) => ({ name: `feed of ${what}`, everyMs: catchUpEveryMs, run: leads.followers[what].run })),
     { name: 'catch-up of the feed', everyMs: catchUpEveryMs, run: conversations.catchUp },
     { name: 'fan-out of the feed', everyMs: flushEveryMs, run: fanOut.flush },
     { name: 'catch-up of the fan-out', everyMs: catchUpEveryMs, run: fanOut.catchUp },
@@ -34,7 +36,7 @@ export const feedLags = (core: Core): Record<string, () => number> => ({
 /** Adds the entries of the events that were appended or stored before this call, and creates their deliveries. */
 export async function flushFeed(core: Core) {
   await conversationFeedOf(core).flush()
-  await leadFeedOf(core).announce()
+  for (const what of marks) await leadFeedOf(core).followers[what].run()
   await eventFanOutOf(core).flush()
 }
 

@@ -6,6 +6,7 @@ import { enterForm } from '../deliveries/lead-capture.ts'
 import { notDeleted } from '../deliveries/live-subscriptions.ts'
 import type { DeliveryDocument } from '../deliveries/model.ts'
 import { type HandoffWhen, toSubscription } from '../deliveries/subscription-model.ts'
+import type { Marked } from '../leads/leads.ts'
 import type { LeadDocument } from '../leads/model.ts'
 import { addToFeed } from './event-fan-out.ts'
 import { type FeedDelivery, type NewFeedEntry, noticeEntries } from './model.ts'
@@ -36,14 +37,14 @@ export const leadFeedOf = perCore((core) => {
   const closed = new AbortController()
   const { signal } = closed
   const shared = { batch, paced: createPace({ share, signal }), signal, now: core.now }
-  const followers: Follower[] = [
-    createFollower({
+  const followers = {
+    leads: createFollower({
       ...shared,
       read: (limit) => leads.find(unannounced, leadFields).limit(limit).toArray(),
       handle: (found) => announceLeads(core, found),
       since: ({ createdAt }) => createdAt,
     }),
-    createFollower({
+    deliveries: createFollower({
       ...shared,
       read: (limit): Promise<UnannouncedDelivery[]> =>
         deliveries
@@ -53,7 +54,7 @@ export const leadFeedOf = perCore((core) => {
       handle: (found) => announceDeliveries(core, found),
       since: ({ updatedAt }) => updatedAt,
     }),
-    createFollower({
+    subscriptions: createFollower({
       ...shared,
       read: (limit) =>
         leadSubscriptions
@@ -70,13 +71,10 @@ export const leadFeedOf = perCore((core) => {
       },
       since: ({ notices, updatedAt }) => notices?.[0]?.at ?? updatedAt,
     }),
-  ]
+  } satisfies Record<Marked, Follower>
   return {
-    /** Adds the entries of changed leads, deliveries and subscriptions, until none is left. */
-    async announce() {
-      for (const follower of followers) await follower.run()
-    },
-    lagMs: () => Math.max(...followers.map((follower) => follower.lagMs())),
+    followers,
+    lagMs: () => Math.max(...Object.values(followers).map((follower) => follower.lagMs())),
     /** Ends the work in progress after the current write. */
     close: () => closed.abort(),
   }

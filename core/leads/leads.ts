@@ -13,8 +13,11 @@ const defaultPage = 50
 /** Entries of leads, and of deliveries that end, within this time in milliseconds are added together. */
 const feedOfLeadsMs = 500
 
-/** Wakes the job that adds to the event feed what a write has marked as `unannounced`. */
-export const announceMarked = ({ bus }: Core): void => void bus.emit('due', 'feed of leads', feedOfLeadsMs)
+export type Marked = 'leads' | 'deliveries' | 'subscriptions'
+
+/** Wakes the job that adds to the event feed what a write has marked. */
+export const announceMarked = ({ bus }: Core, what: Marked): void =>
+  void bus.emit('due', `feed of ${what}`, feedOfLeadsMs)
 
 /**
  * Stores a lead. If its id or operation key exists, returns the existing lead and stores nothing.
@@ -31,7 +34,7 @@ export async function insertLead(core: Core, { leadId, ...rest }: Lead): Promise
     if (!found) throw error
     return toLead(found)
   } finally {
-    announceMarked(core)
+    announceMarked(core, 'leads')
   }
 }
 

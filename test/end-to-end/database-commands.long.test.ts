@@ -39,6 +39,7 @@ const cached = [
   'find installations by _id deleted',
   'find connections by _id deleted',
   'find sessions by _id',
+  'find leadSubscriptions by _id deleted',
   'distinct leadSubscriptions by workspaceId followedTo deleted',
 ]
 
@@ -158,15 +159,12 @@ const operations: [string, () => Promise<() => Promise<unknown>>, Record<string,
       'insert deliveries': 1,
       'find leads by _id': 1,
       'find suppressions by workspaceId': 1,
-      'find leadSubscriptions by _id deleted': 1,
       'update deliveries by _id status claim.claimId attempts attempts.0.attemptId': 1,
-      'find leads by unannounced': 1,
       'find deliveries by unannounced': 1,
       'find leads by _id unannounced': 1,
       'insert feedEntries': 1,
       'insert wakeups': 1,
       'update deliveries by _id status attempts': 1,
-      'find leadSubscriptions by notices.at deleted': 1,
     },
   ],
   [
