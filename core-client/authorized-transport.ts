@@ -1,6 +1,6 @@
 import type { Transport } from '@connectrpc/connect'
 
-/** Creates a transport that adds the service token to each call without an `Authorization` header. */
+/** Adds the service token to each call without an `Authorization` header. */
 export function createAuthorizedTransport(transport: Transport, token: string): Transport {
   // An error of `Headers` would quote the token.
   if (!/^[\x21-\x7e]+$/.test(token)) throw new TypeError('the service token has invalid characters')

@@ -6,7 +6,7 @@ import { watchCore } from './core-health.ts'
 import { type CoreNode, createCorePool } from './core-pool.ts'
 import { type CoreTransport, createCoreTransport } from './core-transport.ts'
 
-/** Time in which running calls may finish on a core that DNS no longer returns. */
+/** For running calls on a core that DNS no longer returns. */
 const DRAIN_TIMEOUT_MS = 30_000
 const DRAIN_POLL_MS = 250
 
@@ -15,13 +15,10 @@ interface Connected {
   removed: AbortController
 }
 
-/**
- * Connects to the cores of `CORE_URLS`. Until `stop` is called, adds and removes cores when the
- * addresses of a DNS name change.
- */
+/** Connects to the cores of `CORE_URLS`. Follows the addresses of DNS names until `stop`. */
 export function connectCores(options: {
   urls: readonly string[]
-  /** Certificates for cores with https. */
+  /** For cores with https. */
   tls?: TlsFiles
   lookUp?: CoreLookup
   lookUpEveryMs?: number
@@ -64,7 +61,7 @@ export function connectCores(options: {
 
   return {
     cores,
-    /** Ends the checks of the cores. Closes each connection after its last call, at the latest after 30 s. */
+    /** Closes each connection after its last call, at the latest after 30 s. */
     stop() {
       stopped.abort()
       for (const [url, each] of connected) void drain(url, each)

@@ -9,9 +9,8 @@ const lookUpByName: CoreLookup = async (hostname) =>
   (await systemLookup(hostname, { all: true })).map(({ address }) => address)
 
 /**
- * Resolves the entries of `CORE_URLS` and calls `onUrls` with the result. `http` and `https` URLs
- * stay as they are. `dns://core:8090` becomes one `http://ADDRESS:8090` per address. Names are
- * looked up again every `everyMs` ± 25 %, until the signal aborts. A failed lookup keeps the known
+ * Resolves `CORE_URLS` for `onUrls`. `dns://core:8090` becomes one `http://ADDRESS:8090` per address,
+ * looked up again every `everyMs` ± 25 % until the signal aborts. A failed lookup keeps the known
  * addresses, so that a DNS outage removes no core.
  */
 export async function followCoreUrls(options: {
@@ -27,7 +26,7 @@ export async function followCoreUrls(options: {
   const found = new Map<string, string[]>()
   const hasNames = urls.some(isName)
 
-  /** Logs once that a name does not resolve, and once that it does again. */
+  /** Once when a name does not resolve, and once when it does again. */
   function noteLookup(hostname: string, isResolved: boolean) {
     if (isResolved !== unresolved.has(hostname)) return
     if (!isResolved) {

@@ -5,24 +5,20 @@ import type { CoreTransport } from './core-transport.ts'
 const PROBE_EVERY_MS = 250
 const PROBE_MAX_EVERY_MS = 1_000
 const SLICE_MS = 50
-/** A core is treated as silent after this number of 50 ms waits without an answer. */
+/** A core is silent after this number of 50 ms waits. */
 const SILENT_SLICES = 10
 /**
- * A silent core's connections are cut only if another core answered within this time. If no core
- * answers, the cores are slow under load, and a cut would not help.
+ * A silent core is cut only if another answered within this time. Otherwise the cores are slow under load,
+ * and a cut would not help.
  */
 const OTHER_ALIVE_WITHIN_MS = 350
-/** Time without an answer after which the connections are cut, even if no other core answers. */
+/** After this time a silent core is cut even if no other answers. */
 const SOLE_SILENT_MS = 15_000
 
 /**
- * Probes a core until the signal aborts, one probe at a time. The interval grows while the core
- * does not answer. The pool skips a core whose answer closes the connection. Such a core is starting,
- * or it is stopping and will close its idle connections.
- *
- * If a core is silent for 500 ms and another core has just answered, the connections to the silent
- * core are cut. Its calls then fail over, and the pool skips the core. If no other core answers, the
- * calls cannot fail over, so the connections are cut only after 15 s.
+ * Probes a core until the signal aborts, less often while it does not answer. The pool skips a core whose
+ * answer closes the connection: it is starting or stopping. A core that is silent for 500 ms while another
+ * answers is cut, so that its calls fail over. If no other answers, they cannot, and it is cut after 15 s.
  */
 export async function watchCore(options: {
   core: CoreNode & { transport: CoreTransport }
@@ -53,10 +49,7 @@ export async function watchCore(options: {
 
 type Outcome = 'alive' | 'unready' | 'dead' | 'silent'
 
-/**
- * Sends one probe and waits for its answer in short slices. With one long timer, a pause of this
- * process would look like a silent core.
- */
+/** Waits in short slices. With one long timer, a pause of this process would look like a silent core. */
 async function probe({ transport }: { transport: CoreTransport }): Promise<Outcome> {
   const timeout = new AbortController()
   const answer = transport.probe(timeout.signal).then(

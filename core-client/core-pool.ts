@@ -5,29 +5,23 @@ import type { HttpClient } from './http-client.ts'
 const SKIP_MIN_MS = 200
 const SKIP_MAX_MS = 2_000
 
-/** One core as its clients see it. */
 export interface CoreNode {
   /** Identifies the core: `http://10.0.0.7:8090`. */
   readonly url: string
   readonly transport: Transport
-  /** Sends a POST request over HTTP. */
+  /** A POST request over HTTP. */
   readonly request: HttpClient['request']
-  /** True if a health watcher probes the core and calls `markAlive` and `markFailed`. */
+  /** A watcher calls `markAlive` and `markFailed`. */
   readonly isWatched?: boolean
 }
 
 /**
- * Class of a failed call.
- *
- * - `answered`: the core returned an error; the call fails with it
- * - `abandoned`: the caller cancelled or the deadline passed; the call fails
- * - `repeatable`: the core did not get the call, or the method is idempotent; another core is
- *   called
- * - `lost`: the connection failed, but the core may have got the call; it must not be repeated
+ * Class of a failed call: `answered` with an error of the core; `abandoned` by the caller or at the
+ * deadline; `repeatable` on another core, because the first did not get it or the method is idempotent;
+ * `lost`: the core may have got it, so it must not be repeated.
  */
 export type Failure = 'answered' | 'abandoned' | 'repeatable' | 'lost'
 
-/** Thrown if no core was reachable for a call. */
 export class OutOfReachError extends Error {
   override readonly name = 'OutOfReachError'
 }
@@ -48,7 +42,6 @@ interface Member {
 
 export type CorePool = ReturnType<typeof createCorePool>
 
-/** All cores of a process, with their health and load. */
 export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () => number; random?: () => number }) {
   const { now = Date.now, random = Math.random } = options
   const known = new WeakMap<CoreNode, Member>()
@@ -85,10 +78,7 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
     member.skipUntil = 0
   }
 
-  /**
-   * Replaces the set of cores. Cores that stay keep their state. Running calls on removed cores may
-   * finish.
-   */
+  /** Cores that stay keep their state. Calls on removed ones may finish. */
   function replace(cores: readonly CoreNode[]) {
     const removed = members.filter(({ core }) => !cores.includes(core))
     const before = members
@@ -103,12 +93,10 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
 
   return {
     /**
-     * Tries cores one after another until one answers. Each step compares the next core in turn with
-     * a random core and calls the less busy one. An unreachable core is skipped until its watcher
-     * marks it alive. An unreachable core without a watcher is skipped for up to 2 s. Then a single
-     * call tries the core again. The pause grows with each failure.
-     *
-     * @throws the error of the call if `classify` says that it is final, else `OutOfReachError`
+     * Tries cores until one answers. Each step takes the less busy of the next core in turn and a random
+     * one. An unreachable core is skipped until its watcher marks it alive, or without one for up to 2 s,
+     * longer with each failure. Then a single call tries it. Throws the error of the call if `classify`
+     * says that it is final, else `OutOfReachError`.
      */
     async call<Answer>(attempt: (core: CoreNode) => Promise<Answer>, classify: (reason: unknown) => Failure) {
       const tried = new Set<Member>()
@@ -137,19 +125,16 @@ export function createCorePool(options: { cores?: readonly CoreNode[]; now?: () 
       throw new OutOfReachError('no core reachable', { cause })
     },
     replace,
-    /** Immediately calls `added` for each core. Later calls `added` or `removed` for each change. */
+    /** Calls `added` for each core at once, then for each change. */
     follow(follower: PoolFollower) {
       followers.push(follower)
       for (const { core } of members) follower.added(core)
     },
-    /** Marks the core as failed: calls skip it until `markAlive` or the end of its backoff. */
     markFailed: (core: CoreNode) => recordFailure(memberOf(core)),
-    /** Marks the core as alive: calls may use it again. */
     markAlive: (core: CoreNode) => recordSuccess(memberOf(core)),
-    /** Whether another core is healthy and was seen alive after `since` (milliseconds since 1970). */
+    /** Whether another core is healthy and was alive after `since` (milliseconds since 1970). */
     hasOtherAlive: (core: CoreNode, since: number) =>
       members.some((member) => member.core !== core && member.failures === 0 && member.aliveAt >= since),
-    /** Number of running calls on the core. */
     inFlight: (core: CoreNode) => memberOf(core).inFlight,
   }
 }

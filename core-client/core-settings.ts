@@ -1,13 +1,13 @@
 import { filledText, integer, SettingError, splitList, text } from '../platform/settings/settings.ts'
 
-/** Certificates for calls to cores that use TLS. */
+/** For calls to cores that use TLS. */
 export const coreTlsSettings = {
   CORE_CA: text('File with the authorities (PEM) of the cores’ certificates; default: those of Node.'),
   CLIENT_CERT: text('File with the client certificate (PEM) for cores that require one. Reloaded when it changes.'),
   CLIENT_KEY: text('File with the key of the client certificate (PEM).'),
 }
 
-/** Settings of a process that calls the cores. */
+/** Of a process that calls the cores. */
 export const corePoolSettings = {
   CORE_URLS: filledText(
     'http://localhost:8090',
@@ -17,7 +17,7 @@ export const corePoolSettings = {
   CORE_DEADLINE_MS: integer(10_000, 100, 120_000, 'Time limit for one call to a core.'),
 }
 
-/** The entries of `CORE_URLS`. Throws `SettingError` if an entry is invalid. */
+/** Throws `SettingError` if an entry of `CORE_URLS` is invalid. */
 export function parseCoreUrls(list: string): string[] {
   const urls = splitList(list)
   if (urls.length > 0 && urls.every(isCoreUrl)) return urls

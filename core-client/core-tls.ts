@@ -4,8 +4,8 @@ import { createTlsFiles, type TlsFiles, type TlsMaterial, type WatchedTlsFiles }
 import type { coreTlsSettings } from './core-settings.ts'
 
 /**
- * Loads the PEM files for calls to the cores. Returns undefined if no path is set. Throws `SettingError`
- * if a file is invalid.
+ * Loads the PEM files for calls to the cores; undefined if none is set. Throws `SettingError` for an
+ * invalid file.
  */
 export function coreTlsFiles(
   settings: Record<keyof typeof coreTlsSettings, string>,
@@ -20,8 +20,8 @@ export function coreTlsFiles(
 }
 
 /**
- * Returns a function that returns the current client. If the certificate files have changed since
- * its last call, the function creates a new client. It then calls `release` with the old client.
+ * Returns a function for the current client. After the files have changed, it creates a new one and calls
+ * `release` with the old one.
  */
 export function withCurrentTls<Client>(
   tls: TlsFiles | undefined,

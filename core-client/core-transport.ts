@@ -11,9 +11,8 @@ const WINDOW_BYTES = 4 * 1024 * 1024
 export type CoreTransport = ReturnType<typeof createCoreTransport>
 
 /**
- * A transport to one core, which speaks the Connect protocol. Unary calls use HTTP/1.1 connections, which
- * stay open between calls. Streams share one HTTP/2 connection. After certificates change, new calls use
- * new connections, and running calls finish on the old ones.
+ * A Connect transport to one core. Unary calls use HTTP/1.1 connections that stay open, and streams share
+ * one HTTP/2 connection. After certificates change, running calls finish on the old connections.
  */
 export function createCoreTransport(baseUrl: string, tls?: TlsFiles) {
   const latest = withCurrentTls(
@@ -28,12 +27,9 @@ export function createCoreTransport(baseUrl: string, tls?: TlsFiles) {
   return {
     ...transport,
     request: (request: CoreRequest) => latest().request(request),
-    /**
-     * Sends a health request on the open connections. Resolves when the core answers: false if the
-     * core is starting or stopping. Rejects on failure.
-     */
+    /** Asks for health on the open connections. Resolves with false if the core is starting or stopping. */
     probe: (signal: AbortSignal) => latest().probe(signal),
-    /** Closes the connections. Running calls on them fail with `unavailable`. */
+    /** Running calls fail with `unavailable`. */
     cut: () => latest().cut(),
   }
 }
@@ -58,9 +54,8 @@ function connectTo(baseUrl: string, material: TlsMaterial = {}) {
 }
 
 /**
- * A session manager that adds a permanent error listener to each session. A destroyed session can
- * emit its error after the base class has removed its listener. An error without a listener would
- * end the process.
+ * Adds a permanent error listener to each session: a destroyed one may emit an error after the base class
+ * has removed its listener, which would end the process.
  */
 class Connection extends Http2SessionManager {
   readonly #listened = new WeakSet<object>()
@@ -76,12 +71,11 @@ class Connection extends Http2SessionManager {
   }
 }
 
-/** Creates a transport for streams, over one HTTP/2 connection. */
+/** Over one HTTP/2 connection. */
 function createStreamTransport(baseUrl: string, material: TlsMaterial) {
   const connection = new Connection(
     baseUrl,
-    // HTTP/2 pings are not used, because their timers continue after `cut` and throw. `probe`
-    // detects a dead core instead.
+    // Their timers continue after `cut` and throw. `probe` detects a dead core instead of pings.
     {},
     { settings: { initialWindowSize: WINDOW_BYTES }, ...material },
   )
@@ -89,7 +83,7 @@ function createStreamTransport(baseUrl: string, material: TlsMaterial) {
     baseUrl,
     httpVersion: '2',
     useBinaryFormat: true,
-    // Responses are not compressed, because compression costs more CPU time than it saves.
+    // Compression costs more CPU time than it saves.
     acceptCompression: [],
     readMaxBytes: messageMaxBytes,
     writeMaxBytes: messageMaxBytes,

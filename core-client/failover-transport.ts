@@ -6,14 +6,10 @@ import { errorInfoOf } from './error-info.ts'
 import { systemCodes, wasNeverSent } from './system-codes.ts'
 
 /**
- * Creates one transport over several cores, with failover.
- *
- * - A failed unary call goes to the next core if it was never sent or if its method is idempotent.
- * - A failed streaming call goes to the next core only if none of its input was read.
- * - If a core returns an error with an `ErrorInfo` detail, the call fails with this error.
- * - If every core was tried, the call fails with `unavailable`.
- *
- * @param deadlineMs deadline for unary calls that have no timeout of their own
+ * One transport over several cores. A failed unary call goes to the next core if it was never sent or its
+ * method is idempotent, and a streaming call only if none of its input was read. A core's error with an
+ * `ErrorInfo` is final. If every core was tried, the call fails with `unavailable`. `deadlineMs` is for
+ * unary calls without a timeout.
  */
 export function createFailoverTransport({ cores, deadlineMs }: { cores: CorePool; deadlineMs: number }): Transport {
   return {
@@ -36,8 +32,7 @@ export function createFailoverTransport({ cores, deadlineMs }: { cores: CorePool
           ({ transport }) => transport.stream(method, signal, timeoutMs, header, trackedInput(), values),
           (reason) => {
             const failure = classify(reason, signal)
-            // The call has begun to read its input, so the input may be the cause of the failure.
-            // The core is therefore not marked as failed.
+            // The input may be the cause, so the core is not marked as failed.
             if (begun && failure !== 'answered') throw new OutOfReachError('stream interrupted', { cause: reason })
             return failure
           },

@@ -8,7 +8,6 @@ import type { TlsMaterial } from '../platform/tls/tls-files.ts'
 const CONNECT_TIMEOUT_MS = 3_000
 const TYPE = 'application/proto'
 
-/** Path, headers and body of a POST request to a core. */
 export type CoreRequest = Pick<
   Dispatcher.RequestOptions,
   'path' | 'headers' | 'body' | 'signal' | 'headersTimeout' | 'bodyTimeout'
@@ -17,19 +16,15 @@ export type CoreAnswer = Dispatcher.ResponseData
 
 export type HttpClient = ReturnType<typeof createHttpClient>
 
-/**
- * The HTTP/1.1 connections to one core. Each connection carries one call at a time. Certificates in
- * `material` are used for https.
- */
+/** The HTTP/1.1 connections to one core, each with one call at a time. */
 export function createHttpClient(baseUrl: string, material: TlsMaterial = {}) {
   const { origin, pathname } = new URL(baseUrl)
   const prefix = pathname.replace(/\/$/, '')
   let pool = open()
 
   function open() {
-    // The number of connections is not limited here: callers limit their concurrent calls, and a
-    // call that waits for work must not delay others. A core announces how long it keeps an idle
-    // connection, and undici closes it 2 s earlier.
+    // Callers limit their concurrent calls, and a call that waits for work must not delay others, so
+    // connections are not limited here. undici closes an idle one 2 s before the core would.
     return new Pool(origin, {
       pipelining: 1,
       allowH2: false,
@@ -39,7 +34,7 @@ export function createHttpClient(baseUrl: string, material: TlsMaterial = {}) {
     })
   }
 
-  /** Calls a method in the Connect protocol. If no answer arrives, rejects with `unavailable`. */
+  /** In the Connect protocol. Without an answer, rejects with `unavailable`. */
   const unary: Transport['unary'] = async (method, signal, timeoutMs, header, input) => {
     if (signal?.aborted) throw cancelled()
     const body = toBinary(method.input, isMessage(input, method.input) ? input : create(method.input, input))
@@ -54,25 +49,25 @@ export function createHttpClient(baseUrl: string, material: TlsMaterial = {}) {
 
   return {
     unary,
-    /** Sends a request and returns the answer of the core, whatever its status. */
+    /** Returns the answer, whatever its status. */
     request: ({ path, ...request }: CoreRequest): Promise<CoreAnswer> =>
       pool.request({ ...request, path: `${prefix}${path}`, method: 'POST' }),
 
-    /** Asks whether the process answers. Returns false if the core is starting or stopping. */
+    /** False if the core is starting or stopping. */
     async probe(signal: AbortSignal) {
       const { headers, body } = await pool.request({ path: `${prefix}/livez`, method: 'GET', signal })
       await body.dump()
       return headers.connection !== 'close'
     },
 
-    /** Closes the connections. Running calls fail with `unavailable`. The next call connects again. */
+    /** Running calls fail with `unavailable`. The next call connects again. */
     cut() {
       const old = pool
       pool = open()
       void old.destroy(new ConnectError('core does not answer', Code.Unavailable))
     },
 
-    /** Closes each connection after its running call. Further calls are rejected. */
+    /** Each connection after its running call. Further calls are rejected. */
     close: () => void pool.close(),
   }
 }
@@ -97,7 +92,7 @@ interface Waiting {
   timeoutMs: number | undefined
 }
 
-/** One call on a connection. Ends when the answer is complete, on cancellation or at the deadline. */
+/** Ends when the answer is complete, on cancellation or at the deadline. */
 class UnaryCall implements Dispatcher.DispatchHandler {
   readonly #waiting: Waiting
   readonly #timer: NodeJS.Timeout | undefined
@@ -117,7 +112,7 @@ class UnaryCall implements Dispatcher.DispatchHandler {
 
   readonly #onAbort = () => this.#stop(cancelled())
 
-  /** Ends the call in this process, and in the core by closing the connection. */
+  /** Ends the call here, and in the core by closing the connection. */
   #stop(error: ConnectError) {
     this.#failure = error
     this.#end()
@@ -175,7 +170,7 @@ function decode(method: DescMethod, { status, headers, body }: UnaryAnswer) {
       message: decodeMessage(method.output, body),
     }
   }
-  // A server that is not a core, or a proxy in front of it.
+  // A server that is not a core, or a proxy before it.
   const fallback = new ConnectError(`HTTP ${status}`, status === 200 ? Code.Unknown : codeFromHttpStatus(status))
   if (status === 200 || type !== 'application/json') throw fallback
   throw errorFromJsonBytes(body, webHeaders(headers), fallback)

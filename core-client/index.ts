@@ -8,24 +8,19 @@ export { createTlsFiles, type TlsFiles } from '../platform/tls/tls-files.ts'
 export { errorInfoOf } from './error-info.ts'
 
 /**
- * Connects an internal service to the cores. Calls go to the less busy of two cores. A failed call
- * is sent to the next core if the first core did not receive the call, or if a repeat is safe.
- * Resolves once the address of a core is known.
- *
- * @returns `transport` for `createClient` of `@connectrpc/connect`, and `stop`, which closes the
- * connections after the running calls
+ * Connects an internal service to the cores, over the less busy of two. A failed call is repeated on the
+ * next core if the first did not get it, or a repeat is safe. Resolves once a core's address is known, with
+ * the `transport` for `createClient` of `@connectrpc/connect`, and `stop`, which closes the connections
+ * after the running calls.
  */
 export async function connectService(options: {
-  /**
-   * Addresses of the cores: `http://10.0.0.7:8090`, or `dns://core:8090` for all addresses of a
-   * name.
-   */
+  /** `http://10.0.0.7:8090`, or `dns://core:8090` for all addresses of a name. */
   urls: readonly string[]
   /** Service token of `npm run make -- token`. */
   token: string
   /** Certificates for cores with https. */
   tls?: TlsFiles
-  /** Deadline for unary calls without a timeout of their own. Streams have none by default. */
+  /** For unary calls without a timeout. Default: 5 s. Streams have none. */
   deadlineMs?: number
 }): Promise<{ transport: Transport; stop(): void }> {
   const { urls, token, tls, deadlineMs = 5_000 } = options

@@ -1,6 +1,6 @@
 import { Code } from '@connectrpc/connect'
 
-/** What a service token says about itself. Its signature was not checked. */
+/** Its signature was not checked. */
 interface TokenFacts {
   subject: string
   scopes: string[]
@@ -8,7 +8,7 @@ interface TokenFacts {
   expiresAt: number
 }
 
-/** Reads a token without checking it. Returns undefined if the text is not a token. */
+/** Undefined if the text is no token. */
 export function readServiceToken(token: string): TokenFacts | undefined {
   try {
     const { sub, scope, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
@@ -23,10 +23,7 @@ export function readServiceToken(token: string): TokenFacts | undefined {
   }
 }
 
-/**
- * Returns why the cores refuse a token, and what to do, in one line. Returns undefined for codes of
- * other failures.
- */
+/** Says in one line why the cores refuse a token, and what to do; undefined for other failures. */
 export function tokenFault(
   { setting, token, scope }: { setting: string; token: string; scope: string },
   code: Code,

@@ -7,15 +7,12 @@ const NEVER_SENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/**
- * Returns true if the error or one of its causes shows that no connection was made. Then nothing
- * was sent.
- */
+/** Whether no connection was made, so that nothing was sent. */
 export function wasNeverSent(error: unknown): boolean {
   return systemCodes(error).some((code) => NEVER_SENT.has(code))
 }
 
-/** Returns the reason in words if a core does not answer with TLS to a caller that expects it. */
+/** Why a core does not answer with TLS to a caller that expects it. */
 export function tlsFaultOf(error: unknown): string | undefined {
   const isFault = systemCodes(error).some((code) => code === 'EPROTO' || code.startsWith('ERR_SSL_'))
   return isFault
@@ -23,13 +20,13 @@ export function tlsFaultOf(error: unknown): string | undefined {
     : undefined
 }
 
-/** Returns Node's system error codes, such as ECONNREFUSED, of the error and its causes. */
+/** Node's codes, such as ECONNREFUSED, of the error and its causes. */
 export function systemCodes(error: unknown): string[] {
   const codes: string[] = []
   let cause = error
   for (let depth = 0; cause instanceof Error && depth < 6; depth++) {
     if ('code' in cause && typeof cause.code === 'string') codes.push(cause.code)
-    // Node tries IPv6 and IPv4 addresses and reports both failures as one AggregateError.
+    // IPv6 and IPv4 addresses fail in one error.
     if (cause instanceof AggregateError) {
       for (const each of cause.errors) if (typeof each?.code === 'string') codes.push(each.code)
     }

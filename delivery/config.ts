@@ -24,15 +24,11 @@ export const deliverySettings = defineSettings({
   ...processSettings,
 })
 
-/** The validated settings of the worker. Tests build it with `readDeliveryConfig`. */
 export type DeliveryConfig = Readonly<ReturnType<typeof readDeliveryConfig>>
 
 /**
- * Validates settings. Reads neither files nor the environment of the process.
- *
- * @param env the environment; an empty value counts as unset
- * @param fileToken the content of DATA_DIR/delivery.token
- * @throws SettingError
+ * Reads neither files nor the environment of the process. `fileToken` is the content of
+ * DATA_DIR/delivery.token. Throws `SettingError`.
  */
 export function readDeliveryConfig(env: NodeJS.ProcessEnv, fileToken = '') {
   const settings = deliverySettings.read(env)
@@ -40,7 +36,7 @@ export function readDeliveryConfig(env: NodeJS.ProcessEnv, fileToken = '') {
     ...settings,
     CORE_URLS: parseCoreUrls(settings.CORE_URLS),
     DELIVERY_TOKEN: settings.DELIVERY_TOKEN ?? fileToken.trim(),
-    /** Checks whether a destination's address is public or in `DELIVERY_ALLOWED_CIDRS`. */
+    /** Public, or in `DELIVERY_ALLOWED_CIDRS`. */
     isAddressAllowed: parseAllowedCidrs(settings.DELIVERY_ALLOWED_CIDRS),
   }
   if (config.DELIVERY_TOKEN) return config
@@ -50,7 +46,7 @@ export function readDeliveryConfig(env: NodeJS.ProcessEnv, fileToken = '') {
   )
 }
 
-/** Reads the settings of this process from its environment and the shared data folder. */
+/** From the environment and the shared data folder. */
 export function loadDeliveryConfig(env: NodeJS.ProcessEnv = process.env): DeliveryConfig {
   return readDeliveryConfig(env, readTokenFile(join(deliverySettings.read(env).DATA_DIR, 'delivery.token')))
 }

@@ -1,14 +1,12 @@
 import type { Socket } from 'node:net'
 import type { ResolvedAddress } from '../platform/addresses/name-service.ts'
 
-/** Maximum idle time of a connection in milliseconds. */
 const idleMs = 4_000
-/** An idle connection is closed by each of these events. Bytes that nobody asked for are no response. */
+/** Each closes an idle connection. Bytes that nobody asked for are no response. */
 const endings = ['data', 'timeout', 'close']
 
 /**
- * Pools up to `maxIdle` idle connections for later requests to the same origin. Evicts the least
- * recently used.
+ * Keeps up to `maxIdle` connections for later requests to the same origin. Evicts the least recently used.
  */
 export function createConnections({ maxIdle }: { maxIdle: number }) {
   const idle = new Map<Socket, string>()
@@ -25,7 +23,7 @@ export function createConnections({ maxIdle }: { maxIdle: number }) {
   }
 
   return {
-    /** Removes and returns an idle connection to the origin that is connected to one of the addresses. */
+    /** Removes and returns a connection to the origin and one of the addresses. */
     take(origin: string, addresses: ResolvedAddress[]) {
       const allowed = new Set(addresses.map(({ address }) => address))
       const found = [...idle].findLast(
@@ -34,7 +32,7 @@ export function createConnections({ maxIdle }: { maxIdle: number }) {
       if (found) remove(found[0])
       return found?.[0]
     },
-    /** Puts a connection into the pool. Its last response must be complete. */
+    /** Its last response must be complete. */
     give(origin: string, socket: Socket) {
       idle.set(socket, origin)
       for (const event of endings) socket.on(event, drop)
@@ -42,7 +40,6 @@ export function createConnections({ maxIdle }: { maxIdle: number }) {
       const [oldest] = idle.keys()
       if (idle.size > maxIdle && oldest) drop.call(oldest)
     },
-    /** Number of idle connections. */
     idle: () => idle.size,
     async close() {
       for (const socket of idle.keys()) drop.call(socket)

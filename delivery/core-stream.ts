@@ -17,17 +17,15 @@ import { tlsFaultOf } from '../core-client/system-codes.ts'
 import { createBackoff } from '../platform/concurrency/backoff.ts'
 import type { DeliveryConfig } from './config.ts'
 
-/** The object of a worker's process. */
 export interface Worker {
   config: DeliveryConfig
-  /** Identifies the worker in claims. */
+  /** Names the worker in claims. */
   workerId: string
   logger: Logger
-  /** First pause after a failed call in milliseconds. */
+  /** Pause after the first failed call. */
   retryMs: number
 }
 
-/** The result of an attempt, as the worker sends it to a core. */
 export type AttemptReport = MessageInitShape<typeof AttemptResultSchema>
 type Renewal = MessageInitShape<typeof HeldClaimSchema>
 type Part = {
@@ -41,22 +39,20 @@ export type CoreStream = ReturnType<typeof createCoreStream>
 interface StreamEvents {
   onOpen(): void
   onMessage(message: WorkDeliveriesResponse): void
-  /** The call has ended. Its unanswered results must be sent again. */
+  /** Its unanswered results must be sent again. */
   onEnd(): void
 }
 
 /**
- * Minimum time between two messages in milliseconds. A message with many results costs a tenth of
- * many messages. A message after a pause is sent at once.
+ * Between two messages; one after a pause is sent at once. One message with many results costs a tenth of
+ * many messages.
  */
 const sendEveryMs = 10
-/** Maximum number of results, and of renewals, in one message. */
 const batchMax = 1_000
 const retryMaxMs = 5_000
-/** A stream that was open for this time has recovered, so the next pause is short again. */
+/** After this time a stream has recovered, so the next pause is short again. */
 const stableMs = 1_000
 
-/** The `WorkDeliveries` call of this worker to one core. Connects again with backoff. */
 export function createCoreStream(worker: Worker, core: CoreNode, events: StreamEvents) {
   const { config, workerId, retryMs, logger } = worker
   const token = { setting: 'DELIVERY_TOKEN', token: config.DELIVERY_TOKEN, scope: 'deliveries:work' }
@@ -103,11 +99,10 @@ export function createCoreStream(worker: Worker, core: CoreNode, events: StreamE
   const running = run()
 
   return {
-    /** Whether the core has accepted the call. */
     isOpen: () => isOpen && !ending.signal.aborted,
-    /** Sends a part, together with others. Parts that were not sent are lost when the stream ends. */
+    /** Together with others. What was not sent is lost when the stream ends. */
     send: (part: Part) => outbox?.add(part),
-    /** Sends all parts and ends the call. Does not connect again. */
+    /** Sends all parts. Does not connect again. */
     async end() {
       ending.abort()
       outbox?.end()
@@ -116,7 +111,6 @@ export function createCoreStream(worker: Worker, core: CoreNode, events: StreamE
   }
 }
 
-/** The parts that were not sent yet. */
 function createOutbox(workerId: string) {
   const results: AttemptReport[] = []
   const renewals: Renewal[] = []

@@ -2,18 +2,17 @@ import { type AttemptPhase, FailureReason } from '#proto/lead/v1/delivery_pb.js'
 import { NameError } from '../platform/addresses/name-service.ts'
 import { DestinationBlockedError } from '../platform/addresses/resolve.ts'
 
-/** Phase and reason of an attempt that ended without a complete response. */
 export interface Failure {
   phase: AttemptPhase
   reason: FailureReason
 }
 
-/** Thrown if the destination sent an invalid HTTP response. */
+/** An invalid HTTP response. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
 }
 
-/** Thrown if the destination sent more bytes than a response may have. */
+/** More bytes than a response may have. */
 export class ResponseTooLargeError extends Error {
   override readonly name = 'ResponseTooLargeError'
 }
@@ -27,7 +26,7 @@ const reasons: Record<string, FailureReason> = {
   ENETUNREACH: FailureReason.UNREACHABLE,
   ENETDOWN: FailureReason.UNREACHABLE,
   EADDRNOTAVAIL: FailureReason.UNREACHABLE,
-  // The kernel gave up connecting before the deadline of the attempt.
+  // The kernel gave up before the deadline of the attempt.
   ETIMEDOUT: FailureReason.UNREACHABLE,
   // A firewall on this machine blocked the connection.
   EACCES: FailureReason.UNREACHABLE,
@@ -36,7 +35,7 @@ const reasons: Record<string, FailureReason> = {
   ECONNABORTED: FailureReason.CONNECTION_RESET,
   EPIPE: FailureReason.CONNECTION_RESET,
   EPROTO: FailureReason.TLS_FAILED,
-  // The parser's limits for a head, trailers and the extensions of a chunk.
+  // The parser's limits for a head, trailers and chunk extensions.
   HPE_HEADER_OVERFLOW: FailureReason.RESPONSE_TOO_LARGE,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: FailureReason.RESPONSE_TOO_LARGE,
 }
@@ -45,11 +44,7 @@ const reasons: Record<string, FailureReason> = {
 const certificateCodes =
   /^(CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_CERT_|DEPTH_ZERO_|ERROR_IN_C|INVALID_CA$|INVALID_PURPOSE$|PATH_LENGTH_EXCEEDED$|HOSTNAME_MISMATCH$|ERR_TLS_CERT_)/
 
-/**
- * Classifies the error of an attempt.
- *
- * @param timedOut true if the deadline of the attempt has passed
- */
+/** `timedOut`: the deadline of the attempt has passed. */
 export function classifyFailure(error: unknown, phase: AttemptPhase, timedOut: boolean): Failure {
   return { phase, reason: timedOut ? FailureReason.TIMEOUT : reasonOf(error) }
 }
@@ -67,13 +62,13 @@ function reasonOf(error: unknown) {
   return reasons[code] ?? (code.startsWith('HPE_') ? FailureReason.PROTOCOL_ERROR : FailureReason.NETWORK_ERROR)
 }
 
-/** Returns true if the connection was lost and the error has no more specific reason. */
+/** And the error has no more specific reason. */
 export function isConnectionLost(error: unknown) {
   return reasonOf(error) === FailureReason.CONNECTION_RESET
 }
 
 function codeOf(error: unknown) {
-  // If several addresses failed, the reason of the first one counts.
+  // Of several addresses, the first one counts.
   const first = error instanceof AggregateError ? error.errors[0] : error
   return first instanceof Error && 'code' in first ? String(first.code) : ''
 }

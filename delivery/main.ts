@@ -18,7 +18,7 @@ import { createDelivery } from './worker.ts'
 
 const stopSignals: ('SIGINT' | 'SIGTERM')[] = ['SIGINT', 'SIGTERM']
 
-/** Time for the last claims and reports of a stopping worker, in addition to its grace time. */
+/** For the last claims and reports, in addition to the grace time. */
 const lastCallsMs = 4_000
 
 async function main() {
@@ -59,9 +59,8 @@ async function main() {
 }
 
 /**
- * Stops the worker at the first signal. Later signals are logged and ignored. They must not abort
- * running attempts, because an aborted attempt is sent again. `npm` and terminals may forward one
- * signal twice. Operators can end the process immediately with SIGKILL.
+ * Later signals are ignored: they must not abort running attempts, which would be sent again, and `npm` and
+ * terminals may forward one signal twice. SIGKILL ends the process at once.
  */
 function onStopSignal(stop: () => unknown, logger: Logger) {
   let stopping = false

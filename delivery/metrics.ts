@@ -3,7 +3,7 @@ import texts from './metrics.json' with { type: 'json' }
 
 export type DeliveryMetrics = ReturnType<typeof createDeliveryMetrics>
 
-/** The metrics of a delivery worker. No label names a destination. */
+/** No label names a destination. */
 export function createDeliveryMetrics() {
   const { registry, counter, gauge, histogram } = createMetricSet(texts)
   return {

@@ -3,10 +3,7 @@ import { contextOf, inSpan, type Span, SpanKind } from '../platform/observabilit
 import type { DeliveryMetrics } from './metrics.ts'
 import type { Outcome } from './sender.ts'
 
-/**
- * Measures and traces one attempt. The attempt's span belongs to the trace in which the delivery
- * was created. The trace is not propagated to the destination.
- */
+/** Measures and traces one attempt in the trace of its delivery, which the destination does not learn. */
 export function observeAttempt(
   delivery: ClaimedDelivery,
   { attempts, attemptDuration }: DeliveryMetrics,

@@ -1,22 +1,19 @@
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import type { AttemptReport, CoreStream } from './core-stream.ts'
 
-/** A delivery that the worker has leased. */
 export interface OpenDelivery {
   readonly delivery: ClaimedDelivery
-  /**
-   * End of the lease in milliseconds since 1970. Renewals move it; it is 0 after the lease is lost.
-   */
+  /** In milliseconds since 1970. Renewals move it; 0 after the lease is lost. */
   leaseEndsAt: number
-  /** Time of the claim or of the last renewal. */
+  /** Time of the claim or the last renewal. */
   renewedAt: number
-  /** Time of the first renewal that no core has answered. */
+  /** Time of the first renewal without an answer. */
   renewingSince?: number | undefined
-  /** The stream of the core that sent the delivery. */
+  /** That brought the delivery. */
   readonly stream: CoreStream
-  /** Result of the attempt, until a core has recorded it. */
+  /** Until a core has recorded it. */
   result?: AttemptReport
-  /** The stream over which the result was sent. Unset if that stream has ended. */
+  /** Carries the result. Unset after its end. */
   sentOver?: CoreStream | undefined
 }
 
@@ -25,13 +22,12 @@ export const keyOf = ({ deliveryId, claimId }: { deliveryId: string; claimId: st
 export type OpenDeliveries = ReturnType<typeof createOpenDeliveries>
 
 /**
- * Limits the concurrent attempts of a worker. At most `concurrency` attempts run at once, and at
- * most `perDestination` per destination. A destination also gets at most a third of the free places,
- * so that a few hanging destinations never use all places.
+ * Limits the concurrent attempts in all and per destination. A destination gets at most a third of the free
+ * places, so that a few hanging ones never use all.
  */
 export function createOpenDeliveries(options: { concurrency: number; perDestination: number }) {
   const sending = new Map<string, number>()
-  /** Waiting deliveries per destination, in round-robin order. */
+  /** Per destination, in round-robin order. */
   const waiting = new Map<string, OpenDelivery[]>()
   let places = options.concurrency
 
@@ -43,16 +39,14 @@ export function createOpenDeliveries(options: { concurrency: number; perDestinat
   }
 
   return {
-    /** Adds a delivery. It waits until `next` returns it. */
     add(open: OpenDelivery) {
       const { destination } = open.delivery
       const queued = waiting.get(destination)
       if (queued) queued.push(open)
       else waiting.set(destination, [open])
     },
-    /** Frees the place of a sent delivery. */
     finish: (destination: string) => change(destination, -1),
-    /** Returns a waiting delivery that may be sent now. Takes the destinations in round robin. */
+    /** Returns a delivery that may be sent now, of the destinations in turn. */
     next() {
       if (places < 1) return undefined
       const most = Math.min(options.perDestination, Math.max(1, Math.floor(places / 3)))
@@ -66,7 +60,6 @@ export function createOpenDeliveries(options: { concurrency: number; perDestinat
       }
       return undefined
     },
-    /** Removes and returns the waiting deliveries that match. */
     dropWaiting(isDropped: (open: OpenDelivery) => boolean = () => true) {
       const dropped: OpenDelivery[] = []
       for (const [destination, queued] of waiting) {

@@ -4,27 +4,27 @@ import { AttemptPhase } from '#proto/lead/v1/delivery_pb.js'
 import type { ResolvedAddress } from '../platform/addresses/name-service.ts'
 import { DestinationBlockedError } from '../platform/addresses/resolve.ts'
 
-/** Opens a TCP connection. The default is `net.connect`. Tests replace it. */
+/** Tests replace `net.connect`. */
 export type Dial = (options: net.TcpNetConnectOpts) => net.Socket
 
-/** Milliseconds after which the next address is tried in parallel (Happy Eyeballs, RFC 8305). */
+/** Then the next address is tried in parallel (Happy Eyeballs, RFC 8305). */
 const headStartMs = 300
 
 interface OpenSocketOptions {
   url: URL
-  /** Checked addresses of the host. Other addresses are never connected to. */
+  /** Checked. No others are connected to. */
   addresses: ResolvedAddress[]
   signal: AbortSignal
   onPhase: (phase: AttemptPhase) => void
   dial?: Dial | undefined
-  /** Certificate authorities (PEM) that are trusted instead of Node's. */
+  /** Authorities (PEM) instead of Node's. */
   ca?: string | undefined
 }
 
 /**
- * Connects to the host of a URL, with TLS for https. It connects only to the given addresses: it
- * does not resolve the host name again and uses no proxy. TLS verifies the host name. Errors:
- * `DestinationBlockedError`, the reason of the signal, and the network errors of Node.
+ * Connects to the host of a URL, with TLS for https, over one of the given addresses only: no name is
+ * resolved again, and no proxy is used. TLS verifies the host name. Errors: `DestinationBlockedError`, the
+ * reason of the signal, and Node's network errors.
  */
 export async function openSocket(options: OpenSocketOptions): Promise<net.Socket> {
   const { url, signal, onPhase } = options
@@ -65,30 +65,27 @@ function tlsOptions(url: URL, ca: string | undefined): tls.ConnectionOptions {
   const host = bareHost(url)
   return {
     host,
-    // `servername` must not be an address (RFC 6066, section 3). Without it, TLS verifies `host`.
+    // It must not be an address (RFC 6066, section 3). Without it, TLS verifies `host`.
     ...(net.isIP(host) === 0 ? { servername: host } : {}),
     ALPNProtocols: ['http/1.1'],
-    // Set explicitly, because otherwise NODE_TLS_REJECT_UNAUTHORIZED could disable the
-    // verification.
+    // Otherwise NODE_TLS_REJECT_UNAUTHORIZED could disable the verification.
     rejectUnauthorized: true,
     ...(ca === undefined ? {} : { ca }),
   }
 }
 
-/** Returns the URL's host without the brackets of an IPv6 address or the trailing dot of a name. */
+/** Without the brackets of an IPv6 address or the trailing dot of a name. */
 function bareHost({ hostname }: URL) {
   return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
 }
 
-/**
- * Resolves when the socket emits the event. Rejects if it fails or closes, or the signal aborts.
- */
+/** Rejects if the socket fails or closes, or the signal aborts. */
 function waitFor(socket: net.Socket, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => socket.destroy(signal.reason)
     const fail = (error: Error) => reject(signal.aborted ? signal.reason : error)
     const close = () => fail(Object.assign(new Error('connection closed'), { code: 'ECONNRESET' }))
-    // This listener is never removed, because an unhandled socket error would end the process.
+    // Never removed, because an unhandled socket error would end the process.
     socket.on('error', fail)
     socket.once('close', close)
     socket.once(event, () => {

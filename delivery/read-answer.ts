@@ -3,32 +3,27 @@ import type { Socket } from 'node:net'
 import type { ClaimedDelivery } from '#proto/lead/v1/delivery_pb.js'
 import { connectionLost, ProtocolError, ResponseTooLargeError } from './failures.ts'
 
-/** A destination's complete answer. */
 interface WholeAnswer {
   status: number
-  /** Every value of each header. */
   headers: Record<string, string[] | undefined>
-  /** Beginning of the body of an answer that is not 2xx, in pieces. */
+  /** Of the body of an answer that is not 2xx, in pieces. */
   beginning: Buffer[]
-  /** Whether the connection can carry another request. */
+  /** For another request. */
   isReusable: boolean
 }
 
-/**
- * Headers that the worker sets itself from URL and body. The core's values for them are dropped.
- */
+/** The worker sets them from URL and body, and drops the core's. */
 const ownHeaders = new Set(['host', 'content-length', 'connection', 'transfer-encoding', 'expect', 'upgrade'])
 
-/** Bytes of an answer that are kept, at least. 300 characters have at most 1,200. */
+/** Bytes of an answer that are kept. 300 characters have at most 1,200. */
 const keptBytes = 1_200
-/** Maximum size of the names and values in the head of an answer, in bytes. */
+/** Bytes of the names and values in a head. */
 const headMaxBytes = 16 * 1024
 
 /**
- * Sends one POST over the connection, and resolves with the complete answer. Drops interim answers
- * (1xx), also those that were not asked for. Counts every byte that the destination sends. Errors:
- * `ResponseTooLargeError` if these are more than `maxBytes`; `ProtocolError` and the parser's errors
- * if they are not HTTP; the reason of the signal; the socket's errors.
+ * Sends one POST, and resolves with the complete answer. Drops interim answers (1xx), asked for or not.
+ * Counts every byte. Errors: `ResponseTooLargeError` above `maxBytes`; `ProtocolError` and the parser's
+ * errors if it is not HTTP; the reason of the signal; the socket's errors.
  */
 export function readAnswer(
   socket: Socket,
@@ -51,7 +46,7 @@ export function readAnswer(
       received += chunk.length
       if (received > maxBytes) fail(new ResponseTooLargeError())
     }
-    // Counts before the parser, whose listener is added later.
+    // Before the parser, whose listener is added later.
     socket.on('data', count)
     const abort = () => fail(signal.reason)
     const close = () => fail(connectionLost())
@@ -74,7 +69,7 @@ export function readAnswer(
       socket.off('data', count).off('close', close)
     }
     const fail = (error: Error) => {
-      // Bytes after a complete answer are a fault of the connection only.
+      // Later bytes are a fault of the connection only.
       if (answer?.complete && !signal.aborted) return
       stop()
       reject(error)
@@ -105,7 +100,7 @@ export function readAnswer(
   })
 }
 
-/** The headers as alternating names and values. Node adds none to this form. */
+/** Alternating names and values: Node adds none to this form. */
 function headersOf({ host }: URL, { headers, body }: Pick<ClaimedDelivery, 'headers' | 'body'>) {
   return [
     ...['host', host, 'connection', 'keep-alive', 'content-length', String(body.length)],

@@ -9,33 +9,31 @@ import { classifyFailure, type Failure, isConnectionLost } from './failures.ts'
 import { type Dial, openSocket } from './open-socket.ts'
 import { readAnswer } from './read-answer.ts'
 
-/** Outcome of an attempt, as the worker reports it to a core. */
+/** As the worker reports it to a core. */
 export type Outcome =
   | { case: 'response'; value: Answer }
   | { case: 'failure'; value: Failure }
   | { case: 'released'; value: Record<string, never> }
 
-/** A request that the core has prepared and signed. */
 export type ReadyRequest = Pick<ClaimedDelivery, 'url' | 'headers' | 'body' | 'deadlineMs'>
 
 export type Sender = ReturnType<typeof createSender>
 
 export interface SenderOptions {
   resolver: Resolver
-  /** Maximum number of bytes that are read from the response of a destination. */
+  /** Bytes that are read of a response. */
   responseMaxBytes?: number
   maxIdle?: number
   now?: () => number
   dial?: Dial | undefined
-  /** Certificate authorities (PEM) that are trusted instead of Node's. For tests. */
+  /** Authorities (PEM) instead of Node's, for tests. */
   ca?: string | undefined
 }
 
 /**
- * Sends prepared requests (contract, section 5). Each attempt resolves its destination again and
- * checks every address. An idle connection is reused only if its address is one of these addresses.
- * Redirects are not followed, and proxies are not used. One deadline covers the whole attempt. An
- * attempt fails if the destination sends more than `responseMaxBytes`, of whatever kind.
+ * Sends prepared requests (contract, section 5). Each attempt resolves its destination again and checks
+ * every address; an idle connection is reused only for one of them. Redirects are not followed, and proxies
+ * not used. One deadline covers the attempt, and `responseMaxBytes` all that the destination sends.
  */
 export function createSender(options: SenderOptions) {
   const { resolver, responseMaxBytes = 65_536, maxIdle = 256, now = Date.now, dial, ca } = options
@@ -54,8 +52,8 @@ export function createSender(options: SenderOptions) {
   }
 
   /**
-   * Returns undefined if the server closed the idle connection before it answered, as servers may
-   * do at any time. The caller then sends the request again over a new connection.
+   * Undefined if the server closed the idle connection before it answered, as it may at any time. Then a
+   * new connection is used.
    */
   async function exchangeUnlessStale(kept: Socket, ...rest: ExchangeRest): Promise<Answer | undefined> {
     const { bytesRead } = kept
@@ -87,8 +85,8 @@ export function createSender(options: SenderOptions) {
 
   return {
     /**
-     * Makes one attempt. Never rejects. If the signal aborts before the request was sent, the outcome
-     * is `released` (not sent). If part of the request was sent, the outcome is a failure.
+     * Never rejects. If the signal aborts before the request was sent, the outcome is `released`. If part
+     * of it was sent, it is a failure.
      */
     async send(request: ReadyRequest, signal: AbortSignal): Promise<Outcome> {
       const end = new AbortController()
@@ -123,13 +121,13 @@ export function createSender(options: SenderOptions) {
 interface Answer {
   status: number
   retryAfterMs?: bigint
-  /** Beginning of the body, on one line. Absent for an accepted request and an answer without text. */
+  /** Beginning of the body, on one line. Absent for an accepted request. */
   text?: string
 }
 
 type ExchangeRest = [url: URL, request: ReadyRequest, signal: AbortSignal, onPhase: (phase: AttemptPhase) => void]
 
-/** Returns the first characters of a response on one line, without control and format characters. */
+/** The first characters on one line, without control and format characters. */
 function responseText(beginning: Buffer[]) {
   const line = new TextDecoder()
     .decode(Buffer.concat(beginning))

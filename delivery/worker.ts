@@ -13,21 +13,18 @@ import { observeAttempt } from './observed-attempt.ts'
 import { createOpenDeliveries, keyOf, type OpenDelivery } from './open-deliveries.ts'
 import { createSender, type Outcome, type Sender } from './sender.ts'
 
-/** Time for the last results of a stopping worker. */
+/** For the last results of a stopping worker. */
 const lastResultsMs = 2_000
-/**
- * Interval in milliseconds at which the worker sends something on each stream, so that the cores
- * know that it runs.
- */
+/** Something is sent on each stream in this interval, so that the cores know that the worker runs. */
 const beatMs = 250
 
-/** Number of renewals in one lease time: more than one, so that a failed one is repeated before the lease ends. */
+/** More than one, so that a failed one is repeated before the lease ends. */
 const renewalsPerLease = 4
 
 /**
- * Sends the deliveries that cores send over their streams, and returns the results. Leases of slow
- * attempts are renewed. When a stream ends, another one carries the results and renewals. A worker has
- * no database, and its service token is its only secret.
+ * Sends the deliveries of the cores' streams, and returns the results. Renews the leases of slow attempts.
+ * When a stream ends, another one carries its results and renewals. A worker has no database, and its
+ * service token is its only secret.
  */
 export function createDelivery(given: {
   config: DeliveryConfig
@@ -35,20 +32,20 @@ export function createDelivery(given: {
   logger: Logger
   metrics?: DeliveryMetrics
   sender?: Sender
-  /** First pause after a failed call in milliseconds. Tests replace it. */
+  /** Pause after the first failed call. Tests replace it. */
   retryMs?: number
 }) {
   const { config, cores, metrics = createDeliveryMetrics(), retryMs = 200 } = given
   const { sender = createSender({ resolver: createResolver({ isAllowed: config.isAddressAllowed }) }) } = given
   const workerId = `${hostname().slice(0, 40)}-${randomBytes(6).toString('hex')}`
-  // The worker id is also in claims, so that logs of worker and core can be correlated.
+  // It is also in claims, so that logs of worker and core can be correlated.
   const logger = given.logger.child({ workerId })
   const { DELIVERY_CONCURRENCY: concurrency, DELIVERY_PER_DESTINATION: perDestination } = config
   const streams = new Map<string, CoreStream>()
-  /** Streams on which no further delivery will follow. */
+  /** Streams without further deliveries. */
   const drained = new Set<CoreStream>()
   const open = createOpenDeliveries({ concurrency, perDestination })
-  /** The deliveries whose results no core has recorded yet. */
+  /** Whose results no core has recorded yet. */
   const held = new Map<string, OpenDelivery>()
   const running = new Set<Promise<void>>()
   const interrupted = new AbortController()
@@ -90,7 +87,7 @@ export function createDelivery(given: {
     onStreamsChanged()
   }
 
-  /** Divides the room between the cores, and sends the results that have lost their stream. */
+  /** Divides the room between the cores, and sends results that have lost their stream. */
   function onStreamsChanged() {
     const all = openStreams()
     const share = (room: number) => Math.ceil(room / all.length)
@@ -121,7 +118,6 @@ export function createDelivery(given: {
     else open.add(each)
   }
 
-  /** Returns deliveries whose attempts have not started to the queue. */
   function releaseWaiting(isReturned?: (open: OpenDelivery) => boolean) {
     for (const each of open.dropWaiting(isReturned)) finish(each)
   }
@@ -141,7 +137,7 @@ export function createDelivery(given: {
 
   async function send(each: OpenDelivery) {
     const { delivery, leaseEndsAt } = each
-    // If the lease expired while the delivery waited, another worker may have claimed the delivery.
+    // After its lease, another worker may have claimed the delivery.
     const isExpired = Date.now() >= leaseEndsAt
     const startedAt = performance.now()
     const outcome = isExpired
@@ -150,7 +146,7 @@ export function createDelivery(given: {
     finish(each, outcome, Math.round(performance.now() - startedAt))
   }
 
-  /** Reports the outcome of a delivery. Without an outcome, it returns to the queue. */
+  /** Without an outcome, the delivery returns to the queue. */
   function finish(each: OpenDelivery, outcome: Outcome = { case: 'released', value: {} }, durationMs = 0) {
     const { deliveryId, attemptId, claimId, attemptNumber, destination, headers } = each.delivery
     const correlationId = headers['x-correlation-id']
@@ -159,7 +155,7 @@ export function createDelivery(given: {
     sendResult(each)
   }
 
-  /** Sends the result to the core that sent the delivery, or to another one. */
+  /** To the core that sent the delivery, or to another one. */
   function sendResult(each: OpenDelivery) {
     each.sentOver = each.stream.isOpen() ? each.stream : openStreams()[0]
     each.sentOver?.send({ results: [each.result!] })
@@ -173,8 +169,8 @@ export function createDelivery(given: {
   }
 
   /**
-   * Sends the due renewals over one stream, and an empty message over the others. The streams take
-   * turns, so that a core that hangs does not stop all renewals.
+   * Over one stream, and an empty message over the others. They take turns, so that a core that hangs does
+   * not stop all renewals.
    */
   function sendRenewals() {
     const all = openStreams()
@@ -191,7 +187,7 @@ export function createDelivery(given: {
     for (const [index, stream] of all.entries()) stream.send(index === turn % all.length ? { renewals } : {})
   }
 
-  /** Extends the leases that a core has renewed, and marks the lost ones. */
+  /** Extends the renewed leases, and marks the lost ones. */
   function onRenewed(renewed: ClaimState[]) {
     let lost = 0
     for (const state of renewed) {
@@ -218,12 +214,11 @@ export function createDelivery(given: {
       cores.follow({ added: addCore, removed: removeCore })
       beat = setInterval(sendRenewals, beatMs)
     },
-    /** Returns true if a core has accepted the worker's stream. */
+    /** Whether a core has accepted a stream. */
     isReady: () => openStreams().length > 0,
     /**
-     * Takes no more deliveries. Deliveries whose attempt has not started go back to the queue. Waits
-     * for running attempts during the grace time, then aborts them. If an aborted attempt has sent
-     * part of its request, it is reported as a failure.
+     * Takes no more deliveries, and returns those without an attempt to the queue. Waits for running
+     * attempts during the grace time, then aborts them. One that has sent part of its request is a failure.
      */
     async stop() {
       if (isStopping) return
@@ -255,7 +250,7 @@ export function createDelivery(given: {
   }
 }
 
-/** Waits for all promises of the set, including promises that are added during the wait. */
+/** Including those that are added during the wait. */
 async function allOf(running: Set<Promise<void>>) {
   while (running.size > 0) await Promise.all(running)
 }

@@ -2,16 +2,12 @@ import { createLruCache } from '../../platform/lru-cache.ts'
 import type { LogEvent } from '../log-event.ts'
 import { isInFeed } from './model.ts'
 
-/**
- * Events that this process has appended to the log of one conversation. Their entries in the feed
- * are still missing.
- */
+/** Events of one conversation that this process has appended, and whose entries in the feed are missing. */
 export interface AppendedEvents {
   conversationId: string
-  /** In order, without gaps. Undefined if the log must be read, because more events may be missing. */
+  /** In order, without gaps. Undefined if more may be missing, so that the log must be read. */
   events: LogEvent[] | undefined
   workspaceId: string
-  /** Sequence of the last event. */
   end: number
 }
 
@@ -21,25 +17,21 @@ interface Waiting {
   since: number
 }
 
-/**
- * Maximum number of conversations that wait. A follower of the logs adds the entries of other
- * conversations.
- */
+/** Conversations that wait. A follower of the logs adds the entries of others. */
 const maxWaiting = 10_000
 const maxKnown = 50_000
 /** Further events of a conversation are read from its log. */
 const maxEvents = 200
-/** A removal of data also removes entries that were added late, but not later than a minute. */
+/** Less than the minute after which a removal of data also removes entries that were added late. */
 const maxAgeMs = 20_000
 
 /**
- * Remembers what this process has appended, so that most entries are added without a read of the log.
- * A conversation whose entries are complete up to a sequence, and whose next event this process has
- * appended, lacks just what this process has appended.
+ * Remembers what this process has appended. A conversation whose entries are complete up to a sequence
+ * lacks just these events if they follow it, so its log is not read.
  */
 export function createAppendedEventsMemory(monotonic: () => number = () => performance.now()) {
   const waiting = new Map<string, Waiting>()
-  /** For each conversation, the sequence up to which its entries are complete. */
+  /** The sequence up to which the entries of a conversation are complete. */
   const known = createLruCache<{ workspaceId: string; through: number }>(maxKnown)
 
   function extend(conversation: Waiting, event: LogEvent) {
@@ -71,7 +63,6 @@ export function createAppendedEventsMemory(monotonic: () => number = () => perfo
 
     size: () => waiting.size,
 
-    /** Time in milliseconds for which the oldest conversation has waited. */
     lagMs() {
       const [oldest] = waiting.values()
       return oldest === undefined ? 0 : monotonic() - oldest.since
@@ -79,7 +70,7 @@ export function createAppendedEventsMemory(monotonic: () => number = () => perfo
 
     workspaceOf: (conversationId: string) => known.get(conversationId)?.workspaceId,
 
-    /** Takes conversations with missing entries. The caller must then call `complete` or `putBack`. */
+    /** The caller must then call `complete` or `putBack`. */
     take(count: number): AppendedEvents[] {
       const taken = [...waiting].slice(0, count)
       for (const [conversationId] of taken) waiting.delete(conversationId)
@@ -95,7 +86,7 @@ export function createAppendedEventsMemory(monotonic: () => number = () => perfo
       known.set(conversationId, { workspaceId, through })
     },
 
-    /** Puts conversations back whose entries could not be added. Their logs will be read. */
+    /** Their logs will be read. */
     putBack(conversations: Pick<AppendedEvents, 'conversationId' | 'end'>[]) {
       for (const { conversationId, end } of conversations) {
         if (waiting.has(conversationId) || waiting.size >= maxWaiting) continue

@@ -12,23 +12,22 @@ import { newestOf } from './feed-log.ts'
 import { feedReaderOf, findConversations } from './feed-reader.ts'
 import { creationOf, entryOf, feedKeptMs, isInFeed, loggedTypes, type NewFeedEntry } from './model.ts'
 
-/** Conversations whose entries are added together, and events of each that are read at once. */
+/** Conversations whose entries are added together. */
 const batchSize = 50
 const eventsPerRead = 200
-/** Minimum time in milliseconds between two rounds, if fewer than `batchSize` conversations wait. */
+/** Milliseconds between two rounds, if fewer than `batchSize` conversations wait. */
 const paceMs = 50
-/** Under load, the feed works for this share of the time, and for more when it is behind. */
+/** Share of the time that the feed takes under load. It grows when the feed is behind. */
 const share = 1 / 5
-/** Events older than this are not added, because their entries may have been removed. */
+/** Entries of older events may have been removed, so they are not added. */
 const maxAgeMs = feedKeptMs - 86_400_000
-/** At its first start, the feed begins with log events of at most this age, in milliseconds. */
+/** At its first start, the feed begins with events of at most this age. */
 const beforeFirstStartMs = 600_000
 
 /**
- * Adds the events of conversations to the feeds of their workspaces, after they were written to the
- * log. A send waits for none of it. Any process may add any event: the entries of a conversation are
- * added in order, and one that exists counts as added. A follower of the logs adds what a crash, a
- * full queue or a failed write left out.
+ * Adds the events of conversations to the feeds of their workspaces, behind the log. Any process may add
+ * any event: the entries of a conversation are added in order, and one that exists counts as added. A
+ * follower of the logs adds what a crash, a full queue or a failed write left out.
  */
 export const conversationFeedOf = perCore((core) => {
   const { bus, logger, now } = core
@@ -39,7 +38,7 @@ export const conversationFeedOf = perCore((core) => {
   const paced = createPace({ share, lagMs, signal: closed.signal })
   let isActive = false
 
-  /** Whether somebody reads a feed. Then entries are added at once, otherwise by `flush` in groups. */
+  /** If somebody reads a feed, entries are added at once, otherwise by `flush` in groups. */
   const isAwaited = (workspaceId: string | undefined) =>
     feedReaderOf(core).isRead(workspaceId) || eventFanOutOf(core).isFollowed(workspaceId)
 
@@ -54,8 +53,8 @@ export const conversationFeedOf = perCore((core) => {
   }
 
   /**
-   * Returns entries that the feed lacks for a conversation, oldest first, and whether there may be
-   * more. With these entries, the feed has all entries of the conversation up to `through`.
+   * Returns entries that the feed lacks for a conversation, oldest first. With them it has all up to
+   * `through`.
    */
   async function missingOf(conversationId: string, createdAt: Date, newest: number | undefined) {
     const since = new Date(now() - maxAgeMs)
@@ -85,7 +84,6 @@ export const conversationFeedOf = perCore((core) => {
     return new Set(closings.filter(({ sessionId }) => replaced.has(sessionId!)))
   }
 
-  /** Adds the entries of events that this process remembers, without a read of the logs. */
   async function addAppended(conversations: AppendedEvents[]) {
     for (const [workspaceId, theirs] of Map.groupBy(conversations, (each) => each.workspaceId))
       await addToFeed(core, workspaceId, await entriesOf(theirs.flatMap(({ events = [] }) => events)))
@@ -94,8 +92,8 @@ export const conversationFeedOf = perCore((core) => {
   }
 
   /**
-   * Reads and adds the missing entries of conversations. `ends` has sequences that their logs have
-   * reached. Returns the conversations that may have more.
+   * Adds the missing entries of conversations, whose logs have reached `ends`. Returns those that may have
+   * more.
    */
   async function bringUp(conversationIds: string[], ends: ReadonlyMap<string, number>) {
     const found = await findConversations(core, conversationIds)
@@ -164,18 +162,15 @@ export const conversationFeedOf = perCore((core) => {
 
   return {
     /**
-     * Adds the entries of events that this process has appended. From the first call on, also by
-     * itself if somebody reads the feed.
+     * Adds what this process has appended. After the first call, this happens by itself if somebody reads
+     * the feed.
      */
     flush() {
       isActive = true
       return flushing.run()
     },
-    /** Adds missing entries of events that any process has appended. Runs until none is left. */
     catchUp: follower.catchUp,
-    /** Time in milliseconds for which the oldest event has waited for its entry. */
     lagMs,
-    /** Ends the work in progress after the current write. */
     close: () => closed.abort(),
   }
 })

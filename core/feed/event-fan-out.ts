@@ -13,21 +13,21 @@ import { appendToFeed, entriesAfter } from './feed-log.ts'
 import { type FeedEvent, withContent } from './feed-reader.ts'
 import { type FeedEntry, feedHint, type NewFeedEntry, reasonOf } from './model.ts'
 
-/** A destination that receives events of the feed, and the last entry whose deliveries exist. */
+/** A destination and the last entry whose deliveries exist. */
 interface FeedDestination {
   subscriptionId: string
   followedTo: number
   isHook: boolean
 }
 
-/** Maximum number of workspaces that wait in memory. `catchUp` handles further ones. */
+/** Workspaces that wait in memory. `catchUp` handles further ones. */
 const maxWaiting = 10_000
 const entriesPerRead = 100
 const workspacesPerRead = 100
 const paceMs = 50
 const share = 1 / 5
 
-/** Adds entries to a feed, like `appendToFeed`. Tells all cores, and creates the deliveries of the entries. */
+/** Like `appendToFeed`; then tells all cores, and creates the deliveries of the entries. */
 export async function addToFeed(core: Core, workspaceId: string, entries: NewFeedEntry[]) {
   await appendToFeed(core, workspaceId, entries)
   if (entries.length === 0) return
@@ -37,9 +37,8 @@ export async function addToFeed(core: Core, workspaceId: string, entries: NewFee
 }
 
 /**
- * Creates the deliveries of the feed's events: to hooks, and to lead subscriptions whose policies have
- * events of leads. Each destination stores the last entry whose deliveries exist. Any process may
- * create them, also twice: the key of a delivery names the entry and the destination.
+ * Creates the deliveries of entries, to hooks and to lead subscriptions whose policies name events of
+ * leads. Any process may create them, also twice: their key names the entry and the destination.
  */
 export const eventFanOutOf = perCore((core) => {
   const live = liveSubscriptionsOf(core)
@@ -52,10 +51,7 @@ export const eventFanOutOf = perCore((core) => {
   const paced = createPace({ share, lagMs, signal })
   let isActive = false
 
-  /**
-   * Sends the rest of the feed of a workspace to its destinations. A failure for some destinations
-   * does not stop the others.
-   */
+  /** Sends the rest of a feed. A failure for some destinations does not stop the others. */
   async function bringUp(workspaceId: string) {
     const destinations = await findDestinations(core, workspaceId)
     const hookIds = new Set(destinations.flatMap((each) => (each.isHook ? each.subscriptionId : [])))
@@ -95,13 +91,14 @@ export const eventFanOutOf = perCore((core) => {
   )
 
   return {
-    /** Tells that the feed of a workspace has new entries. */
     added(workspaceId: string) {
       if (waiting.size < maxWaiting && !waiting.has(workspaceId)) waiting.set(workspaceId, performance.now())
       if (isActive) flushing.run().catch(() => {}) // `catchUp` creates the deliveries and logs the error.
     },
 
-    /** Creates the deliveries of the entries that this process has added. From the first call on, also by itself. */
+    /**
+     * Creates the deliveries of entries that this process has added. After the first call, also by itself.
+     */
     flush() {
       isActive = true
       return flushing.run()
@@ -122,16 +119,13 @@ export const eventFanOutOf = perCore((core) => {
       return follower.run()
     },
 
-    /** Whether deliveries were created lately for the entries of this feed, or of any feed. */
+    /** Whether deliveries were created lately for this feed, or for any. */
     isFollowed: (workspaceId?: string) => (workspaceId === undefined ? known.size > 0 : known.has(workspaceId)),
-    /** Time in milliseconds for which the oldest workspace has waited. */
     lagMs,
-    /** Ends the work in progress after the current write. */
     close: () => closed.abort(),
   }
 })
 
-/** Returns the first workspaces after this id whose destinations receive events of the feed, in order. */
 const nextFollowed = ({ db }: Core, after: string, limit: number) =>
   db.leadSubscriptions
     .aggregate<{ _id: string }>([
@@ -142,7 +136,6 @@ const nextFollowed = ({ db }: Core, after: string, limit: number) =>
     ])
     .toArray()
 
-/** Returns the destinations of a workspace that receive events of the feed. */
 async function findDestinations({ db }: Core, workspaceId: string): Promise<FeedDestination[]> {
   const projection = { followedTo: 1, resource: 1 }
   const found = await db.leadSubscriptions.find({ workspaceId, ...followingFeed }, { projection }).toArray()
@@ -154,8 +147,8 @@ async function findDestinations({ db }: Core, workspaceId: string): Promise<Feed
 }
 
 /**
- * Sends the events of the entries to the destinations that want them. Then stores the position of
- * each destination that has not failed.
+ * Sends the events to the destinations that want them. Then stores the position of each that has not
+ * failed.
  */
 async function sendAll(
   core: Core,
@@ -209,7 +202,7 @@ function isWanted(
   const { type, disabled, delivery } = entry
   if (!policy.types.includes(type)) return false
   if (!isHook(to)) return lead !== undefined && coversLead(policy, lead)
-  // Hooks get no events about hooks. Otherwise their failures would cause further events.
+  // Otherwise their failures would cause further events.
   return !hookIds.has(disabled?.subscriptionId ?? delivery?.subscriptionId ?? '')
 }
 
@@ -240,11 +233,11 @@ function factsOf({ entry, event }: FeedEvent): EventFacts {
   }
 }
 
-/** Returns the mapped fields of the address that belongs to an unseen message. */
+/** Returns the fields of the address that belongs to an unseen message. */
 const fieldsOf = ({ entry, lead }: FeedEvent, to: To) =>
   entry.type === 'message.unseen' && lead && !isHook(to) ? sentFields(lead.fields, to) : {}
 
-/** Returns what a destination gets for an event. Only lead subscriptions get fields of the lead. */
+/** Only lead subscriptions get fields of the lead. */
 export function contentOf(event: FeedEvent, to: To): DeliveryContent {
   const { entry, lead } = event
   const { type, leadId, conversationId, sequence, occurredAt } = entry

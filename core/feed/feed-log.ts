@@ -7,10 +7,10 @@ import { unavailable } from '../errors.ts'
 import { isDuplicateKey } from '../mongodb/faults.ts'
 import { type FeedEntry, feedKeptMs, type NewFeedEntry } from './model.ts'
 
-/** All reads are of data that no failover rolls back, so no number is read and then given again. */
+/** No failover rolls back what is read, so no number is given twice. */
 const committed = { readConcern: { level: 'majority' } } as const
 const removedAtOnce = 1_000
-/** Maximum number of tries. Other writers take the next number that often only if many compete. */
+/** Other writers take the next number that often only if many compete. */
 const maxTries = 100
 const maxEnds = 10_000
 const pauses = { minMs: 5, maxMs: 100 }
@@ -22,13 +22,10 @@ const endsOf = perCore(() => {
 })
 
 /**
- * Adds entries to a feed, in this order. Entries that exist are left out. A feed is a log of its own:
- * its numbers are consecutive, and a writer takes a number only if it has read the one before. So a
- * reader that has read a number never finds a new entry at or below it, however late another writer's
- * entry is committed.
- *
- * Several entries are added with one write. The database adds them in order and stops at the first
- * conflict, so no number is left out. The writer then reads the end again, and which entries exist.
+ * Adds entries to a feed, in this order, without those that exist. A feed is a log of its own: its numbers
+ * are consecutive, and a writer takes a number only if it has read the one before. So no entry appears at
+ * or below a number that was read, however late it is committed. One ordered write stops at the first
+ * conflict and leaves no number out. Then the end is read again, and which entries exist.
  */
 export async function appendToFeed(core: Core, workspaceId: string, entries: NewFeedEntry[]) {
   const ends = endsOf(core)
@@ -47,8 +44,7 @@ export async function appendToFeed(core: Core, workspaceId: string, entries: New
 }
 
 /**
- * Adds entries with the numbers after `end`, in order, up to the first whose number or source is
- * taken. Returns whether all were added.
+ * Adds entries after `end` up to the first whose number or source is taken. Returns whether all were added.
  */
 async function insertAfter({ db, now }: Core, workspaceId: string, end: number, entries: NewFeedEntry[]) {
   const storedAt = new Date(now())
@@ -85,11 +81,11 @@ export async function newestOf({ db }: Core, conversationIds: string[]): Promise
   return new Map(rows.map(({ _id, sequence }) => [_id, sequence]))
 }
 
-/** Returns the number of the last entry that was stored before a time; 0 if there is none. */
+/** Returns the number of the last entry before a time; 0 for none. */
 export async function lastBefore(core: Core, workspaceId: string, time: Date): Promise<number> {
   const options = { ...committed, projection: { _id: 0, number: 1, storedAt: 1 }, sort: { number: 1 } } as const
   const from = (number: number) => core.db.feedEntries.findOne({ workspaceId, number: { $gte: number } }, options)
-  // Numbers are consecutive and grow with the time, so the search halves the range.
+  // Numbers grow with the time, so the search halves the range.
   let last = ((await from(1))?.number ?? 1) - 1
   for (let high = await endOfFeed(core, workspaceId); last < high; ) {
     const middle = Math.ceil((last + high) / 2)
@@ -100,7 +96,6 @@ export async function lastBefore(core: Core, workspaceId: string, time: Date): P
   return last
 }
 
-/** Returns the entries after a number, in order. */
 export function entriesAfter({ db }: Core, workspaceId: string, number: number, limit: number): Promise<FeedEntry[]> {
   const found = db.feedEntries.find(
     { workspaceId, number: { $gt: number } },
@@ -109,10 +104,7 @@ export function entriesAfter({ db }: Core, workspaceId: string, number: number, 
   return found.sort({ number: 1 }).limit(limit).toArray()
 }
 
-/**
- * Removes the entries that can no longer be read, oldest first. The last entry of a feed stays,
- * because its number would be given again.
- */
+/** The last entry of a feed stays, because its number would be given again. */
 export async function removeOldEntries(core: Core, before = new Date(core.now() - feedKeptMs)) {
   const { feedEntries } = core.db
   const old = feedEntries.aggregate<{ _id: string; oldest: number; newest: number }>([

@@ -15,14 +15,13 @@ import { type FeedEntry, feedHint } from './model.ts'
 export interface FeedEvent {
   cursor: string
   entry: FeedEntry
-  /** Event of the log, if the entry refers to one. */
+  /** If the entry refers to one. */
   event?: LogEvent
   lead?: Lead
 }
 
 interface FeedPage {
   events: FeedEvent[]
-  /** Cursor after the last entry that was read. */
   cursor: string
 }
 
@@ -30,7 +29,7 @@ interface FeedQuery {
   workspaceId: string
   /** Empty for the oldest entry. */
   cursor: string
-  /** Time from which to read without a cursor. Default: from the oldest entry. */
+  /** Where to begin without a cursor. Default: at the oldest entry. */
   since?: Date | undefined
   /** Empty for all types. */
   types: string[]
@@ -39,18 +38,17 @@ interface FeedQuery {
 
 const maxPage = 100
 const defaultPage = 50
-/** Maximum number of entries that one call reads to find events of its types. */
 const maxRead = 1_000
-/** A feed counts as read for this time in milliseconds. It is longer than the wait of a call. */
+/** A feed counts as read for this time, which is longer than the wait of a call. */
 const readWithinMs = 60_000
 const maxReads = 10_000
-/** Maximum difference of the cores' clocks, which write the times of the entries. */
+/** Of the clocks of cores, which write the times of the entries. */
 const clocksApartMs = 2_000
 const cursorFormat = /^(?:(\w+)\.)?(\w+)\.(\d{1,15})$/
 
 /**
- * Returns these conversations. A removal of old data may hide a conversation or a lead and show it
- * again. So this returns hidden ones too; otherwise a reader would miss their events.
+ * Includes hidden conversations: a removal of old data may show them again, and a reader would miss their
+ * events.
  */
 export async function findConversations({ db }: Core, conversationIds: string[]) {
   if (conversationIds.length === 0) return []
@@ -58,7 +56,7 @@ export async function findConversations({ db }: Core, conversationIds: string[])
   return db.conversations.find({ _id: { $in: conversationIds } }, { projection }).toArray()
 }
 
-/** Returns these leads, also hidden ones, without those of erased visitors. */
+/** Includes hidden leads, except those of erased visitors. */
 async function findLeads({ db }: Core, leadIds: string[]): Promise<Lead[]> {
   if (leadIds.length === 0) return []
   return (await db.leads.find({ _id: { $in: leadIds }, erasing: { $ne: true } }).toArray()).map(toLead)
@@ -67,7 +65,7 @@ async function findLeads({ db }: Core, leadIds: string[]): Promise<Lead[]> {
 const cursorOf = ({ history }: Core, workspaceId: string, place: number) =>
   (history === '' ? [workspaceId, place] : [history, workspaceId, place]).join('.')
 
-/** Returns the error of a cursor after which entries were removed. It names the oldest cursor. */
+/** The error of a cursor after which entries were removed names the oldest cursor. */
 async function removed(core: Core, workspaceId: string) {
   const [oldest] = await entriesAfter(core, workspaceId, 0, 1)
   const rule = `oldest ${cursorOf(core, workspaceId, (oldest?.number ?? 1) - 1)}`
@@ -83,7 +81,6 @@ async function placeOf(core: Core, { workspaceId, cursor, since }: FeedQuery) {
   return Number(place)
 }
 
-/** Returns the entries after a place. Numbers are consecutive, so a gap is at the oldest entry. */
 async function entriesOf(core: Core, query: FeedQuery, place: number | undefined): Promise<FeedEntry[]> {
   const { workspaceId, limit = defaultPage } = query
   const found = await entriesAfter(core, workspaceId, place ?? 0, limit)
@@ -92,7 +89,7 @@ async function entriesOf(core: Core, query: FeedQuery, place: number | undefined
   return found
 }
 
-/** Returns the given entries with their content. Leaves out entries whose source was removed. */
+/** Leaves out entries whose source was removed. */
 export async function withContent(core: Core, workspaceId: string, entries: FeedEntry[]): Promise<FeedEvent[]> {
   const logged = entries.filter(({ sequence = 0 }) => sequence > 0)
   const places = logged.map(({ conversationId = '', sequence = 0 }) => ({ conversationId, sequence }))
@@ -119,7 +116,7 @@ export async function withContent(core: Core, workspaceId: string, entries: Feed
   })
 }
 
-/** Returns the first events of the query after a place, and the place after the last entry that was read. */
+/** Returns the first events after a place, and the place after the last entry that was read. */
 async function pageAfter(core: Core, query: FeedQuery, place: number | undefined) {
   const isWanted = ({ type }: FeedEntry) => query.types.length === 0 || query.types.includes(type)
   let end = place
@@ -135,10 +132,7 @@ async function pageAfter(core: Core, query: FeedQuery, place: number | undefined
   return { found: [], end }
 }
 
-/**
- * Reads feeds. A cursor has the history of the data, the workspace and the number of an entry, because
- * a restored backup gives numbers again. Entries whose source was removed are skipped.
- */
+/** Reads feeds. A cursor names the history of the data, because a restored backup gives numbers again. */
 export const feedReaderOf = perCore((core) => {
   const { reads, bus } = core
   /** Calls that wait, by the id of their hint. */
@@ -177,8 +171,8 @@ export const feedReaderOf = perCore((core) => {
 
   return {
     /**
-     * Returns the events after a cursor. If there is none, waits for one, at most `waitMs` and until `wake`. Errors:
-     * ValidationFailed.
+     * Returns the events after a cursor, or waits for one, at most `waitMs` and until `wake`. Errors:
+     * `ValidationFailed`.
      */
     async read(
       query: FeedQuery,
@@ -193,7 +187,7 @@ export const feedReaderOf = perCore((core) => {
       let place = await inPlace(signal, () => placeOf(core, query))
       const until = performance.now() + waitMs
       for (;;) {
-        // Listens before the read, so that no hint between the read and the wait is lost.
+        // Before the read, so that no hint after it is lost.
         const { promise: hinted, resolve } = Promise.withResolvers<void>()
         const leave = onHint(feedHint(query.workspaceId), resolve)
         try {
@@ -209,14 +203,14 @@ export const feedReaderOf = perCore((core) => {
       }
     },
 
-    /** Reports removed conversations and leads of a workspace until the returned function is called. */
+    /** Reports removed conversations and leads until the returned function is called. */
     onRemoved(workspaceId: string, listener: (ids: string[]) => void): () => void {
       const listen = (of: string, ids: string[]) => void (of === workspaceId && listener(ids))
       bus.on('removed', listen)
       return () => void bus.off('removed', listen)
     },
 
-    /** Whether somebody has read this feed lately, or any feed. */
+    /** Whether somebody has read this feed lately, or any. */
     isRead(workspaceId?: string) {
       const at = workspaceId === undefined ? readAt : readTimes.get(workspaceId)
       return at !== undefined && performance.now() - at < readWithinMs
@@ -224,7 +218,6 @@ export const feedReaderOf = perCore((core) => {
 
     isClosed: () => isClosed,
 
-    /** Ends every wait. */
     close() {
       isClosed = true
       wakeAll()

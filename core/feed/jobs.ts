@@ -8,12 +8,12 @@ import { feedReaderOf } from './feed-reader.ts'
 import { leadFeedOf } from './lead-feed.ts'
 
 const flushEveryMs = 1_000
-/** Interval in milliseconds at which a core looks for what other cores have left out. */
+/** Milliseconds between looks for what other cores have left out. */
 const catchUpEveryMs = 60_000
 const removeEveryMs = 3_600_000
 const marks: Marked[] = ['leads', 'deliveries', 'subscriptions']
 
-/** Returns the jobs of the feed, and makes the parts that follow the bus. */
+/** Also makes the parts that follow the bus. */
 export function feedJobs(core: Core): Job[] {
   feedReaderOf(core)
   const [conversations, leads, fanOut] = [conversationFeedOf(core), leadFeedOf(core), eventFanOutOf(core)]
@@ -33,20 +33,19 @@ export const feedLags = (core: Core): Record<string, () => number> => ({
   leads: leadFeedOf(core).lagMs,
 })
 
-/** Adds the entries of the events that were appended or stored before this call, and creates their deliveries. */
+/** Adds what was appended or stored before this call, and creates the deliveries. */
 export async function flushFeed(core: Core) {
   await conversationFeedOf(core).flush()
   for (const what of marks) await leadFeedOf(core).followers[what].run()
   await eventFanOutOf(core).flush()
 }
 
-/** Adds the entries that other processes left out, and creates their deliveries. */
+/** The same for what other processes left out. */
 export async function catchUpFeed(core: Core) {
   await conversationFeedOf(core).catchUp()
   await eventFanOutOf(core).catchUp()
 }
 
-/** Ends the work and the waits. */
 export function closeFeed(core: Core) {
   for (const part of [feedReaderOf, conversationFeedOf, leadFeedOf, eventFanOutOf]) part(core).close()
 }

@@ -27,10 +27,9 @@ const leadFields = {
 }
 
 /**
- * Adds the events of leads to the feeds: of leads and deliveries that a write has marked as
- * `unannounced`, and the notices of subscriptions. The capture of a lead comes before the ends of its
- * deliveries. A hand-off comes after the end of the delivery that caused it. Any process may add
- * these events, even twice.
+ * Adds the events of leads, deliveries and subscriptions that a write has marked. The capture of a lead
+ * comes before the ends of its deliveries, and these before their hand-off. Any process may add them, even
+ * twice.
  */
 export const leadFeedOf = perCore((core) => {
   const { leads, deliveries, leadSubscriptions } = core.db
@@ -75,7 +74,6 @@ export const leadFeedOf = perCore((core) => {
   return {
     followers,
     lagMs: () => Math.max(...Object.values(followers).map((follower) => follower.lagMs())),
-    /** Ends the work in progress after the current write. */
     close: () => closed.abort(),
   }
 })
@@ -108,14 +106,13 @@ async function announceDeliveries(core: Core, found: UnannouncedDelivery[]) {
   )
 }
 
-/** Stores what was announced, unless a delivery has changed since it was read. */
+/** Changes nothing of a delivery that has changed since it was read. */
 export async function markAnnounced(
   { db }: Core,
   announced: { read: UnannouncedDelivery; handoff: DeliveryDocument['handoff'] }[],
 ) {
   if (announced.length === 0) return
-  // Equal changes share one write. A write costs the database several times as much as one more
-  // document in the same write.
+  // One more write costs the database several times as much as one more document in it.
   const equal = Map.groupBy(announced, ({ read, handoff }) =>
     [read.status, read.attempts.length, handoff?.outcome, handoff?.workflowId].join(' '),
   )
@@ -147,11 +144,10 @@ const captureOf = ({ _id, createdAt }: UnannouncedLead): NewFeedEntry => ({
 const outcomes = { accepted: 'accepted', failed: 'failed', dead_lettered: 'failed' } as const
 
 function endings({ _id, subscriptionId, status, attempts, ...sent }: UnannouncedDelivery) {
-  // Only the ends of deliveries of leads are events. Otherwise each delivered event would cause
-  // another event.
+  // Otherwise each delivered event would cause another event.
   if (!isHandedOff(sent)) return []
   return attempts.flatMap(({ attemptId, outcome, updatedAt }, index) => {
-    // An attempt of a suppressed person may end without an outcome of its own.
+    // An attempt of a suppressed person may have no outcome.
     const end = outcome?.status ?? (index === attempts.length - 1 ? status : undefined)
     const result = outcomes[end as keyof typeof outcomes]
     if (result === undefined) return []
@@ -174,7 +170,6 @@ function endsOf(delivery: UnannouncedDelivery): NewFeedEntry[] {
 
 const handsOff = (when: HandoffWhen, outcome: string) => when === 'ended' || when === outcome
 
-/** Returns the hand-off of a delivery that has not been handed off, if one of its ends causes it. */
 function handoffOf(delivery: UnannouncedDelivery) {
   const { workflow, handoff, leadId } = delivery
   if (!workflow || handoff) return undefined

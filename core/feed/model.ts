@@ -2,17 +2,14 @@ import type { EventData, FeedEventType } from '../../contract/event-kinds.ts'
 import type { DisabledReason, LeadSubscription } from '../deliveries/subscription-model.ts'
 import { type EventType, endsSession, isCompletion, type LogEvent, type SessionEndType } from '../log-event.ts'
 
-/**
- * One event of a workspace's feed. It refers to its source and has no text of visitors or operators.
- * Readers get the content from the source.
- */
+/** One event of a workspace's feed. Readers get its content from the source. */
 export interface NewFeedEntry {
-  /** Names the source. Unique in the workspace, so that an event has one entry. */
+  /** Unique in the workspace, so that an event has one entry. */
   source: string
   type: FeedEventType
   occurredAt: Date
   conversationId?: string
-  /** Sequence of the event in the log of its conversation; 0 for the creation of the conversation. */
+  /** In the log of its conversation; 0 for the creation of the conversation. */
   sequence?: number
   leadId?: string
   delivery?: FeedDelivery
@@ -27,16 +24,15 @@ export interface FeedDelivery {
   outcome: 'accepted' | 'failed'
 }
 
-/** Place of an entry in its feed. Numbers of a feed are consecutive, from 1. */
+/** Numbers of a feed are consecutive, from 1. */
 export type FeedEntry = Partial<NewFeedEntry> & { number: number; type: FeedEventType; occurredAt: Date }
 
-/** Id that a wake-up between cores contains when a feed has new entries. */
+/** Wake-up of cores when a feed has new entries. */
 export const feedHint = (workspaceId: string) => `feed ${workspaceId}`
 
-/** Time for which entries can be read. */
 export const feedKeptMs = 30 * 86_400_000
 
-/** A stored entry. Without its source if the source was removed: only the place stays. */
+/** Without `source` if that was removed: only the place stays. */
 export type FeedEntryDocument = FeedEntry & { workspaceId: string; storedAt: Date }
 
 const types: Partial<Record<EventType, FeedEventType>> = {
@@ -63,13 +59,12 @@ const types: Partial<Record<EventType, FeedEventType>> = {
   'connection.disabled': 'visitor.left',
 } satisfies Partial<Record<EventType, FeedEventType>> & Record<SessionEndType, FeedEventType>
 
-/** Types of events of a log that have an entry. */
+/** Events of a log that have an entry. */
 export const loggedTypes = Object.keys(types) as EventType[]
 
-/** A message that grows has its entry when it ends. */
+/** A growing message has its entry when it ends. */
 export const isInFeed = ({ type, growth }: LogEvent) => types[type] !== undefined && !growth
 
-/** Returns the entry of an event; undefined for an event without one. */
 export function entryOf(event: LogEvent): NewFeedEntry | undefined {
   if (!isInFeed(event)) return undefined
   const { conversationId, type, occurredAt, message, data } = event

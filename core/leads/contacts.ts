@@ -1,20 +1,19 @@
 import { domainToASCII } from 'node:url'
 import { emailPartsOf, normalPhone } from '../../contract/contacts.ts'
 
-/** Kind of a suppression entry: the host's id of a visitor, an e-mail address or a phone number. */
+/** The host's id of a visitor, an e-mail address or a phone number. */
 export type ContactKind = 'subject' | 'email' | 'phone'
 
 export interface Contact {
   kind: ContactKind
-  /** The value in normal form, so that different spellings of one contact are equal. */
+  /** In normal form, so that different spellings are equal. */
   value: string
 }
 
 /**
- * Returns an e-mail address in normal form, or undefined if the text is not an address. Upper and
- * lower case, compatible Unicode forms, and the two forms of an international domain have the same
- * normal form. Tags and dots before the @ are kept, because only the recipient's server knows their
- * meaning.
+ * Returns an e-mail address in normal form; undefined if the text is none. Case, compatible Unicode forms
+ * and the two forms of an international domain do not matter. Tags and dots before the @ are kept, because
+ * only the recipient's server knows their meaning.
  */
 export function normalEmail(text: string): string | undefined {
   const parts = emailPartsOf(text)
@@ -22,9 +21,7 @@ export function normalEmail(text: string): string | undefined {
   return domain?.includes('.') ? `${parts!.name}@${domain}` : undefined
 }
 
-/**
- * Returns the contacts of a lead: each field that consists of one e-mail address or phone number.
- */
+/** Returns the fields that consist of one e-mail address or phone number. */
 export function contactsIn(fields: Record<string, string>): Contact[] {
   return Object.values(fields).flatMap((text): Contact[] => {
     if (text.length > 400) return []

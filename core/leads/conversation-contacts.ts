@@ -3,12 +3,11 @@ import { notErasing } from '../mongodb/not-erasing.ts'
 import { normalEmail } from './contacts.ts'
 import { type Lead, toLead } from './model.ts'
 
-/** Maximum number of leads in one read. */
 const maxLeads = 500
 
 type Contact = NonNullable<ReturnType<typeof contactOf>>
 
-/** Returns leads of these conversations, newest first, after the given one. */
+/** Newest first, after the given one. */
 export async function leadsOfConversations(
   { db }: Core,
   conversationIds: string[],
@@ -37,17 +36,14 @@ export async function contactsOf(core: Core, conversationIds: string[]): Promise
   return contacts
 }
 
-/** Returns the contact of a lead; undefined if it has neither a name nor an e-mail address. */
+/** Undefined without a name and an e-mail address. */
 export function contactOf({ leadId, fields }: Pick<Lead, 'leadId' | 'fields'>) {
   const name = fieldNamed(fields, 'name')
   const email = fieldNamed(fields, 'email') ?? Object.values(fields).find((value) => normalEmail(value) !== undefined)
   return (name ?? email) === undefined ? undefined : { leadId, name, email }
 }
 
-/**
- * Returns the value of a field, ignoring upper and lower case in its name. Returns undefined if the
- * value is empty.
- */
+/** Ignores upper and lower case in the name. Undefined if the value is empty. */
 function fieldNamed(fields: Record<string, string>, wanted: string) {
   const [, value = ''] = Object.entries(fields).find(([name]) => name.toLowerCase() === wanted) ?? []
   return value.trim() || undefined

@@ -10,7 +10,7 @@ import { contactIdsOf } from './suppressions.ts'
 
 const maxPage = 100
 const defaultPage = 50
-/** Entries of leads, and of deliveries that end, within this time in milliseconds are added together. */
+/** Entries of leads and deliveries within this time in milliseconds are added together. */
 const feedOfLeadsMs = 500
 
 export type Marked = 'leads' | 'deliveries' | 'subscriptions'
@@ -19,9 +19,7 @@ export type Marked = 'leads' | 'deliveries' | 'subscriptions'
 export const announceMarked = ({ bus }: Core, what: Marked): void =>
   void bus.emit('due', `feed of ${what}`, feedOfLeadsMs)
 
-/**
- * Stores a lead. If its id or operation key exists, returns the existing lead and stores nothing.
- */
+/** Stores a lead. If its id or operation key exists, returns the existing lead and stores nothing. */
 export async function insertLead(core: Core, { leadId, ...rest }: Lead): Promise<Lead | undefined> {
   const { leads } = core.db
   try {
@@ -38,22 +36,21 @@ export async function insertLead(core: Core, { leadId, ...rest }: Lead): Promise
   }
 }
 
-/** Returns these leads, without removed ones. */
 export async function findLeads({ db }: Core, leadIds: string[]): Promise<Lead[]> {
   if (leadIds.length === 0) return []
   const found = db.leads.find({ _id: { $in: leadIds }, ...notErasing }, { batchSize: leadIds.length + 1 })
   return (await found.toArray()).map(toLead)
 }
 
-/** Returns a lead. Errors: LeadNotFound, also for a lead of another workspace. */
+/** Errors: `LeadNotFound`, also for a lead of another workspace. */
 export async function getLead(core: Core, leadId: string, scope: string | undefined): Promise<Lead> {
   const [found] = await findLeads(core, [leadId])
   return inWorkspace(found, scope, ErrorCode.LEAD_NOT_FOUND)
 }
 
 /**
- * Returns a page of leads, newest first, or the leads with these ids. `contact` is an e-mail address
- * or telephone number of the leads. Errors: ValidationFailed.
+ * Returns a page of leads, newest first, or the leads with these ids. `contact` is an e-mail address or
+ * phone number. Errors: `ValidationFailed`.
  */
 export async function listLeads(
   core: Core,

@@ -6,40 +6,27 @@ export interface Lead {
   fields: Record<string, string>
   conversationId?: string
   formSubmissionId?: string
-  /** Session that submitted the form. */
+  /** That submitted the form. */
   sessionId?: string
-  /** Installation whose form created the lead. */
+  /** Of the installation whose form created the lead. */
   publicSiteKey?: string
   createdAt: Date
-  /** Key of the form submission that created the lead. A repeated submission has the same key. */
+  /** Key of the form's submission. A repeat has the same key. */
   operationKey?: string
-  /**
-   * Keyed hashes of the person's contacts. When a person is added to the suppression list, the
-   * service finds the leads of that person by these hashes. Leads
-   * without contacts have none.
-   */
+  /** Keyed hashes of the contacts, by which a suppression finds the leads of a person. */
   contacts?: string[]
   inputHash?: string
-  /**
-   * Ids of the automatic subscriptions that receive the lead. Removed when all its deliveries have
-   * been created.
-   */
+  /** The automatic subscriptions that receive the lead, until its deliveries exist. */
   fanOut?: { subscriptionIds: string[]; since: Date }
 }
 
 export type LeadDocument = Omit<Lead, 'leadId'> & {
   _id: string
-  /**
-   * Browsers and verified visitors of the lead's conversation. Set when the conversation is
-   * removed.
-   */
+  /** Visitors of the lead's conversation, from the removal of the conversation on. */
   visitorIds?: string[]
-  /**
-   * Set while the lead is being removed: the id of the removal, or true if its visitor is erased.
-   * Queries then skip the lead.
-   */
+  /** The removal of the lead, or true if its visitor is erased. Queries then skip it. */
   erasing?: true | string
-  /** Set until the event feed has the capture of the lead. */
+  /** Until the event feed has the capture. */
   unannounced?: true
 }
 
@@ -48,9 +35,8 @@ export const toLead = ({ _id, visitorIds: _, erasing: __, unannounced: ___, ...r
   ...rest,
 })
 
-/** An entry of a workspace's list of people who must not be contacted. */
 export interface Suppression {
-  /** Keyed hash of workspace, kind and value. The value itself is not stored. */
+  /** Keyed hash of workspace, kind and value. The value is not stored. */
   suppressionId: string
   workspaceId: string
   kind: 'subject' | 'email' | 'phone'
@@ -61,9 +47,8 @@ export interface Suppression {
 
 export type SuppressionDocument = Omit<Suppression, 'suppressionId'> & {
   _id: string
-  /** True until the waiting deliveries of this person have been ended. */
+  /** Until the waiting deliveries of this person have been ended. */
   unswept?: true
 }
 
-/** Pattern of the allowed names of lead fields. */
 export const leadFieldName = /^[A-Za-z0-9_-]{1,64}$/

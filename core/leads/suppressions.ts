@@ -12,10 +12,7 @@ import { findWorkspace } from '../workspaces/workspaces.ts'
 import { type Contact, type ContactKind, contactsIn, normalEmail } from './contacts.ts'
 import type { Lead, Suppression } from './model.ts'
 
-/**
- * An entry in the form in which an operator sends it. `kind` is undefined if the operator sent no
- * known kind.
- */
+/** As an operator sends it. Without a kind, if it was no known one. */
 export interface SuppressionEntry {
   kind?: ContactKind
   value: string
@@ -28,7 +25,7 @@ export interface NewSuppressions {
   addedBy: string
 }
 
-/** What is known of a person: the fields of a lead, and the host's ids. */
+/** The fields of a lead, and the host's ids of a person. */
 export interface Person {
   fields: Record<string, string>
   subjects?: string[]
@@ -37,13 +34,10 @@ export interface Person {
 const maxEntries = 1_000
 const maxPage = 1_000
 const defaultPage = 100
-/** Maximum age in milliseconds of a cached answer to whether a workspace has entries. */
+/** Maximum age in milliseconds of whether a workspace has entries. */
 const emptyMaxAgeMs = 400
 
-/**
- * Whether a workspace has entries. The cache saves a lookup per lead in workspaces without
- * entries.
- */
+/** Saves a lookup per lead in workspaces without entries. */
 const hasEntriesOf = perCore((core) =>
   createLiveCache<{ any: boolean }>({
     bus: core.bus,
@@ -64,7 +58,6 @@ const hasEntriesOf = perCore((core) =>
 const hasAnyIn = async (core: Core, workspaceId: string) =>
   (await hasEntriesOf(core).get(cacheKey(workspaceId)))?.any ?? false
 
-/** Returns whether one of these workspaces has entries. */
 export const hasSuppressions = async (core: Core, workspaceIds: string[]): Promise<boolean> =>
   (await Promise.all([...new Set(workspaceIds)].map((id) => hasAnyIn(core, id)))).includes(true)
 
@@ -73,17 +66,13 @@ async function idsOf(core: Core, workspaceId: string, contacts: Contact[]) {
   return [...new Set(contacts.map((contact) => idOf(key, workspaceId, contact)))]
 }
 
-/**
- * Returns keyed hashes of the contacts of a lead. `sweepSuppressions` finds the leads of an entry by
- * them.
- */
+/** Returns keyed hashes of a person's contacts. */
 export const contactIdsOf = (core: Core, workspaceId: string, { fields, subjects = [] }: Person): Promise<string[]> =>
   idsOf(core, workspaceId, [...contactsIn(fields), ...subjects.map((value) => ({ kind: 'subject' as const, value }))])
 
 /**
- * Stores entries of the list of people whom a workspace must not contact (contract, section 3).
- * Entries that are on the list stay unchanged. Returns the ids of all given entries. Errors: NotFound,
- * `ValidationFailed`.
+ * Stores entries of the list of people whom a workspace must not contact (contract, section 3). Present
+ * ones stay. Returns the ids of all. Errors: `NotFound`, `ValidationFailed`.
  */
 export async function storeSuppressions(
   core: Core,
@@ -110,7 +99,7 @@ export async function storeSuppressions(
   return { ids: [...kinds.keys()], added: upsertedCount }
 }
 
-/** Removes entries. Returns the number of removed entries. Errors: `ValidationFailed`. */
+/** Returns the number of removed entries. Errors: `ValidationFailed`. */
 export async function removeSuppressions(
   core: Core,
   {
@@ -127,10 +116,7 @@ export async function removeSuppressions(
   return (await core.db.suppressions.deleteMany({ _id: { $in: ids }, workspaceId })).deletedCount
 }
 
-/**
- * Returns a page of entries, newest first. If `entry` is set, returns at most this entry. Errors:
- * `ValidationFailed`.
- */
+/** Returns a page of entries, newest first, or `entry` if it is listed. Errors: `ValidationFailed`. */
 export async function listSuppressions(
   core: Core,
   {
@@ -152,15 +138,15 @@ async function findListed({ db }: Core, suppressionIds: string[]) {
   return new Set((await found.toArray()).map(({ _id }) => _id))
 }
 
-/** Returns whether a person with these fields, or one of these subjects, is on the list. */
+/** Whether a person is on the list. */
 export async function isSuppressed(core: Core, workspaceId: string, person: Person): Promise<boolean> {
   if (!(await hasAnyIn(core, workspaceId))) return false
   return (await findListed(core, await contactIdsOf(core, workspaceId, person))).size > 0
 }
 
 /**
- * Returns the ids of the leads whose person is on the list. The person may also be listed as the
- * verified visitor of the lead's conversation.
+ * Returns the ids of the leads whose person is on the list, also as the verified visitor of the
+ * conversation.
  */
 export async function findSuppressedLeads(core: Core, leads: Lead[]): Promise<Set<string>> {
   const any = await Promise.all(leads.map(({ workspaceId }) => hasAnyIn(core, workspaceId)))
@@ -185,16 +171,13 @@ function idOf(key: Uint8Array, workspaceId: string, { kind, value }: Contact) {
 }
 
 const cachePrefix = 'suppressions:'
-/** Whether this id of a changed object is that of the list of a workspace. */
+/** Whether a changed object is the list of a workspace. */
 export const isSuppressionList = (id: string): boolean => id.startsWith(cachePrefix)
 const cacheKey = (workspaceId: string) => `${cachePrefix}${workspaceId}`
 const workspaceOf = (key: string) => key.slice(cachePrefix.length)
 const noEntries: FieldIssue = { path: '/entries', rule: 'minItems' }
 
-/**
- * Returns the entries in normal form. If entries are invalid, throws a `ValidationFailed` that
- * names each of them.
- */
+/** Returns the entries in normal form. Errors: `ValidationFailed`, which names each invalid one. */
 function readEntries(entries: SuppressionEntry[], pathOf = (index: number) => `/entries/${index}`) {
   if (entries.length > maxEntries) validate({ path: '/entries', rule: 'maxItems' })
   const contacts = entries.map(({ kind, value }) => ({ kind, value: kind && normal[kind](value) }))

@@ -6,29 +6,27 @@ export interface Mail {
   subject: string
   text: string
   html?: string
-  /** Name of the sender instead of the one in the settings. */
+  /** Instead of the name in the settings. */
   fromName?: string
-  /** The same for each attempt, so that mailboxes can recognise a repeat. */
+  /** Equal for each attempt, so that mailboxes can recognise a repeat. */
   messageId?: string
-  /** Address that stops further mails of this kind with one click (RFC 8058). */
+  /** Stops further mails of this kind with one click (RFC 8058). */
   unsubscribeUrl?: string
 }
 
 const timeoutMs = 10_000
-/** Mails that wait for the server. */
 const maxWaiting = 100
 
-/** Loads the library at its first use: it takes memory, and most services send no mail. */
+/** At its first use: it takes memory, and most services send no mail. */
 const loadLibrary = (): typeof import('nodemailer') => createRequire(import.meta.url)('nodemailer')
 
-/** Returns the address in the setting `SMTP_FROM`. */
+/** The address in `SMTP_FROM`. */
 export const senderAddress = (from: string) =>
   from
     .slice(from.lastIndexOf('<') + 1)
     .replace('>', '')
     .trim()
 
-/** Sends mails over the SMTP server of the settings. */
 export const mailerOf = perCore(({ config: { SMTP_URL: url, SMTP_FROM: from }, logger }) => {
   const timeouts = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs }
   const transport =
@@ -46,15 +44,12 @@ export const mailerOf = perCore(({ config: { SMTP_URL: url, SMTP_FROM: from }, l
       await transport?.verify()
     },
 
-    /**
-     * Sends a mail. Rejects if the server does not accept it. If the error has no `responseCode`, the
-     * server may have accepted it.
-     */
+    /** Rejects if the server does not accept the mail. Without `responseCode`, it may have accepted it. */
     async send({ to, subject, text, html, fromName, messageId, unsubscribeUrl }: Mail) {
       if (!transport) throw new Error('no mail server is configured')
       if (waiting >= maxWaiting) throw new Error('too many mails wait for the mail server')
       waiting += 1
-      // The address is an object, so that its text is never read as a list of addresses.
+      // An object, so that its text is never read as a list of addresses.
       const mail = {
         from: fromName === undefined ? from : { name: fromName, address },
         to: { name: '', address: to },
@@ -73,7 +68,7 @@ export const mailerOf = perCore(({ config: { SMTP_URL: url, SMTP_FROM: from }, l
       })
     },
 
-    /** Sends a mail later. The caller learns nothing of a failure, which is logged without the address. */
+    /** A failure is only logged, without the address. */
     sendLater(mail: Mail) {
       this.send(mail).catch((error: { code?: string; responseCode?: number }) =>
         logger.warn({ reason: error.code, answer: error.responseCode }, 'a mail was not sent'),

@@ -26,7 +26,7 @@ const maxLeads = 50
 const maxLength = 12_000
 /** Pauses after refusals. After the last one, the mail counts as refused. */
 const pausesMs = [60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000, 8 * 3_600_000]
-/** Pause after a failure of this service, so that one mail does not hold up the others. */
+/** After a failure of this service, so that one mail does not hold up the others. */
 const failedPauseMs = 10 * 60_000
 
 export const answerMailJobs = (core: Core) => [
@@ -39,9 +39,8 @@ export const answerMailJobs = (core: Core) => [
 ]
 
 /**
- * Mails answers that no device of the visitor has shown to visitors who left an address and agreed
- * (contract, rule 41). A mail is sent at most once: one write claims it before it is handed to the
- * server, and only a refusal of the server lets it be sent again.
+ * Mails answers that no device has shown to visitors who left an address and agreed (contract, rule 41),
+ * each at most once: one write claims it, and only a refusal of the server lets it be sent again.
  */
 export async function sendAnswerMails(core: Core): Promise<number | undefined> {
   const mailer = mailerOf(core)
@@ -65,7 +64,7 @@ export async function sendAnswerMails(core: Core): Promise<number | undefined> {
 async function sendAnswers(core: Core, conversation: ConversationDocument): Promise<void> {
   const { _id } = conversation
   const { messageId, dueAt, attempts } = conversation.mail!
-  /** Returns false if another core, or the visitor, was faster. */
+  /** False if another core, or the visitor, was faster. */
   async function settle(from: object, state: 'sending' | 'sent' | 'refused' | 'dropped' | 'waiting', dueInMs?: number) {
     const at = new Date(core.now())
     const { modifiedCount } = await core.db.conversations.updateOne(
@@ -111,8 +110,7 @@ async function sendAnswers(core: Core, conversation: ConversationDocument): Prom
 }
 
 /**
- * Returns the mail; undefined if there is nothing to mail any more, the website mails nothing, or the
- * visitor has not agreed.
+ * Undefined if there is nothing to mail any more, the website mails nothing, or the visitor has not agreed.
  */
 async function mailOf(
   core: Core,
@@ -157,21 +155,21 @@ const addressOf = (lead: Lead) => {
   return email === undefined ? undefined : normalEmail(email)
 }
 
-/** Whether the visitor's latest decision grants the consent that the website requires. */
+/** By the visitor's latest decision. */
 function hasConsent({ consents }: Session, { consent }: Installation) {
   if (!consent?.required) return true
   const latest = consents?.at(-1)
   return latest?.decision === 'granted' && latest.policyVersion === consent.policyVersion
 }
 
-/** Returns the website's title, unless it is the default title. */
+/** The website's title, unless it is the default. */
 function nameOf({ appearance: { title, translations = {} } }: Installation, language: string) {
   const translated = Object.entries(translations).find(([tag]) => tag.toLowerCase().split('-')[0] === language)
   const name = translated?.[1].title ?? title
   return name === defaultAppearance.title ? undefined : name
 }
 
-/** Returns the page on which the visitor was, or the website's first origin. */
+/** The page on which the visitor was, or the website's first origin. */
 function pageOf({ pageContext, origin }: Session, { origins }: Installation) {
   const url = pageContext?.url
   if (url !== undefined && isOriginAllowed(new URL(url).origin, origins)) return url
@@ -187,7 +185,7 @@ interface Parts {
   stopUrl: string
 }
 
-/** Returns the messages with their authors, at most `maxLength` code points of text. */
+/** At most `maxLength` code points of text. */
 function shownOf(answers: LogEvent[], texts: MailTexts) {
   let left = maxLength
   return answers.flatMap(({ message }) => {
@@ -228,7 +226,7 @@ function htmlOf({ siteName, language, texts, messages, pageUrl, stopUrl }: Parts
 
 const tokenPrefix = 'mails '
 
-/** Stops the mails for the conversation of a mail's link. Errors: `NotFound` for an invalid token. */
+/** Stops the mails of a mail's link. Errors: `NotFound` for an invalid token. */
 export async function stopMails(core: Core, token: string) {
   const refused = new ServiceError(ErrorCode.NOT_FOUND)
   const plain = opened(core, token)

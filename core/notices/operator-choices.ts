@@ -39,8 +39,8 @@ export async function setNotifications(
 }
 
 /**
- * Sets where the browser of a session gets pushes; undefined for nowhere. Errors: `ValidationFailed`,
- * `ServiceUnavailable` if the name service does not answer.
+ * Undefined for nowhere. Errors: `ValidationFailed`, `ServiceUnavailable` if the name service does not
+ * answer.
  */
 export async function setPushSubscription(core: Core, sessionId: string, subscription: PushSubscription | undefined) {
   if (!subscription) {
@@ -66,8 +66,8 @@ export async function isPushed({ db }: Core, sessionId: string): Promise<boolean
 const hereMs = 40_000
 
 /**
- * Records that the operator of a session looks at the console now, or no more. Returns the names of the
- * others who look at the same conversation. Errors: `ValidationFailed`.
+ * Records whether an operator looks at the console. Returns who else looks at the same conversation.
+ * Errors: `ValidationFailed`.
  */
 export async function reportAttention(core: Core, sessionId: string, isLooking: boolean, looksAt: string) {
   validate(field('/conversationId', looksAt, text(0, 64)))

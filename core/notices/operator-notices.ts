@@ -39,8 +39,8 @@ export function operatorNoticeJobs(core: Core) {
 type Failing = Set<string>
 
 /**
- * Tells operators who do not look at the console that visitors wait (contract, rule 43). It reads who
- * waits, and claims each notice with one write before it is sent, so no core sends it again.
+ * Tells operators who do not look at the console that visitors wait (contract, rule 43). One write claims
+ * each notice before it is sent, so no core sends it again.
  */
 export async function tellOperators(core: Core) {
   const failing: Failing = new Set()
@@ -57,7 +57,7 @@ interface Watcher {
   sessions: ConsoleSession[]
 }
 
-/** Returns the operators who want to be told, are signed in and do not look at the console. */
+/** Who wants to be told, is signed in and does not look at the console. */
 async function absentOf(core: Core, workspaceId: string, members: Member[]): Promise<Watcher[]> {
   const now = new Date(core.now())
   const all = await consoleSessionsIn(core, workspaceId)
@@ -99,7 +99,6 @@ async function tellTeam(core: Core, workspaceId: string, watchers: Watcher[], fa
 
 interface Waiting extends Pick<Conversation, 'assignment' | 'workspaceId'> {
   id: string
-  /** Time since when the visitor waits. */
   since: number
 }
 
@@ -107,7 +106,7 @@ type Reason = 'new' | 'answer' | 'waits'
 interface Notice {
   by: 'push' | 'mail'
   reason: Reason
-  /** Names the notice among those of the conversation. */
+  /** Names the notice in the conversation. */
   key: string
 }
 
@@ -117,7 +116,6 @@ const titles: Record<Reason, string> = {
   waits: 'A visitor waits',
 }
 
-/** Returns the notices of an operator that are due now. */
 function noticesOf({ assignment, since }: Waiting, chosen: Notifications, id: string, now: number): Notice[] {
   const isDue = (minutes: number) => {
     const lateMs = now - since - minutes * minuteMs
@@ -139,7 +137,7 @@ function noticesOf({ assignment, since }: Waiting, chosen: Notifications, id: st
   ]
 }
 
-/** Whether a website of the conversation is open by its hours. The presence of operators does not matter. */
+/** By the hours of a website of the conversation, not by the presence of operators. */
 async function isOpen(core: Core, conversationId: string) {
   const keys = await sessionStoreOf(core).sitesOf(conversationId)
   const sites = await Promise.all(keys.map((key) => siteDirectoryOf(core).installations.get(key)))
@@ -197,7 +195,7 @@ async function tell(
     await core.db.conversations.updateOne({ _id: waiting.id }, { $pull: { told: key } })
 }
 
-/** Returns true for one core, if the visitor still waits. */
+/** True for one core, if the visitor still waits. */
 async function claim({ db }: Core, { id, since }: Waiting, key: string) {
   const still = { _id: id, 'queue.waitingSince': new Date(since), told: { $ne: key }, ...notErasing }
   const { modifiedCount } = await db.conversations.updateOne(still, {
@@ -206,7 +204,7 @@ async function claim({ db }: Core, { id, since }: Waiting, key: string) {
   return modifiedCount === 1
 }
 
-/** Returns what the operator has chosen to see; undefined if the conversation does not exist any more. */
+/** What the operator has chosen to see; undefined if the conversation is gone. */
 async function textOf(core: Core, { id }: Waiting, detail: Notifications['detail'], member: Member) {
   if (detail === 'nothing') return ''
   const [conversation] = await findConversations(core, [id])

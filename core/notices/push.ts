@@ -5,7 +5,7 @@ import { resolverOf } from '../deliveries/destination-check.ts'
 import { senderAddress } from '../mail/mailer.ts'
 import { storedKey } from '../stored-key.ts'
 
-/** Where a browser gets pushes, and its keys in base64url (RFC 8030, RFC 8291). */
+/** The keys are in base64url (RFC 8030, RFC 8291). */
 export interface PushSubscription {
   endpoint: string
   keys: { p256dh: string; auth: string }
@@ -15,10 +15,10 @@ export interface PushSubscription {
 type PushOutcome = 'accepted' | 'gone' | 'failed'
 
 const timeoutMs = 10_000
-/** A push service drops a push that the browser does not fetch within this time. */
+/** After this time, a push service drops what the browser has not fetched. */
 const lifetimeSeconds = 3_600
 
-/** Certificate authorities (PEM) of push services instead of Node's. Tests set it. */
+/** Authorities (PEM) of push services instead of Node's, for tests. */
 export const pushAuthoritiesOf = perCore((): string | undefined => undefined)
 
 /** Loaded at the first use, because most services send no pushes. */
@@ -33,16 +33,12 @@ async function vapidKeys(core: Core): Promise<{ publicKey: string; privateKey: s
 
 export const pushKeyOf = async (core: Core): Promise<string> => (await vapidKeys(core)).publicKey
 
-/** Returns the URL of an endpoint; undefined if it is not https. */
 export function endpointUrl(endpoint: string): URL | undefined {
   const url = parseDestinationUrl(endpoint)
   return url?.protocol === 'https:' ? url : undefined
 }
 
-/**
- * Sends a push, encrypted for the browser. Connects only to a checked address, and follows no
- * redirect. Never rejects.
- */
+/** Encrypts for the browser. Connects only to a checked address, and follows no redirect. Never rejects. */
 export async function sendPush(core: Core, subscription: PushSubscription, payload: object): Promise<PushOutcome> {
   try {
     const vapidDetails = { subject: subjectOf(core), ...(await vapidKeys(core)) }
@@ -69,7 +65,7 @@ export async function sendPush(core: Core, subscription: PushSubscription, paylo
   }
 }
 
-/** Returns the status of the answer. Does not read its body. */
+/** Returns the status, without reading the body. */
 function post(url: URL, { body, ...options }: https.RequestOptions & { body: Buffer | null }): Promise<number> {
   return new Promise((resolve, reject) => {
     const request = https.request(url, options, (answer) => {
@@ -81,7 +77,7 @@ function post(url: URL, { body, ...options }: https.RequestOptions & { body: Buf
   })
 }
 
-/** Whom a push service may ask about these pushes. */
+/** Whom a push service may ask. */
 function subjectOf({ config: { PUBLIC_URL: url, SMTP_FROM: from } }: Core) {
   if (url.startsWith('https:')) return url
   return `mailto:${senderAddress(from) || 'operators@localhost.localdomain'}`

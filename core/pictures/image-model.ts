@@ -1,4 +1,4 @@
-/** For each accepted image type, a function that says whether a file begins like one. */
+/** Whether a file begins like an image of a type. */
 const signatures: Record<string, (bytes: Uint8Array) => boolean> = {
   'image/png': (bytes) => startsWith(bytes, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
   'image/jpeg': (bytes) => startsWith(bytes, [0xff, 0xd8, 0xff]),
@@ -8,10 +8,9 @@ const signatures: Record<string, (bytes: Uint8Array) => boolean> = {
 
 export const imageTypes: readonly string[] = Object.keys(signatures)
 
-/** Number of bytes at the start of a file that are enough to identify its image type. */
+/** Enough bytes to identify the type. */
 export const imageSignatureBytes = 12
 
-/** Whether a file with these first bytes can have this image type. */
 export function isImageOfType(type: string, bytes: Uint8Array): boolean {
   return signatures[type]?.(bytes) ?? false
 }
@@ -22,11 +21,10 @@ function startsWith(bytes: Uint8Array, expected: number[], offset = 0) {
 
 export interface Image {
   contentType: string
-  /** The file without metadata. */
   content: Uint8Array
 }
 
-/** Parts of a file that are kept, and each width and height that the file states. */
+/** What of a file is kept, and each width and height that it states. */
 interface Parts {
   kept: Buffer[]
   sizes: number[]
@@ -39,9 +37,9 @@ const readers: Record<string, (file: Buffer) => Parts | undefined> = {
 }
 
 /**
- * Reads a whole image and removes its metadata. Returns the violated rule for a file of another type
- * (`contentType`), an image that is too large (`maximum`), and a file that is incomplete, animated or
- * has bytes after the image (`format`). Does not decode the pixels.
+ * Reads an image without decoding its pixels, and removes its metadata. Returns the violated rule for
+ * another type (`contentType`), a size above the limit (`maximum`), and a file that is incomplete, animated
+ * or has bytes after the image (`format`).
  */
 export function readImage(bytes: Uint8Array, maxPixels: number): Image | string {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -74,7 +72,7 @@ function readPng(file: Buffer): Parts | undefined {
 }
 
 const isJpegFrame = (marker: number) => marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)
-/** Comments, and application segments except Adobe's, which states how colours are stored. */
+/** Comments and application segments, except Adobe's about colours. */
 const isJpegMetadata = (marker: number) => marker === 0xfe || (marker >= 0xe0 && marker <= 0xef && marker !== 0xee)
 
 function readJpeg(file: Buffer): Parts | undefined {

@@ -5,13 +5,12 @@ export interface PictureDocument extends Omit<Image, 'content'> {
   _id: string
   content: Binary
   workspaceId: string
-  /** The operator or the installation that shows the picture. */
   owner: string
   url: string
   storedAt: Date
   deleteAt?: Date
 }
 
-/** Owners of pictures. An owner has one present picture. */
+/** An owner has one present picture. */
 export const faceOf = (operator: string): string => `operator ${operator}`
 export const logoOf = (siteKey: string): string => `installation ${siteKey}`

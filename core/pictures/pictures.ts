@@ -1,4 +1,3 @@
-/** Pictures of operators and logos of installations. Visitors get them without a session. */
 import { createHash } from 'node:crypto'
 import { Binary } from 'mongodb'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
@@ -11,24 +10,24 @@ import { faceOf, logoOf } from './model.ts'
 
 interface NewPicture {
   workspaceId: string
-  /** The file; empty to remove the picture. */
+  /** Empty to remove the picture. */
   image: Uint8Array
-  /** Origin of the gateways. Used only if the setting `PUBLIC_URL` is empty. */
+  /** Used if the setting `PUBLIC_URL` is empty. */
   gatewayOrigin: string
 }
 
 const maxBytes = 65_536
 const maxPixels = 512
 const maxPictures = 500
-/** Maximum number of pictures of one owner: the current one, and those that old answers show. */
+/** The present picture, and those that old answers show. */
 const maxOfOwner = 5
 const dayMs = 86_400_000
 const faceLifetimeMs = 180 * dayMs
 const replacedLifetimeMs = 30 * dayMs
 
 /**
- * Sets or removes the picture of an operator and returns its URL. Errors: `ValidationFailed`, also
- * if the workspace has too many pictures.
+ * Sets or removes the picture of an operator and returns its URL. Errors: `ValidationFailed`, also if the
+ * workspace has too many.
  */
 export async function setFace(core: Core, operator: string, picture: NewPicture): Promise<string | undefined> {
   const owner = faceOf(operator)
@@ -50,15 +49,15 @@ export async function facesOf(core: Core, workspaceId: string, operators: string
   )
 }
 
-/** Postpones the removal of the operator's picture. Call at each sign-in. */
+/** Postpones the end of the operator's picture, at each sign-in. */
 export async function keepFace(core: Core, workspaceId: string, operator: string) {
   const [newest] = await picturesOf(core, workspaceId, [faceOf(operator)])
   if (newest) await deleteLater(core, [newest._id], faceLifetimeMs)
 }
 
 /**
- * Stores a logo, calls `save` with its URL and then removes other logos of the installation that it
- * does not use. Errors: those of `setFace` and of `save`.
+ * Stores a logo, calls `save` with its URL, then removes other logos that the installation does not use.
+ * Errors: those of `setFace` and of `save`.
  */
 export async function setLogo(
   core: Core,
@@ -71,7 +70,7 @@ export async function setLogo(
   await retireOthers(core, logo.workspaceId, owner, used)
 }
 
-/** Returns a picture. Errors: `NotFound`. */
+/** Errors: `NotFound`. */
 export async function findPicture({ db }: Core, id: string): Promise<Image> {
   const found = await db.pictures.findOne({ _id: id }, { projection: { content: 1, contentType: 1 } })
   if (!found) throw new ServiceError(ErrorCode.NOT_FOUND)
@@ -80,7 +79,7 @@ export async function findPicture({ db }: Core, id: string): Promise<Image> {
 
 const after = ({ now }: Core, ms: number) => new Date(now() + ms)
 
-/** Stores a picture and returns its URL. If it exists, it becomes the newest one of its owner. */
+/** Returns the URL. A picture that exists becomes the newest of its owner. */
 async function putPicture(core: Core, owner: string, picture: NewPicture, expiry: { deleteAt?: Date } = {}) {
   const { workspaceId, image, gatewayOrigin } = picture
   const origin = core.config.PUBLIC_URL || gatewayOrigin
@@ -99,14 +98,14 @@ async function putPicture(core: Core, owner: string, picture: NewPicture, expiry
   return url
 }
 
-/** Removes the oldest pictures of an owner, and later the others except the one that is used. */
+/** Removes the oldest pictures of an owner, and later the others except the used one. */
 async function retireOthers(core: Core, workspaceId: string, owner: string, used: string | undefined) {
   const others = (await picturesOf(core, workspaceId, [owner])).flatMap(({ _id, url }) => (url === used ? [] : _id))
   await core.db.pictures.deleteMany({ _id: { $in: others.slice(used === undefined ? 0 : maxOfOwner - 1) } })
   await deleteLater(core, others, replacedLifetimeMs)
 }
 
-/** Returns the ids and URLs of the owners' pictures, newest first. */
+/** Newest first. */
 const picturesOf = ({ db }: Core, workspaceId: string, owners: string[]) =>
   db.pictures
     .find({ workspaceId, owner: { $in: owners } }, { projection: { owner: 1, url: 1 } })

@@ -3,8 +3,6 @@ import type { Session } from '../sessions/model.ts'
 import { toSession } from '../sessions/session-store.ts'
 import type { ConversationFacts } from './model.ts'
 
-// Reads the facts that decide whether conversations and sessions are older than allowed.
-
 async function lastMessage({ db }: Core, conversationId: string) {
   const [found] = await db.events
     .find({ conversationId, message: { $exists: true } }, { projection: { occurredAt: 1, sequence: 1 } })
@@ -14,13 +12,13 @@ async function lastMessage({ db }: Core, conversationId: string) {
   return found
 }
 
-/** Returns facts from the logs, the sessions and the leads. Skips conversations that do not exist. */
+/** From the logs, the sessions and the leads. Skips conversations that do not exist. */
 export async function factsOf(core: Core, conversationIds: string[]): Promise<ConversationFacts[]> {
   const { conversations, events, sessions, leads } = core.db
   const theirs = { conversationId: { $in: conversationIds } }
   const [found, ends, ofThem, withLeads] = await Promise.all([
     conversations.find({ _id: { $in: conversationIds } }, { projection: { createdAt: 1 } }).toArray(),
-    // With this sort order the database jumps in the index from one log's end to the next.
+    // In this order the database jumps in the index from one log's end to the next.
     events
       .aggregate<{ _id: string; occurredAt: Date; messageId: string | null }>([
         { $match: theirs },
@@ -54,7 +52,7 @@ export async function factsOf(core: Core, conversationIds: string[]): Promise<Co
   )
 }
 
-/** Repairs the inbox if it lacks the last message of a conversation. */
+/** If the inbox lacks the last message of a conversation. */
 export async function repairInbox(core: Core, conversationId: string) {
   const message = await lastMessage(core, conversationId)
   if (!message) return
@@ -65,10 +63,7 @@ export async function repairInbox(core: Core, conversationId: string) {
 export const sessionsIn = async ({ db }: Core, conversationIds: string[]): Promise<Session[]> =>
   (await db.sessions.find({ conversationId: { $in: conversationIds } }).toArray()).map(toSession)
 
-/**
- * Returns what these sessions wrote in the conversation. `form` means a form but no message.
- * Leaves out sessions that wrote nothing.
- */
+/** Returns what sessions wrote: `form` means a form but no message. Leaves out those that wrote nothing. */
 export async function writersIn(
   { db: { events, leads } }: Core,
   conversationId: string,
@@ -79,8 +74,7 @@ export async function writersIn(
     events.distinct('message.sessionId', { conversationId, 'message.sessionId': { $in: ids } }),
     leads.find({ conversationId }, { projection: { operationKey: 1 } }).toArray(),
   ])
-  // The operation key of a form begins with a session id. For an identified session, this is
-  // the id of the anonymous session before it.
+  // The key of a form begins with a session id: for an identified session, the anonymous one before it.
   const submitters = new Set(forms.map(({ operationKey }) => operationKey?.split(' ')[0]))
   const submitted = among.filter(({ sessionId, operationSessionId }) =>
     [sessionId, operationSessionId].some((id) => id !== undefined && submitters.has(id)),

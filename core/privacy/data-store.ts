@@ -15,8 +15,8 @@ import { atOnce, documents, idOnly, ids, type Part } from './parts-store.ts'
 import type { Removal } from './removal-store.ts'
 import { filesOf } from './visitor-traces.ts'
 
-// Hides data, and lists what belongs to conversations, leads, sessions and visitors. A removal removes
-// the parts of a list in their order.
+// Hides data, and lists what belongs to conversations, leads, sessions and visitors. The parts of a list
+// are removed in their order.
 
 const hideable = ({ db: { conversations, leads } }: Core) =>
   ({ conversations, leads }) as unknown as Record<
@@ -24,12 +24,12 @@ const hideable = ({ db: { conversations, leads } }: Core) =>
     Collection<{ _id: string; workspaceId: string; erasing?: true | string }>
   >
 
-/** Hides the conversations or leads, except those that another removal has hidden. */
+/** Except what another removal has hidden. */
 export async function hideData(core: Core, kind: DataKind, wanted: string[], removalId: string) {
   await hideable(core)[kind].updateMany({ _id: { $in: wanted }, ...notErasing }, { $set: { erasing: removalId } })
 }
 
-/** Returns those ids of a removal that it has hidden. */
+/** Returns what this removal has hidden. */
 export const hiddenBy = async (core: Core, kind: DataKind, { ids: wanted, lease }: Removal): Promise<string[]> =>
   ids(
     await hideable(core)
@@ -37,7 +37,7 @@ export const hiddenBy = async (core: Core, kind: DataKind, { ids: wanted, lease 
       .toArray(),
   )
 
-/** Hides conversations and leads of a visitor, also those that a removal of old data has hidden. */
+/** Also what a removal of old data has hidden. */
 export async function hideFromAll(
   { db }: Core,
   { conversationIds, leadIds }: Pick<VisitorTraces, 'conversationIds' | 'leadIds'>,
@@ -50,7 +50,7 @@ export async function showData(core: Core, kind: DataKind, wanted: string[], rem
   await hideable(core)[kind].updateMany({ _id: { $in: wanted }, erasing: removalId }, { $unset: { erasing: '' } })
 }
 
-/** Returns those of these conversations and leads that are hidden, with their workspace. */
+/** Returns what is hidden, with its workspace. */
 export async function hiddenOf(core: Core, wanted: string[]): Promise<{ workspaceId: string; id: string }[]> {
   const filter = { _id: { $in: wanted }, erasing: { $exists: true } }
   const fields = { projection: { workspaceId: 1 } }
@@ -60,7 +60,7 @@ export async function hiddenOf(core: Core, wanted: string[]): Promise<{ workspac
   return found.flat().map(({ _id, workspaceId }) => ({ workspaceId, id: _id }))
 }
 
-/** The places of the entries stay, because the numbers of a feed have no gaps. */
+/** The places stay, because the numbers of a feed have no gaps. */
 const feedPart = ({ db }: Core, filter: Filter<FeedEntryDocument>) =>
   atOnce(() =>
     db.feedEntries.updateMany(filter, {
@@ -69,7 +69,7 @@ const feedPart = ({ db }: Core, filter: Filter<FeedEntryDocument>) =>
   )
 
 const logParts = (core: Core, conversationIds: string[]): Part[] => [
-  // Deliveries of the conversation's events, which have texts.
+  // Their bodies have texts of the conversation.
   deliveryPart(core, { conversationId: { $in: conversationIds } }),
   documents(
     core.db.events,
@@ -97,13 +97,12 @@ const conversationPart = ({ db: { conversations, subjects } }: Core, conversatio
     },
   )
 
-/** Removes what belongs to sessions, and the references to them. */
 async function removeTracesOf(core: Core, sessionIds: string[], visitorIds: string[]) {
   const { commands, idempotency, sessions, policyChanges, searchEntries } = core.db
   for (const fileId of await filesOf(core, sessionIds)) await screenshotStoreOf(core).delete(fileId)
   await commands.deleteMany({ sessionId: { $in: sessionIds } })
   await idempotency.deleteMany({ sessionIds: { $in: sessionIds } })
-  // The previous session in the same browser stays if it belongs to another person.
+  // The previous session in the same browser stays if it is another person's.
   await sessions.updateMany(
     { visitorId: { $in: visitorIds }, 'successor.sessionId': { $in: sessionIds } },
     { $unset: { successor: '' } },
@@ -119,7 +118,7 @@ export const sessionPart = (core: Core, filter: Filter<SessionDocument>): Part =
     async act(found) {
       await removeTracesOf(core, ids(found), [...new Set(found.map(({ visitorId }) => visitorId))])
       await core.db.sessions.deleteMany({ _id: { $in: ids(found) } })
-      // The search index may have written an entry again while the session was stored.
+      // The search index may have written it again while the session was stored.
       await core.db.searchEntries.deleteMany({ _id: { $in: ids(found) } })
     },
   })
@@ -130,7 +129,7 @@ export const deliveryPart = (core: Core, filter: Filter<DeliveryDocument>, kind 
     fields: { subscriptionId: 1, 'attempts.attemptId': 1 },
     async act(found) {
       await removeAttemptReferences(core, found)
-      // Check the filter again, because a held delivery may have been released after it was found.
+      // A held delivery may have been released after it was found.
       await core.db.deliveries.deleteMany({ $and: [{ _id: { $in: ids(found) } }, filter] })
     },
   })
@@ -140,9 +139,8 @@ export const leadPart = (core: Core, filter: Filter<LeadDocument>): Part =>
     kind: 'leads',
     fields: { workspaceId: 1, conversationId: 1 },
     async act(found) {
-      // A conversation with a form may have been kept only for its lead. Make its review due before
-      // the removal, because the process may die. Make it due again afterwards, because a sweep may
-      // have run during the removal.
+      // A conversation may have been kept only for its lead. Its review is due before the removal, because
+      // the process may die, and again afterwards, because a sweep may have run meanwhile.
       const freed = [...new Set(found.flatMap(({ conversationId }) => conversationId ?? []))]
       await reviewAll(core, found[0]!.workspaceId, freed)
       await core.db.leads.deleteMany({ _id: { $in: ids(found) } })
@@ -161,7 +159,7 @@ async function reviewAll({ db }: Core, workspaceId: string, conversationIds: str
   await db.workspaces.updateOne({ _id: workspaceId }, { $set: { sweepAt: new Date(0), sweepToken: newToken() } })
 }
 
-/** What belongs to conversations or leads. The leads of conversations stay. */
+/** The leads of conversations stay. */
 export const dataOf = {
   conversations(core, conversationIds) {
     const theirs = { conversationId: { $in: conversationIds } }
@@ -180,16 +178,13 @@ export const dataOf = {
   leads: (core, leadIds) => [
     deliveryPart(core, { leadId: { $in: leadIds } }),
     leadPart(core, { _id: { $in: leadIds } }),
-    // An entry may have been written after its lead was removed.
+    // It may have been written after the lead was removed.
     atOnce(() => core.db.searchEntries.deleteMany({ _id: { $in: leadIds } })),
     feedPart(core, { leadId: { $in: leadIds } }),
   ],
 } satisfies Record<DataKind, (core: Core, ids: string[]) => Part[]>
 
-/**
- * Parts of a session whose conversation stays. `lastSessionId` is another session of the
- * conversation; undefined if the conversation is not stored.
- */
+/** Parts of a session whose conversation stays, with `lastSessionId`, or is not stored. */
 export const partsOfSession = (core: Core, session: Session, lastSessionId: string | undefined): Part[] => [
   atOnce(async () => {
     await keepLinks(core, [session])
@@ -198,7 +193,7 @@ export const partsOfSession = (core: Core, session: Session, lastSessionId: stri
   sessionPart(core, { _id: session.sessionId }),
 ]
 
-/** Parts of a visitor whose sessions have ended. Also finds data of sessions that are removed. */
+/** Parts of a visitor whose sessions have ended, also of removed sessions. */
 export function partsOfVisitor(
   core: Core,
   { sessionIds, conversationIds, leadIds, visitorIds, fileIds }: VisitorTraces,
@@ -211,8 +206,7 @@ export function partsOfVisitor(
     ...logParts(core, conversationIds),
     conversationPart(core, conversationIds),
     atOnce(async () => {
-      // Keeps the bans, because a banned visitor who returns must still be banned. Without its
-      // reason, a ban has keyed hashes only.
+      // A banned visitor who returns must still be banned. Without its reason, a ban has only keyed hashes.
       await visitors.updateMany({ ...theirs, banReason: { $exists: true } }, { $unset: { banReason: '' } })
       await visitors.deleteMany({ ...theirs, bannedAt: { $exists: false } })
       for (const fileId of fileIds) await screenshotStoreOf(core).delete(fileId)
@@ -225,8 +219,8 @@ export function partsOfVisitor(
 // What stays when sessions, conversations, deliveries or visitors are removed:
 
 /**
- * Moves the latest decision on consent to another session. Stores the id of a verified visitor in
- * the anonymous sessions of the same browser, so that an erasure of the visitor finds them.
+ * Moves the latest decision on consent to another session. Stores a verified visitor's id in the anonymous
+ * sessions of the browser, so that an erasure finds them.
  */
 async function keepLinks(core: Core, removed: Session[]) {
   const sessionIds = removed.map(({ sessionId }) => sessionId)
@@ -241,21 +235,19 @@ async function keepLinks(core: Core, removed: Session[]) {
   }
 }
 
-/** Stores the ids of the visitors in the leads of removed conversations, so that their erasure finds them. */
+/** Stores the visitors in the leads of removed conversations, so that an erasure finds them. */
 async function detachLeads({ db: { leads } }: Core, removed: Session[]) {
   const conversationIds = removed.map(({ conversationId }) => conversationId)
   const kept = await leads.distinct('conversationId', { conversationId: { $in: conversationIds } })
   for (const conversationId of kept as string[]) {
     const theirs = removed.filter((session) => session.conversationId === conversationId)
     const visitorIds = [...new Set(theirs.map(({ identity, visitorId }) => identity?.subjectId ?? visitorId))]
-    // The operation key of a form contains the id of its session. The key is no longer needed:
-    // no form can be repeated after its conversation was removed.
+    // The key has the id of a session. No form can be repeated after its conversation was removed.
     const references = { conversationId: '', sessionId: '', operationKey: '', inputHash: '' } as const
     await leads.updateMany({ conversationId }, { $set: { visitorIds }, $unset: references })
   }
 }
 
-/** Removes the references of lead subscriptions to the attempts of these deliveries. */
 async function removeAttemptReferences(
   { db: { leadSubscriptions } }: Core,
   found: Pick<DeliveryDocument, 'subscriptionId' | 'attempts'>[],
@@ -269,9 +261,8 @@ async function removeAttemptReferences(
 }
 
 /**
- * Removes the references to a session from its conversation. If it is the conversation's last
- * session, `lastSessionId` takes its place. Its events, except messages, become transient: their
- * sweep removes them, but never the end of the log.
+ * Removes a session from its conversation, where `lastSessionId` takes its place. Its events except
+ * messages become transient: their sweep removes them, but never the end of the log.
  */
 async function detachSession(
   { db: { conversations, events } }: Core,
@@ -286,16 +277,13 @@ async function detachSession(
     { conversationId, sessionId, message: { $exists: false } },
     {
       $set: { transient: true, removableAt: new Date(0) },
-      // The sweep keeps the last event of the log, so this event must not contain the session id.
+      // This event may stay as the end of the log.
       $unset: { sessionId: '', operationKey: '', inputHash: '', data: '' },
     },
   )
 }
 
-/**
- * Removes the id of an erasure that is about to finish from sessions and verified visitors. Those
- * that began during the erasure have its id, so that the erasure skips them.
- */
+/** Removes the id of an erasure from what began during it and was skipped. */
 export async function forgetErasure({ db: { sessions, subjects } }: Core, erasureId: string, visitorIds: string[]) {
   const theirs = { $in: visitorIds }
   for (const field of ['afterErasures', 'joinedAfterErasures'])

@@ -14,20 +14,16 @@ import { atOnce, documents, idOnly, ids as idsOf, type Part } from './parts-stor
 import { advanceRemoval, countOpenRemovals, insertRemoval, type Removal, turnRemoval } from './removal-store.ts'
 import { beginRemoval, type RemovalList, removeParts, runRemovalStep } from './removals.ts'
 
-/**
- * Time in milliseconds after which another core continues the deletion if its first step has not
- * ended.
- */
+/** After this time another core continues a deletion whose first step has not ended. */
 const firstLeaseMs = 2_000
-/** Pause in milliseconds before the next conversations are hidden. */
+/** Pause before the next conversations are hidden. */
 const moreAfterMs = 200
-/** Pause in milliseconds while conversations are removed. */
 const waitMs = 5_000
-/** Maximum number of unfinished removals of conversations of one workspace. */
+/** Unfinished removals of conversations of one workspace. */
 const maxOpen = 8
 const batch = 1_000
 
-/** Kinds of objects of which cores keep the state. */
+/** Kinds of objects whose state cores keep. */
 const announced: DeletionKind[] = ['installation', 'connection', 'subscription']
 
 interface Deleted {
@@ -47,8 +43,8 @@ interface ObjectDocument extends Document {
 }
 
 /**
- * Returns the objects that the deletion marks and removes, by collection, and the fields that the mark
- * sets. The deleted one is in the last.
+ * Returns the objects that the deletion marks and removes, and what the mark sets. The deleted one is in
+ * the last.
  */
 function objectsIn({ db }: Core, { kind, id, workspaceId }: Deleted) {
   const inWorkspace = kind === 'workspace' ? { workspaceId } : undefined
@@ -96,7 +92,7 @@ async function idsIn(core: Core, deleted: Deleted, kinds: DeletionKind[]) {
 
 type RemovedBy = 'workspace id' | 'part' | 'object' | 'conversation' | 'its own end' | 'nothing'
 
-/** What removes a workspace's documents of each collection. A new collection does not compile until it is named. */
+/** What removes a workspace's documents. A new collection does not compile until it is named. */
 const removedBy: Record<keyof Core['db'], RemovedBy> = {
   suppressions: 'workspace id',
   policyChanges: 'workspace id',
@@ -134,7 +130,6 @@ const removedBy: Record<keyof Core['db'], RemovedBy> = {
   migrations: 'nothing',
 }
 
-/** Returns the parts of a workspace other than its conversations and objects. */
 const partsOfWorkspace = (core: Core, workspaceId: string): Part[] => [
   deliveryPart(core, { workspaceId }),
   leadPart(core, { workspaceId }),
@@ -144,7 +139,7 @@ const partsOfWorkspace = (core: Core, workspaceId: string): Part[] => [
     .map(([name]) => documents(core.db[name as keyof Core['db']] as never, { workspaceId } as never)),
 ]
 
-/** Parts of an object whose conversations have been removed. The object itself is the last. */
+/** After the removal of the conversations. The object itself is the last. */
 export async function partsOfObject(core: Core, deleted: Deleted): Promise<Part[]> {
   const { kind, id } = deleted
   const connectionIds = await idsIn(core, deleted, ['connection'])
@@ -152,7 +147,7 @@ export async function partsOfObject(core: Core, deleted: Deleted): Promise<Part[
   const { pictures, visitors } = core.db
   return [
     ...(kind === 'subscription' ? [deliveryPart(core, { subscriptionId: id })] : []),
-    // Sessions whose conversation was never stored.
+    // Their conversation was never stored.
     sessionPart(core, { publicSiteKey: { $in: siteKeys } }),
     ...(kind === 'workspace' ? partsOfWorkspace(core, id) : []),
     documents(pictures, { workspaceId: deleted.workspaceId, owner: { $in: siteKeys.map(logoOf) } }),
@@ -164,8 +159,8 @@ export async function partsOfObject(core: Core, deleted: Deleted): Promise<Part[
 }
 
 /**
- * Marks the object and the objects in it as deleted. Queries then skip them. Returns whether this
- * call marked at least one object.
+ * Marks the object and those in it as deleted, so that queries skip them. Returns whether any was marked
+ * now.
  */
 async function markStored(core: Core, deleted: Deleted) {
   let marked = 0
@@ -187,7 +182,7 @@ async function mark(core: Core, deleted: Deleted) {
   return isNew
 }
 
-/** Undoes the marks of a workspace. Objects in it that were deleted before the workspace stay deleted. */
+/** Objects in the workspace that were deleted before it stay deleted. */
 async function restore(core: Core, deleted: Deleted) {
   await wakeupsOf(core).changing(await idsIn(core, deleted, announced), async () => {
     for (const { collection, filter, off } of objectsIn(core, deleted))
@@ -203,8 +198,8 @@ const removeConversations = (core: Core, workspaceId: string, ids: string[]) =>
   beginRemoval(core, { workspaceId, kind: 'conversations', ids, isDeletion: true })
 
 /**
- * Begins to remove the next conversations of the connections. Returns the pause in milliseconds
- * before the next call; undefined when no conversation is left.
+ * Begins to remove the next conversations. Returns the pause before the next call; undefined when none is
+ * left.
  */
 async function removeByConnection(core: Core, { workspaceId, lease }: Removal, connectionIds: string[]) {
   if ((await countOpenRemovals(core, workspaceId, lease.id)) >= maxOpen) return waitMs
@@ -221,11 +216,7 @@ async function removeByConnection(core: Core, { workspaceId, lease }: Removal, c
   return moreAfterMs
 }
 
-/**
- * Begins to remove the conversations of an installation. A conversation with sessions of another
- * installation stays. Only its sessions of this installation are removed. Returns the pause in
- * milliseconds before the next call; undefined when no session is left.
- */
+/** The same for an installation. Of a conversation with sessions elsewhere, only its own are removed. */
 async function removeBySession(core: Core, workspaceId: string, siteKey: string) {
   const sessions = (await core.db.sessions.find({ publicSiteKey: siteKey }).limit(batch).toArray()).map(toSession)
   if (sessions.length === 0) return undefined
@@ -255,9 +246,8 @@ async function pauseOf(core: Core, removal: Removal, deleted: Deleted): Promise<
 }
 
 /**
- * The removal of a workspace, connection, installation or lead subscription. Hiding marks the
- * object, and the check marks what earlier calls have added. Separate removals remove the
- * conversations.
+ * The removal of an object. Hiding marks it, and the check marks what earlier calls have added. Separate
+ * removals remove the conversations.
  */
 export const objectList: RemovalList = {
   hiddenMs,
@@ -275,7 +265,7 @@ export const objectList: RemovalList = {
   },
 }
 
-/** Returns the workspace of an object, even if its deletion has begun. Errors: those of `deleteObject`. */
+/** Also if the deletion has begun. Errors: those of `deleteObject`. */
 export async function workspaceOfObject(
   core: Core,
   kind: DeletionKind,
@@ -292,10 +282,9 @@ export async function workspaceOfObject(
 const removalIdOf = ({ plannedIds }: Core, kind: DeletionKind, id: string) => plannedIds('rmv', kind, id)
 
 /**
- * Deletes an object with everything that belongs to it. When the call resolves, no call finds
- * the object any more, and its visitors are refused. A repeated call changes nothing. Errors:
- * `NotFound`, or `SubscriptionNotFound` for a subscription, if the object is unknown or in
- * another workspace.
+ * Deletes an object with everything in it. When the call resolves, no call finds it, and its visitors are
+ * refused. Can be repeated. Errors: `NotFound`, or `SubscriptionNotFound`, also for an object of another
+ * workspace.
  */
 export async function deleteObject(core: Core, kind: DeletionKind, id: string, scope: string | undefined) {
   const removalId = removalIdOf(core, kind, id)
@@ -304,15 +293,13 @@ export async function deleteObject(core: Core, kind: DeletionKind, id: string, s
   const until = new Date(core.now() + firstLeaseMs)
   const begun =
     (await insertRemoval(core, removal, until)) ?? (await turnRemoval(core, removalId, ['restoring'], 'marking', until))
-  // A repeated call announces the deletion again, because the process of the first call may
-  // have died before its announcement.
+  // The process of the first call may have died before its announcement.
   await (begun ? runRemovalStep(core, begun) : mark(core, { kind, id, workspaceId }))
 }
 
 /**
- * Undoes the deletion of a workspace of which nothing was removed. Its objects are as before, but
- * sessions that the deletion ended stay ended. Changes nothing if the workspace is not deleted. Errors:
- * `NotFound`, also if the removal has begun.
+ * Undoes the deletion of a workspace of which nothing was removed. Ended sessions stay ended. Changes
+ * nothing without a deletion. Errors: `NotFound`, also if the removal has begun.
  */
 export async function undoDeletion(core: Core, workspaceId: string, scope: string | undefined) {
   await workspaceOfObject(core, 'workspace', workspaceId, scope)
@@ -321,6 +308,6 @@ export async function undoDeletion(core: Core, workspaceId: string, scope: strin
   const undone = await turnRemoval(core, removalId, from, 'restoring', new Date(core.now() + firstLeaseMs))
   if (!undone) return
   await restore(core, deletedBy(undone))
-  // A step of the deletion that another core still runs may mark objects. So they are restored again.
+  // A running step on another core may still mark objects, so they are restored again.
   await whileHeld(advanceRemoval(core, undone, 'restoring', new Date(core.now() + hiddenMs)))
 }

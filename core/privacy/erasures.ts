@@ -10,25 +10,19 @@ import { addTraces, confirmRemoval, insertErasure, type Removal } from './remova
 import { type RemovalList, runRemovalStep } from './removals.ts'
 import { findTraces } from './visitor-traces.ts'
 
-/**
- * Pause in milliseconds after sessions are ended. Within this time, every core reads the wake-up,
- * and every stream sends the end of its session.
- */
+/** Every core reads the wake-up in this time, and every stream sends the end of its session. */
 const propagationMs = 2000
-/** Maximum difference between the clocks of the cores, in milliseconds (docs/operating.md). */
+/** Of the cores, in milliseconds (docs/operating.md). */
 const clockSkewMs = 2000
 
-/** Finds data of the visitor, and records the ids. Returns all recorded ids. */
+/** Finds data of the visitor and records the ids. Returns all of them. */
 async function addFound(core: Core, removal: Removal, known: VisitorTraces): Promise<VisitorTraces> {
   const { name, until } = removal.visitor!
   const found = await findTraces(core, name, { until, erasureId: removal.lease.id }, known)
   return addTraces(core, removal, found)
 }
 
-/**
- * Records the ids of all data of the visitor. Repeats the search when it finds another browser of
- * the visitor, because that browser may have more sessions.
- */
+/** Repeats the search for another browser of the visitor, which may have more sessions. */
 async function recordTraces(core: Core, removal: Removal): Promise<VisitorTraces> {
   for (let known = removal.visitor!.traces; ; ) {
     const all = await addFound(core, removal, known)
@@ -39,8 +33,8 @@ async function recordTraces(core: Core, removal: Removal): Promise<VisitorTraces
 }
 
 /**
- * Ends the live sessions, hides conversations and leads, and sends wake-ups to every core. Returns
- * false when no session was live.
+ * Ends the live sessions, hides conversations and leads, and tells every core. Returns whether a session
+ * was live.
  */
 async function endSessions(core: Core, removal: Removal, known: VisitorTraces) {
   const sessions = sessionStoreOf(core)
@@ -51,23 +45,17 @@ async function endSessions(core: Core, removal: Removal, known: VisitorTraces) {
   return live.length > 0
 }
 
-/**
- * Sends wake-ups with these ids to every core. Checks the lease first, because a core that lost
- * it must not write ids of removed data.
- */
+/** Tells every core. A core that lost the lease must not write ids of removed data. */
 async function announce(core: Core, removal: Removal, { sessionIds, conversationIds, leadIds }: VisitorTraces) {
   await confirmRemoval(core, removal)
   await wakeupsOf(core).stateChanged(...sessionIds, ...conversationIds, ...leadIds)
 }
 
 /**
- * The removal of a visitor. Hiding ends the sessions and hides the conversations. Before the data is
- * removed, and again before late data is removed, this is repeated for sessions that are new.
- *
- * A visitor who returns during an erasure is treated as a new visitor. The new sessions store the
- * ids of the unfinished erasures (`core/sessions/open-erasures-store.ts`), and these erasures skip
- * the sessions. A new session may still have joined a conversation that the erasure removes. Such a
- * session is ended first.
+ * Hiding ends the sessions and hides the conversations. This is repeated for new sessions before the data,
+ * and the late data, is removed. A visitor who returns meanwhile is a new one: the new sessions store the
+ * ids of unfinished erasures (`core/sessions/open-erasures-store.ts`), which skip them. One that has joined
+ * a conversation of the erasure is ended first.
  */
 export const visitorList: RemovalList = {
   hiddenMs: propagationMs,
@@ -79,12 +67,12 @@ export const visitorList: RemovalList = {
     await recallDeliveries(core, known)
   },
 
-  /** Waits if a session was live or is new, because these sessions must end first. */
+  /** Waits for the end of sessions that were live or are new. */
   async next(core, removal) {
     const { commands, conversations } = core.db
     const recorded = await recordTraces(core, removal)
     const wasLive = await endSessions(core, removal, recorded)
-    // Prevents further uploads, so that all files are found.
+    // No further uploads, so that all files are found.
     await commands.updateMany({ sessionId: { $in: recorded.sessionIds } }, { $set: { state: 'cancelled' } })
     const all = await addFound(core, removal, recorded)
     if (wasLive || all.sessionIds.length > recorded.sessionIds.length) return { waitMs: propagationMs }
@@ -99,16 +87,15 @@ export const visitorList: RemovalList = {
 }
 
 /**
- * Ends a visitor's sessions and records the erasure. When the call resolves, the grants of these
- * sessions are refused, and no delivery of the visitor's data begins.
+ * Ends a visitor's sessions and records the erasure. When the call resolves, their grants are refused, and
+ * no delivery of their data begins.
  */
 export async function eraseVisitor(core: Core, name: VisitorName, requestedBy: string): Promise<Erasure> {
   const { workspaceId } = name
   const requestedAt = new Date(core.now())
   const erasure: Erasure = { erasureId: newId('ers'), workspaceId, stage: 'ending', requestedBy, requestedAt }
   const until = new Date(core.now() + clockSkewMs)
-  // The record must have all ids of the visitor from the beginning, because new sessions look
-  // up erasures by these ids.
+  // New sessions look up erasures by the ids of the visitor, so the record has them from the beginning.
   const { visitorIds } = await findTraces(core, name, { until })
   const visitor = { name, until, traces: { ...noTraces(), visitorIds } }
   const inserted = await insertErasure(core, erasure, visitor, new Date(core.now() + leaseMs))
@@ -116,7 +103,7 @@ export async function eraseVisitor(core: Core, name: VisitorName, requestedBy: s
   return { ...erasure, stage: 'removing' }
 }
 
-/** Returns an erasure. Errors: `NotFound` for an unknown erasure or one of another workspace. */
+/** Errors: `NotFound`, also for one of another workspace. */
 export async function findErasure(core: Core, erasureId: string, workspaceId: string | undefined): Promise<Erasure> {
   const found = await core.db.erasures.findOne({ _id: erasureId }, { projection: { visitor: 0, traces: 0 } })
   const { _id, stage, requestedBy, requestedAt, finishedAt, ...of } = inWorkspace(found ?? undefined, workspaceId)

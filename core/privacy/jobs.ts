@@ -7,10 +7,10 @@ import { oldDataList } from './old-data.ts'
 import { removalListsOf, runDueRemovals } from './removals.ts'
 import { sweepOldData } from './retention.ts'
 
-/** Interval in milliseconds at which a core looks for work that another one has left. */
+/** Milliseconds between looks for work that another core has left. */
 const everyMs = 60_000
 
-/** Sets what removals remove, and tells the streams of this process which conversations and leads are hidden now. */
+/** Sets what removals remove, and tells the streams of this process what is hidden now. */
 export function privacyJobs(core: Core) {
   const { bus, logger } = core
   removalListsOf.set(core, {

@@ -8,10 +8,7 @@ import { idOnly, ids as idsOf } from './parts-store.ts'
 import type { Removal } from './removal-store.ts'
 import type { RemovalList } from './removals.ts'
 
-/**
- * Returns the ids of data that is older than the present policy allows. The policy is read from
- * the database.
- */
+/** Returns what is older than the stored policy allows. */
 async function dueOf(core: Core, kind: DataKind, { workspaceId, isDeletion }: Removal, ids: string[]) {
   const workspace = await core.db.workspaces.findOne({ _id: workspaceId }, { projection: { retention: 1 } })
   if (!workspace || isDeletion) return ids
@@ -26,9 +23,8 @@ async function dueOf(core: Core, kind: DataKind, { workspaceId, isDeletion }: Re
 }
 
 /**
- * The removal of conversations or leads. After every earlier call has ended, reads them again. Data
- * that was used in the meantime, or that a changed policy allows to keep, is shown again. So no
- * acknowledged message is lost.
+ * The removal of conversations or leads. After every earlier call has ended, reads them again: what was
+ * used meanwhile, or may stay now, is shown again. So no acknowledged message is lost.
  */
 export const oldDataList = (kind: DataKind): RemovalList => ({
   hiddenMs,
@@ -44,8 +40,7 @@ export const oldDataList = (kind: DataKind): RemovalList => ({
     const due = await dueOf(core, kind, removal, hidden)
     const spared = [...new Set(hidden).difference(new Set(due))]
     if (kind === 'conversations') for (const id of spared) await repairInbox(core, id)
-    // Show the data before the decision is recorded, because this step is not repeated
-    // afterwards.
+    // Before the decision is recorded, because this step is not repeated afterwards.
     await showData(core, kind, spared, removal.lease.id)
     await wakeupsOf(core).stateChanged(...spared)
     core.metrics.spared.inc(spared.length)

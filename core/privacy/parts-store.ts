@@ -1,20 +1,17 @@
 import type { Collection, Document, Filter, WithId } from 'mongodb'
 
-/** A group of documents that is removed with its owner, for example a visitor or a conversation. */
+/** Documents that are removed with their owner. */
 export interface Part {
-  /** Kind of the documents in the metric of removed data. */
+  /** In the metric of removed data. */
   kind?: string
-  /**
-   * Removes at most `limit` documents. Returns the number of documents that it found; 0 when none is
-   * left. Can be repeated.
-   */
+  /** Removes at most `limit` documents. Returns how many it found; 0 when none is left. Can be repeated. */
   remove(limit: number): Promise<number>
 }
 
 export const idOnly = { projection: { _id: 1 } } as const
 export const ids = (found: { _id: string }[]) => found.map(({ _id }) => _id)
 
-/** A part with a bounded number of documents, or with references that are removed. */
+/** For a bounded number of documents, or references. */
 export const atOnce = (remove: () => Promise<unknown>): Part => ({
   async remove() {
     await remove()
@@ -22,7 +19,7 @@ export const atOnce = (remove: () => Promise<unknown>): Part => ({
   },
 })
 
-/** A part with the documents of a collection that match. `act` removes them; default: deletes them. */
+/** The documents that match. `act` removes them; default: deletes them. */
 export function documents<D extends Document>(
   collection: Collection<D>,
   filter: Filter<D>,

@@ -11,24 +11,23 @@ import {
   type VisitorTraces,
 } from './model.ts'
 
-/** A removal in progress, as the core that holds its lease reads it. */
+/** As the core that holds its lease reads it. */
 export interface Removal {
   lease: Lease
   workspaceId: string
   kind: RemovalKind
-  /** True if the conversations belong to an object that is being deleted. */
+  /** The conversations belong to an object that is being deleted. */
   isDeletion?: true
-  /** Ids of the conversations or leads, id of the deleted object, or id of the erasure. */
+  /** Of the conversations or leads, the deleted object, or the erasure. */
   ids: string[]
   stage: RemovalStage
-  /** Set for the removal of a visitor. */
   visitor?: ErasedVisitor
 }
 
 interface LeasedDocument {
   _id: string
   workspaceId: string
-  /** Time from which the next step is due. Absent when the work is finished. */
+  /** When the next step is due. Absent when the work is finished. */
   nextAt?: Date
   fencingToken?: number
 }
@@ -41,17 +40,16 @@ export type ErasureDocument = LeasedDocument &
     until?: Date
     traces?: VisitorTraces
     isSwept?: true
-    /** Epochs of the removed logs. Kept, so that positions in these logs are recognised. */
+    /** Of the removed logs. Kept, so that positions in them are recognised. */
     epochs?: string[]
   }
 
 type Held = Pick<Removal, 'lease' | 'kind'>
 
-/** Fields of both collections of removals. */
 type AnyDocument = LeasedDocument & { stage: string; ids?: string[]; traces?: VisitorTraces; epochs?: string[] }
 
-// Removals of visitors are in `erasures`, because operators can still see them after they have finished.
-// Every write under a lease throws `LeaseLost` when another core owns the removal.
+// Removals of visitors are in `erasures`, because operators see them after their end. Every write throws
+// `LeaseLost` when another core owns the removal.
 
 const fields = { until: 'nextAt', token: 'fencingToken' }
 const removalLeases = ({ db }: Core) => createLeases(db.removals, fields)
@@ -61,10 +59,7 @@ const leasesOf = ({ db }: Core, { kind }: Held) =>
 const write = (core: Core, removal: Held, update: UpdateFilter<AnyDocument>) =>
   leasesOf(core, removal).write(removal.lease, update)
 
-/**
- * Inserts a removal with its first step leased until `nextAt`. Returns undefined and changes
- * nothing if it exists.
- */
+/** Inserts a removal with its first step leased. Returns undefined if it exists. */
 export async function insertRemoval(
   core: Core,
   { removalId, ...rest }: Omit<Removal, 'lease' | 'visitor'> & { removalId: string },
@@ -74,7 +69,6 @@ export async function insertRemoval(
   return lease && { lease, ...rest }
 }
 
-/** Inserts an erasure with its first step leased until `nextAt`. */
 export async function insertErasure(
   core: Core,
   { erasureId, ...erasure }: Erasure,
@@ -86,7 +80,7 @@ export async function insertErasure(
   return lease && toVisitorRemoval(lease, document)
 }
 
-/** Leases an erasure, or else another removal, whose next step is due; undefined if there is none. */
+/** Leases an erasure, or else another removal, whose next step is due. */
 export async function claimRemoval(core: Core, until: Date): Promise<Removal | undefined> {
   const times = { now: new Date(core.now()), until }
   const erasure = await erasureLeases(core).take(times)
@@ -95,13 +89,12 @@ export async function claimRemoval(core: Core, until: Date): Promise<Removal | u
   return found && toRemoval(found.document, found.lease)
 }
 
-/** Returns when the next step of any removal is due. */
 export async function nextRemovalAt(core: Core): Promise<Date | undefined> {
   const [erasure, removal] = await Promise.all([erasureLeases(core).nextAt(), removalLeases(core).nextAt()])
   return erasure && removal ? new Date(Math.min(+erasure, +removal)) : (erasure ?? removal)
 }
 
-/** Leases a removal that is in one of these stages, and begins another stage; undefined if it is in none. */
+/** Leases a removal in one of these stages, and begins another stage. */
 export async function turnRemoval(
   { db }: Core,
   removalId: string,
@@ -118,14 +111,14 @@ export async function turnRemoval(
   return found ? toRemoval(found, { id: found._id, token }) : undefined
 }
 
-/** Begins a stage, or the next part of one, at `nextAt`. `ids` replaces the list of what to remove. */
+/** `ids` replaces the list of what to remove. */
 export async function advanceRemoval(core: Core, removal: Held, stage: RemovalStage, nextAt: Date, ids?: string[]) {
   await write(core, removal, { $set: { stage, nextAt, ...(ids && { ids }) } })
 }
 
 /**
- * Records which data of a visitor will be removed, and the epochs of its logs. This happens before
- * the removal, so that an interrupted step can be repeated. Returns all recorded ids.
+ * Records what will be removed of a visitor, and the epochs of its logs, so that an interrupted step can be
+ * repeated. Returns all recorded ids.
  */
 export async function addTraces(
   core: Core,
@@ -140,20 +133,17 @@ export async function addTraces(
   return { ...noTraces(), ...found.traces }
 }
 
-/** Marks an erasure as swept, and keeps only those ids that its end needs. */
+/** Keeps only the ids that the end of an erasure needs. */
 export async function setSwept(core: Core, { lease }: Held, nextAt: Date) {
   const { visitorIds: _, ...unneeded } = noTraces()
   const emptied = Object.entries(unneeded).map(([kind, none]) => [`traces.${kind}`, none])
   await erasureLeases(core).write(lease, { $set: { isSwept: true, nextAt, ...Object.fromEntries(emptied) } })
 }
 
-/** Throws `LeaseLost` if another core owns the removal. Writes nothing. */
+/** Throws `LeaseLost` if another core owns the removal. */
 export const confirmRemoval = (core: Core, removal: Held) => leasesOf(core, removal).confirm(removal.lease)
 
-/**
- * Removes the record. The record of an erasure stays, but loses the fields that identify the
- * visitor.
- */
+/** The record of an erasure stays, without what identifies the visitor. */
 export async function finishRemoval(core: Core, removal: Held) {
   if (removal.kind !== 'visitor') return removalLeases(core).remove(removal.lease)
   await erasureLeases(core).write(removal.lease, {
@@ -162,7 +152,7 @@ export async function finishRemoval(core: Core, removal: Held) {
   })
 }
 
-/** Returns the number of removals of a workspace that have not removed their data yet. */
+/** Those that have not removed their data yet. */
 export const countOpenRemovals = ({ db }: Core, workspaceId: string, exceptId?: string): Promise<number> =>
   db.removals.countDocuments({ workspaceId, stage: { $ne: 'removed' }, _id: exceptId && { $ne: exceptId } })
 

@@ -15,49 +15,43 @@ import {
   setSwept,
 } from './removal-store.ts'
 
-/** What a removal removes, and how it is hidden: a visitor, old data, or an object. */
+/** A visitor, old data, or an object. */
 export interface RemovalList {
-  /** Hides the data, so that later calls do not find it. */
+  /** Later calls do not find hidden data. */
   hide(core: Core, removal: Removal): Promise<void>
-  /** Time in milliseconds after which no earlier call uses the hidden data. */
+  /** After this time no earlier call uses it. */
   hiddenMs: number
-  /**
-   * Reads the hidden data again after that time. Returns the ids of the data to remove. Returns
-   * undefined if it has hidden more data; the check must then be repeated.
-   */
+  /** Then reads it again. Returns the ids to remove; undefined if it has hidden more, to be repeated. */
   check?(core: Core, removal: Removal): Promise<string[] | undefined>
-  /** Returns what to remove now, or the pause in milliseconds before the next try. */
+  /** Returns what to remove now, or the pause before the next try. */
   next(core: Core, removal: Removal): Promise<NextParts | { waitMs: number }>
   /** Called when everything has been removed for the first time. */
   removed?(core: Core, removal: Removal): Promise<void>
-  /** Whether data that calls wrote late is removed a minute later. */
+  /** What calls wrote late is removed a minute later. */
   removesLate: boolean
   /** Shows hidden data again, of which nothing was removed. */
   restore?(core: Core, removal: Removal): Promise<void>
-  /** Removes the id of the removal from the documents that still have it. */
+  /** Removes the id of the removal from documents that still have it. */
   forget?(core: Core, removal: Removal): Promise<void>
 }
 
 interface NextParts<Item = string> {
-  /** Ids of what to remove, or sessions. */
+  /** Ids, or sessions. */
   items: Item[]
-  /** Returns the parts (groups of documents) to remove for some of the items. */
+  /** What to remove for some of the items. */
   partsOf(items: Item[]): Part[]
 }
 
-/** Number of items whose data is removed together. */
 const groupSize = 20
-/** Maximum number of documents that one call of the database removes. */
 const chunk = 100
-/** Time in milliseconds after which a step ends when it has removed something, well within its lease. */
+/** A step ends after this time, well within its lease. */
 const stepMs = 5_000
-/** Maximum share of the time that the calls of the database take. */
 const share = 1 / 7
 const maxPauseMs = 500
-/** Pause in milliseconds before the newest wake-up is removed. Within it, every core reads the next one. */
+/** Every core reads the next wake-up before the newest is removed. */
 const wakeupPauseMs = 2_000
 
-/** The lists of each kind. `jobs.ts` sets them, because a list may begin removals of another kind. */
+/** `jobs.ts` sets the lists, because one may begin removals of another kind. */
 export const removalListsOf = perCore((): Record<RemovalKind, RemovalList> => {
   throw new Error('the lists of removals are not set')
 })
@@ -65,8 +59,8 @@ export const removalListsOf = perCore((): Record<RemovalKind, RemovalList> => {
 const paceOf = perCore(() => createPace({ share, maxPauseMs }))
 
 /**
- * Removes the parts of all items, with pauses, so that database calls for messages are not delayed. Returns
- * the items that are left after `stepMs`.
+ * Removes the parts of all items, with pauses that spare the calls for messages. Returns what is left after
+ * `stepMs`.
  */
 export async function removeParts<Item>(core: Core, { items, partsOf }: NextParts<Item>): Promise<Item[]> {
   const endsAt = performance.now() + stepMs
@@ -78,7 +72,6 @@ export async function removeParts<Item>(core: Core, { items, partsOf }: NextPart
   return []
 }
 
-/** Removes a part. Returns false if the time was over before everything was removed. */
 async function removePart(core: Core, { kind, remove }: Part, endsAt: number) {
   for (;;) {
     const removed = await paceOf(core)(() => remove(chunk))
@@ -90,7 +83,7 @@ async function removePart(core: Core, { kind, remove }: Part, endsAt: number) {
 
 const later = ({ now }: Core, ms: number) => new Date(now() + ms)
 
-/** Removes the next data. Returns false if data is left; the step is then due again. */
+/** Returns false if data is left; the step is then due again. */
 async function removeNext(core: Core, removal: Removal) {
   const { kind, stage } = removal
   const next = await removalListsOf(core)[kind].next(core, removal)
@@ -100,22 +93,18 @@ async function removeNext(core: Core, removal: Removal) {
   }
   const left = await removeParts(core, next)
   if (left.length === 0) return true
-  // The step `removed` needs the ids of all data, so the step before it does not shorten the list.
+  // The step `removed` needs all ids, so the one before does not shorten the list.
   const ids = stage === 'removed' && kind !== 'visitor' ? left : undefined
   await advanceRemoval(core, removal, stage, later(core, 0), ids)
   return false
 }
 
 /**
- * Removes what a list names, in steps. Each step can be repeated, and runs on the core that holds the
- * lease of the removal.
- *
- * 1. `marking`, or `ending` for a visitor, hides the data.
- * 2. `checking`, after every earlier call has ended, reads the data again.
- * 3. `removing` removes the data in small groups.
- *    Until then, an undo turns it to `restoring`, which shows the data again.
- * 4. `removed` waits for `maxCallMs`, then removes what calls still wrote after their callers gave up.
- *    Then it removes the wake-ups with the removed ids, and the record.
+ * Removes what a list names, in steps that can be repeated, on the core with the lease. 1. `marking`, or
+ * `ending` for a visitor, hides the data. 2. `checking`, after every earlier call has ended, reads it
+ * again. 3. `removing` removes it in small groups. Until then, an undo turns it to `restoring`. 4.
+ * `removed` waits for `maxCallMs`, removes what calls wrote late, the wake-ups with the ids, and the
+ * record.
  */
 async function step(core: Core, removal: Removal) {
   const list = removalListsOf(core)[removal.kind]
@@ -150,27 +139,24 @@ async function step(core: Core, removal: Removal) {
   }
 }
 
-/** Runs the due step of a removal. If another core has taken over the removal, that core continues it. */
+/** If another core has taken over the removal, that core continues it. */
 export const runRemovalStep = (core: Core, removal: Removal) =>
   whileHeld(step(core, removal)).finally(() => core.bus.emit('due', 'removal of data'))
 
-/** Records the removal of conversations or leads, and hides them. */
+/** Records the removal, and hides the data. */
 export async function beginRemoval(core: Core, removal: Pick<Removal, 'workspaceId' | 'kind' | 'ids' | 'isDeletion'>) {
   const begun = { ...removal, removalId: newId('rmv'), stage: 'marking' as const }
   const inserted = await insertRemoval(core, begun, later(core, leaseMs))
   if (inserted) await runRemovalStep(core, inserted)
 }
 
-/**
- * Runs every due step, including steps that another process did not complete. Returns the time in
- * milliseconds until the next step is due.
- */
+/** Also runs what another process left. Returns the time until the next step is due. */
 export async function runDueRemovals(core: Core): Promise<number | undefined> {
   for (;;) {
     const due = await claimRemoval(core, later(core, leaseMs))
     if (!due) return msUntil(await nextRemovalAt(core), core.now)
     await whileHeld(step(core, due))
-    // A step can make conversations of the workspace due for a review.
+    // A step can make conversations due for a review.
     core.bus.emit('due', 'sweep of old data')
   }
 }

@@ -14,34 +14,30 @@ import { countOpenRemovals } from './removal-store.ts'
 import { beginRemoval, removeParts } from './removals.ts'
 
 // Finds what is older than a workspace allows. Held deliveries, audit entries and ended sessions are
-// removed at once, because no call can use them at the same time. Conversations and leads are
-// removed by `removals.ts`. Every query is answered by an index.
+// removed at once, because no call can use them meanwhile, and conversations and leads by `removals.ts`.
+// Every query is answered by an index.
 
 const sweepEveryMs = 3_600_000
-/** Pause in milliseconds before the next sweep of a workspace that has more old data. */
+/** Before the next sweep of a workspace with more old data. */
 const moreAfterMs = 1_000
-/** Pause in milliseconds before the next sweep of a workspace with `maxOpen` open removals. */
+/** Before the next sweep of a workspace with `maxOpen` open removals. */
 const fullAfterMs = 10_000
 const maxOpen = 8
-/** Maximum number of conversations or leads in one removal. */
+/** Conversations or leads in one removal. */
 const batch = 1_000
 const reviewBatch = 100
 
 type Days = ReturnType<typeof retentionOf>
 
-/** A workspace whose data is being swept. */
 interface Sweep {
   workspaceId: string
   retention?: Retention
   lease: Lease
-  /**
-   * Position at which the search for old conversations continues. Absent if the search starts from
-   * the beginning.
-   */
+  /** Where the search for old conversations continues. Absent for the beginning. */
   after?: InboxPlace
 }
 
-/** Position of a conversation in the list that is sorted by last message. */
+/** In the order of last messages. */
 interface InboxPlace {
   lastMessageAt: Date
   conversationId: string
@@ -54,16 +50,15 @@ interface ReviewTimes {
 
 type NextReview = { periodBeginsAt: Date } | { postponedUntil: Date } | 'never'
 
-/** Value of `reviewAt` if no further review is needed. */
+/** `reviewAt` without a further review. */
 const never = new Date(8.64e15)
 
 const leasesOf = ({ db }: Core) =>
   createLeases(db.workspaces, { until: 'sweepAt', token: 'sweepToken', isFreeWithoutUntil: true })
 
 /**
- * Sweeps every workspace that is due: begins the removal of data that is older than allowed. A
- * workspace is due every hour, and at once when its policy has changed. Returns the time in
- * milliseconds until the next workspace is due.
+ * Begins the removal of old data in every workspace that is due: every hour, and when its policy has
+ * changed. Returns the time until the next one is due.
  */
 export async function sweepOldData(core: Core): Promise<number | undefined> {
   for (;;) {
@@ -93,10 +88,7 @@ async function sweepWorkspace(core: Core, sweep: Sweep) {
   await end(more.includes(true) ? moreAfterMs : sweepEveryMs, after)
 }
 
-/**
- * Ends the sweep, and makes the next one due at `nextAt`. Throws `LeaseLost` if the workspace was
- * changed or claimed again during the sweep.
- */
+/** Throws `LeaseLost` if the workspace was changed or claimed again during the sweep. */
 async function endSweep(core: Core, { lease }: Sweep, nextAt: Date, after: InboxPlace | undefined) {
   await leasesOf(core).write(lease, {
     $set: { sweepAt: nextAt, ...(after && { sweepAfter: after }) },
@@ -109,7 +101,7 @@ const dueOf = (core: Core, facts: ConversationFacts[], days: Days) =>
 
 const postponed = (core: Core) => ({ postponedUntil: new Date(core.now() + postponedMs) })
 
-/** Begins a removal. Returns whether there may be more to remove. */
+/** Returns whether there may be more to remove. */
 async function begin(core: Core, workspaceId: string, kind: 'conversations' | 'leads', ids: string[]) {
   if (ids.length > 0) await beginRemoval(core, { workspaceId, kind, ids })
   return ids.length === batch
@@ -135,8 +127,8 @@ async function sweepLeads(core: Core, workspaceId: string, days: Days) {
 }
 
 /**
- * Sweeps the next conversations whose last message is old. Keeps those with a younger session.
- * Returns the position at which the next call continues; undefined at the end of the list.
+ * Sweeps conversations whose last message is old, except those with a younger session. Returns where to
+ * continue; undefined at the end.
  */
 async function sweepConversations(
   core: Core,
@@ -154,10 +146,7 @@ async function sweepConversations(
   return found.length === batch ? found.at(-1) : undefined
 }
 
-/**
- * Reviews conversations that may have no message. A conversation with a message needs no further
- * review: `sweepConversations` finds it by the time of its last message.
- */
+/** Reviews conversations that may have no message. `sweepConversations` finds the others. */
 async function reviewConversations(core: Core, workspaceId: string, days: Days, before: Date) {
   let more = false
   for (const connectionId of idsOf(await core.db.connections.find({ workspaceId }, idOnly).toArray())) {
@@ -198,8 +187,8 @@ async function reviewSessionsOf(core: Core, conversationId: string, toReview: Se
   const writers = await writersIn(core, conversationId, all)
   for (const session of toReview) {
     const { sessionId, renewableUntil: expiry } = session
-    // Another session that has a message or is newer. It is kept and links the visitor to the
-    // conversation. Without such a session, the reviewed session is not removed.
+    // A session that has a message or is newer. It links the visitor to the conversation, so without one
+    // the reviewed session stays.
     const heir = all.find(
       (other) => other.sessionId !== sessionId && (writers.has(other.sessionId) || isNewer(other, session)),
     )
@@ -208,7 +197,7 @@ async function reviewSessionsOf(core: Core, conversationId: string, toReview: Se
     if (expiry > cutOff) await reviewSession(core, sessionId, { periodBeginsAt: expiry })
     else if (!facts) await remove()
     else if (writers.get(sessionId) === 'message') await reviewSession(core, sessionId, 'never')
-    // The newest session of a conversation without messages is removed with the conversation.
+    // The newest session is removed with its conversation.
     else if (writers.has(sessionId) || !heir) await reviewSession(core, sessionId, postponed(core))
     else await remove(heir.sessionId)
   }
@@ -222,7 +211,7 @@ function isNewer(one: Session, other: Session) {
   return a === b ? one.sessionId > other.sessionId : a > b
 }
 
-/** Returns conversations whose last message in the inbox is not later than `before`, oldest first. */
+/** Oldest first. */
 async function oldConversations(
   { db }: Core,
   workspaceId: string,
@@ -249,7 +238,7 @@ async function oldConversations(
   return found.map(({ _id, lastMessageAt }) => ({ conversationId: _id, lastMessageAt: lastMessageAt! }))
 }
 
-/** Returns documents whose `reviewAt` is due, then postponed documents. */
+/** Those whose `reviewAt` is due, then postponed ones. */
 async function toReview<D extends { reviewAt?: Date; postponedUntil?: Date }>(
   collection: Collection<D>,
   filter: object,
@@ -281,10 +270,7 @@ const nextReviewUpdate = (next: NextReview) =>
         $unset: { postponedUntil: '' as const },
       }
 
-/**
- * Sets the next review of a conversation or session: at the end of the period that begins at
- * `periodBeginsAt`, at `postponedUntil`, or never.
- */
+/** At the end of the period that begins at `periodBeginsAt`, at `postponedUntil`, or never. */
 async function reviewConversation({ db }: Core, conversationId: string, next: NextReview) {
   await db.conversations.updateOne({ _id: conversationId }, nextReviewUpdate(next))
 }
@@ -293,7 +279,7 @@ async function reviewSession({ db }: Core, sessionId: string, next: NextReview) 
   await db.sessions.updateOne({ _id: sessionId }, nextReviewUpdate(next))
 }
 
-/** Returns the audit entries from `before` or earlier. */
+/** From `before` or earlier. */
 function auditParts({ db }: Core, workspaceId: string, subscriptionIds: string[], before: Date): Part[] {
   const { leadSubscriptions, deliveries, erasures, policyChanges } = db
   const isOld = { $lte: before }

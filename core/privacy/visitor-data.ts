@@ -9,10 +9,7 @@ import { workspaceStoreOf } from '../workspaces/workspace-store.ts'
 import type { VisitorName, VisitorTraces } from './model.ts'
 import { findTraces } from './visitor-traces.ts'
 
-/**
- * Returns the visitor of a session. Errors: `NotFound` for an unknown session or one of another
- * workspace.
- */
+/** Errors: `NotFound` for an unknown session or one of another workspace. */
 export async function visitorOfSession(core: Core, sessionId: string, scope: string | undefined): Promise<VisitorName> {
   const { workspaceId, visitorId, identity } = await findSession(core, sessionId, scope)
   if (identity) return { workspaceId, browserIds: [], subjectIds: [identity.subjectId] }
@@ -20,9 +17,8 @@ export async function visitorOfSession(core: Core, sessionId: string, scope: str
 }
 
 /**
- * Returns the verified visitor with this user id of the host on all connections of a workspace.
- * Does so even if no data of the visitor is stored. Errors: `NotFound` for an unknown workspace,
- * `ValidationFailed`.
+ * The verified visitor with this user id of the host on all connections, even without stored data. Errors:
+ * `NotFound` for the workspace, `ValidationFailed`.
  */
 export async function visitorOfSubject(core: Core, workspaceId: string, externalSubject: string): Promise<VisitorName> {
   const workspaces = workspaceStoreOf(core)
@@ -33,7 +29,7 @@ export async function visitorOfSubject(core: Core, workspaceId: string, external
   return { workspaceId, browserIds: [], subjectIds: await Promise.all(ids) }
 }
 
-/** Yields all data of a visitor as JSON, one object per line. Screenshots are in base64. */
+/** All data of a visitor as JSON, one object per line. Screenshots are in base64. */
 export async function* exportVisitor(core: Core, visitor: VisitorName): AsyncIterable<string> {
   const traces = await findTraces(core, visitor, { until: new Date(core.now()) })
   for await (const { screenshot, ...record } of recordsOf(core, traces)) {
@@ -55,10 +51,7 @@ interface VisitorRecord {
   [field: string]: unknown
 }
 
-/**
- * Reads the stored data without internal fields. A command with an uploaded screenshot also has
- * the file in the field `screenshot`.
- */
+/** Without internal fields. A command with an uploaded screenshot has its file in `screenshot`. */
 async function* recordsOf(
   { db }: Core,
   { sessionIds, visitorIds, conversationIds, leadIds }: VisitorTraces,

@@ -1,7 +1,7 @@
 import type { Core } from '../core.ts'
 import { noTraces, type VisitorName, type VisitorTraces } from './model.ts'
 
-/** Returns the ids of the screenshot files of sessions, including unfinished uploads. */
+/** Includes unfinished uploads. */
 export async function filesOf({ db }: Core, sessionIds: string[]): Promise<string[]> {
   const theirs = { sessionId: { $in: sessionIds } }
   const found = await db.commands.find(theirs, { projection: { uploads: 1, screenshot: 1 } }).toArray()
@@ -13,11 +13,9 @@ export async function filesOf({ db }: Core, sessionIds: string[]): Promise<strin
 const part = { projection: { visitorId: 1, conversationId: 1 } } as const
 
 /**
- * Finds the visitor's sessions that began at `until` or earlier, including anonymous sessions in
- * a verified visitor's browsers. Also finds all sessions in the same conversations. With
- * `erasureId`, skips sessions that began after the start of this erasure. With `known`, the
- * result also contains these traces of an earlier call, even if their sessions have since been
- * removed.
+ * Finds the sessions that began at `until` or earlier, with anonymous ones in a verified visitor's
+ * browsers, and all sessions in their conversations. Skips those that began after the start of `erasureId`.
+ * The result includes `known`, even if these sessions were removed.
  */
 export async function findTraces(
   core: Core,
@@ -37,7 +35,7 @@ export async function findTraces(
     ...known.visitorIds,
     ...[...verified, ...linked].map(({ visitorId }) => visitorId),
   ])
-  // Matches sessions that are anonymous, or were anonymous when the erasure began.
+  // Anonymous now, or when the erasure began.
   const anonymous = [
     { identity: { $exists: false } },
     ...(erasureId === undefined ? [] : [{ joinedAfterErasures: erasureId }]),

@@ -1,9 +1,7 @@
-/** What the log and the document of one conversation say for a report. */
 export interface ReportedConversation {
   begunAt: Date
-  /** Time of the first message of an agent after the visitor's first message. */
+  /** First message of an agent after the visitor's first. */
   answeredAt?: Date
-  /** Scores of the visitor's ratings. */
   scores: number[]
   tags: string[]
 }
@@ -28,9 +26,9 @@ export interface Report {
   byTag: ReportRow[]
 }
 
-/** Returns the figures of some conversations. Percentiles are times that occurred (nearest rank). */
+/** Percentiles are times that occurred (nearest rank). */
 export function rowOf(name: string, conversations: ReportedConversation[]): ReportRow {
-  // Clocks of cores may differ, so an answer may seem to be older than the question.
+  // Clocks of cores differ, so an answer may seem older than the question.
   const answerMs = conversations.flatMap(({ begunAt, answeredAt }) =>
     answeredAt ? [Math.max(0, answeredAt.getTime() - begunAt.getTime())] : [],
   )

@@ -4,7 +4,7 @@ import type { ReportedConversation } from './model.ts'
 
 const partSize = 200
 
-/** Ratings are events of the log with a score from 1 to 5. */
+/** An event with a score from 1 to 5. */
 const ratingType = 'rating.given'
 const score = { $cond: [{ $in: ['$data.score', [1, 2, 3, 4, 5]] }, '$data.score', '$$REMOVE'] }
 
@@ -13,8 +13,8 @@ const placeIf = (condition: object) => ({ $cond: [condition, place, '$$REMOVE'] 
 
 export const reportStoreOf = perCore(({ db: { conversations, events } }) => ({
   /**
-   * Yields the conversations that were created before `before` and had a message since `since`, in
-   * parts. A conversation that gets a message during the read may be yielded twice.
+   * Yields parts of the conversations that were created before `before` and had a message since `since`.
+   * One that gets a message meanwhile may be yielded twice.
    */
   async *active(workspaceId: string, { since, before }: { since: Date; before: Date }) {
     const active = { lastMessageAt: { $gte: since }, createdAt: { $lt: before } }
@@ -32,7 +32,6 @@ export const reportStoreOf = perCore(({ db: { conversations, events } }) => ({
     }
   },
 
-  /** Returns the ids of the conversations with the newest messages since `since`. */
   async newest(workspaceId: string, since: Date, limit: number) {
     const found = conversations
       .find(
@@ -44,7 +43,7 @@ export const reportStoreOf = perCore(({ db: { conversations, events } }) => ({
     return (await found.toArray()).map(({ _id }) => _id)
   },
 
-  /** Returns what the logs say about conversations with a message of the visitor. */
+  /** Leaves out conversations without a message of the visitor. */
   async read(conversationIds: string[]): Promise<(Omit<ReportedConversation, 'tags'> & { conversationId: string })[]> {
     const found = await events
       .aggregate<{ _id: string; begun: { at: Date }; answer?: { at: Date } | null; scores: number[] }>([

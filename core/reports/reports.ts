@@ -16,9 +16,7 @@ interface ReportQuery {
 }
 
 const maxDays = 35
-/** Maximum number of conversations that one report reads. */
 const maxConversations = 250_000
-/** Time after which a report gives up. */
 const maxMs = 300_000
 const progressEveryMs = 500
 const maxListedTags = 100
@@ -31,10 +29,9 @@ const placesOf = perCore(() => ({
 }))
 
 /**
- * Reports on the conversations that began in some days, from the log. Yields the number of conversations
- * that were read so far, then the report. Reads small parts with pauses, so that a report of 100,000
- * conversations delays no other call. Errors: ValidationFailed, also if too many conversations were active
- * since the first day; ServiceUnavailable.
+ * Reports on the conversations that began in some days. Yields how many were read so far, then the report.
+ * Reads small parts with pauses, so that 100,000 conversations delay no other call. Errors:
+ * `ValidationFailed`, also if too many were active since the first day; `ServiceUnavailable`.
  */
 export async function* readReport(
   core: Core,
@@ -54,7 +51,7 @@ export async function* readReport(
     conversations += count
   }
   const left = new AbortController()
-  // The work does not wait for the caller, who may read slowly and would hold the slot.
+  // A caller who reads slowly would hold the slot.
   const either = AbortSignal.any([signal, left.signal])
   const computing = compute(core, { workspaceId, first, days, timeZone }, onPart, either)
   computing.catch(() => {})
@@ -96,7 +93,6 @@ async function compute(
   }
 }
 
-/** Yields the conversations that were active in a range, in parts. */
 async function* partsIn(core: Core, workspaceId: string, range: { since: Date; before: Date }, signal: AbortSignal) {
   const store = reportStoreOf(core)
   const endsAt = performance.now() + maxMs
@@ -118,7 +114,6 @@ const localTime = (at: number, timeZone: string) =>
 
 type Group = ReportedConversation[]
 
-/** Sorts conversations into the rows of a report. */
 function createGroups(first: Temporal.PlainDate, days: number, timeZone: string) {
   const total: Group = []
   const byDay = new Map<string, Group>()
@@ -126,7 +121,7 @@ function createGroups(first: Temporal.PlainDate, days: number, timeZone: string)
   const byTag = new Map<string, Group>()
   for (let day = 0; day < days; day += 1) byDay.set(first.add({ days: day }).toString(), [])
   for (let hour = 0; hour < 24; hour += 1) byHour.set(hourName(hour), [])
-  /** Caches the rows of each quarter of an hour, because a conversion to local time is slow. */
+  /** By quarter of an hour, because a conversion to local time is slow. */
   const quarters = new Map<number, (Group | undefined)[]>()
 
   function rowsAt(time: number) {
@@ -139,7 +134,7 @@ function createGroups(first: Temporal.PlainDate, days: number, timeZone: string)
     return rows
   }
 
-  /** Makes one row in a turn of the event loop, because sorting the times of many answers takes long. */
+  /** One row per turn of the event loop, because sorting many times takes long. */
   async function rowsOf(groups: Iterable<[string, Group]>) {
     const rows: ReportRow[] = []
     for (const [name, group] of groups) {

@@ -8,7 +8,7 @@ const readEveryMs = 3_600_000
 const weekMs = 7 * 86_400_000
 const minAnswered = 10
 const maxMinutes = 24 * 60
-/** Number of conversations that one reading takes. */
+/** Conversations in one reading. */
 const newest = 200
 const maxWorkspaces = 10_000
 
@@ -31,9 +31,9 @@ export const usualAnswersOf = perCore((core) => {
 
   return {
     /**
-     * Returns the minutes within which half of the newest conversations of the last week were answered,
-     * rounded up. Undefined if it is not known yet, if fewer than 10 were answered, or above a day. It is
-     * read in the background, at most once an hour.
+     * Returns the minutes within which half of the week's newest conversations were answered, rounded up.
+     * Undefined if unknown yet, below 10 answers, or above a day. Read in the background, at most once an
+     * hour.
      */
     minutesOf(workspaceId: string) {
       const { minutes, readAt = Number.NEGATIVE_INFINITY } = known.get(workspaceId) ?? {}

@@ -1,6 +1,5 @@
 import type { SearchSource, SourceKind } from './model.ts'
 
-/** Patterns of the ids of entries, see `idOf`. */
 const idPatterns: Record<SourceKind, string> = {
   message: '^[^:]*:[^n]',
   note: '^[^:]*:n:',
@@ -9,8 +8,8 @@ const idPatterns: Record<SourceKind, string> = {
 }
 
 /**
- * Returns the id of the entry of a source: `<conversation>:<sequence>` for a message,
- * `<conversation>:n:<operation>` for a note, the session id for a visitor, and the lead id for a lead.
+ * `<conversation>:<sequence>` for a message, `<conversation>:n:<operation>` for a note, the session id for
+ * a visitor, and the lead id for a lead.
  */
 export function idOf(source: SearchSource): string {
   switch (source.kind) {
@@ -25,7 +24,7 @@ export function idOf(source: SearchSource): string {
   }
 }
 
-/** Returns the source of an entry. Entries of visitors and leads have a `conversationId`. */
+/** Entries of visitors and leads have a `conversationId`. */
 export function sourceOf(id: string, conversationId: string | undefined): SearchSource {
   if (conversationId !== undefined)
     return id.startsWith('lead_')
@@ -37,7 +36,7 @@ export function sourceOf(id: string, conversationId: string | undefined): Search
     : { kind: 'message', conversationId: owner, sequence: Number(place) }
 }
 
-/** Returns a filter of the entries of these kinds. The id of an entry tells its kind, see `sourceOf`. */
+/** Filters entries by their kinds, which their ids tell. */
 export function ofKinds(kinds: readonly SourceKind[]): { _id?: { $regex: string } } {
   const isEveryKind = Object.keys(idPatterns).every((kind) => kinds.includes(kind as SourceKind))
   return isEveryKind ? {} : { _id: { $regex: kinds.map((kind) => idPatterns[kind]).join('|') } }

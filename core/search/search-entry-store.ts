@@ -6,25 +6,20 @@ import type { EntryQuery, FoundEntry, SearchEntry, SearchPlace, SearchSource, Se
 import type { SearchTerm } from './terms-model.ts'
 
 export interface SearchEntryDocument {
-  /**
-   * The id is `<conversation>:<sequence>` for a message and `<conversation>:n:<operation>` for a
-   * note. So one range of ids contains the messages and notes of a conversation. For a visitor it
-   * is the session id, and for a lead the lead id.
-   */
+  /** See `idOf`. One range of ids has the messages and notes of a conversation. */
   _id: string
   workspaceId: string
   at: Date
   terms: string[]
-  /** Set in entries of sessions and leads only. */
+  /** In entries of sessions and leads only. */
   conversationId?: string
 }
 
-/** The entries are derived from other data and checked by the catch-up, so writes do not wait for the journal. */
+/** The catch-up checks the entries, so writes do not wait for the journal. */
 const writeConcern = { w: 1 } as const
 const newestFirst = { at: -1, _id: -1 } as const
 
 export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversations, leads } }) => ({
-  /** Inserts the entries that are missing. Existing entries stay unchanged. */
   async insert(added: SearchEntry[]) {
     if (added.length === 0) return
     const results = await insertEach(entries, added.map(toDocument), { writeConcern })
@@ -32,7 +27,7 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
     if (rejected) throw (rejected as PromiseRejectedResult).reason
   },
 
-  /** Inserts entries, and replaces existing entries that have other terms. */
+  /** Replaces existing entries. */
   async replace(changed: SearchEntry[]) {
     if (changed.length === 0) return
     await entries.bulkWrite(
@@ -48,14 +43,14 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
     await entries.deleteMany({ _id: { $in: sources.map(idOf) } })
   },
 
-  /** Returns those of the sources that have no entry. */
+  /** Returns the sources that have no entry. */
   async missing<S extends SearchSource>(sources: S[]) {
     const found = await entries.find({ _id: { $in: sources.map(idOf) } }, { projection: { _id: 1 } }).toArray()
     const known = new Set(found.map(({ _id }) => _id))
     return sources.filter((source) => !known.has(idOf(source)))
   },
 
-  /** Returns the workspace of each conversation, including hidden conversations. */
+  /** Includes hidden conversations. */
   async workspacesOf(conversationIds: string[]) {
     const found = conversations.find({ _id: { $in: conversationIds } }, { projection: { workspaceId: 1 } })
     return new Map((await found.toArray()).map(({ _id, workspaceId }) => [_id, workspaceId]))
@@ -87,13 +82,13 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
     ]
   },
 
-  /** Counts the entries with a term. Stops counting at `limit`. */
+  /** Counts up to `limit`. */
   async count({ workspaceId, kinds }: Pick<EntryQuery, 'workspaceId' | 'kinds'>, term: SearchTerm, limit: number) {
     const filter = { workspaceId, terms: pattern(term), ...ofKinds(kinds) }
     return entries.countDocuments(filter, { limit, hint: 'by_term' })
   },
 
-  /** Returns the matching entries among the first `limit` entries with the term `rarest`, newest first. */
+  /** Returns the matches among the first `limit` entries with the term `rarest`, newest first. */
   async matchesOf(
     { workspaceId, kinds, terms, ...range }: EntryQuery,
     rarest: SearchTerm,
@@ -103,8 +98,7 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
       .aggregate<SearchEntryDocument>(
         [
           { $match: { workspaceId, terms: pattern(rarest), ...ofKinds(kinds) } },
-          // Without this stage, the database would merge both `$match` stages, and could search
-          // the index for another term of the query.
+          // Otherwise the database could merge both `$match` stages and search for another term.
           { $limit: limit },
           { $match: { $and: [...allOf(terms), ...inRange(range)] } },
           { $project: { at: 1, conversationId: 1 } },
@@ -117,8 +111,7 @@ export const searchEntriesOf = perCore(({ db: { searchEntries: entries, conversa
   },
 
   /**
-   * Reads the next `limit` entries, newest first. Returns the matching ones, and the place of the
-   * last entry read.
+   * Returns the matches among the next `limit` entries, newest first, and the place of the last entry read.
    */
   async matchesAmongNext(
     { workspaceId, kinds, terms, ...range }: EntryQuery,

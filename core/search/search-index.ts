@@ -14,26 +14,25 @@ import { indexedTermsOf } from './terms-model.ts'
 
 type MessageSource = Extract<SearchSource, { kind: 'message' }>
 
-/** Maximum number of events that wait in memory. `catchUp` adds the entries of further events. */
+/** Events that wait in memory. `catchUp` adds the entries of further ones. */
 const maxWaiting = 10_000
-/** Events written together. A write of this size delays other database calls by some milliseconds. */
+/** A write of this size delays other database calls by some milliseconds. */
 const batchSize = 50
-/** Minimum time in milliseconds between two writes, if fewer than `batchSize` events wait. */
+/** Milliseconds between two writes, if fewer than `batchSize` events wait. */
 const paceMs = 100
-/** Share of the time that indexing takes. It grows when the index is behind. */
+/** Share of the time for indexing. It grows when the index is behind. */
 const share = 1 / 5
 /**
- * Maximum time in milliseconds between the read of a text and the write of its entry. It is shorter
- * than the minute after which a removal also removes data that was written late.
+ * From the read of a text to the write of its entry. A removal also removes what was written late, within a
+ * minute.
  */
 const maxAgeMs = 20_000
 const maxKnown = 50_000
 const followerName = 'search'
 
 /**
- * Adds search entries after the events were written to the log, so that a send waits for no entry. A
- * follower of the logs adds the entries that are missing because of a crash, a full queue or a failed
- * write.
+ * Adds search entries behind the log, so that a send waits for none. A follower of the logs adds what a
+ * crash, a full queue or a failed write left out.
  */
 export const searchIndexOf = perCore((core) => {
   const { bus, logger, now } = core
@@ -62,7 +61,7 @@ export const searchIndexOf = perCore((core) => {
     await store.insert(entries)
   }
 
-  /** Adds the names of visitors. If a session was removed meanwhile, removes its entry again. */
+  /** If a session was removed meanwhile, removes its entry again. */
   async function addVisitors(events: LogEvent[]) {
     for (const { type, sessionId } of events)
       if (type === 'session.identified' && sessionId !== undefined) knownVisitors.delete(sessionId)
@@ -91,7 +90,7 @@ export const searchIndexOf = perCore((core) => {
     await store.insert(texts.filter(({ source }) => missing.has(source)).map(indexed))
   }
 
-  /** Runs a write after the pause that follows the previous one, unless the index was closed. */
+  /** After a pause, unless the index was closed. */
   const write = (work: () => Promise<void>) =>
     paced(async () => {
       if (!closed.signal.aborted) await work()
@@ -137,37 +136,27 @@ export const searchIndexOf = perCore((core) => {
   }
 
   return {
-    /** Adds the entry of a stored note or lead. Never throws, because `catchUp` adds missing entries. */
+    /** For a stored note or lead. Never throws, because `catchUp` adds missing entries. */
     async add(text: SearchText) {
       await store.insert([indexed(text)]).catch((error: Error) => {
         logger.warn({ reason: error.name }, 'search entry not written; the catch-up will add it')
       })
     },
 
-    /** Removes the entries of withdrawn messages. */
     remove,
 
-    /**
-     * Writes the entries of events that this process has appended. Resolves when the events that were
-     * appended before this call have entries.
-     */
+    /** Resolves when the events that were appended before this call have entries. */
     flush: flushing.run,
 
-    /** Adds missing entries of events that any process has appended. Runs until none is left. */
     catchUp: follower.catchUp,
 
-    /** Time in milliseconds for which the oldest event has waited for its entries. */
     lagMs,
 
-    /**
-     * Ends the work in progress after the current write, so that a stop does not wait for it. `catchUp`
-     * of another process or of the next start adds the missing entries.
-     */
+    /** A stop does not wait for the work in progress. A later `catchUp` completes it. */
     close: () => closed.abort(),
   }
 })
 
-/** Interval in milliseconds between two writes of search entries. */
 const flushEveryMs = 1_000
 const catchUpEveryMs = 60_000
 
@@ -180,7 +169,7 @@ export function searchJobs(core: Core) {
   ]
 }
 
-/** A message that grows is found when it has ended. */
+/** A growing message is found when it has ended. */
 const isSearched = ({ message, type, growth }: LogEvent) =>
   (message !== undefined && !growth) || type === 'session.identified'
 

@@ -1,17 +1,17 @@
 import { asciiDigits, normalPhone } from '../../contract/contacts.ts'
 
-/** A word of a text, in the form in which the search compares words. */
+/** A word in the form in which the search compares words. */
 interface Term {
   term: string
-  /** Place of the word in the text, in UTF-16 code units. */
+  /** In UTF-16 code units of the text. */
   start: number
   end: number
 }
 
-/** Maximum length of a term. Longer words are cut, in entries and in queries. */
+/** Longer words are cut, in entries and in queries. */
 const maxTermLength = 40
 
-/** Letters that have no decomposition, and the letters that people type instead. */
+/** Letters without a decomposition, and what people type instead. */
 const plainLetters: Record<string, string> = {
   ø: 'o',
   ł: 'l',
@@ -25,14 +25,11 @@ const plainLetters: Record<string, string> = {
 }
 
 const words = /[\p{L}\p{N}\p{M}]+/gu
-/**
- * Scripts without spaces between words. A sequence of such letters is divided into pairs of
- * letters.
- */
+/** Scripts without spaces between words are divided into pairs of letters. */
 const unspaced = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u
 const runs = new RegExp(`${unspaced.source}+|[^${unspaced.source.slice(1)}+`, 'gu')
 
-/** Removes case, diacritics and compatibility variants of a word. Returns only letters and digits. */
+/** Leaves letters and digits, without case, diacritics and compatibility variants. */
 function foldWord(text: string) {
   if (/^[a-z0-9]*$/i.test(text)) return text.toLowerCase()
   return asciiDigits(text.normalize('NFKD'))
@@ -42,7 +39,6 @@ function foldWord(text: string) {
     .replace(/[øłđðþæœıς]/g, (letter) => plainLetters[letter]!)
 }
 
-/** Divides a text into terms, in the order of the text. */
 export function termsOf(text: string): Term[] {
   return [...text.matchAll(words)].flatMap(({ 0: word, index }) => {
     if (!unspaced.test(word)) return toTerm(word, index)
@@ -53,15 +49,15 @@ export function termsOf(text: string): Term[] {
   })
 }
 
-/** Numbers with signs between them that can be a phone number, and a `+` before them. */
+/** Numbers and signs that can be a phone number. */
 const phoneRuns = /\+?\(?\p{Nd}[\p{Nd}\s()./\p{Pd}]{5,40}/gu
 const minPhoneDigits = 7
 const maxPhoneDigits = 15
 const longestCountryCode = 3
 
 /**
- * Returns the words of a text, and each phone number in it as one word, without leading zeros. A
- * number with a country code is also found without that code. Sorted by their places.
+ * Returns the words of a text, and each phone number as one word without leading zeros, also without its
+ * country code. Sorted by place.
  */
 export function indexedTermsOf(text: string): Term[] {
   const phones = [...text.matchAll(phoneRuns)].flatMap(({ 0: run, index }) => phonesIn(run, index))
@@ -70,7 +66,7 @@ export function indexedTermsOf(text: string): Term[] {
     : [...termsOf(text), ...phones].sort((one, other) => one.start - other.start)
 }
 
-/** Returns each sequence of numbers in a run that has enough digits, because the run may have more than a phone number. */
+/** A run may have more than a phone number, so each sequence with enough digits counts. */
 function phonesIn(run: string, start: number): Term[] {
   const numbers = [...run.replace('(0)', '   ').matchAll(/\p{Nd}+/gu)].slice(0, 8)
   return numbers.flatMap((first, from) =>
@@ -92,7 +88,7 @@ function toTerm(word: string, start: number): Term[] {
   return term === '' ? [] : [{ term, start, end: start + word.length }]
 }
 
-/** Returns every pair of adjacent letters, and the last letter alone. */
+/** Each pair of adjacent letters, and the last letter alone. */
 function pairs(run: string, start: number): Term[] {
   const letters = [...run]
   let at = start
@@ -103,17 +99,16 @@ function pairs(run: string, start: number): Term[] {
   })
 }
 
-/** A word that is searched for. A prefix also finds longer words. */
+/** A prefix also finds longer words. */
 export interface SearchTerm {
   term: string
   isPrefix: boolean
 }
 
 /**
- * Divides a query into search terms. The last word of the query is a prefix unless a space follows
- * it, because the person may still be typing it. In a script without spaces, the last letter alone
- * is no search term, because the pair before it contains that letter. A phone number is one term,
- * however it is written.
+ * Divides a query into terms. The last word is a prefix unless a space follows, because the person may
+ * still be typing. In a script without spaces, a last letter that the pair before contains is no term. A
+ * phone number is one term, however it is written.
  */
 export function searchTermsOf(query: string): SearchTerm[] {
   const phone = normalPhone(query)?.replace(/^\+0*/, '') ?? ''
@@ -140,14 +135,13 @@ export function hasTerms(text: string, wanted: SearchTerm[]): boolean {
 
 interface Snippet {
   text: string
-  /** The matched words in `text`, in UTF-16 code units, without overlaps. */
+  /** The matches in `text`, in UTF-16 code units, without overlaps. */
   highlights: { start: number; end: number }[]
 }
 
 const snippetLength = 160
 const leadLength = 40
 
-/** Returns the part of the text around its first match. */
 export function snippetOf(text: string, wanted: SearchTerm[]): Snippet {
   const matches = indexedTermsOf(text).filter(({ term }) => wanted.some((each) => isMatch(each, term)))
   const first = matches[0]?.start ?? 0
@@ -165,17 +159,14 @@ export function snippetOf(text: string, wanted: SearchTerm[]): Snippet {
   return { text: before + text.slice(from, to) + after, highlights }
 }
 
-/**
- * Moves a position forward to the start of the next word if that word starts within `leadLength`
- * code units. Otherwise keeps the position.
- */
+/** Moves forward to the next word if it starts within `leadLength` code units. */
 function wordBoundary(text: string, at: number) {
   if (at === 0) return 0
   const space = text.slice(at, at + leadLength).search(/\s/u)
   return letterBoundary(text, space < 0 ? at : at + space + 1)
 }
 
-/** Moves a position that is inside a surrogate pair to the end of the pair. */
+/** Moves out of a surrogate pair. */
 function letterBoundary(text: string, at: number) {
   const unit = text.charCodeAt(at)
   return unit >= 0xdc00 && unit <= 0xdfff ? at + 1 : at
