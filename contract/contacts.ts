@@ -1,19 +1,18 @@
-/** Rejects quotes and brackets, because they surround addresses in texts and files. */
+/** Quotes and brackets surround addresses in texts and files. */
 const emailParts = /^([^\s@"(),:;<>[\]\\]{1,64})@([^\s@"(),:;<>[\]\\]{1,255})$/
 const formEmail = /^[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+$/
-/** Signs that people write in a phone number. */
+/** Signs in a phone number. */
 const separators = /[\s()[\]./\p{Pd}\u2212·•・⁄∕~]/gu
-/** What stands before a phone number that is copied from a page or a card. */
+/** Before a number that is copied from a page or a card. */
 const phoneLabel = /^(tel\.?:|tel\.|\p{So})\s*/iu
 const phoneDigits = /^\d{3,15}$/
 
-/** Invisible characters that pasted text contains, for example zero-width spaces. */
+/** In pasted text, for example zero-width spaces. */
 const invisible = /\p{Default_Ignorable_Code_Point}/gu
 
 /**
- * Returns the two parts of an e-mail address, or undefined if the text is not an address. Upper and
- * lower case, compatible Unicode forms and invisible characters make no difference. The domain
- * contains a dot and does not end with a dot.
+ * Undefined if the text is no e-mail address. Case, compatible Unicode forms and invisible characters make
+ * no difference. The domain has a dot and does not end with one.
  */
 export function emailPartsOf(text: string): { name: string; domain: string } | undefined {
   const [, name, host = ''] = emailParts.exec(folded(text.replace(invisible, '').trim())) ?? []
@@ -22,17 +21,16 @@ export function emailPartsOf(text: string): { name: string; domain: string } | u
 }
 
 /**
- * Returns a phone number as `+` and digits, or undefined if the text is not a number. `00` is read
- * as `+`, and `(0)` after an international prefix is dropped. A number without a country code
- * differs from the same number with one, because its country is not known.
+ * Returns `+` and digits, or undefined. `00` is read as `+`, and `(0)` after an international prefix is
+ * dropped. A number without a country code differs from the same number with one.
  */
 export function normalPhone(text: string): string | undefined {
   return readPhone(text)?.normal
 }
 
 /**
- * Returns the value of a form's field as it is stored, or undefined if it is not an address or a
- * number. A phone number with a country code is stored in the format E.164.
+ * Returns the value of a form's field as it is stored, or undefined if it is no address or number. A number
+ * with a country code is stored as E.164.
  */
 export function storedValue(type: string, value: string): string | undefined {
   if (type === 'tel') return readPhone(value)?.stored
@@ -51,25 +49,21 @@ function readPhone(text: string) {
   return { normal, stored: isInternational && !digits.startsWith('0') ? normal : given }
 }
 
-/** Removes invisible characters and compatible Unicode forms, for example fullwidth letters. */
+/** For example fullwidth letters. */
 const withoutVariants = (text: string) => text.replace(invisible, '').normalize('NFKC').trim()
 
 /** Replaces the decimal digits of any script. The text must be in the form NFKC. */
 export const asciiDigits = (text: string): string => text.replace(/\p{Nd}/gu, asciiDigit)
 
-/**
- * Folds case. Converts to upper case first, so that `ß` equals `SS` and both forms of a Greek sigma
- * are equal.
- */
+/** Upper case first, so that `ß` equals `SS` and both forms of a Greek sigma are equal. */
 function folded(text: string) {
   return text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')
 }
 
-/** Returns the ASCII digit for a decimal digit of any script. */
 function asciiDigit(digit: string) {
   const code = digit.codePointAt(0)!
-  // Unicode has the digits 0 to 9 of each script at consecutive code points. After NFKC, the digits
-  // of two scripts are never adjacent.
+  // Unicode has the digits of each script at consecutive code points, and after NFKC those of two scripts
+  // are never adjacent.
   let zero = code
   while (code - zero < 9 && /\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero -= 1
   return String(code - zero)

@@ -1,9 +1,6 @@
 import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
 
-/**
- * Says what a delivery waits for: a free worker, the answer of its destination, the time of its retry, or
- * its destination to be enabled. Returns undefined if it has ended. A retry that is due waits for a worker.
- */
+/** What a delivery waits for; undefined if it has ended. A retry that is due waits for a worker. */
 export function waitOf(status: DeliveryStatus, dueAt = 0, now = 0) {
   switch (status) {
     case DeliveryStatus.PENDING:

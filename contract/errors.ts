@@ -12,7 +12,6 @@ export type PublicErrorCode = PascalCase<Exclude<keyof typeof ErrorCode, 'UNSPEC
 /** A violated rule of a field: its JSON pointer and the name of the rule, never the value. */
 export type FieldIssue = Pick<ErrorInfo['issues'][number], 'path' | 'rule'>
 
-/** One row of the public error table. */
 export interface PublicError extends Omit<ErrorRule, '$typeName' | '$unknown'> {
   code: PublicErrorCode
 }
@@ -31,7 +30,6 @@ const byCode = new Map<string, PublicError>(rows.map(([, row]) => [row.code, row
 /** All rows of the public error table, in the order of `proto/service/error`. */
 export const publicErrors: readonly PublicError[] = [...byNumber.values()]
 
-/** Returns the row of a public code or of its number in the proto. */
 export const publicError = (code: PublicErrorCode | ErrorCode): PublicError =>
   (typeof code === 'string' ? byCode.get(code) : byNumber.get(code))!
 

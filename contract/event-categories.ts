@@ -1,7 +1,4 @@
-/**
- * How a client must treat an event whose type it does not know (contract, section 7). `command`
- * events ask the client to do something.
- */
+/** How a client treats an unknown type (contract, section 7). `command` asks the client to do something. */
 type EventCategory = 'informational' | 'security' | 'command'
 
 /** The category of each type of event on a stream. */

@@ -6,11 +6,9 @@ export interface EventFacts {
   sequence?: number | undefined
   messageId?: string | undefined
   body?: string | undefined
-  /** Time at which the message was withdrawn. */
   redactedAt?: Date | undefined
-  /** Name of the author or of the assigned agent. */
+  /** Of the author or of the assigned agent. */
   displayName?: string | undefined
-  /** Time of an unseen message. */
   sentAt?: string | undefined
   sessionId?: string | undefined
   leftReason?: EventData<'visitor.left'>['reason'] | undefined
@@ -95,9 +93,6 @@ const data: { [Type in FeedEventType]: (facts: EventFacts) => EventData<Type> } 
   }),
 }
 
-/**
- * Returns the data of an event as destinations get it. An unknown fact is an empty text. Fields of
- * leads are left to the caller.
- */
+/** As destinations get it. An unknown fact is an empty text. The caller adds fields of leads. */
 export const eventData = <Type extends FeedEventType>(type: Type, facts: EventFacts): EventData<Type> =>
   data[type](facts)

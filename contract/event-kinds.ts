@@ -6,23 +6,20 @@ const OneOf = <Value extends string>(...values: Value[]) => Type.Unsafe<Value>({
 /** `reference` names the resource of the event (specification, section 2.7). */
 type Data = TObject<{ reference: TSchema }>
 
-/** One kind of event, as destinations receive it (specification, section 4.3) and as the event feed has it. */
+/** As destinations receive it (specification, section 4.3) and as the event feed has it. */
 export interface EventKind<Shape extends Data = Data> {
   /** The `contractVersion` of its bodies. */
   version: string
   category: 'lead' | 'conversation' | 'visitor' | 'operational'
-  /** Scope that may read the event. */
   scope: string
-  /** When the event happens, for the documents. */
   when: string
-  /** True if `data` also has the fields of the lead that the subscription maps. */
+  /** Whether `data` also has the mapped fields of the lead. */
   hasLeadFields?: true
   data: Shape
   /** The `data` of a test delivery. */
   example: Static<Shape>
 }
 
-/** Returns a function that defines a kind of event of this category, which needs this scope. */
 const kindOf =
   (category: EventKind['category'], scope: string) =>
   <Shape extends Data>(definition: Omit<EventKind<Shape>, 'version' | 'category' | 'scope'>): EventKind<Shape> => ({

@@ -8,9 +8,8 @@ const SAFE_ID = /^[A-Za-z0-9._-]{1,128}$/
 const SAFE_NAME = /^[a-z]+(?:[._][a-z]+)*$/
 
 /**
- * Encodes one event for the stream, safe against field injection. An event that is not in the log has
- * an empty id, and no `id` field. Returns undefined if the id or
- * name has unsafe characters. Line breaks in the JSON are white space and become spaces.
+ * Encodes an event safely against field injection. An event that is not in the log has an empty id, and no
+ * `id` field. Undefined if the id or name is unsafe. Line breaks in JSON are white space.
  */
 export function encodeStreamedEvent({ id, type, json }: StreamedEvent): string | undefined {
   if ((id !== '' && !SAFE_ID.test(id)) || !SAFE_NAME.test(type)) return undefined

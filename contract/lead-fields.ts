@@ -1,15 +1,14 @@
 /** The fields of leads that a subscription sends, and under which names. */
 export interface FieldMapping {
   mappedFields: string[]
-  /** Name under which a field is sent. A field without an entry keeps its name. */
+  /** A field without an entry keeps its name. */
   sentNames?: Record<string, string>
 }
 
-/** Returns the name under which a subscription sends a field. */
 export const sentNameOf = (field: string, { sentNames = {} }: Pick<FieldMapping, 'sentNames'>): string =>
   (Object.hasOwn(sentNames, field) && sentNames[field]) || field
 
-/** Returns the mapped fields of a lead under the names that the subscription sends (contract, section 5). */
+/** Under the names that the subscription sends (contract, section 5). */
 export function sentFields(fields: Record<string, string>, mapping: FieldMapping): Record<string, string> {
   const mapped = mapping.mappedFields.filter((name) => Object.hasOwn(fields, name))
   return Object.fromEntries(mapped.map((name) => [sentNameOf(name, mapping), fields[name]!]))

@@ -1,19 +1,17 @@
 import mailTexts from './mail-texts.json' with { type: 'json' }
 
-/** Texts of the mails that visitors get, and of the page that stops them. Names may be in any script. */
+/** Of mails to visitors and the page that stops them. Names may be in any script. */
 export interface MailTexts {
   subject: (site: string) => string
-  /** Stands above the messages. */
   intro: (site: string) => string
   open: string
   noReply: string
   stop: string
   stopped: string
-  /** Follows the name of a bot. */
   assistant: string
 }
 
-/** Returns the texts of the first of these locales whose language has texts; the English ones if none has. */
+/** Those of the first locale whose language has texts, else the English ones. */
 export function mailTextsOf(...locales: (string | undefined)[]): { language: string; texts: MailTexts } {
   const tags = locales.flatMap((locale = '') => [locale, locale.toLowerCase().split(/[-_]/)[0]!])
   const language = tags.find((each): each is keyof typeof mailTexts => Object.hasOwn(mailTexts, each)) ?? 'en'

@@ -1,10 +1,7 @@
 const hostLabel = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
 const subdomainLabel = /^[a-z0-9_-]{1,63}$/
 
-/**
- * Returns true if a text is a valid entry of the allowed origins: an origin in canonical form, or a
- * wildcard before at least two labels.
- */
+/** An origin in canonical form, or a wildcard before at least two labels. */
 export function isOriginEntry(entry: string): boolean {
   const wildcard = entry.match(/^https:\/\/\*\.([^/:]+)(:\d+)?$/)
   if (!wildcard) return canonicalOrigin(entry) === entry
@@ -17,9 +14,7 @@ export function isOriginEntry(entry: string): boolean {
   )
 }
 
-/**
- * Returns all entries that allow the origin; an empty list if it is not the origin of a web page.
- */
+/** All entries that allow the origin; none if it is not that of a web page. */
 export function entriesAllowing(origin: string): string[] {
   if (canonicalOrigin(origin) !== origin) return []
   const entries = [origin]
@@ -38,10 +33,7 @@ export function isOriginAllowed(origin: string, entries: readonly string[]): boo
   return entriesAllowing(origin).some((entry) => entries.includes(entry))
 }
 
-/**
- * Returns the origin in the form that browsers send; undefined for any other text, including
- * wildcards.
- */
+/** In the form that browsers send; undefined for other texts, also wildcards. */
 function canonicalOrigin(text: string) {
   if (text.length > 512 || text.includes('*')) return undefined
   const parsed = URL.parse(text)

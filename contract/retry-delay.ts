@@ -2,10 +2,7 @@ const second = 1000
 const minute = 60 * second
 const hour = 60 * minute
 
-/**
- * Retry delays in milliseconds: the first follows the first attempt, the second follows the second
- * attempt, and so on (contract, section 5).
- */
+/** After the first attempt, the second, and so on (contract, section 5). */
 const retryDelaysMs: readonly number[] = [
   5 * second,
   30 * second,
@@ -17,18 +14,15 @@ const retryDelaysMs: readonly number[] = [
   12 * hour,
 ]
 
-/** Maximum delay that a destination's `Retry-After` can set, in milliseconds. */
+/** That a destination's `Retry-After` can set. */
 const retryAfterMaxMs = hour
 
-/**
- * A delay is lengthened at random by up to this fraction. It is never shortened, so that
- * `Retry-After` is honoured.
- */
+/** Never shortens a delay, so that `Retry-After` is honoured. */
 const jitter = 0.2
 
 /**
- * Returns the delay in milliseconds between the end of an attempt and the next attempt; undefined
- * after the last attempt. A manual attempt counts like the automatic attempt that it replaces.
+ * From the end of an attempt to the next; undefined after the last. A manual attempt counts like the
+ * automatic one that it replaces.
  */
 export function retryDelay(
   attemptNumber: number,

@@ -9,16 +9,15 @@ export interface ListEntry {
   value: string
 }
 
-/** Content of a list of people who must not be contacted. Lines are numbered from 1. */
+/** People who must not be contacted. Lines are numbered from 1. */
 export interface SuppressionList {
-  /** The entries, each once. */
   entries: ListEntry[]
-  /** Lines without a valid entry, and invalid cells of named columns. */
+  /** Without a valid entry, or invalid cells of named columns. */
   invalid: { line: number; text: string; kind?: EntryKind }[]
-  /** Number of entries that were skipped because an earlier entry is the same. */
+  /** Skipped, because an earlier entry is the same. */
   repeated: number
   hasHeader: boolean
-  /** Columns that were not read: their names, or their numbers if the list has no header. */
+  /** Columns that were not read: their names, or numbers without a header. */
   ignored: string[]
 }
 
@@ -32,10 +31,9 @@ const columnNames: [RegExp, EntryKind][] = [
 ]
 
 /**
- * Reads a text or CSV file. A line contains an e-mail address, a phone number, or `subject:` and
- * the host's id of a visitor. Commas, semicolons or tabs separate columns. Without a header, only
- * the first column is read. With a header, the columns `email`, `phone` and `subject` are read.
- * Skips empty lines and lines that begin with `#`. The core decides whether a domain is valid.
+ * Reads a text or CSV file. A line has an e-mail address, a phone number, or `subject:` and the host's id
+ * of a visitor. Without a header, only the first column is read; with one, `email`, `phone` and `subject`.
+ * Skips empty lines and those that begin with `#`. The core decides whether a domain is valid.
  */
 export function readSuppressionList(content: string): SuppressionList {
   const rows = readRows(content.replace(/^\uFEFF/, ''))
@@ -72,7 +70,7 @@ export function readSuppressionList(content: string): SuppressionList {
   return list
 }
 
-/** Returns the kind of each column if the record is a header. */
+/** The kind of each column if the record is a header. */
 function headerOf(cells: string[]) {
   const kinds = cells.map((name) => columnNames.find(([pattern]) => pattern.test(name))?.[1])
   return kinds.some((kind) => kind !== undefined) ? kinds : undefined
@@ -93,11 +91,11 @@ function entryOf(text: string, kind?: EntryKind): { kind: EntryKind; value: stri
 
 interface Row {
   line: number
-  /** Trimmed cells. At least one cell is not empty. */
+  /** Trimmed; at least one is not empty. */
   cells: string[]
 }
 
-/** Splits a text into rows and cells, as in RFC 4180. */
+/** As in RFC 4180. */
 function readRows(content: string) {
   const text = useLineFeeds(content)
   const rows: Row[] = []
@@ -117,7 +115,6 @@ function readRows(content: string) {
   return rows
 }
 
-/** Returns the separator that follows the first cell. */
 function separatorOf(text: string, start: number) {
   const from = text[start] === '"' ? (closingQuote(text, start + 1) ?? start) : start
   const found = /[,;\t\n]/g
@@ -149,7 +146,6 @@ function readRow(text: string, start: number, separator: string): { cells: strin
   }
 }
 
-/** Returns the position of the quote that ends a cell, or undefined if there is none. */
 function closingQuote(text: string, start: number) {
   for (let at = text.indexOf('"', start); at !== -1; at = text.indexOf('"', at + 2)) if (text[at + 1] !== '"') return at
   return undefined

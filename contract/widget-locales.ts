@@ -1,6 +1,6 @@
 /**
- * Languages in which the browser package has all texts: those of the European Union, and nine more.
- * Portuguese of Brazil has texts of its own. Chinese is written in simplified characters.
+ * Languages with all texts: those of the European Union, and nine more. Brazil's Portuguese has its own.
+ * Chinese is simplified.
  */
 export const widgetLocales: readonly string[] =
   'en bg cs da de el es et fi fr ga hr hu it lt lv mt nl pl pt ro sk sl sv ar he hi ja ko pt-BR tr uk zh'.split(' ')

@@ -97,8 +97,8 @@ export function createGateway(deps: {
     await allowWidgetOrigin(request, reply)
     throw failure
   }
-  // While the gateway stops, it still carries out requests on connections that it has accepted: a
-  // proxy cannot know that they should go elsewhere. It opens no stream and is not ready.
+  // A stopping gateway carries out requests on accepted connections, because a proxy cannot know that they
+  // should go elsewhere. It opens no stream and is not ready.
   const requireOpen: Check = (request, reply) =>
     closing && refusedWhileClosing.some((path) => request.raw.url?.startsWith(path))
       ? refuse(request, reply, unavailable())
@@ -108,8 +108,7 @@ export function createGateway(deps: {
       return refuse(request, reply, new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] }))
   }
   app.addHook('onRequest', inOrder([setHeaders, requireOpen, requireHost]))
-  // While the gateway stops, each answer closes its connection, because an open connection would
-  // delay the stop.
+  // An open connection would delay the stop.
   app.addHook('onSend', (_request, reply, payload, done) => {
     if (closing) reply.header('connection', 'close')
     done(null, payload)
@@ -166,10 +165,7 @@ export function createGateway(deps: {
 
 const answerHealthy = (reply: FastifyReply) => reply.header('cache-control', 'no-store').send({ status: 'ok' })
 
-/**
- * Converts `TRUST_PROXY` to Fastify's option. For a number of hops, returns a function that trusts
- * that many of the nearest proxies.
- */
+/** A number of hops trusts that many of the nearest proxies. */
 function trustedProxies({ TRUST_PROXY: hops }: Config): FastifyHttpOptions<Server>['trustProxy'] {
   return typeof hops === 'number' ? (_address: string, hop: number) => hop < hops : hops
 }

@@ -17,14 +17,12 @@ import {
   token,
 } from '../platform/settings/settings.ts'
 
-/** Maximum bytes of one code point in UTF-8. */
 const CODE_POINT_MAX_BYTES = 4
 const OTHER_FIELDS_MAX_BYTES = 1_024
 /** Bytes of a body with the longest message and the largest page context. */
 const BODY_MIN_BYTES =
   contractLimits.bodyMaxLength * CODE_POINT_MAX_BYTES + contractLimits.pageContextSentMaxBytes + OTHER_FIELDS_MAX_BYTES
 
-/** Definitions of the gateway's settings, with name, bounds and default. */
 export const gatewaySettings = defineSettings({
   GATEWAY_PORT: port(8080, 'Port of the public API; 0 takes a free one.'),
   GATEWAY_HOST: filledText('::', 'Address to listen on; all by default.'),
@@ -80,7 +78,6 @@ export const gatewaySettings = defineSettings({
 
 type Settings = ReturnType<typeof gatewaySettings.read>
 
-/** Proxies whose `X-Forwarded-For` is trusted: none, a number of hops, or address ranges. */
 type TrustProxy = false | number | string[]
 
 /** Validated settings of the gateway. Tests create them with `readConfig`. */
@@ -93,11 +90,8 @@ export type Config = Readonly<
 >
 
 /**
- * Validates settings. Reads neither files nor the environment of the process.
- *
- * @param env the environment; an empty value counts as unset
- * @param secrets the content of DATA_DIR/secrets.json
- * @throws SettingError
+ * Validates settings: an empty value counts as unset. Throws `SettingError`. Reads neither files nor the
+ * environment of the process. `secrets` is the content of DATA_DIR/secrets.json.
  */
 export function readConfig(env: NodeJS.ProcessEnv, secrets?: { gatewayToken?: string }): Config {
   const settings = gatewaySettings.read(env)
@@ -118,7 +112,6 @@ export function readConfig(env: NodeJS.ProcessEnv, secrets?: { gatewayToken?: st
   }
 }
 
-/** Reads the settings of this process from its environment and the shared data folder. */
 export function loadConfig(): Config {
   const { DATA_DIR } = gatewaySettings.read(process.env)
   return readConfig(process.env, readJsonFile(join(DATA_DIR, 'secrets.json'), secretsRemedy))

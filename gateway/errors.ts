@@ -15,14 +15,10 @@ const CODES_WITH_ISSUES: PublicErrorCode[] = ['ValidationFailed', 'IdentityAsser
 const UNAVAILABLE_RETRY_AFTER = 1
 
 interface GatewayErrorDetails {
-  /** Time in seconds after which the client may retry. */
   retryAfter?: number
   issues?: FieldIssue[]
-  /** Methods for the `Allow` header of a 405. */
   allow?: string[]
-  /** Whether the connection closes after the answer. */
   closesConnection?: boolean
-  /** Source of the error: a check of the gateway, or a core. */
   decidedBy?: 'gateway' | 'core'
   cause?: unknown
 }
@@ -43,7 +39,7 @@ export class GatewayError extends Error {
     return publicError(this.code)
   }
 
-  /** Time in seconds after which the client may retry, if known. Always set for a 503. */
+  /** In seconds. Always set for a 503. */
   get retryAfter(): number | undefined {
     return this.details.retryAfter ?? (this.rule.httpStatus === 503 ? UNAVAILABLE_RETRY_AFTER : undefined)
   }
@@ -64,9 +60,7 @@ export class GatewayError extends Error {
 
 export const unavailable = (cause?: unknown) => new GatewayError('ServiceUnavailable', { decidedBy: 'core', cause })
 
-/**
- * Converts the error detail of a core. An unknown code, from a newer core, becomes `InternalError`.
- */
+/** Converts the error detail of a core. An unknown code, of a newer core, becomes `InternalError`. */
 export function errorFromInfo(info: ErrorInfo, cause?: unknown): GatewayError {
   // These codes concern the service token of the gateway, never the grant of a visitor.
   const isServiceToken = info.code === 'Unauthenticated' || info.code === 'PermissionDenied'
@@ -81,8 +75,8 @@ export function errorFromInfo(info: ErrorInfo, cause?: unknown): GatewayError {
 }
 
 /**
- * Converts the error of a call with an operator's own session. `Unauthenticated` and
- * `PermissionDenied` then concern the operator's session, so they are passed on.
+ * Like `toGatewayError`, for a call with an operator's session, which the codes `Unauthenticated` and
+ * `PermissionDenied` then concern.
  */
 export function operatorError(error: unknown): GatewayError {
   const code = error instanceof ConnectError ? errorInfoOf(error)?.code : undefined
@@ -102,10 +96,7 @@ const UNAVAILABLE_CODES: ReadonlySet<Code> = new Set([
   Code.ResourceExhausted,
 ])
 
-/**
- * Converts any error to a public error. Errors of Fastify and Connect are converted by their code.
- * Unknown errors become `InternalError`.
- */
+/** Converts any error to a public error; unknown ones become `InternalError`. */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   if (error instanceof NoSlotError) return unavailable(error)

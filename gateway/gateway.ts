@@ -4,25 +4,22 @@ import { ProcessParts, perProcess } from '../platform/process-parts.ts'
 import type { Config } from './config.ts'
 import type { GatewayMetrics } from './metrics.ts'
 
-/** Time and timers. Tests replace them. */
+/** Time and timers, which tests replace. The returned functions cancel. */
 export type Clock = typeof systemClock
 
 export const systemClock = {
-  /** Milliseconds since 1970. */
   now: () => Date.now(),
-  /** Runs every `ms` until the returned function is called. */
   every(ms: number, run: () => void) {
     const timer = setInterval(run, ms).unref()
     return () => clearInterval(timer)
   },
-  /** Runs once after `ms`, unless the returned function is called first. */
   after(ms: number, run: () => void) {
     const timer = setTimeout(run, ms).unref()
     return () => clearTimeout(timer)
   },
 }
 
-/** The object of a gateway process. The functions of a gateway take it first, or find it at the server of a request. */
+/** The object of a gateway process. Functions take it first, or find it at the server of a request. */
 export class Gateway extends ProcessParts {
   config!: Config
   cores!: CorePool
@@ -43,5 +40,4 @@ declare module 'fastify' {
   }
 }
 
-/** Returns a function that returns a part of a gateway: see `perProcess`. */
 export const perGateway = <T>(make: (gateway: Gateway) => T) => perProcess(make)

@@ -1,14 +1,11 @@
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 
-/**
- * One check of a request. Throws or rejects with a `GatewayError`. Returns a promise only if it must
- * wait.
- */
+/** Throws or rejects with a `GatewayError`. Returns a promise only if it must wait. */
 export type Check = (request: FastifyRequest, reply: FastifyReply) => void | Promise<void>
 
 /**
- * Combines checks into one hook that runs them in order, up to the first failure. The hook waits only
- * for checks that return a promise, so it is synchronous if the answers for all checks are cached.
+ * Combines checks into one hook, up to the first failure. It is synchronous while the answers for all
+ * checks are cached.
  */
 export function inOrder(checks: readonly Check[]) {
   return (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction) => {

@@ -17,10 +17,9 @@ import { createGatewayMetrics } from './metrics.ts'
 const GRACE_MS = 10_000
 
 /**
- * Maximum number of connections that wait to be accepted. After another gateway stops, thousands
- * of clients reconnect at once. With Node's default of 511, the system drops further connections,
- * and their clients retry after 1 s. The system may allow fewer than this number
- * (`net.core.somaxconn`).
+ * Connections that wait to be accepted. After another gateway stops, thousands of clients reconnect at
+ * once; with Node's default of 511, the system drops them, and they retry after 1 s. `net.core.somaxconn`
+ * may lower it.
  */
 const BACKLOG = 4_096
 

@@ -73,7 +73,6 @@ export function commandService(router: ConnectRouter, core: Core) {
   })
 }
 
-/** Removes absent and empty fields. */
 function withoutEmpty<Fields extends Record<string, string | undefined>>(fields: Fields) {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value)) as { [K in keyof Fields]?: string }
 }
@@ -82,10 +81,7 @@ function fromHeader({ byteLength, ...header }: UploadHeader): ScreenshotUpload {
   return { ...ofVisitor(header), byteLength: byteLength === undefined ? undefined : Number(byteLength) }
 }
 
-/**
- * Yields the chunks of an upload. Errors: `ValidationFailed` if the end message is missing or
- * states a length that differs from that of the chunks.
- */
+/** Errors: `ValidationFailed` if the end message is missing or states another length than that of the chunks. */
 async function* chunksOf(parts: AsyncIterator<UploadScreenshotRequest>): AsyncGenerator<Uint8Array> {
   let byteLength = 0
   for (let next = await parts.next(); !next.done; next = await parts.next()) {

@@ -44,7 +44,7 @@ import { nameOf } from './proto-values.ts'
 import { fromCredentials } from './visitor.ts'
 import { watchConversations } from './watch-conversations.ts'
 
-/** The methods of `service.messaging.v1.MessagingService` for conversations and typing. */
+/** The methods of `MessagingService` for conversations and typing. */
 export function conversationMethods(core: Core) {
   const changed = async (conversation: Promise<Conversation>) => ({ conversation: toConversation(await conversation) })
   return {
@@ -98,8 +98,7 @@ export function conversationMethods(core: Core) {
     },
 
     async getConversation({ conversationId }, context) {
-      // Wait for the inbox, because the response must include the messages that this process has
-      // accepted.
+      // The response must include the messages that this process has accepted.
       await inboxOf(core).noted()
       const conversation = await findConversation(core, conversationId, callerOf(context).workspaceId)
       const [[summary], canRequestRating] = await Promise.all([
@@ -244,7 +243,6 @@ export function conversationMethods(core: Core) {
 /** Contact data belongs to leads, so it needs their scope. */
 const shown = (context: HandlerContext) => ({ contacts: callerOf(context).scopes.has('leads:read') })
 
-/** Returns the kinds of texts that the caller may search. */
 function readableKinds(context: HandlerContext): SourceKind[] {
   const { scopes } = callerOf(context)
   const visitors: SourceKind[] = scopes.has('sessions:read') ? ['visitor'] : []

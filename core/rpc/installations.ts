@@ -1,4 +1,3 @@
-/** The settings of an installation: from the protos, to operators and to browsers. */
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type {
@@ -39,9 +38,8 @@ import type {
 import { canonicalLocale } from '../workspaces/translations.ts'
 import { given } from './proto-values.ts'
 
-/** Maximum number of messages that a browser queues while it cannot send. */
+/** Messages that a browser queues while it cannot send. */
 const outboxMax = 50
-/** Minimum delay in milliseconds before a browser reconnects. */
 const reconnectMinMs = 500
 
 /** A setting that the request to create or the request to update lacks does not compile. */
@@ -92,7 +90,6 @@ export function toInstallation({
   } satisfies Partial<Record<keyof ProtoFields<InstallationMessage>, unknown>>
 }
 
-/** Returns the settings that browsers get. */
 export function toWidgetConfig(
   installation: Installation,
   { online, nextChangeAt, usualAnswerMinutes }: AvailabilityState & { usualAnswerMinutes: number | undefined },

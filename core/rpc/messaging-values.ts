@@ -23,7 +23,6 @@ import { publicMessage } from '../log/message-model.ts'
 import { type Agent, agentOperationIn, type LogEvent } from '../log-event.ts'
 import { toProto } from './proto-values.ts'
 
-/** Returns a message for operators and services. */
 export const toMessage = (event: LogEvent): Message =>
   Object.assign(toVisitorsMessage(event), { correlationId: event.message?.correlationId })
 
@@ -136,7 +135,6 @@ export function toInboxEvent(event: LogEvent): MessageInitShape<typeof InboxEven
   } satisfies Record<keyof ProtoFields<InboxEvent>, unknown>
 }
 
-/** Returns the rating of an event `rating.given`; undefined for other events. */
 export function toRating({ data }: LogEvent): MessageInitShape<typeof RatingSchema> | undefined {
   return data?.score === undefined ? undefined : { score: data.score, comment: data.comment }
 }

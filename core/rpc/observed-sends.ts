@@ -5,8 +5,8 @@ import { toErrorInfo, toServiceError } from '../transport/connect-errors.ts'
 const slowMs = 1_000
 
 /**
- * Returns a function that counts a send by its author and result. A send that takes a second or longer,
- * whatever it waits for, is logged with the correlation id of its request.
+ * Counts a send by its author and result. One of a second or longer is logged with the correlation id of
+ * its request.
  */
 export function observeSends({ metrics, logger }: Pick<Core, 'metrics' | 'logger'>) {
   return async (author: 'visitor' | 'agent' | 'bot', correlationId: string | undefined, sending: Promise<Appended>) => {

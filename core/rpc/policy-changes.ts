@@ -35,10 +35,7 @@ export function auditedWrites(core: Core) {
     })
 }
 
-/**
- * Returns a function that deletes an object in the caller's workspace, once per idempotency key. The
- * deletion of an object is recorded once as a policy change.
- */
+/** Deletes an object in the caller's workspace, once per idempotency key. It is recorded once. */
 export function operatorDeletion(core: Core) {
   const once = operatorWrites(core)
   return (
@@ -58,13 +55,9 @@ export function operatorDeletion(core: Core) {
 
 const maxSettings = 64
 const maxValueLength = 256
-/**
- * Request fields that are not recorded. They identify the call or the changed object, or contain
- * text about a person.
- */
+/** Not recorded: fields that identify the call or the object, or have text about a person. */
 const unrecorded = ['siteKey', 'sessionId', 'connectionId', 'workspaceId', 'idempotencyKey', 'reason']
 
-/** Returns the settings that a request contains, by their paths. */
 function settingsOf({ method }: HandlerContext, request: Message): PolicySetting[] {
   const fields = Object.entries(toJson(method.input, request) as Record<string, unknown>)
   return fields
@@ -83,7 +76,7 @@ function toSetting(name: string, given: unknown): PolicySetting {
   return { name, value }
 }
 
-/** Returns the number of entries of each kind. The entries themselves are personal data. */
+/** The entries themselves are personal data. */
 export function entryCounts(entries: SuppressionEntry[], suppressionIds: string[] = []): PolicySetting[] {
   const byKind = Map.groupBy(entries, ({ of }) => of.case ?? 'none')
   return [

@@ -2,7 +2,6 @@ import { create, type DescField, type DescMessage, type MessageShape } from '@bu
 import { type Timestamp, TimestampSchema, timestampFromDate } from '@bufbuild/protobuf/wkt'
 import type { NameIn } from '../../contract/proto-fields.ts'
 
-/** Returns the public name of an enum value; undefined for UNSPECIFIED and for unknown values. */
 export function nameOf<Enum extends Record<number, string>>(names: Enum, value: number): NameIn<Enum> | undefined {
   return value === 0 ? undefined : (names[value]?.toLowerCase() as NameIn<Enum> | undefined)
 }
@@ -28,8 +27,8 @@ type Stored<T> = T extends Timestamp
 type StoredFields<T> = { [K in Exclude<keyof T, '$typeName' | '$unknown'>]?: Stored<T[K]> | undefined }
 
 /**
- * Returns a message with those fields of a document that the message has too. Throws if an enum does
- * not have a name. Fields with other names are given beside those of the document.
+ * Returns a message with those fields of a document that it has too. Fields of other names are given beside
+ * them. Throws for an unknown name of an enum.
  */
 export function toProto<Desc extends DescMessage>(
   schema: Desc,

@@ -21,10 +21,7 @@ import { privacyService } from './privacy.ts'
 import { sessionService } from './session.ts'
 import { workspaceService } from './workspace.ts'
 
-/**
- * Creates the services of a core. Calls over HTTP and in this process pass the same gate and the same
- * interceptors.
- */
+/** Calls over HTTP and in this process pass the same gate and interceptors. */
 export function createCoreServices(core: Core) {
   const { logger, metrics, now } = core
   const gate = createCallGate(core)
@@ -64,13 +61,10 @@ export function createCoreServices(core: Core) {
   }
   return {
     authenticate: gate.authenticate,
-    /** Options for servers of these services. */
     options,
-    /** Registers the services for HTTP. */
     routes: register,
-    /** Returns the unary method with a name: `service.lead.v1.LeadService/GetLead`. */
+    /** By name: `service.lead.v1.LeadService/GetLead`. */
     find,
-    /** Calls the services in this process, without a network. */
     transport: localTransport(find, createRouterTransport(register, { router: options })),
   }
 }

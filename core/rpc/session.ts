@@ -34,10 +34,7 @@ import { fromCredentials, fromPageContext, ofVisitor } from './visitor.ts'
 export function sessionService(router: ConnectRouter, core: Core) {
   const { config } = core
   const audited = auditedWrites(core)
-  /**
-   * Returns the state of a session. If the connection was disabled, the session has ended although
-   * its stored status is still `active`. Its state is then `closed`.
-   */
+  /** A disabled connection ends its sessions, whose stored status stays `active`: their state is `closed`. */
   async function stateOf({ sessionId, status }: Session) {
     if (status !== 'active') return status
     const { end = 'active' } = await visitorAccessOf(core).endOf(sessionId)
@@ -53,7 +50,6 @@ export function sessionService(router: ConnectRouter, core: Core) {
     replayed,
   })
 
-  /** Changes a session, which is recorded as a policy change. */
   async function changed(
     request: Message & { sessionId: string },
     context: HandlerContext,

@@ -11,7 +11,6 @@ import { callerOf, requiredWorkspace } from '../transport/caller.ts'
 import { auditedWrites, entryCounts } from './policy-changes.ts'
 import { toProto } from './proto-values.ts'
 
-/** The calls of WorkspaceService for the list of people who must not be contacted. */
 export function suppressionCalls(core: Core) {
   const audited = auditedWrites(core)
 

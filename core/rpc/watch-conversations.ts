@@ -16,23 +16,21 @@ import { unreadFramesOf } from './watch-events.ts'
 
 type Frame = MessageInitShape<typeof WatchConversationsResponseSchema>['frame']
 
-/** Pause between heartbeats of an inbox stream. The console closes a stream that is silent for longer. */
+/** The console closes a stream that is silent for longer. */
 const heartbeatMs = 15_000
 
-/** Maximum memory of the unread frames of one inbox stream, about in bytes. */
+/** Of the unread frames of one inbox stream, about in bytes. */
 const maxUnread = 32 * 1024 * 1024
-/** Memory of a frame or an event in addition to its texts. */
+/** Of a frame or an event in addition to its texts. */
 const partBytes = 512
-/** Memory of the presence of one visitor. */
 const presenceBytes = 128
 
-/** Limits how many inbox streams open, or get a frame, in one turn of the event loop. */
+/** Inbox streams that open, or get a frame, in one turn of the event loop. */
 const inboxTurnsOf = perCore(() => createTurns(8))
 
 /**
- * Streams the changes of an inbox to one operator. The number of unread frames is limited. A client
- * that reads too slowly is disconnected with `RateLimited` (resource_exhausted). When the client
- * reconnects, it lists the conversations again.
+ * Streams the changes of an inbox to one operator. A client that reads too slowly gets `RateLimited`
+ * (resource_exhausted), connects again and lists the conversations.
  */
 export async function* watchConversations(
   core: Core,

@@ -25,30 +25,24 @@ import { fromCredentials } from './visitor.ts'
 
 type Frame = MessageInitShape<typeof FrameSchema>
 
-/**
- * Maximum memory of unread frames per gateway, about in bytes. The core disconnects a gateway with
- * more. The gateway then reconnects and resumes its streams.
- */
+/** Of unread frames per gateway, about in bytes. A gateway with more is disconnected and resumes its streams. */
 const maxUnread = 64 * 1024 * 1024
-/** Memory of a frame in addition to its texts and its subscription ids. */
+/** Of a frame in addition to its texts and ids. */
 const frameBytes = 256
 const idBytes = 8
-/** Maximum number of subscriptions of one gateway, also of those that are opening. */
+/** Of one gateway, also of those that are opening. */
 const maxSubscriptions = 100_000
 const framesPerMessage = 1000
 /**
- * A message gets no further frame at this size, about in bytes. Messages of megabytes cost several times as much for
- * each byte, because the encoder copies them in new memory.
+ * A message gets no further frame at this size. Messages of megabytes cost several times as much for each
+ * byte, because the encoder copies them.
  */
 const messageBytes = 64 * 1024
 
-/** Counts the bytes of frames that gateways and operators have not read yet, and limits them. */
+/** Of frames that gateways and operators have not read yet. */
 export const unreadFramesOf = perCore(() => createSharedBytes(256 * 1024 * 1024))
 
-/**
- * Serves all subscriptions of one gateway with one call. The gateway sends stream commands, and the
- * core sends batches of frames.
- */
+/** One call serves all subscriptions of a gateway. */
 export async function* watchEvents(
   core: Core,
   messages: AsyncIterable<WatchEventsRequest>,
@@ -58,7 +52,7 @@ export async function* watchEvents(
   const unread = unreadFramesOf(core).join(maxUnread)
   let wake: () => void = () => {}
   let over = false
-  /** Values that will be sent with `opened`, by subscription id. */
+  /** Sent with `opened`, by subscription id. */
   const told = new Map<number, { availability: string; workspaceId: string }>()
   const open = new Map<number, StreamSubscription | 'opening'>()
   const visitors = visitorPresenceOf(core).addSource()
@@ -168,7 +162,6 @@ export async function* watchEvents(
   }
 }
 
-/** Returns how many of the frames, from the first, share a message. */
 function countOfMessage(frames: { size: number }[]) {
   const most = Math.min(frames.length, framesPerMessage)
   for (let count = 0, bytes = 0; count < most; count += 1) {

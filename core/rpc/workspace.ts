@@ -76,8 +76,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     },
 
     async listWorkspaces({ limit, afterWorkspaceId }, context) {
-      // A token limited to one workspace cannot list workspaces. Its holder calls GetWorkspace
-      // instead.
+      // Limited tokens call GetWorkspace instead.
       if (callerOf(context).workspaceId !== undefined) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
       return { workspaces: (await listWorkspaces(core, afterWorkspaceId, limit)).map(toWorkspace) }
     },
@@ -93,7 +92,7 @@ export function workspaceService(router: ConnectRouter, core: Core) {
     },
 
     async deleteWorkspace(request, context) {
-      // Unlike other calls, this call must name the workspace, because it can be undone only for a short time.
+      // Must name the workspace, because the deletion can be undone only for a short time.
       const workspaceId = request.workspaceId ?? ''
       if (workspaceId === '') throw invalid('/workspaceId', 'required')
       return deletion(context, request, 'workspace', requiredWorkspace(context, workspaceId))
@@ -213,7 +212,7 @@ const toConnection = (connection: Connection) => toProto(ConnectionSchema, conne
 
 const toToken = ({ _id: tokenId, ...token }: TokenDocument) => toProto(TokenSchema, { ...token, tokenId })
 
-/** Converts the periods of a request. Errors: `ValidationFailed` for a period below a day. */
+/** Errors: `ValidationFailed` for a period below a day. */
 function fromRetention(message: Retention): WorkspaceSettings['retention'] {
   return Object.fromEntries(
     retentionKinds.flatMap((kind) => {

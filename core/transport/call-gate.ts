@@ -10,30 +10,24 @@ import { accessOf, authenticationKey, authenticator, setCaller } from './caller.
 import { connectErrorOf } from './connect-errors.ts'
 import { countRejection } from './observed-calls.ts'
 
-/**
- * Decides by token, scope and number of running calls whether a call may run. The decision is made
- * before the request is decoded.
- */
 export type CallGate = ReturnType<typeof createCallGate>
 
-/** Maximum numbers of calls that run at once with places of these kinds. */
 const visitorReadsMax = 8
 /** Hundreds of short reads would delay sends. */
 const shortReadsMax = 8
 const exportsMax = 4
-/** Maximum number of open streams of the event feed for each token. */
+/** Open streams of the event feed, for each token. */
 const followersMax = 32
 const refusalLogEveryMs = 10_000
 
 /**
- * Creates the gate of a core. Calls over HTTP and in this process share the gate. It rejects
- * unary calls when `CALLS_MAX` calls are running, which limits the queue when the database
- * is slow. Streams other than exports do not count. Reads wait for reads of their kind, so that sends
- * never wait behind them.
+ * Decides by token, scope and number of running calls whether a call may run, before its request is
+ * decoded. Above `CALLS_MAX`, it rejects unary calls, which limits the queue when the database is slow.
+ * Streams other than exports do not count. Reads wait for reads of their kind, so that sends never wait
+ * behind them.
  */
 export function createCallGate(core: Core) {
   const { config, logger, metrics, now, reads } = core
-  /** Time of the last logged refusal of each kind. */
   const loggedAt = new Map<TokenRefusal['kind'], number>()
   const places = new Map<DescMethod, Places>()
 
@@ -44,10 +38,7 @@ export function createCallGate(core: Core) {
   const followers = createSlots({ max: Number.POSITIVE_INFINITY, waitingMax: 0 })
   const otherCalls = createSlots({ max: config.CALLS_MAX, waitingMax: 0 })
 
-  /**
-   * Returns undefined for most streams, which take no place of calls. Reads the signal only of calls
-   * that may wait, because reading it creates it.
-   */
+  /** Undefined for most streams. Reads the signal only of calls that may wait, because reading creates it. */
   function slotFor(context: HandlerContext, { tokenId }: Caller): Promise<Slot> | undefined {
     // Reading an option of a descriptor decodes it each time.
     const kind = places.get(context.method) ?? getOption(context.method, admission).places
@@ -71,7 +62,6 @@ export function createCallGate(core: Core) {
     }
   }
 
-  /** Logs a refused token, at most once in ten seconds for each kind of refusal. */
   function logRefusal(error: unknown, procedure: string): void {
     const cause = error instanceof ServiceError ? error.cause : undefined
     if (!(cause instanceof TokenRefusal)) return
@@ -83,10 +73,7 @@ export function createCallGate(core: Core) {
   return {
     authenticate,
 
-    /**
-     * Returns a function that the caller must call when the call has ended. Rejects with a
-     * `ConnectError`.
-     */
+    /** Returns a function to call when the call has ended. Rejects with a `ConnectError`. */
     async admit(context: HandlerContext) {
       const { method, requestHeader, values } = context
       try {

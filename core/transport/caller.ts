@@ -23,10 +23,9 @@ export const accessOf = perCore((core) =>
   }),
 )
 
-/** Returns the caller of a method by the `Authorization` header. Errors: those of `Access.authenticate`. */
 export type Authenticate = (method: DescMethod, authorization: string | null) => Promise<Caller>
 
-/** Checks the token of a call and that it has the scope that the proto declares for the method. */
+/** Checks the token of a call, and the scope that the proto declares. Errors: those of `Access.authenticate`. */
 export function authenticator(access: Access): Authenticate {
   // Reading an option of a descriptor decodes it each time.
   const scopes = new Map<DescMethod, string>()
@@ -39,13 +38,10 @@ export function authenticator(access: Access): Authenticate {
 
 export const setCaller = (values: ContextValues, caller: Caller) => values.set(callerKey, caller)
 
-/** The caller of a call that was authenticated before its handler began. */
+/** Of a call that was authenticated before its handler began. */
 export const authenticationKey = createContextKey<Promise<Caller> | undefined>(undefined)
 
-/**
- * Ends a streamed response with `Unauthenticated` when the caller's token expires or is revoked, or the
- * caller signs out.
- */
+/** Ends a stream with `Unauthenticated` when the token expires or is revoked, or the caller signs out. */
 export function tokenEndInterceptor(now: () => number): Interceptor {
   return (next) => async (request) => {
     const caller = callerIn(request.contextValues)
@@ -55,10 +51,9 @@ export function tokenEndInterceptor(now: () => number): Interceptor {
   }
 }
 
-/** Maximum delay of a timer, in milliseconds. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** Time in milliseconds within which a stream ends after a sign-out or revocation. */
+/** Within which a stream ends after a sign-out or revocation. */
 const signOutCheckMs = 1_000
 
 async function* endWith<T>(caller: Caller, now: () => number, messages: AsyncIterable<T>): AsyncGenerator<T> {
@@ -96,13 +91,11 @@ async function* endWith<T>(caller: Caller, now: () => number, messages: AsyncIte
     }
   } finally {
     clearTimeout(timer)
-    // Do not await `return()`: the generator may still be waiting, and it ends only when the call's
-    // signal aborts.
+    // Not awaited: the generator may wait until the call's signal aborts.
     void Promise.resolve(iterator.return?.()).catch(() => {})
   }
 }
 
-/** Returns the caller of a call; undefined if the call was not authenticated. */
 export const callerIn = (values: ContextValues): Caller | undefined => values.get(callerKey)
 
 export function callerOf(context: HandlerContext): Caller {
@@ -112,9 +105,8 @@ export function callerOf(context: HandlerContext): Caller {
 }
 
 /**
- * Returns the workspace that the request names. If the request names no workspace, returns the
- * workspace of the caller's token, or undefined for a token without a workspace. Errors: `NotFound`
- * if the caller may not access the named workspace.
+ * The workspace that the request names, or the one of the caller's token; undefined for a token without
+ * one. Errors: `NotFound` if the caller may not access the named workspace.
  */
 export function workspaceOf(context: HandlerContext, named: string | undefined): string | undefined {
   const { workspaceId } = callerOf(context)
@@ -123,10 +115,7 @@ export function workspaceOf(context: HandlerContext, named: string | undefined):
   throw new ServiceError(ErrorCode.NOT_FOUND)
 }
 
-/**
- * Like `workspaceOf`, but never returns undefined. Errors: `NotFound` if the caller may not access
- * the named workspace; `ValidationFailed` if neither the request nor the token names one.
- */
+/** Errors: those of `workspaceOf`; `ValidationFailed` if neither the request nor the token names one. */
 export function requiredWorkspace(context: HandlerContext, named: string | undefined): string {
   const workspaceId = workspaceOf(context, named)
   if (workspaceId === undefined) throw invalid('/workspaceId', 'required')
@@ -134,9 +123,9 @@ export function requiredWorkspace(context: HandlerContext, named: string | undef
 }
 
 /**
- * Runs an operator's write once per idempotency key and caller. A call without a key always runs.
- * The result of `run` is stored, so it must identify the created object and contain no secret. The
- * response is read after the run, also for a repeated call. Errors: those of `Idempotency.once`.
+ * Runs a write once per idempotency key and caller; always without a key. The result of `run` is stored, so
+ * it identifies the created object and has no secret. Responses are read after the run. Errors: those of
+ * `Idempotency.once`.
  */
 export function operatorWrites({ idempotency, config }: Core) {
   return async <R>(

@@ -8,7 +8,6 @@ import { stackFrames } from '../../platform/observability/stack-frames.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import { isStoreFault } from '../mongodb/faults.ts'
 
-/** Converts any error to a `ServiceError`, which has a public code. */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error
   return isStoreFault(error) ? unavailable(error) : new ServiceError(ErrorCode.INTERNAL_ERROR, { cause: error })
@@ -19,7 +18,6 @@ export function toErrorInfo({ code, retryAfter, issues }: ServiceError): ErrorIn
   return create(ErrorInfoSchema, { code: name, retryable, terminal, retryAfter, issues })
 }
 
-/** Properties of a failed call that are logged. */
 interface FailedCall {
   url: string
   header: Headers
@@ -40,11 +38,10 @@ export function connectErrorOf(error: unknown, { url, header }: FailedCall, logg
   ])
 }
 
-/** Returns whether a message could not be read or written because the caller's stream was closed before. */
+/** The caller's stream was closed before a message could be read or written. */
 const isCallerGone = (error: unknown) =>
   ['ERR_HTTP2_INVALID_STREAM', 'ERR_STREAM_PREMATURE_CLOSE'].includes((error as NodeJS.ErrnoException)?.code ?? '')
 
-/** Converts every failure of a service to a Connect error. */
 export function errorInterceptor(logger: Logger): Interceptor {
   return (next) => async (request) => {
     const convert = (error: unknown) => connectErrorOf(error, request, logger)
@@ -58,10 +55,7 @@ export function errorInterceptor(logger: Logger): Interceptor {
   }
 }
 
-/**
- * Returns the caller's correlation id. Returns undefined for an id that a gateway would not accept
- * (contract, section 1).
- */
+/** Undefined for an id that a gateway would not accept (contract, section 1). */
 export function correlationIdOf(header: Headers): string | undefined {
   return validCorrelationId(header.get('x-correlation-id') ?? '')
 }
@@ -74,10 +68,7 @@ async function* convertStream<T>(messages: AsyncIterable<T>, convert: (error: un
   }
 }
 
-/**
- * Returns the parts of an error that may be logged: type and stack. The message may quote input and
- * must not be logged.
- */
+/** The parts that may be logged. The message may quote input. */
 function describe(cause: unknown) {
   return cause instanceof Error ? { type: cause.name, stack: stackFrames(cause).slice(0, 5).join('\n') } : undefined
 }

@@ -5,12 +5,10 @@ import { always_shown, data_scope, scope } from '#proto/access/v1/access_pb.js'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 import { callerIn } from './caller.ts'
 
-/** Returns the scope that the data of a message type needs, or an empty string. */
 const dataScopeOf = (type: DescMessage): string => getOption(type, data_scope)
 
 const isAlwaysShown = (field: DescField): boolean => getOption(field, always_shown)
 
-/** Returns the types of messages that a message of this type can contain, and the type itself. */
 export function typesIn(type: DescMessage, found = new Set<DescMessage>()): Set<DescMessage> {
   if (found.has(type)) return found
   found.add(type)
@@ -19,14 +17,13 @@ export function typesIn(type: DescMessage, found = new Set<DescMessage>()): Set<
 }
 
 /**
- * Removes data from the responses of operators' methods that the caller's scopes do not cover. The
- * protos declare the scope of each kind of data.
+ * Removes data from responses of operators' methods that the caller's scopes do not cover, as the protos
+ * declare them.
  */
 export function hideDataInterceptor(): Interceptor {
-  /** Scopes by method. Cached, because each read of a descriptor's option decodes it again. */
+  /** Cached, because each read of a descriptor's option decodes it again. */
   const needed = new Map<DescMethod, string[]>()
 
-  /** Returns the scopes of all data that a response of the method can contain. */
   function scopesOf(method: DescMethod) {
     const known = needed.get(method)
     if (known) return known
@@ -59,7 +56,6 @@ async function* hideEach<M extends Message>(type: DescMessage, messages: AsyncIt
   }
 }
 
-/** Clears the fields with data of the hidden scopes, at every depth. */
 function hideData(message: ReflectMessage, hidden: Set<string>) {
   for (const field of message.fields) {
     if (!field.message || !message.isSet(field)) continue
@@ -77,7 +73,6 @@ function hideData(message: ReflectMessage, hidden: Set<string>) {
   }
 }
 
-/** Returns the messages in a field with one message, a list or a map. */
 function messagesOf(value: unknown) {
   if (isReflectMap(value)) return [...value.values()] as ReflectMessage[]
   return (isReflectList(value) ? [...value] : [value]) as ReflectMessage[]

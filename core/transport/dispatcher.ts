@@ -12,23 +12,19 @@ import type { CallGate } from './call-gate.ts'
 
 export interface UnaryMethod {
   method: DescMethodUnary
-  /** Runs one call. Rejects with a `ConnectError`. */
   run(call: CallInput): Promise<Message>
 }
 
 interface CallInput {
   header: Headers
   timeoutMs?: number
-  /** Reads and decodes the request. Called after the gate has allowed the call. */
+  /** Reads and decodes the request, after the gate has allowed the call. */
   message(): Message | Promise<Message>
-  /** Returns the signal that is aborted when the caller cancels the call. */
+  /** Aborted when the caller cancels. */
   signal(): AbortSignal
 }
 
-/**
- * Collects the unary methods of services, so that they can be called without Connect's handlers. Such
- * calls pass the same gate and the same interceptors.
- */
+/** Calls unary methods without Connect's handlers, by the same gate and interceptors. */
 export function createDispatcher(
   register: (router: ConnectRouter) => void,
   { gate, interceptors }: { gate: CallGate; interceptors: readonly Interceptor[] },
@@ -80,10 +76,7 @@ export function createDispatcher(
 
 type UnaryImplementation = (request: Message, context: HandlerContext) => Promise<Message> | Message
 
-/**
- * One call. Interceptors get this object as a `UnaryRequest`, and services get it as a
- * `HandlerContext`.
- */
+/** A call, for interceptors as a `UnaryRequest`, for services as a `HandlerContext`. */
 class UnaryCall implements UnaryRequest, HandlerContext {
   readonly stream = false
   readonly protocolName = 'connect'

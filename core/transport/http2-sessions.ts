@@ -3,35 +3,30 @@ import { constants } from 'node:http2'
 import { HEAD_MS } from '../../platform/http/bounded-server.ts'
 
 const windowBytes = 16 * 1024 * 1024
-/** Time in milliseconds for which a connection without open calls is kept, if a call had a valid token. */
+/** Without open calls, if a call had a valid token. */
 const idleMs = 75_000
-/** Time in milliseconds that a client gets to close an idle connection. */
+/** In which a client may close an idle connection. */
 const goneMs = 1_000
-/**
- * Maximum number of calls that are refused or reset on a connection on which no call had a valid
- * token.
- */
+/** Refused or reset calls on a connection without any valid token. */
 const strangerMax = 100
-/** Maximum number of calls that are reset on any other connection, in `windowMs`. */
+/** Reset calls on any other connection, in `windowMs`. */
 const resetsMax = 1_000
 const windowMs = 10_000
 
 interface Session {
   isKnown: boolean
   open: number
-  /** Number of calls that were refused or reset since `since`. */
   wasted: number
   since: number
-  /** Whether the connection is being ended. Calls that still arrive are ignored. */
+  /** Calls that still arrive are ignored. */
   isEnding?: true
 }
 
 const states = new WeakMap<ServerHttp2Session, Session>()
 
 /**
- * Bounds the connections of a server. Closes those that send no whole head for `headMs`, and those
- * on which too many calls are refused or reset. Calls that are reset before they begin reach no other
- * listener of the server. Returns the open connections.
+ * Closes connections that send no whole head for `headMs`, and those on which too many calls are refused or
+ * reset. Calls that are reset before they begin reach no other listener. Returns the open connections.
  */
 export function boundSessions(
   server: Http2Server | Http2SecureServer,
@@ -49,7 +44,7 @@ export function boundSessions(
     session.setLocalWindowSize(windowBytes)
     session.on('stream', (stream: ServerHttp2Stream) => {
       if (stream.destroyed || state.isEnding) {
-        // No handler listens to it. Without a listener, its error would end the process.
+        // Without a listener, its error would end the process.
         stream.on('error', () => {})
         waste(session)
         return
@@ -57,7 +52,7 @@ export function boundSessions(
       clearTimeout(timer)
       state.open += 1
       stream.once('aborted', () => waste(session))
-      // The rest of an answered call is not read, so the client may never send it.
+      // The client may never send the rest of an answered call, which is not read.
       let rest: NodeJS.Timeout | undefined
       stream.once('finish', () => {
         if (!stream.readableEnded) rest = setTimeout(() => stream.close(), headMs).unref()
@@ -88,7 +83,7 @@ export function boundSessions(
   return sessions
 }
 
-/** Notes whether the token of a call is valid. Ends the connection after too many calls without one. */
+/** Ends the connection after too many calls without a valid token. */
 export function noteToken(stream: ServerHttp2Stream, isValid: boolean) {
   const session = stream.session as ServerHttp2Session | undefined
   const state = session && states.get(session)

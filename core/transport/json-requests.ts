@@ -24,9 +24,9 @@ const unaryType = /^application\/json\s*(;|$)/i
 const streamType = /^application\/(connect|grpc|grpc-web)\+json\s*(;|$)/i
 
 /**
- * Checks the messages of a JSON request while they are read. Unknown fields and unknown enum values
- * fail with `ValidationFailed`. A misspelt field would otherwise be dropped in silence. Binary
- * messages keep ignoring unknown fields, so that processes of different versions can call each other.
+ * Unknown fields and enum values of a JSON request fail with `ValidationFailed`: a misspelt field would be
+ * dropped in silence. Binary messages ignore them, so that processes of different versions can call each
+ * other.
  */
 export function checkJsonRequest(method: DescMethod, given: UniversalServerRequest): UniversalServerRequest {
   const request = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? withoutQuery(given) : given
@@ -36,7 +36,6 @@ export function checkJsonRequest(method: DescMethod, given: UniversalServerReque
   return streamType.test(type) ? { ...request, body: checkedEnvelopes(method.input, body) } : request
 }
 
-/** Converts a GET request with a JSON message in its query to the same POST request. */
 function withoutQuery(request: UniversalServerRequest) {
   if (request.method !== 'GET') return request
   const query = new URL(request.url).searchParams
@@ -75,7 +74,7 @@ function checkedEnvelopes(type: DescMessage, body: AsyncIterable<Uint8Array>) {
   )
 }
 
-/** Throws `ValidationFailed` for a message that is not a complete JSON form of its type. */
+/** For a message that is not a complete JSON form of its type. */
 function requireKnown(type: DescMessage, bytes: Uint8Array) {
   const issues = issuesOf(type, bytes)
   if (issues.length === 0) return
@@ -98,7 +97,6 @@ function issuesOf(type: DescMessage, bytes: Uint8Array): Issue[] {
   }
 }
 
-/** Yields the fields and enum values of a JSON message that its type does not have. */
 function* unknownParts(type: DescMessage, json: JsonValue, at: string): Generator<Issue> {
   // These types have JSON forms of their own.
   if (type.typeName.startsWith('google.protobuf.') || !isObject(json)) return
@@ -116,7 +114,7 @@ function* unknownParts(type: DescMessage, json: JsonValue, at: string): Generato
   }
 }
 
-/** Returns the values of a list or a map with their paths, or the one value of another field. */
+/** The values of a list or a map with their paths, or the one value. */
 function partsOf(kind: string, value: JsonValue, path: string): [string, JsonValue][] {
   if (kind === 'list' && Array.isArray(value)) return value.map((part, index) => [`${path}/${index}`, part])
   if (kind === 'map' && isObject(value)) return Object.values(value).map((part) => [path, part])

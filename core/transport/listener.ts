@@ -9,13 +9,12 @@ import { messageMaxBytes } from '../../platform/message-limit.ts'
 import type { TlsFiles } from '../../platform/tls/tls-files.ts'
 import { boundSessions } from './http2-sessions.ts'
 
-/** One port that serves HTTP/1.1 and HTTP/2. */
 interface Listener {
   server: net.Server
   /**
-   * Closes each connection as soon as it has no open calls. A client may be sending a call on an idle
-   * HTTP/1.1 connection. So such a connection stays open for a second, and further answers have
-   * `Connection: close`. Clients probe more often, and then call other cores.
+   * Closes connections without open calls. A client may be sending a call on an idle HTTP/1.1 connection,
+   * so that stays open for a second, and further answers have `Connection: close`. Clients probe more
+   * often, and then call other cores.
    */
   endWhenIdle(): void
   sockets: ReadonlySet<net.Socket>
@@ -27,29 +26,21 @@ export interface ListenerTls {
   asksClients: boolean
 }
 
-/** Maximum number of open calls of one HTTP/2 connection. */
 const maxConcurrentStreams = 2_000
 const settings = { initialWindowSize: 4 * 1024 * 1024, maxConcurrentStreams }
-/** Maximum number of connections. */
 const maxConnections = 10_000
-/** Time in milliseconds for which idle HTTP/1.1 connections are kept. Clients close them earlier. */
+/** Clients close idle connections earlier. */
 const keepAliveMs = 75_000
-/** Time in milliseconds for which a stopping core keeps idle HTTP/1.1 connections. */
 const endIdleAfterMs = 1_000
-/**
- * Limits of unread answers. A page, an export or a screenshot is sent as a whole, and a gateway that
- * forwards it reads as slowly as its own client.
- */
+/** A page, an export or a screenshot is sent as a whole, and a forwarding gateway reads as slowly as its client. */
 const unreadLimits = { maxMs: 120_000, maxBytes: 2 * messageMaxBytes, totalMaxBytes: 256 * 1024 * 1024 }
-/** Interval in milliseconds at which the certificate files are checked for changes. */
 const certificateCheckMs = 1000
 /** First bytes that an HTTP/2 client with prior knowledge sends (RFC 9113, section 3.4). */
 const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n')
 
 /**
- * Creates a listener without TLS. The first bytes of a connection determine the protocol.
- *
- * @param headMs time in milliseconds after which a connection is closed that has sent no whole head
+ * Without TLS. The first bytes of a connection determine the protocol. A connection without a whole head
+ * within `headMs` is closed.
  */
 export function createPlainListener(handler: RequestListener, headMs = HEAD_MS): Listener {
   const http1 = trackHttp1(handler)
@@ -62,7 +53,6 @@ export function createPlainListener(handler: RequestListener, headMs = HEAD_MS):
   boundUnreadAnswers(http2Server, { limits: unreadLimits, events: ['stream'] })
   const sessions = boundSessions(http2Server, headMs)
   const http1Sockets = socketsOf(http1Server, 'connection')
-  /** Connections whose protocol is not known yet. */
   const silent = new Set<net.Socket>()
 
   const server = net.createServer((socket) => {
@@ -110,9 +100,8 @@ export function createPlainListener(handler: RequestListener, headMs = HEAD_MS):
 }
 
 /**
- * Creates a listener with TLS. ALPN determines the protocol. New connections use changed
- * certificates. Missing client certificates are rejected by the handler and not by TLS, so that
- * health probes need none.
+ * ALPN determines the protocol. New connections use changed certificates. The handler rejects missing
+ * client certificates, so that health probes need none.
  */
 export function createTlsListener(
   { files, asksClients }: ListenerTls,
@@ -148,10 +137,7 @@ export function createTlsListener(
   }
 }
 
-/**
- * Tracks the open HTTP/1.1 request of each connection. Node counts them only for servers that listen
- * on a port themselves.
- */
+/** Node counts open requests only for servers that listen on a port themselves. */
 function trackHttp1(handler: RequestListener) {
   const openResponses = new Map<net.Socket, http.ServerResponse>()
   let isEnding = false

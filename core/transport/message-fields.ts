@@ -2,17 +2,14 @@ import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { Code, ConnectError } from '@connectrpc/connect'
 
-/** Messages of fewer bytes are not checked, because they need little memory in any form. */
+/** Smaller messages need little memory in any form. */
 const uncheckedBytes = 64 * 1024
-/** Maximum number of fields and list items of a message. The largest valid message has about 10,000. */
+/** Fields and list items. The largest valid message has about 10,000. */
 const maxFields = 100_000
 
 const fieldsByNumber = new WeakMap<DescMessage, Map<number, DescField>>()
 
-/**
- * Rejects an encoded message with too many fields. Two bytes can encode a submessage that needs
- * hundreds of bytes of memory, so a limit of bytes alone would not protect the process.
- */
+/** Two bytes can encode a submessage of hundreds of bytes, so a limit of bytes alone protects no process. */
 export function requireFewFields(message: DescMessage, bytes: Uint8Array) {
   if (bytes.length <= uncheckedBytes) return
   const reader = new BinaryReader(bytes)
@@ -39,12 +36,11 @@ export function requireFewFields(message: DescMessage, bytes: Uint8Array) {
   try {
     walk(message, bytes.length)
   } catch (error) {
-    // Ignore other errors, because the decoder reports bytes that are not a valid message.
+    // The decoder reports bytes that are not a valid message.
     if (error instanceof ConnectError) throw error
   }
 }
 
-/** Rejects a JSON text with too many values, before it is parsed. */
 export function requireFewValues(bytes: Uint8Array) {
   let left = maxFields
   for (const byte of bytes) {

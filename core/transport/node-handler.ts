@@ -17,25 +17,22 @@ import { checkJsonRequest } from './json-requests.ts'
 import { requireFewFields, requireFewValues } from './message-fields.ts'
 import { isPlainUnary, serveUnary, tooLarge } from './unary-handler.ts'
 
-/** Size of the flags and the length before a message in the protocols gRPC and gRPC-Web. */
+/** Of flags and length before a message in gRPC and gRPC-Web. */
 const prefixBytes = 5
 
 type Request = IncomingMessage | Http2ServerRequest
 type UniversalRequest = ReturnType<typeof universalRequestFromNodeRequest>
 
 /**
- * Serves the calls of a core on Node's servers. Plain unary calls take a short way (see
- * unary-handler.ts). All others use Connect's handlers, like Connect's own adapter. Some of their
- * responses cannot be written, for example because the protocol cannot encode an error text. Connect's
- * adapter then leaves the caller waiting and prints the request. This handler closes the connection
- * instead.
+ * Plain unary calls take a short way (unary-handler.ts), others Connect's handlers. Where a response cannot
+ * be written, for example because the protocol cannot encode an error text, Connect's adapter leaves the
+ * caller waiting and prints the request. This closes the connection.
  */
 export function createNodeHandler(options: {
   authenticate: Authenticate
   router: ConnectRouter
   find: (name: string) => UnaryMethod | undefined
   memory: CallMemory
-  /** Aborts when the core stops. */
   shutdown: AbortSignal
   logger: Logger
   /** Serves every other path. */
@@ -82,14 +79,14 @@ export function createNodeHandler(options: {
   }
 }
 
-/** Returns false only for a call whose token is missing or invalid. */
+/** False only for a missing or invalid token. */
 const hasValidToken = (caller: Promise<Caller>) =>
   caller.then(
     () => true,
     (error: unknown) => !(error instanceof ServiceError && error.code === ErrorCode.UNAUTHENTICATED),
   )
 
-/** Limits the bytes, the fields and the time of a unary call's message, which is passed on as a whole. */
+/** The message of a unary call is passed on as a whole. */
 function counted(request: UniversalRequest, { input }: DescMethod, call: CountedCall) {
   const { body, header } = request
   async function* read() {
@@ -113,7 +110,7 @@ function counted(request: UniversalRequest, { input }: DescMethod, call: Counted
   return { ...request, body: read() } as UniversalRequest
 }
 
-/** Limits the bytes of a stream's messages that have not arrived completely, and the fields of each message. */
+/** Counts the bytes of messages that have not arrived completely. */
 function countedStream(request: UniversalRequest, { input }: DescMethod, call: CountedCall) {
   const type = request.header.get('content-type') ?? ''
   async function* arriving() {

@@ -5,10 +5,7 @@ import { contextOf, inSpan, SpanKind } from '../../platform/observability/tracin
 import type { CoreMetrics } from '../metrics.ts'
 import { correlationIdOf } from './connect-errors.ts'
 
-/**
- * Counts, measures, traces and logs every call. A streaming call is counted at its end. It has no
- * duration and no span.
- */
+/** Counts, measures, traces and logs every call; a stream at its end, without duration and span. */
 export function observeCalls({ calls, callDuration }: CoreMetrics, logger: Logger): Interceptor {
   return (next) => async (request) => {
     const [service, method] = [request.service.typeName, request.method.name]
@@ -51,15 +48,11 @@ async function* counted<T>(messages: AsyncIterable<T>, count: (error?: unknown) 
   }
 }
 
-/**
- * Counts a call that was rejected before it ran: by authentication or by the limit of concurrent
- * calls.
- */
+/** For a call that the gate rejected. */
 export function countRejection({ calls }: CoreMetrics, { service, method }: HandlerContext, error: unknown) {
   calls.inc({ service: service.typeName, method: method.name, code: codeOf(error) })
 }
 
-/** Returns the public code of an error, or Connect's own code. */
 function codeOf(error: unknown) {
   const failure = ConnectError.from(error)
   return failure.findDetails(ErrorInfoSchema)[0]?.code ?? `connect_${failure.code}`

@@ -10,10 +10,7 @@ import { requireFewFields } from './message-fields.ts'
 const type = 'application/proto'
 const emptyBody = Buffer.alloc(0)
 
-/**
- * Whether `serveUnary` serves a request to a unary method: a binary message in the Connect protocol
- * over HTTP/1.1. Connect's own handler serves all other requests.
- */
+/** A binary message in the Connect protocol over HTTP/1.1. Connect's own handler serves the others. */
 export function isPlainUnary({ httpVersionMajor, method, headers }: IncomingMessage): boolean {
   const timeout = headers['connect-timeout-ms']
   return (
@@ -26,10 +23,8 @@ export function isPlainUnary({ httpVersionMajor, method, headers }: IncomingMess
 }
 
 /**
- * Answers a call like Connect's own handler, with a fraction of its cost. It answers the calls of
- * gateways, workers and cores.
- *
- * @param shutdown aborts when the core stops, and ends calls that wait for work
+ * Like Connect's own handler, with a fraction of its cost, for gateways, workers and cores. `shutdown` ends
+ * calls that wait for work.
  */
 export async function serveUnary(
   { method, run }: UnaryMethod,
@@ -102,7 +97,7 @@ function readBody(request: IncomingMessage, memory: CountedCall): Promise<Uint8A
   })
 }
 
-/** Creates the signal of a call when a service asks for it. Most calls never do. */
+/** Creates the signal when a service asks for it. Most never do. */
 function createAbort({
   response,
   shutdown,

@@ -7,39 +7,33 @@ import type { Keyring } from '../keys/keyring.ts'
 import type { useToken } from './tokens.ts'
 import { operatorScopes, type WorkspaceSessions, workspaceSessionAudience } from './workspace-sessions.ts'
 
-/** The caller of an internal service. */
 export interface Caller {
-  /** Id of the token or console session, without its secret. */
+  /** Of the token or console session, without its secret. */
   tokenId: string
   /** Name of the token or of the operator, for audits. */
   subject: string
   scopes: ReadonlySet<string>
-  /**
-   * The only workspace that the caller may access; undefined for all. A workspace session always
-   * has one.
-   */
+  /** The only workspace of the caller; undefined for all. A workspace session always has one. */
   workspaceId?: string
-  /**
-   * Expiry of the caller's token in milliseconds since 1970; infinite if the token does not expire.
-   */
+  /** Of the token, in milliseconds since 1970; may be infinite. */
   expiresAt: number
   /**
-   * Throws `Unauthenticated` if the token is revoked, or the caller has signed out or lost a scope. The
-   * check of an open stream is a routine one.
+   * Throws `Unauthenticated` if the token is revoked, or the caller has signed out or lost a scope. Open
+   * streams are checked routinely.
    */
   requireActive?(isRoutine?: boolean): Promise<void>
   /** The console session of the caller, and whether it is of an account. */
   consoleSession?: { id: string; account: boolean }
 }
 
-/** What a core knows of callers. Without it, only the signatures of service tokens are checked. */
+/** Without it, only the signatures of service tokens are checked. */
 interface KnownCallers {
   tokens?: {
     requireLive(tokenId: string, isRoutine?: boolean): Promise<void>
     use(grant: Parameters<typeof useToken>[1]): Promise<void>
   }
   workspaceSessions?: WorkspaceSessions
-  /** Finds callers by the secret of their console session. Errors: `Unauthenticated` if the session has ended. */
+  /** Errors: `Unauthenticated` if the session has ended. */
   consoleCaller?(secret: string): Promise<Caller>
 }
 
@@ -47,20 +41,17 @@ interface TokenGrant {
   subject: string
   scopes: string[]
   workspaceId?: string
-  /** Lifetime of the token in seconds. Without it, the token is valid until its key is removed. */
+  /** In seconds. Without it, the token is valid until its key is removed. */
   lifetime?: number
 }
 
-/**
- * Scopes that a service token may have: scopes of operators and scopes of the service's own
- * processes.
- */
+/** Scopes of operators and of the service's own processes. */
 export const knownScopes = [...operatorScopes, 'visitors:act', 'deliveries:work', 'bots:act']
 
-/** Scopes of the token of a bot. Such a token has one workspace. */
+/** The token of a bot has one workspace. */
 export const botScopes = ['bots:act', 'events:read', 'messages:read']
 
-/** Returns whether a grant has the scope of a bot. Throws if it also has more than a bot may have. */
+/** Throws if a bot has more scopes than it may have. */
 function isBot({ scopes, workspaceId }: Pick<TokenGrant, 'scopes' | 'workspaceId'>) {
   if (!scopes.includes('bots:act')) return false
   if (workspaceId === undefined) throw new Error('the token of a bot needs a workspace')
@@ -69,7 +60,7 @@ function isBot({ scopes, workspaceId }: Pick<TokenGrant, 'scopes' | 'workspaceId
   return true
 }
 
-/** Why a service token was refused, for the log. `kind` is one of a few values. */
+/** For the log. */
 export class TokenRefusal extends Error {
   override readonly name = 'TokenRefusal'
   readonly kind: 'expired' | 'unknown-key' | 'invalid' | 'scope'
@@ -82,16 +73,12 @@ export class TokenRefusal extends Error {
 const audience = 'service.core'
 const type = 'service-token+jwt'
 const maxCached = 10_000
-/**
- * Maximum time in milliseconds for which a verified token is cached. After the removal of a key,
- * its tokens may be accepted for this time. A token's use is noted once in this time.
- */
+/** A removed key's tokens may be accepted for this time. A token's use is noted once in it. */
 const maxCachedMs = 60_000
 
 /**
- * Authenticates callers of internal services by service token, and operators' consoles by workspace
- * session. The audience of a token determines its kind. Service tokens and workspace sessions have
- * separate keys.
+ * Authenticates by service token, workspace session or console session. The audience of a token determines
+ * its kind, and each kind has its own keys.
  */
 export function createAccess(
   keyring: Keyring,
@@ -155,10 +142,9 @@ export function createAccess(
 
   return {
     /**
-     * Returns the caller identified by an `Authorization` header, if the caller has the scope. The
-     * header has a service token, a workspace session or the secret of a console session. Errors:
-     * `Unauthenticated` without a valid token, `PermissionDenied` without the scope,
-     * `ServiceUnavailable` while the keys of workspace sessions cannot be loaded.
+     * Returns the caller of an `Authorization` header. Errors: `Unauthenticated` without a valid token,
+     * `PermissionDenied` without the scope, `ServiceUnavailable` while the keys of workspace sessions
+     * cannot be loaded.
      */
     async authenticate(authorization: string | null, scope: string) {
       const secret = /^Console ([\w-]+)$/i.exec(authorization ?? '')?.[1]
@@ -174,10 +160,7 @@ export function createAccess(
       return caller
     },
 
-    /**
-     * Issues a service token: a JWT (HS256) for the audience `service.core`. Rejects if a token of a
-     * bot has no workspace, or scopes that no bot has.
-     */
+    /** Issues a service token. Rejects if the token of a bot has no workspace, or scopes that no bot has. */
     async issue({ subject, scopes, workspaceId, lifetime }: TokenGrant) {
       isBot({ scopes, workspaceId })
       const { kid, key } = keyring.current('service-token')
@@ -194,10 +177,7 @@ export function createAccess(
 
 export type Access = ReturnType<typeof createAccess>
 
-/**
- * Returns the id of a JWT. It is a hash of what the signature covers, because some signatures of a
- * token have several valid forms.
- */
+/** A hash of what the signature covers, because some signatures have several valid forms. */
 export function tokenIdOf(token: string): string {
   const signed = token.slice(0, token.lastIndexOf('.'))
   return `tok_${createHash('sha256').update(signed).digest('base64url').slice(0, 22)}`
@@ -217,7 +197,7 @@ function refusalOf(token: string, error: unknown) {
   )
 }
 
-/** Text from a caller, short enough for a line of the log. */
+/** Short enough for a line of the log. */
 const quoted = (text: string) => JSON.stringify(text.slice(0, 64))
 
 function unverifiedSubject(token: string) {
@@ -228,7 +208,7 @@ function unverifiedSubject(token: string) {
   }
 }
 
-/** Returns the audiences of an unverified token. Use them only to choose the verifier. */
+/** Only to choose the verifier. */
 function unverifiedAudiences(token: string) {
   try {
     return [decodeJwt(token).aud ?? []].flat()

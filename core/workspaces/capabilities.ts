@@ -2,7 +2,6 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { Capabilities, Installation } from './model.ts'
 
-/** Throws `RouteNotAdvertised` if the installation does not have the capability. */
 export function requireCapability(
   { capabilities }: Pick<Installation, 'capabilities'>,
   capability: keyof Capabilities,

@@ -2,7 +2,7 @@ import type { FieldIssue } from '../../contract/errors.ts'
 import { field, line, url } from '../rules.ts'
 import type { ConsentPolicy } from './model.ts'
 
-/** Validates a consent policy. URL and version belong together, and a required policy has both. */
+/** URL and version belong together, and a required policy has both. */
 export function consentPolicyIssues(path: string, policy: ConsentPolicy | undefined): (FieldIssue | undefined)[] {
   if (!policy) return []
   const { required, policyUrl, policyVersion } = policy

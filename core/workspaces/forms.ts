@@ -3,7 +3,7 @@ import type { FieldIssue } from '../../contract/errors.ts'
 import { field, integer, oneOf, text } from '../rules.ts'
 import type { Capabilities, FormField, FormKind } from './model.ts'
 
-/** For each form: the capability that it requires and the source of its leads. */
+/** The capability that a form requires, and the source of its leads. */
 export const formKinds: Record<FormKind, { capability: keyof Capabilities; source: string }> = {
   preChat: { capability: 'preChatForm', source: 'pre-chat-form' },
   offline: { capability: 'offlineForm', source: 'offline-form' },
@@ -27,7 +27,6 @@ export function formDefinitionIssues(path: string, fields: FormField[]): (FieldI
   ])
 }
 
-/** Validates a form that a visitor submitted. */
 export function formIssues(form: FormField[], values: Record<string, string>): (FieldIssue | undefined)[] {
   const known = new Set(form.map(({ name }) => name))
   return [
@@ -42,7 +41,6 @@ export function formIssues(form: FormField[], values: Record<string, string>): (
   ]
 }
 
-/** Returns the values of a valid form as they are stored. */
 export function storedFields(form: FormField[], values: Record<string, string>): Record<string, string> {
   const typeOf = new Map(form.map(({ name, type }) => [name, type]))
   return Object.fromEntries(

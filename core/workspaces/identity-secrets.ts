@@ -12,7 +12,7 @@ export interface IdentitySecret {
 
 export const defaultOverlapSeconds = 86_400
 
-/** Maximum number of secrets kept in addition to the current one. */
+/** In addition to the current one. */
 const maxReplaced = 10
 
 export function newIdentitySecret(
@@ -23,10 +23,7 @@ export function newIdentitySecret(
   return { kid, sealed: secretBox.seal(randomBytes(32).toString('base64url')), createdAt }
 }
 
-/**
- * Returns a secret in plain text if it is fresh, else masked. Errors: `IdempotencyConflict` if the installation no longer
- * accepts the secret, so that no invalid secret is returned.
- */
+/** Masked unless it is fresh. Errors: `IdempotencyConflict` if the installation no longer accepts it. */
 export function openIdentitySecret(
   secretBox: Pick<SecretBox, 'open'>,
   { identitySecrets }: Installation,
@@ -39,18 +36,16 @@ export function openIdentitySecret(
 }
 
 /**
- * Returns the list of secrets after a rotation, with `fresh` first. The list keeps the current
- * secret, and each secret that was replaced less than `overlapSeconds` ago. `seen` is the list
- * that this call read at its start. Secrets that concurrent calls have replaced since that read
- * are kept too, because a caller may just have received them. Errors: `RateLimited` if too many
- * secrets would be kept.
+ * Returns the secrets after a rotation: `fresh`, the current one, and those that were replaced less than
+ * `overlapSeconds` ago. Concurrent calls may have replaced some since this call read `seen`; these are kept
+ * too, because a caller may just have received them. Errors: `RateLimited` if too many would be kept.
  */
 export function rotatedIdentitySecrets(
   secrets: SealedIdentitySecret[],
   fresh: SealedIdentitySecret,
   { seen, at, overlapSeconds }: { seen: SealedIdentitySecret[]; at: Date; overlapSeconds: number },
 ): SealedIdentitySecret[] {
-  // An earlier run of the same operation has already added the secret, so the list stays unchanged.
+  // An earlier run of the operation has added it.
   if (secrets.some(({ kid }) => kid === fresh.kid)) return secrets
   const [current, ...replaced] = secrets
   const seenReplaced = new Set(seen.slice(1).map(({ kid }) => kid))

@@ -20,7 +20,7 @@ import { translationIssues } from './translations.ts'
 
 const maxOrigins = 64
 
-/** Throws `ValidationFailed` with every invalid field of an installation. */
+/** Throws `ValidationFailed` with every invalid field. */
 export function validateInstallation(settings: InstallationSettings) {
   const { name, origins, appearance, defaultLocale, forms, availability, consent, unseenAfterMinutes } = settings
   const issues: Record<keyof InstallationSettings, (FieldIssue | undefined)[]> = {

@@ -13,17 +13,17 @@ export interface Workspace {
   workspaceId: string
   name: string
   createdAt: Date
-  /** Periods that the workspace has set. Absent ones have the default of the settings. */
+  /** Absent periods have the default of the settings. */
   retention?: Retention
 }
 
 export const retentionKinds = ['conversations', 'leads', 'emptySessions', 'audit', 'heldDeliveries'] as const
 export type RetentionKind = (typeof retentionKinds)[number]
 
-/** Days for which data is kept, by kind of data; 0 keeps it without limit. */
+/** Days by kind of data; 0 keeps it without limit. */
 export type Retention = Partial<Record<RetentionKind, number>>
 
-/** Fields of a workspace that can be set. A period that is `null` returns to the default. */
+/** A period that is `null` returns to the default. */
 export interface WorkspaceSettings {
   name?: string
   retention?: Partial<Record<RetentionKind, number | null>>
@@ -36,7 +36,7 @@ export interface Connection {
   workspaceId: string
   name: string
   status: ConnectionStatus
-  /** Number of changes of the status so far. */
+  /** Number of changes of the status. */
   statusVersion: number
 }
 
@@ -48,7 +48,7 @@ export interface Appearance
   translations?: Record<string, Translation>
 }
 
-/** Texts in one language. A text that is absent is shown in the default language. */
+/** An absent text is shown in the default language. */
 export type Translation = Pick<Appearance, 'openingReplies'> &
   Omit<ProtoFields<AppearanceTranslation>, 'openingReplies'>
 
@@ -56,7 +56,6 @@ export const hasTexts = (texts: Translation): boolean => Object.values(texts).so
 
 export type Capabilities = Record<keyof ProtoFields<CapabilitiesOfProto>, boolean>
 
-/** One field of a form that visitors fill in. */
 export interface FormField {
   name: string
   label: string
@@ -68,7 +67,7 @@ export interface FormField {
 export type FormKind = 'preChat' | 'offline'
 export type Forms = Partial<Record<FormKind, FormField[]>>
 
-/** Consent that visitors must give before they send a message or a form. */
+/** Needed before visitors send a message or a form. */
 export interface ConsentPolicy {
   required: boolean
   policyUrl?: string
@@ -76,41 +75,35 @@ export interface ConsentPolicy {
   policyVersion?: string
 }
 
-/** Settings that the protos have as messages, and this product in a form of its own. */
+/** Settings that the protos have in another form. */
 type OwnForm = 'appearance' | 'capabilities' | 'forms' | 'availability' | 'consent'
 
 export interface Installation extends Omit<ProtoFields<InstallationOfProto>, OwnForm | 'identityKeyIds'> {
   appearance: Appearance
   capabilities: Capabilities
   forms?: Forms
-  /** Absent if the installation never had a policy. Consent is then not required. */
+  /** Absent: consent is not required. */
   consent?: ConsentPolicy
-  /**
-   * Live identity secrets: assertions signed with them are accepted. The current secret is first,
-   * followed by the secrets that it replaced.
-   */
+  /** Assertions signed with these are accepted. The current one is first, then those that it replaced. */
   identitySecrets: SealedIdentitySecret[]
-  /** When visitors can reach somebody. Absent fields have the values of `defaultAvailability`. */
+  /** Absent fields have the values of `defaultAvailability`. */
   availability?: Partial<Availability>
 }
 
-/** A period of one day. The times are `HH:MM`; `to` may be `24:00`. */
+/** Times are `HH:MM`; `to` may be `24:00`. */
 export interface Span {
   from: string
   to: string
 }
 
 export interface Availability {
-  /**
-   * `auto` follows the opening hours. `online` and `away` override the opening hours and
-   * `requiresOperator`.
-   */
+  /** `auto` follows the opening hours; the others override them and `requiresOperator`. */
   mode: 'auto' | 'online' | 'away'
-  /** IANA name of the time zone of the hours. */
+  /** IANA name. */
   timeZone: string
-  /** Opening hours of the weekdays, from Monday (1) to Sunday (7). */
+  /** From Monday (1) to Sunday (7). */
   weeklyHours: (Span & { weekday: number })[]
-  /** Dates (`YYYY-MM-DD`) with their own hours. A date without hours is closed. */
+  /** `date` is `YYYY-MM-DD`. A date without hours is closed. */
   exceptions: { date: string; hours: Span[] }[]
   /** Whether somebody must also watch the workspace's inbox. */
   requiresOperator: boolean
@@ -128,14 +121,10 @@ export interface SealedIdentitySecret {
   kid: string
   sealed: string
   createdAt: Date
-  /** Time at which a rotation replaced the secret. */
   replacedAt?: Date
 }
 
-/**
- * Fields of an installation that can be set. Each appearance text, capability and form is a
- * separate field.
- */
+/** Each appearance text, capability and form is set separately. */
 export interface InstallationSettings
   extends Omit<ProtoFields<UpdateInstallationRequest>, OwnForm | 'origins' | 'siteKey' | 'idempotencyKey'> {
   origins?: string[]
@@ -169,13 +158,12 @@ export const defaultCapabilities: Capabilities = {
   stopAnswer: true,
 }
 
-/** A setting that a change has set. The value is cut to 256 characters. */
+/** The value is cut to 256 characters. */
 export interface PolicySetting {
   name: string
   value: string
 }
 
-/** Entry of the record of policy changes. */
 export interface PolicyChange {
   changeId: string
   workspaceId: string
@@ -184,10 +172,7 @@ export interface PolicyChange {
   actor: string
   /** Method of the call, for example `UpdateInstallation`. */
   action: string
-  /**
-   * The changed installation, connection or session, or the workspace for its own settings and its
-   * suppression list. Unset when the session is removed.
-   */
+  /** An installation, connection, session, or the workspace itself. Unset when the session is removed. */
   target?: string
   settings: PolicySetting[]
   /** False until the write has succeeded. */

@@ -3,26 +3,22 @@ import type { FieldIssue } from '../../contract/errors.ts'
 import { field, integer, issueIf } from '../rules.ts'
 import type { Availability, Span } from './model.ts'
 
-/** Opening hours in a time zone. Without weekly hours, dates without an exception are open all day. */
+/** Without weekly hours, dates without an exception are open all day. */
 export type OpeningHours = Pick<Availability, 'timeZone' | 'weeklyHours' | 'exceptions'>
 
 export interface OpeningState {
   isOpen: boolean
-  /** Time in milliseconds since 1970 at which `isOpen` changes next. Absent if it never changes. */
+  /** In milliseconds since 1970. Absent if `isOpen` never changes. */
   nextChangeAt?: number
 }
 
 const allDay: Span[] = [{ from: '00:00', to: '24:00' }]
-/**
- * Number of days to search for the next change by the weekly hours. It is more than a week,
- * because a time zone can skip a day.
- */
+/** More than a week, because a time zone can skip a day. */
 const daysAhead = 9
 
 /**
- * Returns whether an installation with these hours is open at the time `now`, and when that
- * changes next. It is open while a clock in the time zone shows a time within the hours. So hours
- * that the clock skips are left out, and hours that the clock repeats count twice.
+ * Open is while a clock in the time zone shows a time within the hours: hours that it skips are left out,
+ * and hours that it repeats count twice.
  */
 export function openingState(hours: OpeningHours, now: number): OpeningState {
   const isOpen = isOpenAt(hours, now)
@@ -30,7 +26,7 @@ export function openingState(hours: OpeningHours, now: number): OpeningState {
   const today = localTime(hours, now).toPlainDate()
   const next = changeWithin(hours, now, isOpen, today.subtract({ days: 1 }), daysAhead + 1)
   if (next !== undefined) return { isOpen, nextChangeAt: next }
-  // The weekly hours alone cause no change, so only a date with an exception can cause one.
+  // Only a date with an exception can cause a later change.
   const later = hours.exceptions.map(({ date }) => Temporal.PlainDate.from(date)).sort(Temporal.PlainDate.compare)
   for (const date of later) {
     const change = changeWithin(hours, now, isOpen, date.subtract({ days: 1 }), 2)
@@ -54,10 +50,7 @@ function spansOn({ weeklyHours, exceptions }: OpeningHours, date: Temporal.Plain
   return weeklyHours.length === 0 ? allDay : weeklyHours.filter(({ weekday }) => weekday === date.dayOfWeek)
 }
 
-/**
- * Returns the first change after `now`. Searches `days` days, beginning with the date `first`.
- * Returns undefined if they have no change.
- */
+/** Returns the first change after `now` within `days` days from the date `first`. */
 function changeWithin(hours: OpeningHours, now: number, isOpen: boolean, first: Temporal.PlainDate, days: number) {
   const times = new Set<number>()
   for (let day = 0; day <= days; day += 1) {
@@ -76,9 +69,8 @@ function changeWithin(hours: OpeningHours, now: number, isOpen: boolean, first: 
 }
 
 /**
- * Returns the times at which a clock in the time zone shows this minute. They differ if the clock
- * repeats the minute. If the clock skips the minute, one time is before the gap and one is after
- * it.
+ * The times at which a clock in the time zone shows this minute: two if it repeats it; one before and one
+ * after the gap if it skips it.
  */
 function timesAt({ timeZone }: OpeningHours, date: Temporal.PlainDate, minute: number) {
   const local = date.toPlainDateTime().add({ minutes: minute })
@@ -97,10 +89,7 @@ const zoneName = /^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/
 const maxSpansPerDay = 10
 const maxExceptions = 366
 
-/**
- * Returns the violated rules of new settings. Rules that only occur here: `timeZone`, `date`,
- * `endsBeforeBegins`, `overlap`.
- */
+/** Rules that only occur here: `timeZone`, `date`, `endsBeforeBegins`, `overlap`. */
 export function availabilityIssues({
   mode,
   timeZone,
@@ -147,7 +136,7 @@ function spanIssues<S extends Span>(
   })
 }
 
-/** Whether a text is the name of a time zone. Fixed offsets such as `+02:00` are not accepted. */
+/** Fixed offsets such as `+02:00` are not accepted. */
 export function isTimeZone(name: string): boolean {
   if (!zoneName.test(name)) return false
   try {

@@ -7,9 +7,8 @@ const defaultPage = 100
 const maxPage = 1_000
 
 /**
- * Runs a write and records it. The entry is stored before the write and confirmed after it. So
- * every change has an entry, even if the process dies. A rejected write leaves no entry. A repeat
- * of the operation adds no entry.
+ * The entry is stored before the write and confirmed after it, so every change has one even if the process
+ * dies. A rejected write leaves none; a repeat of the operation adds none.
  */
 export async function recordPolicyChange<R>(
   core: Core,
@@ -23,7 +22,7 @@ export async function recordPolicyChange<R>(
   try {
     result = await write()
   } catch (error) {
-    // After any other error, the outcome of the write is unknown.
+    // Any other error leaves the outcome unknown.
     if (error instanceof ServiceError) await withdrawChange(core, changeId)
     throw error
   }
@@ -31,10 +30,7 @@ export async function recordPolicyChange<R>(
   return result
 }
 
-/**
- * Returns a page, newest first. With `target`, returns only entries of this target. Errors:
- * `ValidationFailed`.
- */
+/** Newest first; with `target`, only entries of this target. Errors: `ValidationFailed`. */
 export async function listPolicyChanges(
   core: Core,
   {
@@ -55,7 +51,6 @@ export async function listPolicyChanges(
 
 export type PolicyChangeDocument = Omit<PolicyChange, 'changeId'> & { _id: string }
 
-/** Adds an entry that is not confirmed. Changes nothing if the entry exists. */
 async function beginChange(core: Core, { changeId, ...change }: PolicyChange) {
   await core.db.policyChanges.updateOne({ _id: changeId }, { $setOnInsert: change }, { upsert: true })
 }
@@ -64,7 +59,6 @@ async function confirmChange(core: Core, changeId: string) {
   await core.db.policyChanges.updateOne({ _id: changeId }, { $set: { isConfirmed: true } })
 }
 
-/** Removes an entry that is not confirmed. */
 async function withdrawChange(core: Core, changeId: string) {
   await core.db.policyChanges.deleteOne({ _id: changeId, isConfirmed: false })
 }

@@ -3,13 +3,10 @@ import type { Core } from '../core.ts'
 import { field, integer } from '../rules.ts'
 import { type Retention, type RetentionKind, retentionKinds, type WorkspaceSettings } from './model.ts'
 
-/** Maximum of a period of retention, in days. */
+/** In days. */
 const maxDays = 3_650
 
-/**
- * Returns the periods of a workspace in days; 0 means no limit. If the workspace has not set a
- * period, the default of the settings applies.
- */
+/** Days by kind; 0 means no limit. Periods that are not set have the default of the settings. */
 export const retentionOf = (
   { config }: Core,
   { retention = {} }: { retention?: Retention },
@@ -22,7 +19,7 @@ export const retentionOf = (
   ...retention,
 })
 
-/** Checks the periods of a change. 0 is valid here; it means no limit. */
+/** 0 is valid here; it means no limit. */
 export function retentionIssues({ retention = {} }: WorkspaceSettings): (FieldIssue | undefined)[] {
   return retentionKinds.map((kind) =>
     field(`/retention/${kind}/days`, retention[kind] ?? undefined, integer(0, maxDays)),

@@ -3,7 +3,7 @@ import type { Core } from '../core.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { field, messageBody, validate } from '../rules.ts'
 
-/** A text that operators insert with `/shortcut`. It is a part of its workspace's document. */
+/** Operators insert it with `/shortcut`. A part of its workspace's document. */
 interface SavedReply {
   shortcut: string
   body: string
@@ -11,7 +11,7 @@ interface SavedReply {
 
 const maxReplies = 100
 
-/** Returns the replies in the order of their shortcuts. Errors: NotFound. */
+/** In the order of their shortcuts. Errors: NotFound. */
 export async function listSavedReplies({ db }: Core, workspaceId: string): Promise<SavedReply[]> {
   const found = await db.workspaces.findOne(existing(workspaceId), { projection: { savedReplies: 1 } })
   if (!found) throw new ServiceError(ErrorCode.NOT_FOUND)
@@ -21,8 +21,8 @@ export async function listSavedReplies({ db }: Core, workspaceId: string): Promi
 }
 
 /**
- * Saves a reply. Replaces a reply with the same shortcut. Errors: `NotFound`; `ValidationFailed`,
- * also for a new shortcut if the workspace already has 100 replies.
+ * Replaces a reply with the same shortcut. Errors: `NotFound`; `ValidationFailed`, also for a new shortcut
+ * above 100.
  */
 export async function saveReply(core: Core, workspaceId: string, reply: SavedReply): Promise<SavedReply> {
   const { shortcut, body } = reply
@@ -37,7 +37,7 @@ export async function saveReply(core: Core, workspaceId: string, reply: SavedRep
   return reply
 }
 
-/** Deletes a reply. Does nothing if it does not exist. Errors: NotFound. */
+/** Errors: NotFound for the workspace only. */
 export async function deleteSavedReply(core: Core, workspaceId: string, shortcut: string) {
   await listSavedReplies(core, workspaceId)
   validate(shortcutIssue(shortcut))
@@ -46,6 +46,6 @@ export async function deleteSavedReply(core: Core, workspaceId: string, shortcut
 
 const existing = (workspaceId: string) => ({ _id: workspaceId, deleted: { $exists: false } })
 
-/** Without `_`, so that no shortcut is the name of a special property. */
+/** Without `_`: no shortcut is the name of a special property. */
 const shortcutIssue = (shortcut: string) =>
   field('/shortcut', shortcut, (value) => (/^[a-z0-9-]{1,32}$/.test(value) ? undefined : 'pattern'))

@@ -7,7 +7,7 @@ import { readPage } from '../page-token.ts'
 import { announcedMaxAgeMs, createLiveCache } from '../wakeups/live-cache.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 
-/** Key of the cached list, and its id in wake-ups. */
+/** Also the id in wake-ups. */
 const revokedTokens = 'revoked-tokens'
 const tokenIdForm = /^tok_[\w-]{22}$/
 const maxPage = 100
@@ -22,15 +22,15 @@ const revokedOf = perCore((core) =>
   }),
 )
 
-/** Every core knows a revoked token within a second. Errors: `Unauthenticated` if the token is revoked. */
+/** Errors: `Unauthenticated` if the token is revoked, which every core knows within a second. */
 export async function requireLiveToken(core: Core, tokenId: string, isRoutine = false) {
   if ((await revokedOf(core).get(revokedTokens, isRoutine))?.has(tokenId))
     throw new ServiceError(ErrorCode.UNAUTHENTICATED)
 }
 
 /**
- * Admits a verified token and notes its use, for which the call does not wait. `expiresAt` is in
- * milliseconds, or infinite. Errors: `Unauthenticated` if it is revoked.
+ * Notes the use of a verified token, for which the call does not wait. Errors: `Unauthenticated` if it is
+ * revoked.
  */
 export async function useToken(
   core: Core,
@@ -52,9 +52,9 @@ export async function useToken(
 }
 
 /**
- * Revokes a token, with the links and sessions of the console that it made. When the call resolves,
- * every core refuses it. Errors: `ValidationFailed`; `NotFound` for an unknown token, if the caller is
- * limited to a workspace.
+ * Also revokes the links and sessions of the console that the token made. When the call resolves, every
+ * core refuses it. Errors: `ValidationFailed`; `NotFound` for an unknown token, if the caller is limited to
+ * a workspace.
  */
 export async function revokeToken(
   core: Core,
@@ -67,7 +67,7 @@ export async function revokeToken(
   if (!isKnown) throw new ServiceError(ErrorCode.NOT_FOUND)
 }
 
-/** Returns a page of tokens, ordered by their last use or revocation, newest first. Errors: `ValidationFailed`. */
+/** By their last use or revocation, newest first. Errors: `ValidationFailed`. */
 export function listTokens(
   core: Core,
   { workspaceId, ...page }: { workspaceId?: string | undefined; limit?: number; pageToken?: string | undefined },
@@ -81,14 +81,13 @@ export function listTokens(
   })
 }
 
-/** A token that was used or revoked. Contains no secret. */
+/** Used or revoked. Contains no secret. */
 export interface Token {
   tokenId: string
-  /** Name of the token or operator. Absent if the token was revoked before its first use. */
+  /** Absent if the token was revoked before its first use. */
   subject?: string
   workspaceId?: string
   lastUsedAt?: Date
-  /** Absent if the token does not expire. */
   expiresAt?: Date
   revokedAt?: Date
   revokedBy?: string
@@ -101,7 +100,7 @@ const dayMs = 86_400_000
 /** An invitation may outlive the token that made it by seven days. */
 const keptAfterExpiryMs = 8 * dayMs
 
-/** Stores that a token was used. A token without expiry is forgotten a year after its last use. */
+/** A token without expiry is forgotten a year after its last use. */
 async function storeTokenUse(core: Core, { tokenId, ...token }: Token, at: Date) {
   const removeAt = token.expiresAt
     ? new Date(token.expiresAt.getTime() + keptAfterExpiryMs)
@@ -112,7 +111,7 @@ async function storeTokenUse(core: Core, { tokenId, ...token }: Token, at: Date)
   if (matchedCount === 0) await insertOnce(core.db.tokens, { _id: tokenId, ...use })
 }
 
-/** Revokes a token. With `workspaceId`, only a token of this workspace. Returns false if it did not find it. */
+/** With `workspaceId`, only a token of this workspace. Returns false if there is none. */
 async function storeRevocation(
   core: Core,
   tokenId: string,

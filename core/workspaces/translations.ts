@@ -4,7 +4,7 @@ import { type Appearance, hasTexts, type Translation } from './model.ts'
 
 const maxTranslations = 50
 
-/** Returns the canonical form of a locale tag; undefined if the text is no locale tag. */
+/** Undefined if the text is no locale tag. */
 export function canonicalLocale(tag: string): string | undefined {
   try {
     return tag.length <= 35 ? Intl.getCanonicalLocales(tag)[0] : undefined
@@ -13,7 +13,7 @@ export function canonicalLocale(tag: string): string | undefined {
   }
 }
 
-/** Returns the violated rules of translations. The issues do not contain an invalid locale. */
+/** The issues do not contain an invalid locale. */
 export function translationIssues(translations: Record<string, Translation>): (FieldIssue | undefined)[] {
   const path = '/appearance/translations'
   const tags = Object.keys(translations).map(canonicalLocale)
@@ -27,7 +27,6 @@ export function translationIssues(translations: Record<string, Translation>): (F
   ])
 }
 
-/** Removes translations without texts. */
 export function withTexts({ translations = {}, ...appearance }: Appearance): Appearance {
   const kept = Object.entries(translations).filter(([, translation]) => hasTexts(translation))
   return kept.length === 0 ? appearance : { ...appearance, translations: Object.fromEntries(kept) }

@@ -14,41 +14,31 @@ import { ServiceError, unavailable } from '../errors.ts'
 
 export const workspaceSessionAudience = 'service.workspace'
 
-/** The session of an operator who is signed in to one workspace (contract, section 5). */
+/** An operator who is signed in to one workspace (contract, section 5). */
 export interface WorkspaceSession {
-  /** Id of the operator. */
   subject: string
   workspaceId: string
   /** The claimed scopes, limited to those that an operator may have. */
   scopes: ReadonlySet<string>
-  /** Expiry in milliseconds since 1970. */
   expiresAt: number
 }
 
 export interface WorkspaceSessionKeys {
-  /** Accepted HS256 keys: the current key, and earlier keys until their sessions expire. */
+  /** The current HS256 key, and earlier ones until their sessions expire. */
   secrets: Uint8Array[]
   /** URL of the signer's public keys (RFC 7517). */
   jwksUrl?: string
-  /** Time limit for loading the public keys, in milliseconds. */
   jwksTimeoutMs: number
-  /** Time for which the public keys are cached, in milliseconds. */
   jwksFreshMs: number
-  /** Required value of the claim `iss`. */
   issuer?: string
 }
 
 const skewSeconds = 30
-/**
- * Minimum time in milliseconds between two reloads of the key set. Tokens with an unknown key cause
- * such reloads.
- */
+/** Tokens with an unknown key reload the key set at most once in this time. */
 const jwksCooldownMs = 30_000
 const publicKeyAlgorithms = ['RS256', 'ES256', 'EdDSA']
 
-/** Time limit in milliseconds for loading the key set of workspace sessions. */
 const jwksTimeoutMs = 3_000
-/** Time in milliseconds for which the key set is cached. */
 const jwksFreshMs = 600_000
 
 export const workspaceSessionsOf = perCore(({ config, workspaceSessionSecrets, now }) =>
@@ -75,11 +65,7 @@ export function createWorkspaceSessions(
   }
   const keySet = jwksUrl === undefined ? undefined : createRemoteJWKSet(new URL(jwksUrl), options)
 
-  /**
-   * Returns a function that finds the public key of a token. If the key set cannot be loaded, this
-   * function throws `ServiceUnavailable`. If the key set does not have the key, it throws the error
-   * of `find`.
-   */
+  /** Throws `ServiceUnavailable` if the key set cannot be loaded, and the error of `find` if it lacks the key. */
   function publicKeyFrom(find: JWTVerifyGetKey): JWTVerifyGetKey {
     return async (header, token) => {
       try {
@@ -113,10 +99,7 @@ export function createWorkspaceSessions(
   }
 
   return {
-    /**
-     * Verifies a JWT and returns its session. Errors: `Unauthenticated`; `ServiceUnavailable` while
-     * the key set cannot be loaded.
-     */
+    /** Errors: `Unauthenticated`; `ServiceUnavailable` while the key set cannot be loaded. */
     async verify(token: string): Promise<WorkspaceSession> {
       const { sub, wid, scope, exp } = await payloadOf(token).catch((error: unknown) => {
         if (error instanceof ServiceError) throw error
@@ -143,10 +126,7 @@ function isName(value: unknown): value is string {
 /** 256 bits, the minimum for an HS256 key (RFC 7518, section 3.2). */
 const minSecretBytes = 32
 
-/**
- * Parses `new,old` as HS256 keys in UTF-8. If a key is too short, the error contains its position,
- * but not its text.
- */
+/** Parses `new,old`. The error for a key that is too short has its position and not its text. */
 export function parseWorkspaceSessionSecrets(text: string): Uint8Array[] {
   if (text === '') return []
   return text.split(',').map((secret, index) => {
@@ -158,10 +138,7 @@ export function parseWorkspaceSessionSecrets(text: string): Uint8Array[] {
   })
 }
 
-/**
- * All scopes that a workspace session may have, for example `leads:deliver`. They come from the
- * proto's `OperatorScope`.
- */
+/** All scopes of workspace sessions, for example `leads:deliver`. */
 export const operatorScopes: ReadonlySet<string> = new Set(
   OperatorScopeSchema.values
     .filter(({ number }) => number !== 0)

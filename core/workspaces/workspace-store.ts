@@ -14,7 +14,7 @@ import {
   type WorkspaceSettings,
 } from './model.ts'
 
-/** Set while the object is being deleted. Queries then skip it. */
+/** Set while the object is being deleted. Queries skip it. */
 interface Deletable {
   deleted?: true
 }
@@ -23,16 +23,13 @@ const notDeleted = { deleted: { $exists: false } } as const
 
 export type WorkspaceDocument = Omit<Workspace, 'workspaceId'> & { _id: string } & Deletable &
   RecordsOperations & {
-    /** Bodies of operators' saved replies by shortcut. Only `saved-reply-store.ts` reads them. */
+    /** Bodies by shortcut. */
     savedReplies?: Record<string, string>
-    /** Time at which the next sweep of the workspace is due. Absent before the first sweep. */
+    /** When the next sweep is due. Absent before the first. */
     sweepAt?: Date
-    /** Token of the sweep's lease. A change of the workspace sets a new one, so that a new sweep begins. */
+    /** Token of the sweep's lease. A change sets a new one, so that a new sweep begins. */
     sweepToken?: number
-    /**
-     * Conversation that the sweep checked most recently. The sweep checks conversations in the order
-     * of their last messages. Absent when a sweep begins.
-     */
+    /** Where the sweep is, by the order of last messages. Absent when it begins. */
     sweepAfter?: { lastMessageAt: Date; conversationId: string }
   }
 export type ConnectionDocument = Omit<Connection, 'connectionId'> & { _id: string } & Deletable & RecordsOperations
@@ -46,10 +43,7 @@ type WorkspaceCollections = {
 
 export function createWorkspaceStore({ workspaces, connections, installations }: WorkspaceCollections) {
   return {
-    /**
-     * Inserts a workspace. Changes nothing if it exists, so that two processes can seed the same
-     * data.
-     */
+    /** Two processes can seed the same data. */
     async insertWorkspace({ workspaceId, ...rest }: Workspace) {
       await workspaces.updateOne({ _id: workspaceId }, { $setOnInsert: rest }, { upsert: true })
     },
@@ -59,10 +53,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       return found ? toWorkspace(found) : undefined
     },
 
-    /**
-     * Sets only the given fields, and makes the next sweep due at `now`. Changes nothing if the
-     * operation is already recorded.
-     */
+    /** Sets only the given fields, and makes the next sweep due. */
     async updateWorkspace(
       workspaceId: string,
       { name, retention = {} }: WorkspaceSettings,
@@ -86,7 +77,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       )
     },
 
-    /** Returns workspaces in the order of their ids, beginning after the given id. */
+    /** In the order of their ids. */
     async listWorkspaces(after: string, limit: number): Promise<Workspace[]> {
       const page = workspaces.find({ _id: { $gt: after }, ...notDeleted }, { projection: { savedReplies: 0 } })
       const found = page.sort({ _id: 1 })
@@ -110,7 +101,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       ).map(toConnection)
     },
 
-    /** Sets the status of a connection. Changes nothing if the operation is already recorded. */
+    /** Changes nothing if the operation is already recorded. */
     async setConnectionStatus(connectionId: string, status: ConnectionStatus, operation: string) {
       await connections.updateOne(
         { _id: connectionId, status: { $ne: status }, ...notDeleted, ...unlessRecorded(operation) },
@@ -135,7 +126,7 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
       ).map(toInstallation)
     },
 
-    /** Sets only the given fields. Changes nothing if the operation is already recorded. */
+    /** Sets only the given fields. */
     async updateInstallation(publicSiteKey: string, settings: InstallationSettings, operation: string) {
       await installations.updateOne(
         { _id: publicSiteKey, ...notDeleted, ...unlessRecorded(operation) },
@@ -148,9 +139,8 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
     },
 
     /**
-     * Replaces the identity secrets if the stored ones still equal `read`. Returns true if this call
-     * or an earlier call with the same operation replaced them. Returns false if another operation
-     * changed the stored secrets after `read`; they then stay unchanged.
+     * Returns whether this call, or an earlier one of the operation, replaced the secrets. Otherwise
+     * another operation has changed them after `read`.
      */
     async replaceIdentitySecrets(
       publicSiteKey: string,
@@ -178,8 +168,8 @@ export function createWorkspaceStore({ workspaces, connections, installations }:
 export const workspaceStoreOf = perCore(({ db }) => createWorkspaceStore(db))
 
 /**
- * Returns the settings with dotted paths, so that a write does not change the other fields. Each
- * translation is a separate field. A translation without texts, and a logo that is undefined, are removed.
+ * Dotted paths, so that a write does not change other fields. A translation without texts, and a logo that
+ * is undefined, are removed.
  */
 function fieldsOf({ appearance, capabilities, forms, availability, ...plain }: InstallationSettings) {
   const { translations = {}, ...look } = appearance ?? {}
@@ -208,8 +198,7 @@ const toConnection = ({ _id, operations: _, deleted: __, ...rest }: ConnectionDo
   connectionId: _id,
   ...rest,
 })
-// An installation of an earlier version lacks the capabilities that are newer, so these have their
-// defaults.
+// Installations lack capabilities that are newer.
 const toInstallation = ({ _id, operations: _, deleted: __, capabilities, ...rest }: InstallationDocument) => ({
   publicSiteKey: _id,
   ...rest,

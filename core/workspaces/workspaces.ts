@@ -31,7 +31,7 @@ import { retentionIssues } from './retention.ts'
 import { withTexts } from './translations.ts'
 import { workspaceStoreOf } from './workspace-store.ts'
 
-/** Caches connections and installations. Cached data is at most a second old. */
+/** At most a second old. */
 export interface SiteDirectory {
   connections: LiveCache<Connection>
   installations: LiveCache<Installation>
@@ -58,19 +58,16 @@ export const siteDirectoryOf = perCore((core): SiteDirectory => {
 })
 
 /**
- * The caller's workspace; `undefined` for a caller that may access all workspaces. For an object of
- * another workspace, the methods below throw `NotFound`.
+ * The caller's workspace; `undefined` for all. An object of another workspace is `NotFound` here, like an
+ * unknown one.
  */
 type Scope = string | undefined
 
-// Writes are idempotent by operation name: a repeat after a crash creates no second object and changes
-// nothing twice. Without an operation name, each call is a separate operation.
+// Writes are idempotent by operation name: a repeat after a crash creates and changes nothing twice.
 
-/** Returns a workspace. Errors: `NotFound` if it does not exist. */
 export const findWorkspace = async (core: Core, workspaceId: string): Promise<Workspace> =>
   inWorkspace(await workspaceStoreOf(core).findWorkspace(workspaceId), undefined)
 
-/** Returns a connection. Errors: `NotFound` if it is unknown or in another workspace. */
 export async function findConnection(core: Core, connectionId: string, scope: Scope): Promise<Connection> {
   const [connection] = await workspaceStoreOf(core).findConnections([connectionId])
   return inWorkspace(connection, scope)
@@ -79,28 +76,22 @@ export async function findConnection(core: Core, connectionId: string, scope: Sc
 export const listConnections = (core: Core, workspaceId: string): Promise<Connection[]> =>
   workspaceStoreOf(core).listConnections(workspaceId)
 
-/** Returns an installation. Errors: `NotFound` if it is unknown or in another workspace. */
 export async function findInstallation(core: Core, publicSiteKey: string, scope: Scope): Promise<Installation> {
   const [installation] = await workspaceStoreOf(core).findInstallations([publicSiteKey])
   return inWorkspace(installation, scope)
 }
 
-/** Returns the site key of the installation that an operation creates. */
 export const plannedSiteKey = (core: Core, operation: string): string => core.plannedIds('pk', operation)
 
 export const listInstallations = (core: Core, workspaceId: string): Promise<Installation[]> =>
   workspaceStoreOf(core).listInstallations(workspaceId)
 
-/**
- * Returns workspaces in the order of their ids, beginning after the given id; 100 by default.
- * Errors: `ValidationFailed`.
- */
+/** In the order of their ids. Errors: `ValidationFailed`. */
 export async function listWorkspaces(core: Core, after: string, limit: number = 100): Promise<Workspace[]> {
   validate(field('/limit', limit, integer(1, 1000)))
   return workspaceStoreOf(core).listWorkspaces(after, limit)
 }
 
-/** Creates a workspace. Errors: `ValidationFailed`. */
 export async function createWorkspace(core: Core, name: string, operation: string = randomUUID()): Promise<Workspace> {
   validate(field('/name', name, text(1, 128)))
   const workspace = { workspaceId: core.plannedIds('ws', operation), name, createdAt: new Date(core.now()) }
@@ -108,7 +99,7 @@ export async function createWorkspace(core: Core, name: string, operation: strin
   return workspace
 }
 
-/** Sets only the given fields. Errors: `NotFound` if it does not exist, `ValidationFailed`. */
+/** Sets only the given fields. Errors: `NotFound`, `ValidationFailed`. */
 export async function updateWorkspace(
   core: Core,
   workspaceId: string,
@@ -122,10 +113,7 @@ export async function updateWorkspace(
   return findWorkspace(core, workspaceId)
 }
 
-/**
- * Creates a connection. Errors: `NotFound` if the workspace is unknown or not the caller's,
- * `ValidationFailed`.
- */
+/** Errors: `NotFound`, `ValidationFailed`. */
 export async function createConnection(
   core: Core,
   workspaceId: string,
@@ -146,9 +134,6 @@ export async function createConnection(
   return connection
 }
 
-/**
- * Enables or disables a connection. Errors: `NotFound` if it is unknown or in another workspace.
- */
 export async function setConnectionStatus(
   core: Core,
   connectionId: string,
@@ -163,10 +148,7 @@ export async function setConnectionStatus(
   return findConnection(core, connectionId, scope)
 }
 
-/**
- * Creates an installation. Errors: `NotFound` if the connection is unknown or in another
- * workspace, `ValidationFailed`.
- */
+/** Errors: `NotFound`, `ValidationFailed`. */
 export async function createInstallation(
   core: Core,
   connectionId: string,
@@ -191,16 +173,12 @@ export async function createInstallation(
     identitySecrets: [newIdentitySecret(core.secretBox, kid, new Date(core.now()))],
   })
   await wakeupsOf(core).stateChanged(publicSiteKey)
-  // An earlier run of the operation may have created the installation with another secret. So
-  // the secret is read from the stored document.
+  // An earlier run may have created it with another secret, so the stored one is read.
   const installation = await findInstallation(core, publicSiteKey, scope)
   return { installation, identitySecret: openIdentitySecret(core.secretBox, installation, kid, new Date(core.now())) }
 }
 
-/**
- * Sets only the given fields. Errors: `NotFound` if the installation is unknown or in another
- * workspace, `ValidationFailed`.
- */
+/** Sets only the given fields. Errors: `NotFound`, `ValidationFailed`. */
 export async function updateInstallation(
   core: Core,
   publicSiteKey: string,
@@ -217,8 +195,7 @@ export async function updateInstallation(
 }
 
 /**
- * Adds a new identity secret. Errors: `NotFound` if the installation is unknown or in another
- * workspace; `ValidationFailed`; `RateLimited` while too many replaced secrets are kept;
+ * Errors: `NotFound`; `ValidationFailed`; `RateLimited` while too many replaced secrets are kept;
  * `IdempotencyConflict` if the installation no longer accepts the new secret.
  */
 export async function rotateIdentitySecret(
@@ -250,10 +227,7 @@ export async function rotateIdentitySecret(
   )
 }
 
-/**
- * Returns the secret with this key id. Errors: `IdempotencyConflict` if the installation no
- * longer accepts the secret.
- */
+/** Errors: `IdempotencyConflict` if the installation no longer accepts it. */
 export const shownIdentitySecret = (core: Core, installation: Installation, kid: string): IdentitySecret =>
   openIdentitySecret(core.secretBox, installation, kid, new Date(core.now()))
 
@@ -262,10 +236,7 @@ export async function isOriginKnown(core: Core, origin: string): Promise<boolean
   return entries.length > 0 && workspaceStoreOf(core).anyInstallationAllows(entries)
 }
 
-/**
- * Returns the installation of a site key, if pages of the origin may use it. Errors:
- * `InstallationNotFound`, `OriginNotAllowed`, `ConnectionDisabled`.
- */
+/** If pages of the origin may use it. Errors: `InstallationNotFound`, `OriginNotAllowed`, `ConnectionDisabled`. */
 export async function installationFor(core: Core, publicSiteKey: string, origin: string): Promise<Installation> {
   const installation = await siteDirectoryOf(core).installations.get(publicSiteKey)
   if (!installation?.enabled) throw new ServiceError(ErrorCode.INSTALLATION_NOT_FOUND)

@@ -5,7 +5,6 @@ import type { Check } from '../in-order.ts'
 import { limitRefusals } from '../limits/refusals.ts'
 import { idempotencyKeyOf } from './request-checks.ts'
 
-/** The authorized visitor of a request to a route with `scoped`. */
 export interface Visitor {
   credentials: Credentials
   sessionId: string
@@ -13,14 +12,10 @@ export interface Visitor {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The route needs an access grant. */
     scoped?: boolean
-    /**
-     * The route accepts a grant of a closed session, so that a client can retry the call that
-     * closed the session.
-     */
+    /** Accepts a grant of a closed session, so that a client can repeat the call that closed it. */
     closedToo?: boolean
-    /** The route accepts an expired grant while its session can be renewed. */
+    /** Accepts an expired grant while its session can be renewed. */
     expiredToo?: boolean
     /** The route exists only for installations with this capability. */
     advertisedBy?: keyof Capabilities
@@ -32,21 +27,17 @@ declare module 'fastify' {
 
 const BEARER = /^bearer +(\S.*)$/i
 
-/** Returns the visitor that the grant check has found. Only routes with `scoped` have one. */
 export function visitorOf(request: FastifyRequest): Visitor {
   if (request.visitor === null) throw new Error('the route is not scoped')
   return request.visitor
 }
 
-/** Returns what a call to the core needs to act for the visitor of this request once. */
+/** What a call to a core needs to act for the visitor once. */
 export const operationOf = (request: FastifyRequest) => ({
   credentials: visitorOf(request).credentials,
   idempotencyKey: idempotencyKeyOf(request),
 })
 
-/**
- * Checks that the grant of a `scoped` route is valid for the origin and belongs to a live session.
- */
 export const requireGrant: Check = (request) => {
   const { scoped, closedToo = false, expiredToo = false } = request.routeOptions.config
   if (!scoped) return
@@ -69,10 +60,9 @@ export const requireGrant: Check = (request) => {
 }
 
 /**
- * Rejects a request with `RouteNotAdvertised` if the installation does not advertise its route. If
- * the cached authorization has the capability, the request passes, because the core checks the
- * capability again. Otherwise the gateway asks a core, because the capability may be new. A call that may
- * have closed its session passes as well: the core answers a repeat as before.
+ * A cached capability is enough, because the core checks it again. Otherwise a core is asked, because the
+ * capability may be new. A call that may have closed its session passes: the core answers a repeat as
+ * before.
  */
 export const requireAdvertised: Check = (request) => {
   const { advertisedBy, closedToo } = request.routeOptions.config

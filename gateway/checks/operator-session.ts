@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { decodeJwt } from 'jose'
 import { GatewayError } from '../errors.ts'
 
-/** Header that the console sends with each call. Forms and simple requests cannot send it. */
+/** Forms and simple requests cannot send this header. */
 const CONSOLE_HEADER = 'x-service-console'
 const AUDIENCE = 'service.workspace'
 const SERVICE_AUDIENCE = 'service.core'
@@ -10,16 +10,10 @@ const BOT_SCOPE = 'bots:act'
 const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i
 const SECRET = /^[\w-]{43}$/
 
-/**
- * Cookies of the console. `console` identifies the session. `sign_in` identifies the browser in
- * which a sign-in at a provider began.
- */
+/** `console` is the session. `sign_in` is the browser in which a sign-in at a provider began. */
 type CookieKind = 'console' | 'sign_in'
 
-/**
- * Returns the origin of the console's page. Throws `PermissionDenied` if the request does not come
- * from the script of a page of this host. Only requests of such a script may use the session.
- */
+/** Throws `PermissionDenied` if the request does not come from the script of a page of this host. */
 export function consoleOrigin({ headers }: Pick<FastifyRequest, 'headers'>): URL {
   const { origin, 'sec-fetch-site': site = 'same-origin', [CONSOLE_HEADER]: marker } = headers
   const isConsole = origin !== undefined && URL.canParse(origin) && site === 'same-origin' && marker === '1'
@@ -28,15 +22,13 @@ export function consoleOrigin({ headers }: Pick<FastifyRequest, 'headers'>): URL
 }
 
 /**
- * Returns the name of a cookie. Browsers store a `__Host-` cookie only from this host and over
- * https, so another host of the domain cannot set it. All ports of a host share its cookies, so the
- * name of an http cookie contains the port.
+ * Another host of the domain cannot set a `__Host-` cookie, which needs https. All ports of a host share
+ * its cookies, so the name of an http cookie contains the port.
  */
 function cookieName(kind: CookieKind, { protocol, port }: URL) {
   return protocol === 'https:' ? `__Host-service_${kind}` : `service_${kind}_${port || '80'}`
 }
 
-/** Returns the secret in a cookie, or undefined. */
 export function cookieSecret(
   { headers }: Pick<FastifyRequest, 'headers'>,
   kind: CookieKind,
@@ -48,13 +40,12 @@ export function cookieSecret(
   return secret !== undefined && SECRET.test(secret) ? secret : undefined
 }
 
-/** Returns the secret of the console session in the cookie, or undefined. */
 export const consoleSecret = (request: Pick<FastifyRequest, 'headers'>): string | undefined =>
   cookieSecret(request, 'console', consoleOrigin(request))
 
 /**
- * Sets a cookie. Without a secret, deletes it. The provider's redirect to the callback comes from
- * another site, so browsers send only `Lax` cookies with this redirect.
+ * Sets a cookie; without a secret, deletes it. The provider's redirect comes from another site, and
+ * browsers send only `Lax` cookies with it.
  */
 export function setCookie(
   reply: FastifyReply,
@@ -69,9 +60,9 @@ export function setCookie(
 }
 
 /**
- * Returns the `Authorization` header for a core: the workspace session of the request, or the
- * console session of its cookie. Throws `Unauthenticated` if the request has neither, and
- * `PermissionDenied` if it has a cookie but does not come from the console.
+ * Returns the `Authorization` header for a core: of the workspace session, or of the cookie's console
+ * session. Throws `Unauthenticated` if the request has neither, and `PermissionDenied` for a cookie that
+ * does not come from the console.
  */
 export function consoleAuthorization(request: Pick<FastifyRequest, 'headers'>): string {
   if (request.headers.authorization !== undefined || request.headers.cookie === undefined)
@@ -82,9 +73,8 @@ export function consoleAuthorization(request: Pick<FastifyRequest, 'headers'>): 
 }
 
 /**
- * Returns the `Authorization` header to forward to a core. Only the core has the keys to verify it.
- * Throws `Unauthenticated` if the header does not contain a workspace session, for example if it
- * contains a service token.
+ * Returns the header to forward to a core, which alone can verify it. Throws `Unauthenticated` if it has no
+ * workspace session, for example a service token.
  */
 export function operatorAuthorization(request: Pick<FastifyRequest, 'headers'>): string {
   const { token, audiences } = unverifiedToken(request)
@@ -92,7 +82,7 @@ export function operatorAuthorization(request: Pick<FastifyRequest, 'headers'>):
   return `Bearer ${token}`
 }
 
-/** Returns the `Authorization` header of a bot to forward to a core; undefined for other callers. */
+/** Returns the header of a bot to forward; undefined for other callers. */
 export function botAuthorization(request: Pick<FastifyRequest, 'headers'>): string | undefined {
   const { token, audiences, scopes } = unverifiedToken(request)
   const isBot = audiences.includes(SERVICE_AUDIENCE) && !audiences.includes(AUDIENCE) && scopes.includes(BOT_SCOPE)

@@ -9,10 +9,7 @@ import { limitRefusals } from '../limits/refusals.ts'
 const EXPOSED_HEADERS = 'X-Correlation-Id, Retry-After, Idempotency-Replayed'
 const WIDGET_HEADERS =
   'Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Correlation-Id, X-Service-Widget-Version'
-/**
- * Headers that monitoring scripts of the page add to each `fetch`. The browser would block a request
- * with a header that the preflight does not allow. Their values are ignored.
- */
+/** Monitoring scripts of pages add these to each `fetch`. A preflight without them would block the request. */
 const MONITORING_HEADERS =
   'traceparent, tracestate, baggage, sentry-trace, newrelic, x-datadog-origin, x-datadog-parent-id, x-datadog-sampling-priority, x-datadog-sampled, x-datadog-trace-id'
 const METHODS = 'GET, HEAD, POST, DELETE'
@@ -21,9 +18,8 @@ const ORIGIN_MAX_LENGTH = 512
 const ORIGIN_FORM = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\]+$/
 const DEADLINE_MS = 3_000
 const ORIGINS_MAX = 10_000
-/** How long an allowed origin is cached. */
 const FRESH_MS = 5_000
-/** How long its answer is used beyond that while no core is reachable. */
+/** How long an expired answer is used while no core is reachable. */
 const STALE_MS = 1_000
 
 const answersOf = perGateway(({ clock }) =>
@@ -31,9 +27,8 @@ const answersOf = perGateway(({ clock }) =>
 )
 
 /**
- * Lets pages of this origin read the answer. Call it only for an origin that an installation
- * allows. `Timing-Allow-Origin` lets the widget read the protocol of the connection. The widget
- * limits the number of its streams over HTTP/1.1.
+ * Call it only for an origin that an installation allows. `Timing-Allow-Origin` lets the widget see
+ * HTTP/1.1, where it limits its streams.
  */
 function allowOrigin(reply: FastifyReply, origin: string) {
   reply.headers({
@@ -43,13 +38,11 @@ function allowOrigin(reply: FastifyReply, origin: string) {
   })
 }
 
-/** Hosts without user info, path and white space. */
 const HOST = /^[^\s/?#@\\,]+$/
 
 /**
- * Returns the `Origin` of a request, or an empty string. Browsers send no `Origin` with a `GET` of a
- * page of this host. The origin of such a request is its own scheme and host. It replaces the missing
- * header, so that all later checks use it.
+ * Returns the `Origin`, or an empty string. Browsers send none with a `GET` of a page of this host. Its own
+ * origin then replaces the missing header for all later checks.
  */
 function originOf({ headers, method, protocol, host }: FastifyRequest) {
   const isOwn = headers['sec-fetch-site'] === 'same-origin' && (method === 'GET' || method === 'HEAD')
@@ -61,10 +54,9 @@ function originOf({ headers, method, protocol, host }: FastifyRequest) {
 }
 
 /**
- * Returns the origin of the request if at least one enabled installation allows it. Returns a
- * promise if the answer is not cached. Rejects with `OriginNotAllowed`, or with `RateLimited` for
- * an address with too many refusals. A core later checks that the installation of this request
- * allows the origin.
+ * Returns the origin if an enabled installation allows it, as a promise if the answer is not cached.
+ * Rejects with `OriginNotAllowed`, or with `RateLimited` for an address with too many refusals. A core
+ * checks the installation of the request later.
  */
 function requireOrigin(request: FastifyRequest) {
   const { gateway } = request.server
@@ -82,32 +74,25 @@ function requireOrigin(request: FastifyRequest) {
   })
 }
 
-/** The first check of a request, which rejects unknown origins. */
 export const checkOrigin: Check = (request, reply) => {
-  // The widget sends another correlation id with each request of a session. So a service worker of the
-  // page that stores every answer finds none for the next request.
+  // The widget sends a new correlation id each time, so a service worker that stores every answer never reuses one.
   reply.header('vary', request.headers.authorization ? 'Origin, X-Correlation-Id' : 'Origin')
   const origin = requireOrigin(request)
   if (typeof origin === 'string') return allowOrigin(reply, origin)
   return origin.then((allowed) => allowOrigin(reply, allowed))
 }
 
-/** Lets pages of an allowed origin read errors sent before the origin check: 404, 405, bad URL. */
+/** For errors sent before the origin check: 404, 405, bad URL. */
 export async function allowKnownOrigin(reply: FastifyReply) {
   reply.header('vary', 'Origin')
   const { request } = reply
   if (originOf(request) === '') return
   try {
     allowOrigin(reply, await requireOrigin(request))
-  } catch {
-    // The origin is not allowed, so the answer gets no CORS headers.
-  }
+  } catch {}
 }
 
-/**
- * Answers a preflight of an allowed origin for any path. Unknown paths are included, so that the
- * page can read their 404.
- */
+/** Answers a preflight also for unknown paths, so that the page can read their 404. */
 export async function answerPreflight(reply: FastifyReply): Promise<FastifyReply> {
   reply.header('vary', 'Origin')
   allowOrigin(reply, await requireOrigin(reply.request))

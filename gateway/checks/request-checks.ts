@@ -10,19 +10,15 @@ declare module 'fastify' {
     bodyTypes?: readonly string[]
     /** Whether a request without a body is validated like `{}`. */
     bodyOptional?: boolean
-    /** Maximum size of a request body. Default: the limit of JSON bodies. */
+    /** Default: the limit of JSON bodies. */
     bodyMaxBytes?: number
-    /**
-     * Whether a request must have an `Idempotency-Key` (`true`) or may have one (`optional`). If
-     * unset, the header is ignored.
-     */
+    /** Whether an `Idempotency-Key` is required (`true`) or checked if present (`optional`). Unset: ignored. */
     idempotent?: boolean | 'optional'
     /** Name of the body field that must be equal to the `Idempotency-Key`. */
     keyField?: string
   }
 }
 
-/** Throws `WidgetVersionUnsupported` if the request does not name this version of the contract. */
 export const requireVersion: Check = (request) => {
   const version = request.headers['x-service-widget-version']
   if (version !== CONTRACT_VERSION) throw new GatewayError('WidgetVersionUnsupported')
@@ -30,10 +26,7 @@ export const requireVersion: Check = (request) => {
 
 const CREDENTIAL_NAMES = new Set(['grant', 'access_token', 'token', 'authorization', 'renewaltoken', 'assertion'])
 
-/**
- * Throws `CredentialInUrl` if the URL contains a credential, because logs and browser histories
- * store URLs.
- */
+/** Logs and browser histories store URLs. */
 export const refuseUrlCredentials: Check = (request) => {
   for (const name of Object.keys(request.query as object)) {
     if (CREDENTIAL_NAMES.has(name.toLowerCase())) throw new GatewayError('CredentialInUrl')
@@ -41,9 +34,8 @@ export const refuseUrlCredentials: Check = (request) => {
 }
 
 /**
- * Throws `PermissionDenied` if a page of another host sent the request. This check is a second
- * protection. Such a page has no session to send. It cannot read the answer either, because the
- * answer has no CORS headers.
+ * Throws `PermissionDenied` for a page of another host. A second protection: such a page has no session to
+ * send, and cannot read the answer without CORS headers.
  */
 export const requireSameOrigin: Check = (request) => {
   const { origin, 'sec-fetch-site': site } = request.headers
@@ -59,9 +51,8 @@ function isHostOf(host: string, origin: string | undefined) {
 const JSON_TYPE = /^application\/json *(?:; *charset="?utf-8"? *)?$/i
 
 /**
- * A body must be uncompressed JSON in UTF-8, or one of the `bodyTypes` of the route. Otherwise the
- * check throws `UnsupportedMediaType`. Without a body the type is ignored, so that validation
- * reports the missing body.
+ * A body must be uncompressed JSON in UTF-8, or one of the route's `bodyTypes`. Without a body the type is
+ * ignored, so that validation reports the missing body.
  */
 export const requireContentType: Check = (request) => {
   const { config, schema } = request.routeOptions
@@ -77,23 +68,18 @@ async function ignoreTypeOfEmptyBody({ raw, headers }: FastifyRequest) {
   delete headers['content-type']
 }
 
-/** Returns a content type without its parameters. */
 export function mediaTypeOf(contentType: string): string {
   return contentType.split(';', 1)[0]!.trim().toLowerCase()
 }
 
 const KEY = /^[A-Za-z0-9._:-]{1,128}$/
 
-/**
- * Throws `IdempotencyKeyInvalid` if the `Idempotency-Key` is malformed, or missing but required.
- */
 export const requireIdempotencyKey: Check = (request) => {
   const { idempotent } = request.routeOptions.config
   const needed = idempotent === true || (idempotent === 'optional' && request.headers['idempotency-key'] !== undefined)
   if (needed && !KEY.test(idempotencyKeyOf(request))) throw new GatewayError('IdempotencyKeyInvalid')
 }
 
-/** Throws `IdempotencyKeyMismatch` if the body's `keyField` differs from the `Idempotency-Key`. */
 export const requireMatchingKey: Check = (request) => {
   const { keyField } = request.routeOptions.config
   const matches =
@@ -101,7 +87,6 @@ export const requireMatchingKey: Check = (request) => {
   if (!matches) throw new GatewayError('IdempotencyKeyMismatch')
 }
 
-/** Returns the `Idempotency-Key` of the request, or an empty string if it has none. */
 export function idempotencyKeyOf(request: FastifyRequest): string {
   const key = request.headers['idempotency-key']
   return typeof key === 'string' ? key : ''

@@ -5,18 +5,16 @@ import { isRefusal } from '../limits/refusals.ts'
 
 interface Known<Value> {
   value: Value
-  /** Time at which the call to the core began. */
   askedAt: number
 }
 
 const REFUSED_MAX = 10_000
-/** How long a refusal is cached. The time is short, so that a newly allowed site works soon. */
+/** Short, so that a newly allowed site works soon. */
 const REFUSED_MS = 500
 
 /**
- * Caches answers of the cores by key: accepted answers and refusals. It stores refusals separately, so that requests with random keys do not evict
- * accepted answers. Other failures are not cached. The age of an entry counts from the start of its
- * call to the core.
+ * Caches answers and refusals of cores by key. Refusals are apart, so that random keys do not evict
+ * accepted answers. Other failures are not cached. An age counts from the start of the call.
  */
 export function createAnswerCache<Answer extends object | boolean>(options: {
   freshMs: number
@@ -32,16 +30,12 @@ export function createAnswerCache<Answer extends object | boolean>(options: {
   const refused = createLruCache<Known<PublicErrorCode>>(REFUSED_MAX)
   const asking = new Map<string, Promise<Answer>>()
 
-  /**
-   * Whether the age is less than `maxAgeMs`. Returns false for a negative age, because a clock that
-   * was set back must not prolong an answer.
-   */
+  /** Refuses a negative age: a clock that was set back must not prolong an answer. */
   function isWithin(maxAgeMs: number, askedAt: number) {
     const age = now() - askedAt
     return age >= 0 && age < maxAgeMs
   }
 
-  /** Returns the accepted answer of the key if it is cached and fresh. */
   function fresh(key: string) {
     const known = accepted.get(key)
     return known !== undefined && isWithin(freshMs, known.askedAt) ? known.value : undefined
@@ -70,11 +64,7 @@ export function createAnswerCache<Answer extends object | boolean>(options: {
 
   return {
     fresh,
-    /**
-     * Returns the fresh answer of the key. If there is none, calls a core with `question`. Concurrent
-     * requests of a key share one call. Rejects if the call fails. A refusal of the core is cached,
-     * too.
-     */
+    /** Returns the fresh answer, or asks a core; concurrent requests of a key share one call. */
     async ask(key: string, question: () => Promise<Answer>) {
       const known = fresh(key)
       if (known !== undefined) return known

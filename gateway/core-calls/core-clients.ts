@@ -16,13 +16,12 @@ import { type Gateway, perGateway } from '../gateway.ts'
 const READINESS_FRESH_MS = 1_000
 const READINESS_DEADLINE_MS = 2_000
 
-/** Limits concurrent calls, so that slow cores cause 503 answers instead of memory growth. */
+/** Slow cores cause 503 answers instead of memory growth. */
 export const callBudgetOf = perGateway(({ config }) => createSlots({ max: config.CORE_CALLS_MAX, waitingMax: 0 }))
 
 /**
- * The clients for the pool of cores. Every call sends the service token. Calls fail over between cores,
- * except those of event streams. Unary calls have a deadline. The budget limits concurrent calls, except
- * sends, which the batcher limits, event streams and readiness checks.
+ * Clients for the pool of cores. Calls fail over, except event streams; unary calls have a deadline. The
+ * budget limits concurrent calls, except sends (see the batcher), event streams and readiness checks.
  */
 export const coreOf = perGateway((gateway) => {
   const { cores, config, clock, logger } = gateway
@@ -37,7 +36,7 @@ export const coreOf = perGateway((gateway) => {
     unary: (...call) => budget.run(() => failover.unary(...call)),
     stream: (...call) => budget.run(() => failover.stream(...call)),
   }
-  // Each call uses a free connection, so a check does not wait behind other calls.
+  // Each call uses a free connection, so no check waits behind other calls.
   const readinessChecks = createClient(SessionService, failover)
   let reported: string | undefined
   let readiness: { at: number; answer: Promise<boolean> } | undefined
@@ -62,7 +61,7 @@ export const coreOf = perGateway((gateway) => {
     leads: createClient(LeadService, bounded),
     console: createClient(ConsoleService, bounded),
     sends: createClient(MessagingService, failover),
-    /** Resolves to whether any core answers. The result is cached for one second. */
+    /** Whether any core answers, cached for one second. */
     isReady() {
       const now = clock.now()
       if (readiness === undefined || now - readiness.at >= READINESS_FRESH_MS)
@@ -72,10 +71,9 @@ export const coreOf = perGateway((gateway) => {
   }
 })
 
-/** Options of a call to the core on behalf of a request. */
 export const callOptions = (request: FastifyRequest): CallOptions => ({ headers: { 'x-correlation-id': request.id } })
 
-/** Returns the client for the event stream of one core. Its calls do not fail over. */
+/** For the event stream of one core, without failover. */
 export const watcherOf = ({ config }: Gateway, { transport }: CoreNode) =>
   createClient(MessagingService, createAuthorizedTransport(transport, config.CORE_TOKEN))
 
@@ -83,7 +81,6 @@ export const watcherOf = ({ config }: Gateway, { transport }: CoreNode) =>
 export const tokenFaultOf = ({ config }: Gateway, code: Code): string | undefined =>
   tokenFault({ setting: 'CORE_TOKEN', token: config.CORE_TOKEN, scope: 'visitors:act' }, code)
 
-/** Traces unary calls and propagates the trace to the core. */
 function traced(transport: Transport): Transport {
   return {
     unary(method, signal, timeoutMs, header, input, values) {

@@ -11,41 +11,34 @@ export interface Credentials {
   origin: string
 }
 
-/** The capabilities of the session's installation. */
 export type Capabilities = Omit<NonNullable<AuthorizeGrantResponse['capabilities']>, '$typeName' | '$unknown'>
 
 interface Authorization {
   sessionId: string
-  /** Undefined if no core was asked since the grant was issued. */
+  /** Undefined if no core was asked. */
   capabilities: Capabilities | undefined
 }
 
-/** A call to a core, pending or answered. */
 interface Call {
-  /** Time at which the call started; -Infinity if no core was asked. */
+  /** -Infinity if no core was asked. */
   startedAt: number
-  /** Whether the call accepts an expired grant. */
   expiredToo: boolean
   answer: Promise<Authorization>
-  /** The answer and its times in milliseconds since 1970. Undefined while pending. */
+  /** Undefined while pending. Times are in milliseconds since 1970. */
   known: (Authorization & { expiresAt: number; renewableUntil: number }) | undefined
 }
 
-/** Age from which a cached authorization is checked again before a request is refused. */
 const RECHECK_MS = 250
 
 /**
- * Cache of authorized grants. Refusals are never cached. An authorization is used until its grant
- * expires, because the core authorizes each call of a scoped route itself. Before the gateway
- * itself refuses a request, it must call `confirm`, because the session may have ended.
- *
- * The age of an entry counts from the start of its call.
+ * Cache of authorized grants; never of refusals. An authorization is used until its grant expires, because
+ * the core authorizes each call itself. Before the gateway itself refuses, it must call `confirm`, because
+ * the session may have ended. An age counts from the start of the call.
  */
 export const grantsOf = perGateway((gateway) => {
   const { now } = gateway.clock
   const { sessions } = coreOf(gateway)
-  // The LRU cache's `fetchMethod` cannot be used, because it would reuse every pending call. A
-  // pending call may be too old for `confirm`.
+  // Not the LRU cache's `fetchMethod`: it reuses every pending call, also one too old for `confirm`.
   const calls = createLruCache<Call>(GRANTS_MAX)
 
   function ask(credentials: Credentials, correlationId: string, expiredToo: boolean) {
@@ -75,10 +68,8 @@ export const grantsOf = perGateway((gateway) => {
   }
 
   /**
-   * Returns whether a request may use the answer of this earlier call. `expiredToo` says whether
-   * the request accepts an expired grant. A pending call must have been made with the same
-   * `expiredToo`. An answered call may be used until the grant expires. With `expiredToo`, it may
-   * also be used while the session can be renewed.
+   * A pending call must have the same `expiredToo`. An answered one is used until the grant expires, and
+   * with `expiredToo` while the session can be renewed.
    */
   function isAccepted({ expiredToo: wasExpiredToo, known }: Call, expiredToo: boolean) {
     if (known === undefined) return wasExpiredToo === expiredToo
@@ -86,8 +77,7 @@ export const grantsOf = perGateway((gateway) => {
   }
 
   /**
-   * Returns the cached authorization, waits for a pending call, or asks a core. Rejects if the core
-   * refuses. If `expiredToo` is true, an expired grant is accepted while its session can be
+   * Rejects if the core refuses. With `expiredToo`, an expired grant is accepted while its session can be
    * renewed.
    */
   function authorize(
@@ -102,22 +92,18 @@ export const grantsOf = perGateway((gateway) => {
   }
 
   return {
-    /** Returns the cached authorization of the grant. */
     known(credentials: Credentials, expiredToo: boolean): Authorization | undefined {
       const call = calls.get(keyOf(credentials))
       return call?.known !== undefined && isAccepted(call, expiredToo) ? call.known : undefined
     },
     authorize,
-    /** Asks a core and accepts a closed session. The result is not cached. */
+    /** Accepts a closed session. Not cached. */
     authorizeClosedToo: (credentials: Credentials, correlationId: string): Promise<{ sessionId: string }> =>
       sessions.authorizeGrant({ credentials, closedToo: true }, { headers: { 'x-correlation-id': correlationId } }),
     /** Returns an authorization that is at most `RECHECK_MS` old. Rejects if the core refuses. */
     confirm: (credentials: Credentials, correlationId: string, expiredToo: boolean) =>
       authorize(credentials, correlationId, expiredToo, RECHECK_MS),
-    /**
-     * Caches the authorization of a grant that a core has just issued. The capabilities of the
-     * installation are not known then, so `confirm` does not use this authorization.
-     */
+    /** Caches the grant that a core has just issued. Its capabilities are unknown, so `confirm` does not use it. */
     remember(origin: string, { accessGrant, sessionId, expiresAt, renewableUntil }: SessionContent) {
       if (expiresAt === undefined || renewableUntil === undefined) return
       const times = { expiresAt: timestampMs(expiresAt), renewableUntil: timestampMs(renewableUntil) }

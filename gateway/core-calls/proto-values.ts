@@ -6,7 +6,6 @@ import type { PageContext } from '../schemas/fields.ts'
 const UINT32_MAX = 0xffff_ffff
 const TIMESTAMP = TimestampSchema.typeName
 
-/** Formats a time in RFC 3339, UTC, with milliseconds. */
 export function timeOf(timestamp: Timestamp | undefined): string {
   if (timestamp === undefined) throw new Error('the answer of the core has no time')
   return timestampDate(timestamp).toISOString()
@@ -27,14 +26,14 @@ export function withTimes<M extends object>(message: M): WithTimes<M> {
   return fields as WithTimes<M>
 }
 
-/** Limits a sequence to the uint32 range of the protos. No log has more events than that. */
+/** No log has more events than uint32 counts. */
 export function toUint32(sequence: number | undefined): number | undefined {
   return sequence === undefined ? undefined : Math.min(sequence, UINT32_MAX)
 }
 
 /**
- * Converts the advisory fields of a body. Removes only values that the protos cannot represent:
- * lone surrogates and an invalid viewport. The core repairs all other values.
+ * Removes only what the protos cannot represent: lone surrogates and an invalid viewport. The core repairs
+ * the rest.
  */
 export function toAdvisory({ locale, pageContext }: { locale?: string; pageContext?: PageContext }) {
   return {

@@ -20,16 +20,12 @@ const BATCH_MAX_BYTES = 1024 * 1024
 const FIXED_BYTES = 1024
 const UNIT_MAX_BYTES = 3
 
-/** Maximum number of concurrent batches. */
 const BATCHES_MAX = 2
 
 const batcherOf = perGateway((gateway) => {
   const { config, clock, metrics } = gateway
   let lastSize = 0
-  /**
-   * Sends a batch to a core, without the sends that waited too long. The sends are in order of
-   * arrival, so the expired sends are the first ones.
-   */
+  /** The sends are in order of arrival, so those that waited too long are the first ones. */
   async function sendAll(sends: QueuedSend[]): Promise<PromiseSettledResult<AcceptedMessage>[]> {
     const inTime = sends.filter(({ since }) => clock.now() - since < config.CORE_DEADLINE_MS)
     const results = inTime.length > 0 ? await callCore(inTime) : []
@@ -58,20 +54,16 @@ const batcherOf = perGateway((gateway) => {
   return createBatcher(sendAll, {
     maxInFlight: BATCHES_MAX,
     sizeOf: batchSize,
-    // A single send goes at once. Under load, the requests of one turn of the event loop are batched.
+    // A single send goes at once. Under load, the requests of one turn share a batch.
     defer: (start, inFlight) => (inFlight === 0 && lastSize <= 1 ? queueMicrotask(start) : setImmediate(start)),
     onWaiting: (waiting) => metrics.sendQueueLength.set(waiting),
   })
 })
 
 /**
- * Sends a message of a visitor to a core. Batches concurrent sends.
- *
- * - If a call fails, each of its messages fails with a retryable `ServiceUnavailable`. The outcome
- *   is unknown, and the operation id makes a retry safe.
- * - If the queue is full, a send fails at once with the same error.
- * - If a send waits longer than `CORE_DEADLINE_MS`, it fails with the same error. Otherwise the queue
- *   would grow while slow calls wait for their deadlines.
+ * Sends a visitor's message in a batch. Fails with a retryable `ServiceUnavailable` if the queue is full,
+ * if the send waits longer than `CORE_DEADLINE_MS` (or the queue would grow behind slow calls), and if the
+ * call fails. The outcome is then unknown, and the operation id makes a retry safe.
  */
 export async function sendMessage(gateway: Gateway, message: VisitorMessage): Promise<AcceptedMessage> {
   const batcher = batcherOf(gateway)
@@ -85,7 +77,6 @@ function toOutcome(result: VisitorMessageResult | undefined): PromiseSettledResu
   return { status: 'rejected', reason: outcome?.case === 'error' ? errorFromInfo(outcome.value) : unavailable() }
 }
 
-/** Returns how many queued sends fit into one call. */
 function batchSize(queue: readonly QueuedSend[]) {
   let bytes = 0
   let size = 0
@@ -99,7 +90,6 @@ function batchSize(queue: readonly QueuedSend[]) {
   return size
 }
 
-/** Returns the number of UTF-16 code units in all texts of a value. */
 function unitsIn(value: unknown) {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null) return 0

@@ -31,9 +31,9 @@ Every request sends its \`Origin\`, which browsers do by themselves, and \`X-Ser
 \`Authorization\`, never into a URL. The lead delivery routes are for backends: they need a workspace session instead of these headers. Every failure is an \`ErrorEnvelope\`: use \`retryable\` and \`terminal\` to decide what to do.`
 
 /**
- * Describes the routes that are registered after this call and whose path has one of the prefixes.
- * `app.swagger()` returns the OpenAPI 3.2 document. The document contains the schemas that validate
- * requests and serialise answers. Headers and errors are derived from the checks of each route.
+ * Describes the routes below these prefixes that are registered after this call: `app.swagger()` returns
+ * the OpenAPI 3.2 document, with the schemas that validate and serialise. Headers and errors come from each
+ * route's checks.
  */
 export async function describeApi(app: FastifyInstance, ...prefixes: string[]) {
   const transform: SwaggerTransform = ({ schema, url, route }) => {
@@ -63,7 +63,7 @@ export async function describeApi(app: FastifyInstance, ...prefixes: string[]) {
   await app.register(swagger, options)
 }
 
-/** Adds headers, credentials and failures, derived from the checks of each route. */
+/** Adds what is derived from the checks of each route. */
 function finish(generated: object): object {
   const document = copyOf(generated) as Document
   for (const operations of Object.values(document.paths)) {
@@ -144,7 +144,6 @@ function exampleOf({ code, httpStatus, retryable, terminal }: PublicError): Json
   }
 }
 
-/** One schema per event type, and `Event` for their union. */
 function eventSchemas(): Json {
   const names = Object.keys(eventDefinitions) as EventName[]
   const schemas = names.map((name) => [
@@ -160,17 +159,14 @@ function eventSchemas(): Json {
   return openForNewFields(described)
 }
 
-/**
- * Returns a copy that allows unknown fields. A client must accept them, because later versions add
- * fields to answers and events.
- */
+/** Clients must accept unknown fields, because later versions add some. */
 function openForNewFields<Described extends object>(described: Described): Described {
   return JSON.parse(JSON.stringify(described, (key, item) => (key === 'additionalProperties' ? undefined : item)))
 }
 
 /**
- * Returns a deep copy that contains only JSON values, so that changes do not affect the validating
- * schemas. Replaces patterns that some languages cannot read.
+ * A deep copy, so that changes do not affect the validating schemas. Replaces patterns that some languages
+ * cannot read.
  */
 function copyOf(value: object): object {
   return JSON.parse(

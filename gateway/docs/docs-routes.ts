@@ -10,24 +10,18 @@ const DOCS_PREFIX = '/docs'
 const SCRIPT_MAX_AGE = 3600
 /** Level 9 compresses 4 MB in half a second. Level 11 takes 9 s for 10 % less. */
 const SCRIPT_BROTLI_QUALITY = 9
-/**
- * Size of the pieces in which the script is sent. For a client that does not read the script, the
- * process buffers one piece.
- */
+/** For a client that does not read the script, the process buffers one piece. */
 const PIECE_BYTES = 65_536
 
-/**
- * Runs in the browser, so it must not use other code of this module. Scripts cannot set the
- * `Origin` header, so the page sends the origin in another header.
- */
+/** Runs in the browser, so it uses no other code of this module. Scripts cannot set `Origin`. */
 const sendDocsOrigin = ({ requestBuilder }: { requestBuilder: { headers: Headers } }) => {
   const origin = requestBuilder.headers.get('Origin')
   if (origin) requestBuilder.headers.set('X-Docs-Origin', origin)
 }
 
 /**
- * GET /docs/: the API reference, /docs/getting-started, /docs/openapi.json, and
- * /docs/openapi-3.1.json for tools that do not read 3.2. All assets come from this gateway.
+ * GET /docs/: the API reference, /docs/getting-started, /docs/openapi.json, and /docs/openapi-3.1.json for
+ * tools that do not read 3.2.
  */
 export const docsRoutes: FastifyPluginAsync = async (app) => {
   let reference: Promise<FastifyInstance> | undefined
@@ -59,7 +53,7 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
     })
 }
 
-/** Loads the API reference at the first request for it, because it keeps 17 MB of text in memory. */
+/** Made at the first request, because it keeps 17 MB of text in memory. */
 async function startReference(gateway: FastifyInstance): Promise<FastifyInstance> {
   const { default: reference } = await import('@scalar/fastify-api-reference')
   const app = fastify()
@@ -85,7 +79,6 @@ async function startReference(gateway: FastifyInstance): Promise<FastifyInstance
 
 type Encoding = keyof typeof encode
 
-/** The script never changes while the process runs, so all answers share one buffer per encoding. */
 const encode = {
   identity: async (text: string) => Buffer.from(text),
   br: (text: string) =>
@@ -105,7 +98,7 @@ const acceptedEncoding = (accepted = '') =>
     }),
   ) ?? 'identity'
 
-/** Returns a policy that allows the reference's scripts and calls to this gateway. */
+/** Allows the reference's scripts and calls to this gateway. */
 function pagePolicy(html: string) {
   const inline = [...html.matchAll(/<script[^>]*>([\s\S]*?)<\/script>/g)].map(([, source = '']) => source)
   const hashes = inline
@@ -126,9 +119,8 @@ function pagePolicy(html: string) {
 }
 
 /**
- * Sets the origin of a request of the docs page to the origin that the reader entered on the page.
- * Pages of other hosts cannot use this, because browsers send `Sec-Fetch-Site: same-origin` only
- * for pages of this host.
+ * Uses the origin that the reader entered on the docs page. Browsers send `same-origin` only for pages of
+ * this host.
  */
 export const useDocsOrigin: onRequestHookHandler = ({ headers }, _reply, done) => {
   const origin = headers['x-docs-origin']

@@ -43,10 +43,7 @@ interface Described {
   paths?: Record<string, Record<string, { responses: Record<string, Json> }>>
 }
 
-/**
- * Returns the document as OpenAPI 3.1, for tools that do not read 3.2. That version has no
- * `itemSchema`, so the schema of the stream is the one of the data of its events.
- */
+/** For tools that do not read 3.2, which alone has `itemSchema`: the stream has the schema of its events' data. */
 export function asOpenApi31(document: object): object {
   const older = structuredClone(document) as Described
   for (const operations of Object.values(older.paths ?? {}))

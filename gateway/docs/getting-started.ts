@@ -1,6 +1,5 @@
 import { escapeHtml } from '../../contract/html.ts'
 
-/** The steps of the page, with commands for a gateway at this origin. */
 function stepsAt(gateway: string): { title: string; text: string; code?: string }[] {
   const api = `${gateway}/api/integrations/v1/widget`
   const headers = `-H "Origin: $SITE" -H 'X-Service-Widget-Version: 1.0'`
@@ -60,7 +59,6 @@ const style = `
   a { color: light-dark(#0b6b53, #6fd3b5); }
 `
 
-/** Returns the page “Getting started”, with commands for the gateway at this origin. */
 export function gettingStartedPage(gateway: string): string {
   const steps = stepsAt(gateway).map(
     ({ title, text, code }, index) =>

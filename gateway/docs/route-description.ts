@@ -5,18 +5,15 @@ import { CONTRACT_VERSION } from '../../contract/public-api.ts'
 import { OperationId } from '../schemas/fields.ts'
 import texts from './document.json' with { type: 'json' }
 
-/** Request headers that only some routes read. */
 type OwnHeader = keyof typeof texts.headers
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Whether the route needs a workspace session. If so, it is not part of the widget API. */
+    /** Needs a workspace session. Such a route is not part of the widget API. */
     operator?: boolean
-    // Facts for the API document that cannot be derived from the route's checks and schemas.
-    /** Error codes of the route itself, in addition to those of its checks. */
+    /** In addition to those of the checks. */
     errors?: readonly PublicErrorCode[]
     headers?: readonly OwnHeader[]
-    /** Whether the answer is the event stream. */
     stream?: boolean
   }
 }
@@ -37,7 +34,6 @@ const SCOPED: PublicErrorCode[] = [
 const WITH_BODY: PublicErrorCode[] = ['UnsupportedMediaType', 'PayloadTooLarge']
 const IDEMPOTENT: PublicErrorCode[] = ['IdempotencyKeyInvalid', 'IdempotencyConflict', 'OperationInProgress']
 
-/** Returns every error code that a route can answer, from its checks and its description. */
 export function errorsOf(config: FastifyContextConfig, hasBody: boolean): Set<PublicErrorCode> {
   return new Set([
     ...EVERY_ROUTE,
@@ -93,10 +89,7 @@ const IDEMPOTENCY_KEY: Json = {
   example: '018f3f9e-6a51-7bd2-9c6e-6a0d9e2f4b10',
 }
 
-/**
- * Describes the request headers that a route reads. `Authorization` is missing, because the
- * security scheme describes it.
- */
+/** Without `Authorization`, which the security scheme describes. */
 export function parametersOf({ idempotent, keyField, headers = [], operator }: FastifyContextConfig): Json[] {
   const key = {
     ...IDEMPOTENCY_KEY,
@@ -109,7 +102,6 @@ export function parametersOf({ idempotent, keyField, headers = [], operator }: F
 
 const CORRELATION = { 'X-Correlation-Id': { schema: text, description: 'Id of the request in the logs.' } }
 
-/** Describes the response headers of a successful request. */
 export function headersOfAnswer({ scoped, operator, idempotent, headers }: FastifyContextConfig, status: number): Json {
   const replayed = {
     schema: { type: 'string', enum: ['true'] },
@@ -123,7 +115,6 @@ export function headersOfAnswer({ scoped, operator, idempotent, headers }: Fasti
   }
 }
 
-/** Describes the response headers of a failed request. */
 export function headersOfFailure(status: number): Json {
   const seconds = { schema: { type: 'integer', minimum: 1 }, description: 'Seconds to wait, same as `retryAfter`.' }
   return {

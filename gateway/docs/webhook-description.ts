@@ -12,7 +12,6 @@ const refOf = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 const operationIdOf = (type: string) =>
   ['receive', ...type.split(/[.-]/).map((word) => `${word[0]!.toUpperCase()}${word.slice(1)}`)].join('')
 
-/** Returns the description of the request that a destination receives, for each kind of event. */
 export function webhookPaths(): Json {
   return Object.fromEntries(
     kinds.map(([type, { version, when, example }]) => {

@@ -16,29 +16,25 @@ import { planMove } from './stream-balance.ts'
 interface Entry extends StreamSubscription {
   id: number
   credentials: Credentials
-  /** Where the stream begins. Undefined once the subscription has opened. */
+  /** Undefined once the subscription has opened. */
   start: StartPoint | undefined
   sink: EventSink
   reader: Stream
   link: Link | undefined
-  /** The link whose core refused this subscription last. */
   refusedBy?: Link | undefined
   opened: boolean
   attached: boolean
   epoch: string
   position: number
-  /** The availability that was last sent to the reader, or that was known when its stream began. */
+  /** Last sent to the reader, or known when its stream began. */
   availability: string
-  /** Time at which the subscription began to wait for a core. */
   waitingSince: number
   /** Type of the event, or public code of the error, that ended the stream. */
   endedBy?: string
 }
 
-/** Subscriptions by their ids. */
 type Entries = Map<number, Entry>
 
-/** A link to a core with its subscriptions. */
 interface Link {
   link: EventLink
   entries: Entries
@@ -52,10 +48,9 @@ const ORPHAN_MS = 30_000
 const BALANCE_PAUSE_MS = 30_000
 
 /**
- * All event subscriptions of this gateway, multiplexed over one link per core. Keeps the streams of
- * browsers open when a core is lost. If a link breaks, its subscriptions resume on another core, or on
- * the same core after it returns. They resume at the reader's position, and duplicate events are
- * dropped. Subscriptions also move, a few a second, from a core with many to one with few.
+ * All event subscriptions of this gateway, over one link per core. If a link breaks, they resume on another
+ * core, or on the same after it returns, at the reader's position; duplicates are dropped. They also move,
+ * a few a second, from a core with many to one with few.
  */
 export const hubOf = perGateway((gateway) => {
   const { cores, clock, logger } = gateway
@@ -63,7 +58,6 @@ export const hubOf = perGateway((gateway) => {
   const links = new Map<CoreNode, Link>()
   const linksUp = () => [...links.values()].filter(({ link }) => link.state() === 'up')
   readAtScrape([gateway.metrics.linksUp], () => [linksUp().length])
-  /** Subscriptions without a core. */
   const pending = new Set<Entry>()
   let lastId = 0
   let balanceAfter = 0
@@ -84,7 +78,6 @@ export const hubOf = perGateway((gateway) => {
     link.start()
   }
 
-  /** Moves the subscriptions of a removed core to other cores, then stops its link. */
   function removeNode(node: CoreNode) {
     const removed = links.get(node)
     links.delete(node)
@@ -94,9 +87,8 @@ export const hubOf = perGateway((gateway) => {
   }
 
   /**
-   * Subscribes the entry on the core that has the fewest subscriptions. A core that refused the entry
-   * is used only if no other core is up. If no core is up, the entry waits for one. Returns false if
-   * no core is up and no core is connecting.
+   * Subscribes on the core with the fewest subscriptions; on one that refused the entry only if no other is
+   * up. Otherwise the entry waits. Returns false if no core is up or connecting.
    */
   function attach(entry: Entry) {
     const up = linksUp()
@@ -130,14 +122,13 @@ export const hubOf = perGateway((gateway) => {
     entry.attached = false
   }
 
-  /** Forgets a subscription that has ended. */
   function drop(entry: Entry) {
     detach(entry)
     pending.delete(entry)
     presence.ended(entry)
   }
 
-  /** @param refusal why a core ended the subscription; undefined if no core serves it */
+  /** `refusal`: why a core ended the subscription; undefined if no core serves it. */
   function finish(entry: Entry, refusal?: GatewayError) {
     drop(entry)
     if (entry.opened) entry.sink.ended(entry.reader, undefined, entry.endedBy ?? refusal?.code)
@@ -160,10 +151,8 @@ export const hubOf = perGateway((gateway) => {
     }
   }
 
-  /** Returns the subscriptions that have not ended. */
   const present = (entries: Entries, ids: number[]) => ids.flatMap((id) => entries.get(id) ?? [])
 
-  /** Passes what a core sent to the readers of its subscriptions. */
   function receive(entries: Entries, { frame }: Frame) {
     switch (frame.case) {
       case 'opened': {
@@ -222,8 +211,8 @@ export const hubOf = perGateway((gateway) => {
   }
 
   /**
-   * Sends `availability.changed` to each reader whose last availability differs. If a subscription
-   * resumes on another core, its reader may have missed the change, or may already have received it.
+   * Only to readers whose last availability differs: one that resumes on another core may have missed the
+   * change, or already have it.
    */
   function forwardAvailability(readers: Iterable<Entry>, data: string, occurredAt: Date) {
     const bytes = encodeAvailability(data, occurredAt)
@@ -252,7 +241,7 @@ export const hubOf = perGateway((gateway) => {
   }
 
   function onClosed(entry: Entry, error: ErrorInfo | undefined) {
-    // A retryable error of a core must not end the stream. The next `tick` subscribes again.
+    // A retryable error must not end the stream. The next `tick` subscribes again.
     if (entry.opened && !entry.attached && error?.retryable) {
       entry.refusedBy = entry.link
       balanceAfter = clock.now() + BALANCE_PAUSE_MS
@@ -271,7 +260,7 @@ export const hubOf = perGateway((gateway) => {
     balance()
   }
 
-  /** Moves a few subscriptions, unless earlier ones have not opened again or a core refused one. */
+  /** Moves nothing while earlier ones have not opened again, or soon after a core refused one. */
   function balance() {
     if (clock.now() < balanceAfter || [...pending].some(({ opened }) => opened)) return
     const up = linksUp()
@@ -290,10 +279,7 @@ export const hubOf = perGateway((gateway) => {
   }
 
   return {
-    /**
-     * One sink serves all readers. There are thousands of readers, so closures per reader would use
-     * most of the memory.
-     */
+    /** One sink serves all readers: closures for each of thousands would use most of the memory. */
     subscribe(request: Pick<Entry, 'credentials' | 'sink' | 'reader'> & { start: StartPoint }): StreamSubscription {
       const state = { id: 0, link: undefined, opened: false, attached: false, epoch: '', position: 0, waitingSince: 0 }
       const entry: Entry = { ...state, availability: '', ...request }

@@ -95,10 +95,7 @@ export function createEventLink(
 
   return {
     state: () => state,
-    /**
-     * Sends a stream command if the link is `up`. Otherwise drops the command, because its
-     * subscription ended with the connection.
-     */
+    /** Dropped if the link is not up, because its subscription ended with the connection. */
     send: (command: LinkCommand) => queue.push(command),
     start: () => void connect(),
     stop() {
@@ -110,7 +107,7 @@ export function createEventLink(
   }
 }
 
-/** The stream commands that a link has not sent yet. The `WatchEvents` call reads them from here. */
+/** Commands that the `WatchEvents` call has not read yet. */
 function createCommandQueue() {
   let commands: { command: LinkCommand }[] = []
   let closed = false

@@ -11,7 +11,10 @@ import { encodeHeartbeat, encodeOpening } from './event-stream-encoding.ts'
 
 const TICK_MS = 1_000
 const MAX_AGE_JITTER = 0.2
-/** Reconnect time that a stream sends as `retry`: a quarter of this time or more, at random, so that the clients of a gateway that dies do not return at once. */
+/**
+ * Sent as `retry`, a quarter of it or more, at random: the clients of a gateway that dies must not return
+ * at once.
+ */
 const RECONNECT_HINT_MS = 2_000
 /** Unsent data above which a slow reader is disconnected. */
 export const UNSENT_MAX_BYTES = 262_144
@@ -27,13 +30,11 @@ export const streamsOf = perGateway((gateway) => {
   const { config, clock, random, logger, metrics } = gateway
   const hub = hubOf(gateway)
   const streams = new Map<Socket, Stream>()
-  /** The streams of each session, oldest first. */
   const bySession = new Map<string, Stream[]>()
-  /** Streams by the second in which their heartbeat is due. All streams share one timer. */
+  /** Streams by the second of their heartbeat. All share one timer. */
   const wheel = Array.from({ length: config.HEARTBEAT_SECONDS }, () => new Set<Stream>())
   /** Sockets that were destroyed because their reader was too slow. */
   const slow = new WeakSet<Socket>()
-  /** Streams whose subscription no core has answered yet. */
   const opening = new Set<Stream>()
   let stopped = false
   let seconds = 0
@@ -128,13 +129,12 @@ export const streamsOf = perGateway((gateway) => {
     for (const stream of wheel[seconds % wheel.length]!) {
       const { subscription, socket } = stream
       if (clock.now() >= stream.endsAt) end(stream, 'age')
-      // A heartbeat tells the client that its position is current. It is therefore sent only while
-      // a core serves the subscription.
+      // A heartbeat says that the position is current, which needs a core.
       else if (subscription?.attached) write(socket!, encodeHeartbeat(subscription.position))
     }
   }
 
-  /** Corks the socket, so that all writes of one turn of the event loop are sent together. */
+  /** Sends all writes of one turn of the event loop together. */
   function write(socket: Socket, bytes: Uint8Array | string) {
     if (socket.writableEnded || socket.destroyed) return
     if (socket.writableCorked === 0) {
@@ -145,7 +145,6 @@ export const streamsOf = perGateway((gateway) => {
     if (socket.writableLength > UNSENT_MAX_BYTES) setImmediate(destroyIfSlow, socket)
   }
 
-  // Runs one turn later, after the corked bytes were sent.
   function destroyIfSlow(socket: Socket) {
     if (socket.writableLength <= UNSENT_MAX_BYTES) return
     slow.add(socket)
@@ -153,10 +152,7 @@ export const streamsOf = perGateway((gateway) => {
   }
 
   return {
-    /**
-     * Answers a request with an event stream. Resolves once the stream has begun. Rejects with a
-     * `GatewayError` if the subscription is refused; then nothing was sent.
-     */
+    /** Resolves once the stream has begun. Rejects with a `GatewayError` if it is refused; then nothing was sent. */
     open(
       reply: FastifyReply,
       { credentials, start, correlationId }: { credentials: Credentials; start: StartPoint; correlationId: string },
@@ -178,7 +174,6 @@ export const streamsOf = perGateway((gateway) => {
         stream.subscription = subscription
         reply.raw.once('close', () => {
           if (stream.opening === undefined) return
-          // The browser disconnected before the core answered.
           stream.opening = undefined
           opening.delete(stream)
           hub.unsubscribe(subscription)
@@ -190,7 +185,6 @@ export const streamsOf = perGateway((gateway) => {
     start() {
       stopTicking = clock.every(TICK_MS, tick)
     },
-    /** Ends every stream; clients reconnect and resume. */
     stop() {
       stopped = true
       stopTicking()
@@ -204,7 +198,7 @@ export const streamsOf = perGateway((gateway) => {
   }
 })
 
-/** Rejects pipelining: a stream takes over its connection, so no later request gets an answer. */
+/** A stream takes over its connection, so no later request gets an answer. */
 const pipelined = () =>
   new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'pipelining' }], closesConnection: true })
 

@@ -15,10 +15,7 @@ type Update = MessageInitShape<typeof PresenceUpdateSchema>
 export const PRESENCE_FLUSH_MS = 250
 const STREAMS_PER_UPDATE = 1_000
 
-/**
- * Tells every core which visitors have a stream on this gateway, and which tabs show the chat.
- * Each core keeps this presence in memory, so it need not be stored.
- */
+/** Tells every core which visitors have a stream here and which tabs show the chat. Cores keep this in memory. */
 export const presenceOf = perGateway(() => {
   const streams = new Map<object, PresentStream & { streamId: number }>()
   let changes = { opened: [] as PresentStream[], ended: [] as number[], reports: [] as Report[] }
@@ -27,10 +24,7 @@ export const presenceOf = perGateway(() => {
   const send = (link: Sender, value: Update) => link.send({ case: 'presence', value })
 
   return {
-    /**
-     * Call each time a core has opened the stream, also when it moves to another core. `stream`
-     * identifies the stream in a later call of `ended`.
-     */
+    /** Called each time a core has opened the stream, also after a move. */
     opened(stream: object, { conversationId, workspaceId }: { conversationId: string; workspaceId: string }) {
       if (streams.has(stream)) return
       lastId = (lastId + 1) >>> 0
@@ -48,14 +42,12 @@ export const presenceOf = perGateway(() => {
 
     report: (report: Report) => void changes.reports.push(report),
 
-    /** Sends all open streams to a core that the gateway has just connected to. */
     greet(link: Sender) {
       const opened = [...streams.values()]
       for (let start = 0; start < opened.length; start += STREAMS_PER_UPDATE)
         send(link, { opened: opened.slice(start, start + STREAMS_PER_UPDATE) })
     },
 
-    /** Sends what has changed, or an empty update. Call at least twice a second. */
     flush(links: Iterable<Sender>) {
       const update = changes
       changes = { opened: [], ended: [], reports: [] }

@@ -1,13 +1,10 @@
-/** Maximum number of streams that move at once. Each one reads what it may have missed. */
+/** Each moved stream reads what it may have missed. */
 const MOVES_MAX = 20
-/** Smaller differences between cores stay, so that no stream moves to and fro. */
+/** Smaller differences stay, so that no stream moves to and fro. */
 const SLACK_MIN = 10
 const SLACK_SHARE = 0.1
 
-/**
- * Returns how many streams to move from the fullest to the emptiest core, as indexes of `sizes`, or
- * undefined if all cores have about the same number of streams.
- */
+/** Returns how many streams to move from the fullest to the emptiest core, as indexes of `sizes`. */
 export function planMove(sizes: readonly number[]): { from: number; to: number; count: number } | undefined {
   const [least, most] = [Math.min(...sizes), Math.max(...sizes)]
   const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length

@@ -3,8 +3,8 @@ import type { FastifyInstance } from 'fastify'
 import { forwardedAddress, UNKNOWN_ADDRESS } from '../../platform/addresses/client-network.ts'
 
 /**
- * Behind trusted proxies, makes the entries of `X-Forwarded-For` addresses without a port, so that each
- * client has one key in limits and bans. Warns once if clients seem to share the limits of one address.
+ * Behind trusted proxies, removes ports from `X-Forwarded-For`, so that each client has one key in limits
+ * and bans. Warns once if clients seem to share the limits of one address.
  */
 export function readClientAddresses(app: FastifyInstance) {
   const trusts = app.gateway.config.TRUST_PROXY !== false

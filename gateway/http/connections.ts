@@ -7,22 +7,13 @@ import { GatewayError } from '../errors.ts'
 import { rawAnswer } from './raw-answers.ts'
 
 const CHECK_MS = 1_000
-/**
- * Number of periodic checks after which an ended connection is destroyed. Until then, the client
- * can read the last bytes.
- */
+/** An ended connection is destroyed after so many checks. Until then the client can read the last bytes. */
 const CHECKS_AFTER_END = 3
-/**
- * Maximum number of refused connections per address that get an answer. Further ones are destroyed
- * without an answer.
- */
+/** Further refused connections of an address get no answer. */
 const REFUSED_MAX = 10
-/** How long a stopping gateway waits for clients to finish a request or to close. */
+/** How long a stopping gateway waits for clients to finish or close. */
 const STOP_CLIENTS_MS = 2_000
-/**
- * How long a stopping gateway waits until it has answered the requests in progress. Must be less
- * than the grace time of the process.
- */
+/** Less than the grace time of the process. */
 const STOP_ANSWERS_MS = 8_000
 
 interface AddressCount {
@@ -31,9 +22,8 @@ interface AddressCount {
   refused: number
 }
 
-/** An open connection. There are thousands, so a connection holds no closures. */
+/** There are thousands, so a connection holds no closures. */
 interface Connection {
-  /** Number of periodic checks since the gateway ended the connection. */
   checks: number
   kind: 'accepted' | 'refused'
   count: AddressCount | undefined
@@ -58,7 +48,7 @@ export function boundConnections(app: FastifyInstance) {
   const unread = createUnreadAnswers()
   let cancelTimers = () => {}
 
-  // Replaces the listener of the HTTP server, which starts reading at once.
+  // The HTTP server's own listener starts reading at once.
   const accept = server.listeners('connection')
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {

@@ -19,17 +19,13 @@ export function answerFailures(app: FastifyInstance) {
   })
 }
 
-/**
- * Fastify closes the connection if the body was not read. This function reads the body, so that the
- * connection can stay open.
- */
+/** Reads an unread body, or Fastify would close the connection. */
 export async function endBody({ details }: GatewayError, reply: FastifyReply, limit: number) {
   const isWhole = await dropBody(reply.request.raw, limit)
   if (isWhole && !details.closesConnection) reply.removeHeader('connection')
   else reply.header('connection', 'close')
 }
 
-/** Sends the envelope with its status and headers. */
 export function sendFailure(failure: GatewayError, reply: FastifyReply): FastifyReply {
   const { httpStatus } = failure.rule
   reply.request.failureCode = failure.code
@@ -43,10 +39,9 @@ export function sendFailure(failure: GatewayError, reply: FastifyReply): Fastify
 }
 
 /**
- * Errors of the session and of its capabilities come before errors of later checks, but the cached
- * authorization may be outdated. So if a check of the gateway fails, a core confirms the session
- * first. If the session has ended, the answer is, for example, `SessionClosed`, even if the request
- * is also invalid.
+ * Errors of the session come before those of later checks, but the cached authorization may be outdated. So
+ * a core confirms the session before the gateway itself refuses: `SessionClosed` is answered even if the
+ * request is also invalid.
  */
 async function earliestFailure(failure: GatewayError, { visitor, id, routeOptions, server }: FastifyRequest) {
   const isLocal = failure.details.decidedBy !== 'core' && failure.rule.httpStatus < 500

@@ -17,16 +17,13 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'x-frame-options': 'DENY',
 }
 
-/** Returns the `X-Correlation-Id` of the request if it is well formed, else a new id. */
+/** The request's own id if it is well formed, else a new one. */
 export function correlationIdOf(request: Pick<IncomingMessage, 'headers'>): string {
   const given = request.headers['x-correlation-id']
   return (typeof given === 'string' && validCorrelationId(given)) || randomUUID()
 }
 
-/**
- * Encodes a failure that is written to the connection itself. `request` is set if its headers were
- * read.
- */
+/** For a failure written to the connection itself. `request` is set if its headers were read. */
 export function rawAnswer(failure: GatewayError, request?: IncomingMessage): string {
   const correlationId = correlationIdOf(request ?? { headers: {} })
   const body = JSON.stringify(failure.envelope(correlationId))
@@ -48,14 +45,13 @@ export function rawAnswer(failure: GatewayError, request?: IncomingMessage): str
 
 /** Answers requests that Node's parser rejects: malformed HTTP, oversized headers, timeouts. */
 export function answerMalformedRequest(error: NodeJS.ErrnoException, socket: Socket) {
-  // A stream ignores the request timeout, because the parser still applies it to the request that
-  // opened the stream.
+  // The parser still applies the timeout to the request that opened the stream.
   if (isStreamSocket(socket) && error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return
-  // A timeout before the first byte gets no answer. A busy gateway may not yet have read a request
-  // that has arrived. The client would take the timeout error as the answer to that request.
+  // A timeout before the first byte gets no answer: a busy gateway may not yet have read a request that has
+  // arrived, and its client would take this as the answer.
   const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0
   if (error.code === 'ECONNRESET' || isStreamSocket(socket) || isUnused) socket.destroy()
-  // Do not destroy an ended connection, because a client that still sends could lose the answer.
+  // A client that still sends could lose the answer if an ended connection were destroyed.
   else if (!socket.writableEnded) answerLast(socket, rawAnswer(malformed(error.code), unfinishedRequest(socket)))
 }
 
@@ -64,8 +60,7 @@ export function takeOverNodeAnswers(app: FastifyInstance) {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.server.on('connect', (request, socket: Socket) => {
     socket.on('error', () => socket.destroy())
-    // Node stops reading here. The gateway continues to read, to detect when the client closes the
-    // connection.
+    // Node stops reading here. Reading on detects when the client closes.
     socket.resume()
     answerLast(socket, rawAnswer(new GatewayError('MethodNotAllowed', { allow: ['GET', 'POST'] }), request))
   })

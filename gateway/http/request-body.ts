@@ -31,7 +31,7 @@ export function acceptJsonBodies(app: FastifyInstance) {
   })
 }
 
-/** Whether a request has no body. Waits for the first byte or the end of a chunked body. */
+/** Waits for the first byte or the end of a chunked body. */
 export async function isEmptyBody(payload: IncomingMessage): Promise<boolean> {
   const { 'content-length': length, 'transfer-encoding': encoding } = payload.headers
   if (encoding === undefined) return Number(length ?? 0) === 0
@@ -49,10 +49,8 @@ export async function isEmptyBody(payload: IncomingMessage): Promise<boolean> {
 }
 
 /**
- * Reads and discards the rest of a rejected request, up to four times the limit. Otherwise the
- * connection would be reset and the client could lose the answer.
- *
- * @returns whether the request was read to its end; if not, close the connection after the answer
+ * Reads and discards the rest of a rejected request, up to four times the limit; a reset connection could
+ * lose the answer. Returns whether it was read to its end. If not, close the connection after the answer.
  */
 export function dropBody(payload: IncomingMessage, limit: number): Promise<boolean> {
   const { 'content-length': length, 'transfer-encoding': encoding } = payload.headers
@@ -77,13 +75,11 @@ export function dropBody(payload: IncomingMessage, limit: number): Promise<boole
   })
 }
 
-/** Chunks that are buffered before the socket is paused. */
 const CHUNKS_BUFFERED_MAX = 8
 
 /**
- * Streams a body of at most `limit` bytes, with backpressure. Reading the chunks never throws:
- * after the last chunk, check `isWhole` and `failure`. `stop` detaches from the body, so that
- * `dropBody` can discard the rest.
+ * Streams a body of at most `limit` bytes, with backpressure. Reading never throws: check `isWhole` and
+ * `failure` after the last chunk. After `stop`, `dropBody` can discard the rest.
  */
 export function readChunks(payload: IncomingMessage, limit: number) {
   const stopping = new AbortController()

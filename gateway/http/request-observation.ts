@@ -4,19 +4,13 @@ import { beginSpan, contextOf, SpanKind } from '../../platform/observability/tra
 declare module 'fastify' {
   interface FastifyRequest {
     trace: ReturnType<typeof beginSpan>
-    /** Code of the error envelope, once the request has failed. */
     failureCode: string | undefined
   }
 }
 
 /**
- * Traces, logs and counts every request. A request for an event stream counts as finished when the
- * stream begins.
- *
- * - Each request has one log line with route, status, duration, session and error code, but no URL,
- *   header or body. Successful probes have none.
- * - Durations of streams are not measured.
- * - An incoming `traceparent` is used only if it is trusted. Otherwise any client could force
+ * Traces, logs and counts every request. That of an event stream ends when the stream begins. Its log line
+ * has no URL, header or body. An incoming `traceparent` needs trust, because any client could force
  * sampling.
  */
 export function observeRequests(app: FastifyInstance) {
@@ -35,7 +29,7 @@ export function observeRequests(app: FastifyInstance) {
     if (request.trace) request.trace.within(done)
     else done()
   })
-  // Events of the body stream run outside the context of the span, so enter the context again.
+  // Events of the body stream run outside the span's context.
   app.addHook('preValidation', (request, _reply, done) => {
     if (request.trace) request.trace.within(done)
     else done()

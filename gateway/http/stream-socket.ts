@@ -4,17 +4,15 @@ import type { Socket } from 'node:net'
 const streamSockets = new WeakSet<Socket>()
 
 /**
- * Detaches the connection from its request, to save memory on streams that stay open for long. Node
- * and Fastify see a finished answer and free the request, the response, headers and logger. The
- * body ends with the connection. Further bytes of the client are dropped. Returns undefined if the
- * client has disconnected. The caller must ensure that no other request waits on the connection.
+ * Detaches the connection from its request, so that Node and Fastify free all but the socket. The body ends
+ * with the connection; further bytes of the client are dropped. Returns undefined if the client has
+ * disconnected. No other request may wait on the connection.
  */
 export function takeSocket(response: ServerResponse): Socket | undefined {
   const { socket } = response
   if (socket === null || socket.destroyed) return undefined
   streamSockets.add(socket)
   response.emit('finish')
-  // Removes the keep-alive timeout and the listener of the parser.
   socket.setTimeout(0)
   socket.removeAllListeners('data')
   socket.on('data', drop)
@@ -23,12 +21,10 @@ export function takeSocket(response: ServerResponse): Socket | undefined {
 
 function drop() {}
 
-/** Returns whether an event stream uses the connection. */
 export function isStreamSocket(socket: Socket): boolean {
   return streamSockets.has(socket)
 }
 
-/** Encodes status line and headers of an answer that ends with its connection. */
 export function encodeHead(headers: Record<string, unknown>, now: number): string {
   const lines = Object.entries({ ...headers, date: new Date(now).toUTCString(), connection: 'close' }).map(
     ([name, value]) => {

@@ -2,21 +2,19 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import createRouter from 'find-my-way'
 import { GatewayError } from '../errors.ts'
 
-/** Maximum length of a path parameter. */
 export const PARAM_MAX_LENGTH = 128
-/** All paths are registered under this method, because this router matches paths only. */
+/** This router matches paths only. */
 const ANY_METHOD = 'GET'
 
 /**
- * Answers unknown paths with `NotFound` and unknown methods with `MethodNotAllowed` and `Allow`.
- *
- * @param before runs first and may send the answer itself
+ * Answers unknown paths with `NotFound` and unknown methods with `MethodNotAllowed`. `before` runs first
+ * and may send the answer itself.
  */
 export function answerUnknownRoutes(
   app: FastifyInstance,
   before: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> = async () => {},
 ) {
-  // Fastify uses the same router, so both parse encoded letters, dots and slashes alike.
+  // The router of Fastify, so that both parse encoded letters, dots and slashes alike.
   const router = createRouter({ maxParamLength: PARAM_MAX_LENGTH })
   const methodsOf = new Map<string, Set<string>>()
 
@@ -27,7 +25,7 @@ export function answerUnknownRoutes(
     methodsOf.set(url, methods)
   })
 
-  // A hook answers, because a handler would run only after the body is read and validated.
+  // A handler would run only after the body is read and validated.
   app.addHook('onRequest', (request, reply, done) => {
     if (!request.is404) return done()
     answer(request, reply).catch(done)

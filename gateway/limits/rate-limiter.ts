@@ -1,19 +1,16 @@
 import { createLruCache } from '../../platform/lru-cache.ts'
 
-/** Whether a request is allowed. If not, `retryAfter` is the wait in whole seconds, at least 1. */
 export type RateDecision = { allowed: true } | { allowed: false; retryAfter: number }
 
-/** Limits requests per key. May be asynchronous, for a store outside the process. */
+/** `take` may wait for a store outside the process. */
 export interface RateLimiter {
   take(key: string): RateDecision | Promise<RateDecision>
-  /** Puts a taken token back into the bucket. */
   giveBack(key: string): void | Promise<void>
 }
 
 /**
- * Creates token buckets in memory. Each key has `burst` tokens and regains `perMinute` per minute.
- * If there are more than `keysMax` keys, the least recently used key is evicted. Its next request
- * gets a full bucket.
+ * Token buckets in memory. Each key has `burst` tokens and regains `perMinute`. Above `keysMax`, the least
+ * recently used key is evicted and begins with a full bucket.
  */
 export function createRateLimiter(options: { perMinute: number; burst: number; keysMax: number; now: () => number }) {
   const perMs = options.perMinute / 60_000

@@ -6,24 +6,21 @@ import type { Check } from '../in-order.ts'
 import { createRateLimiter, type RateDecision, type RateLimiter } from './rate-limiter.ts'
 import { createSharedBuckets } from './shared-rate-limiter.ts'
 
-/** Maximum number of addresses or sessions with a bucket per limit. */
+/** Per limit, of addresses or sessions. */
 const KEYS_MAX = 100_000
-/** Reports of presence per session and minute. A tab that shows the chat sends 30. */
+/** Per session. A tab that shows the chat sends 30. */
 const PRESENCE_PER_MINUTE = 120
 
 type RateLimit = keyof ReturnType<typeof limitersOf>
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /**
-     * The rate limit of the route. `sends`, `calls` and `presence` count per session, the others per
-     * client address.
-     */
+    /** `sends`, `calls` and `presence` count per session, the others per client address. */
     rate?: RateLimit
   }
 }
 
-/** Buckets that several gateways share. If undefined, each gateway has its own buckets. */
+/** If undefined, each gateway counts alone. */
 export const sharedBucketsOf = perGateway(({ config: { RATE_LIMIT_REDIS_URL: url }, clock: { now }, logger }) =>
   url === '' ? undefined : createSharedBuckets({ url, now, logger }),
 )
@@ -51,20 +48,18 @@ const limitersOf = perGateway((gateway) => {
 
 export const limiterOf = (gateway: Gateway, limit: RateLimit): RateLimiter => limitersOf(gateway)[limit]
 
-/** Throws `RateLimited` if the request is above its limit. */
 export function enforce({ metrics }: Gateway, limit: RateLimit, decision: RateDecision) {
   if (decision.allowed) return
   metrics.rateLimited.inc({ limit })
   throw new GatewayError('RateLimited', { retryAfter: decision.retryAfter })
 }
 
-/** Rejects a request above its rate limit with `RateLimited`. The last check of a request. */
+/** The last check of a request. */
 export const checkRate: Check = (request) => {
   const { rate } = request.routeOptions.config
   if (rate !== undefined) return takeRate(request, rate)
 }
 
-/** Rejects a request above a rate limit with `RateLimited`. */
 export function takeRate(request: FastifyRequest, rate: RateLimit): void | Promise<void> {
   const { gateway } = request.server
   const isPerSession = rate === 'sends' || rate === 'calls' || rate === 'presence'

@@ -6,7 +6,6 @@ import { type Gateway, perGateway } from '../gateway.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Whether the route reads pages, which may be large. */
     readsPages?: boolean
   }
   interface FastifyRequest {
@@ -14,25 +13,17 @@ declare module 'fastify' {
   }
 }
 
-/**
- * Maximum number of reads of all clients that a core answers at once. A send waits for the work of
- * these reads, and more of them at once would not be answered sooner.
- */
+/** A send waits for the work of these reads; more at once would not be answered sooner. */
 const READS_MAX = 8
-/** Maximum numbers of running and of waiting reads of one session. */
 const PER_SESSION = { max: 2, waitingMax: 120 }
-/** Maximum numbers of running and of waiting reads of one client address. */
 const PER_ADDRESS = { max: 4, waitingMax: 500 }
 const WAITING_MAX = 5_000
-/** Maximum number of open streams of one operator's session. Each change of an inbox goes to all of them. */
+/** Per session. Each change of an inbox goes to all streams. */
 const OPERATOR_STREAMS_MAX = 30
 /** How long an answer that is not read counts for its session and address. */
 const UNREAD_MS = 1_000
 
-/**
- * Bounds the reads that run at once, because one read can cost as much as thousands of sends, and the
- * open streams of operators.
- */
+/** One read can cost as much as thousands of sends. */
 const readSlotsOf = perGateway(({ config, clock }) =>
   createSlots({
     max: READS_MAX,
@@ -43,7 +34,6 @@ const readSlotsOf = perGateway(({ config, clock }) =>
 )
 const streamSlotsOf = perGateway(() => createSlots({ max: Number.POSITIVE_INFINITY, waitingMax: 0 }))
 
-/** Ends each read when its answer is sent. */
 export function endReads(app: FastifyInstance) {
   app.decorateRequest('readSlot', null)
   app.addHook('onSend', (request, reply, payload, done) => {
@@ -66,7 +56,7 @@ function endWhenRead(slot: Slot, reply: FastifyReply) {
   })
 }
 
-/** Waits until the read may begin. Rejects with `RateLimited` or `ServiceUnavailable`. */
+/** Rejects with `RateLimited` or `ServiceUnavailable`. */
 export async function enterRead(request: FastifyRequest, reply: FastifyReply, session: string) {
   const { gateway } = request.server
   const groups = [
@@ -85,7 +75,7 @@ export async function enterRead(request: FastifyRequest, reply: FastifyReply, se
   }
 }
 
-/** Counts an operator's stream until it is closed. Rejects with `RateLimited` if the session has too many. */
+/** Counts a stream until it is closed. Rejects with `RateLimited` if the session has too many. */
 export async function enterStream(reply: FastifyReply, session: string) {
   const { gateway } = reply.server
   const group = { key: session, max: OPERATOR_STREAMS_MAX, waitingMax: 0 }

@@ -6,7 +6,6 @@ import { type GatewayError, toGatewayError } from '../errors.ts'
 import { perGateway } from '../gateway.ts'
 import { enforce, limiterOf } from './rate-limits.ts'
 
-/** Errors that count as refusals: the origin, grant, session or site key is invalid. */
 const REFUSALS: ReadonlySet<PublicErrorCode> = new Set([
   'OriginNotAllowed',
   'OriginMismatch',
@@ -21,21 +20,20 @@ const REFUSALS: ReadonlySet<PublicErrorCode> = new Set([
   'InstallationNotFound',
 ])
 
-/** Maximum number of grants to cache, and of accepted origins, grants and site keys to remember. */
+/** Of grants to cache, and of accepted values to remember. */
 export const GRANTS_MAX = 50_000
 
-/** Limits refused requests per client address, because each may cause calls to the cores. */
+/** Each refused request may have caused calls to cores. */
 const refusalLimitOf = perGateway((gateway) => {
   const limiter = limiterOf(gateway, 'refusals')
   const accepted = createLruCache<true>(GRANTS_MAX)
   /**
-   * The running first checks of origins, grants and site keys. Each promise resolves to an error if
-   * no core was reachable, else to undefined. Concurrent requests with the same value wait for this
-   * check, so that a valid value takes only one token of the limiter.
+   * Running first checks, by value. Each resolves to an error if no core was reachable. Concurrent requests
+   * wait for it, so that a valid value takes only one token.
    */
   const first = new Map<string, Promise<GatewayError | undefined>>()
 
-  /** Takes a token before the check. Gives the token back unless the check ends with a refusal. */
+  /** Gives the token back unless the check ends with a refusal. */
   async function checkUnknown<Result>(key: string, address: string, run: () => Promise<Result>) {
     enforce(gateway, 'refusals', await limiter.take(address))
     try {
@@ -76,9 +74,8 @@ const refusalLimitOf = perGateway((gateway) => {
 })
 
 /**
- * Calls `run`, which checks a value of the request and may ask a core. If too many requests of
- * the client's address were refused, throws `RateLimited` instead of calling `run`. Values that
- * passed their last check are exempt from this limit.
+ * Calls `run`, which checks a value and may ask a core; throws `RateLimited` instead if too many requests
+ * of the address were refused. Values that passed their last check are exempt.
  */
 export const limitRefusals = <Result>(
   request: FastifyRequest,
@@ -92,5 +89,5 @@ function unavailabilityOf(error: unknown) {
   return failure.code === 'ServiceUnavailable' ? failure : undefined
 }
 
-/** Whether an error says that an origin, grant, session or site key is not accepted. */
+/** Whether an origin, grant, session or site key is not accepted. */
 export const isRefusal = (error: unknown) => REFUSALS.has(toGatewayError(error).code)

@@ -11,15 +11,14 @@ declare module 'ioredis' {
 }
 
 const COMMAND_TIMEOUT_MS = 250
-/** How long the store is not used after a failure. */
+/** After a failure. */
 const PAUSE_MS = 1_000
 const START_TIMEOUT_MS = 1_000
 const RECONNECT_MAX_MS = 5_000
 
 /**
- * Takes a token and returns 0, or returns the milliseconds until the next token. Uses the clock of
- * the store, so that clock skew between gateways does not matter. A bucket expires once it would be
- * full.
+ * Takes a token and returns 0, or the milliseconds until the next one. The clock of the store avoids skew
+ * between gateways. A bucket expires once it would be full.
  */
 const TAKE_TOKEN = `
 local capacity, perMs = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -35,7 +34,7 @@ redis.call('PEXPIRE', KEYS[1], math.ceil((capacity - tokens) / perMs) + 1000)
 return wait
 `
 
-/** Adds a token to the bucket. A missing bucket counts as full, so nothing is added to it. */
+/** A missing bucket counts as full. */
 const GIVE_TOKEN_BACK = `
 local tokens = redis.call('HGET', KEYS[1], 'tokens')
 if tokens then redis.call('HSET', KEYS[1], 'tokens', string.format('%.17g', math.min(tonumber(ARGV[1]), tokens + 1))) end
@@ -43,10 +42,8 @@ return 0
 `
 
 /**
- * Creates token buckets in Redis. While Redis is unreachable or slow, the local buckets are
- * used instead, and one warning is logged per outage.
- *
- * @param options.url `redis:` or `rediss:`; may contain a password, so it is never logged
+ * Token buckets in Redis. While it is unreachable or slow, the local ones are used, with one warning per
+ * outage. The URL may contain a password, so it is never logged.
  */
 export function createSharedBuckets(options: {
   url: string
@@ -69,7 +66,7 @@ export function createSharedBuckets(options: {
   let isDown = false
   let pausedUntil = 0
 
-  // Without a listener a connection error would end the process. Failed commands report the outage.
+  // Without a listener an error would end the process. Failed commands report the outage.
   redis.on('error', () => {})
 
   function onFailure(error: unknown) {
@@ -83,7 +80,6 @@ export function createSharedBuckets(options: {
     )
   }
 
-  /** Uses the store, or the local buckets while the store is unreachable. */
   async function ask<Answer>(shared: () => Promise<Answer>, alone: () => Answer | Promise<Answer>) {
     if (now() < pausedUntil) return alone()
     try {
@@ -103,7 +99,7 @@ export function createSharedBuckets(options: {
   }
 
   return {
-    /** Creates one limit. While the store is unreachable, `local` enforces the limit in this process. */
+    /** `local` enforces the limit while the store is unreachable. */
     limiter(options: { name: string; perMinute: number; burst: number; local: RateLimiter }): RateLimiter {
       const { name, local } = options
       const perMs = options.perMinute / 60_000
@@ -123,7 +119,7 @@ export function createSharedBuckets(options: {
           ),
       }
     },
-    /** Connects to the store. Resolves after one second at the latest; connecting continues meanwhile. */
+    /** Resolves after one second at the latest; connecting continues. */
     start: () => Promise.race([redis.connect().catch(onFailure), delay(START_TIMEOUT_MS, undefined, { ref: false })]),
     close: () => redis.disconnect(),
   }

@@ -69,7 +69,7 @@ export const commandRoutes: FastifyPluginAsyncTypebox = async (app) => {
   await app.register(uploadRoute)
 }
 
-/** A separate scope without body parsers: the handler streams the body itself. */
+/** Without body parsers: the handler streams the body. */
 const uploadRoute: FastifyPluginAsyncTypebox = async (app) => {
   const { commands } = coreOf(app.gateway)
   const { REQUEST_TIMEOUT_MS, CORE_DEADLINE_MS } = app.gateway.config
@@ -93,7 +93,7 @@ const uploadRoute: FastifyPluginAsyncTypebox = async (app) => {
     },
     async (request, reply) => {
       const { 'content-type': contentType, 'content-length': length } = request.headers
-      // A missing type passes the content type check only if the body is empty, so reject it here.
+      // Only an empty body passes the content type check without a type.
       if (contentType === undefined)
         throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'type' }] })
       const header = {
@@ -110,7 +110,7 @@ const uploadRoute: FastifyPluginAsyncTypebox = async (app) => {
           sent += value.length
           yield { part: { case: 'chunk', value } } as const
         }
-        // Marks a complete upload. Without this part the core stores nothing.
+        // Without this part the core stores nothing.
         if (body.isWhole()) yield { part: { case: 'end', value: { byteLength: BigInt(sent) } } } as const
       }
       try {
@@ -121,7 +121,7 @@ const uploadRoute: FastifyPluginAsyncTypebox = async (app) => {
         })
         return reply.code(201).send(answerOnce(reply, answer))
       } catch (error) {
-        // If the body was incomplete, its error explains the failed call.
+        // An incomplete body explains the failed call.
         throw body.failure() ?? error
       } finally {
         body.stop()

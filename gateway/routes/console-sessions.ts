@@ -34,8 +34,8 @@ const MailBody = oneText('mail', 512)
 const PasskeyBody = oneText('response', 16_384)
 
 /**
- * POST /console/session/…: signs operators of the console in and out. The session's secret is only
- * in a cookie that scripts cannot read. Pages of other sites cannot use these routes.
+ * POST /console/session/…: signs operators in and out. The secret is only in a cookie that scripts cannot
+ * read, and pages of other sites cannot use these routes.
  */
 export const consoleSessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { console: operators } = coreOf(app.gateway)
@@ -126,8 +126,8 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
 }
 
 /**
- * GET /console/session/callback: the OpenID Connect provider sends the operator's browser here. The
- * answer is always a redirect, so that the code does not stay in the address or in the history.
+ * GET /console/session/callback: the OpenID Connect provider sends the browser here. The answer is a
+ * redirect, so that the code does not stay in the history.
  */
 export const providerCallbackRoute: FastifyPluginAsync = async (app) => {
   app.addHook('preHandler', inOrder([checkRate]))
@@ -154,7 +154,7 @@ export const providerCallbackRoute: FastifyPluginAsync = async (app) => {
 
 type SignedIn = Pick<SignInResponse, 'sessionSecret' | 'session'>
 
-/** Sets the cookie of a new session. It ends with the session. */
+/** The cookie ends with the session. */
 function setSessionCookie(reply: FastifyReply, origin: URL, { sessionSecret: secret, session }: SignedIn) {
   const leftMs = Date.parse(timeOf(session?.expiresAt)) - reply.server.gateway.clock.now()
   setCookie(reply, 'console', origin, { secret, lifetimeSeconds: Math.max(1, Math.floor(leftMs / 1000)) })

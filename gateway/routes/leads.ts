@@ -25,9 +25,8 @@ export const LEADS_PREFIX = '/api/leads'
 const DECIDED_BY_CORE: PublicErrorCode[] = ['SubscriptionDisabled', 'IdempotencyConflict']
 
 /**
- * The public routes of lead delivery (specification, section 4.2), for backends with a workspace
- * session. Browsers cannot use these routes: they send no CORS headers, and they check neither
- * `Origin` nor the widget version.
+ * The routes of lead delivery (specification, section 4.2), for backends with a workspace session. They
+ * send no CORS headers.
  */
 export const leadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { leads } = coreOf(app.gateway)
@@ -87,7 +86,6 @@ export const leadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   )
 }
 
-/** Options of a call to a core with the workspace session of the operator. */
 const operatorOptions = (request: FastifyRequest) => ({
   headers: { 'x-correlation-id': request.id, authorization: operatorAuthorization(request) },
 })

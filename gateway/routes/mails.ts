@@ -10,8 +10,8 @@ import { checkRate } from '../limits/rate-limits.ts'
 const BODY_MAX_BYTES = 4_096
 
 /**
- * /mail/{language}/{token}: stops the mails for one conversation, without a login. A GET changes
- * nothing, because programs that check mails open their links.
+ * /mail/{language}/{token}: stops the mails for a conversation, without a login. A GET changes nothing,
+ * because mail checkers open links.
  */
 export const mailRoutes: FastifyPluginAsync = async (app) => {
   const { messaging } = coreOf(app.gateway)

@@ -224,10 +224,7 @@ function toAnswer({ quickReplies, ...message }: Message): MessageAnswer {
   return { ...withTimes(message), author: message.author!, ...(quickReplies.length > 0 && { quickReplies }) }
 }
 
-/**
- * Returns the `Last-Event-ID` header, or `invalid` if it is too long. The core answers a malformed
- * id with the event `replay.reset.required`.
- */
+/** A core answers a malformed or too long id with the event `replay.reset.required`. */
 function lastEventId(headers: Record<string, string | string[] | undefined>) {
   const given = headers['last-event-id']
   if (given === undefined) return undefined

@@ -13,15 +13,14 @@ const ENTRY_BYTES = 1_024
 const ID = /^[\w-]{43}$/
 const HEADERS = {
   'access-control-allow-origin': '*',
-  // The content of an id never changes. A removed picture disappears from browsers after this time.
+  // The content of an id never changes. A removed picture leaves browsers after this time.
   'cache-control': 'public, max-age=2592000, immutable',
   'content-security-policy': "default-src 'none';frame-ancestors 'none';sandbox",
 }
 
 /**
- * GET /pictures/{pictureId}: pictures of operators and logos. Image elements send neither headers of
- * the contract nor a grant, so the checks of the other routes do not apply. Only requests that ask a
- * core count for the rate limit.
+ * GET /pictures/{pictureId}. Image elements send neither headers of the contract nor a grant, so only the
+ * rate limit applies, to requests that ask a core.
  */
 export const pictureRoutes: FastifyPluginAsync = async (app) => {
   const { sessions } = coreOf(app.gateway)

@@ -17,7 +17,6 @@ import { botMethods, isRead, isStream, operatorMethods, waitMaxMs } from '../rpc
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The checked call of a request to `/rpc`. */
     rpc: { method: DescMethod; authorization: string; rate: 'rpc' | 'bots' } | null
   }
 }
@@ -25,7 +24,7 @@ declare module 'fastify' {
 export const RPC_PREFIX = '/rpc'
 
 const CONTENT_TYPES = ['application/json', 'application/proto', 'application/connect+json', 'application/connect+proto']
-/** The only request headers that are forwarded. A core must not trust proxy headers of clients. */
+/** A core must not trust proxy headers of clients. */
 const REQUEST_HEADERS = [
   'content-type',
   'content-encoding',
@@ -42,12 +41,10 @@ const ANSWER_HEADERS = [
 ]
 
 /**
- * POST /rpc/{service}/{method}: the operators' methods of the internal services, for the console in
- * the browser, and the methods of bots. Connect protocol only. The core verifies the console session,
- * workspace session or token of a bot, and authorizes the call.
+ * POST /rpc/{service}/{method} in the Connect protocol: methods of operators, for the console, and of bots.
+ * The core authorizes the call.
  */
 export const rpcRoutes: FastifyPluginAsync = async (app) => {
-  /** Streams that are being forwarded. */
   const open = new Set<Readable>()
   const forwarder = createCoreForwarder(app.gateway)
   // Clients see that their streams break off, and call again.
@@ -85,10 +82,10 @@ export const rpcRoutes: FastifyPluginAsync = async (app) => {
     undici: forwarder.client as never,
     httpMethods: ['POST'],
     routes: ['/:service/:method'],
-    // The parser above has read the whole body, so that a failover can send the body again.
+    // The whole body is read, so that a failover can send it again.
     proxyPayloads: false,
     disableRequestLogging: true,
-    // Forwards the canonical path of the method, even if the client has percent-encoded it.
+    // Forwards the canonical path, even if the client has percent-encoded it.
     preRewrite: (_url, params, prefix) => `${prefix}${methodPath(params)}`,
     async handler(request, reply, _path, hooks) {
       const disconnected = new AbortController()
@@ -129,8 +126,8 @@ function callOf(request: FastifyRequest): NonNullable<FastifyRequest['rpc']> {
 }
 
 /**
- * Rejects a malformed binary message with `ValidationFailed`. A core would answer it with an
- * internal error. Compressed messages and streams are not checked here.
+ * A core would answer a malformed binary message with an internal error. Not for compressed messages and
+ * streams.
  */
 function requireMessage({ input }: DescMethod, { headers, body }: FastifyRequest) {
   if (mediaTypeOf(headers['content-type'] ?? '') !== 'application/proto' || headers['content-encoding']) return

@@ -23,7 +23,6 @@ import {
 } from '../schemas/sessions.ts'
 import operations from './operations.json' with { type: 'json' }
 
-/** Config of a route that acts for a visitor, once for each `Idempotency-Key`. */
 export const operation = { scoped: true, idempotent: true, rate: 'calls' } as const
 
 /** POST /sessions, /sessions/renew, /sessions/close, /sessions/consent, /context/page, POST and DELETE /sessions/identify */
@@ -56,8 +55,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
           callOptions(request),
         ),
       )
-      // Set here, because only routes with `scoped` get this header by default. The answer contains
-      // credentials.
+      // Only scoped routes get this by default. The answer has credentials.
       reply.header('cache-control', 'no-store')
       return reply.code(201).send(answerSession(answer, reply))
     },
@@ -165,7 +163,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   )
 }
 
-/** Returns the answer of a core. Marks one that repeats the answer of an earlier request with the same key. */
+/** Marks an answer that repeats that of an earlier request with the same key. */
 export function answerOnce<Answer extends { replayed: boolean }>(
   reply: FastifyReply,
   { replayed, ...answer }: Answer,
@@ -174,7 +172,7 @@ export function answerOnce<Answer extends { replayed: boolean }>(
   return answer
 }
 
-/** Converts session content to the public contract. Caches the authorization of the session's grant. */
+/** Caches the authorization of the session's grant. */
 function answerSession(answer: { session?: SessionContent; replayed: boolean }, reply: FastifyReply): SessionAnswer {
   const { session } = answerOnce(reply, answer)
   if (session?.replay === undefined) throw new Error('the answer of the core has no session')

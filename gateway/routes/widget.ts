@@ -28,10 +28,7 @@ const limitReads: Check = (request, reply) => {
   if (request.routeOptions.config.readsPages) return enterRead(request, reply, request.visitor!.sessionId)
 }
 
-/**
- * The widget API. Every route has these checks, in the order of the contract. The first failed check
- * determines the answer.
- */
+/** The widget API. Its checks are in the order of the contract: the first that fails determines the answer. */
 export const widgetRoutes: FastifyPluginAsync = async (app) => {
   answerUnknownRoutes(app, async (request, reply) => {
     const preflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined

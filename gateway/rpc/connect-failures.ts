@@ -8,7 +8,6 @@ import { endBody } from '../http/failures.ts'
 
 const END_STREAM_FLAG = 2
 
-/** Answers failures in the Connect protocol with an `ErrorInfo` detail, as a core would. */
 export function answerConnectFailures(app: FastifyInstance) {
   app.setErrorHandler(async (error, request, reply) => {
     const failure = toGatewayError(error)
@@ -22,7 +21,7 @@ function sendConnectFailure(reply: FastifyReply, failure: GatewayError) {
   const { retryable, terminal, httpStatus } = failure.rule
   const { code, retryAfter, details } = failure
   const value = { code, retryable, terminal, retryAfter, issues: details.issues ?? [] }
-  // If the method does not exist, or operators may not call it, the code is `Unimplemented`.
+  // Also for a method that operators may not call.
   const connectCode = code === 'NotFound' ? Code.Unimplemented : connectCodeOf(failure.rule)
   const error = new ConnectError(code, connectCode, undefined, [{ desc: ErrorInfoSchema, value }])
   const type = reply.request.headers['content-type'] ?? ''

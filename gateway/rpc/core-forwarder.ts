@@ -10,14 +10,12 @@ import { isRepeatable, isStream, pathOf, waitMaxMs } from './forwarded-methods.t
 
 type ReplyOptions = Parameters<FastifyReply['from']>[1]
 
-/** A call of an operator or a bot that is forwarded to a core. */
 interface ForwardedCall {
   method: DescMethod
-  /** Aborted when the client disconnects. */
   signal: AbortSignal
 }
 
-/** Timeout for a stream without bytes. It exceeds the longest heartbeat interval of a core. */
+/** Exceeds the longest heartbeat interval of a core. */
 const STREAM_SILENCE_MAX_MS = 330_000
 
 /** Forwards calls with `reply.from` of `@fastify/http-proxy`, over the connections of the pool. */
@@ -46,7 +44,7 @@ export function createCoreForwarder(gateway: Gateway) {
   }
 
   return {
-    /** The HTTP client of `@fastify/http-proxy`: the connections to the core that was chosen. */
+    /** The HTTP client of `@fastify/http-proxy`. */
     client: {
       request({ path, headers, body }: CoreRequest, done: (error: Error | null, answer?: CoreAnswer) => void) {
         const { core, method, signal } = current!
@@ -59,8 +57,8 @@ export function createCoreForwarder(gateway: Gateway) {
       },
     },
     /**
-     * Sends a call to one core, or to the next if it failed and may be repeated. Returns the body of
-     * the answer; `reply` then has its status and headers. Rejects if no core answers.
+     * Resolves to the body of the answer, whose status and headers `reply` then has; fails over while the
+     * call may be repeated. Rejects if no core answers.
      */
     forward: (reply: FastifyReply, call: ForwardedCall, from: ReplyOptions): Promise<Readable> =>
       callBudgetOf(gateway).run(() =>

@@ -28,16 +28,14 @@ const SERVICES: DescService[] = [
 /** URL path, for example `/service.messaging.v1.MessagingService/SendAgentMessage`. */
 export const pathOf = ({ parent, name }: DescMethod) => `/${parent.typeName}/${name}`
 
-/** Whether a call may be sent again if its outcome is unknown. */
 export const isRepeatable = ({ idempotency }: DescMethod) =>
   idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN
 
-/** Whether a call takes a place of reads. */
 export const isRead = ({ idempotency }: DescMethod) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS
 
 export const isStream = ({ methodKind }: DescMethod) => methodKind === 'server_streaming'
 
-/** Time in milliseconds for which a core may wait for events before it answers. */
+/** For which a core may wait for events before it answers. */
 export const waitMaxMs = (method: DescMethod) => (method === EventsService.method.listEvents ? 30_000 : 0)
 
 const methodsWith = (caller: keyof Admission & ('public' | 'bots')): ReadonlyMap<string, DescMethod> =>
@@ -47,8 +45,6 @@ const methodsWith = (caller: keyof Admission & ('public' | 'bots')): ReadonlyMap
       .map((method) => [pathOf(method), method]),
   )
 
-/** Methods that consoles may call, by path. */
 export const operatorMethods = methodsWith('public')
 
-/** Methods that bots may call, by path. */
 export const botMethods = methodsWith('bots')

@@ -2,10 +2,10 @@ import { Type } from 'typebox'
 import about from './about.json' with { type: 'json' }
 import { Named, OneOf, Strict, Time } from './fields.ts'
 
-/** Media types of a screenshot. The core checks that the bytes of an image match its type. */
+/** The core checks that the bytes match the type. */
 export const SCREENSHOT_TYPES = ['image/png', 'image/jpeg', 'image/webp'] as const
 
-/** Accepts any text: an unknown id is answered with `CommandNotFound`. */
+/** An unknown id is answered with `CommandNotFound`. */
 export const CommandParams = Strict({ commandId: Type.String() })
 export const ScreenshotParams = Strict({ requestId: Type.String() })
 

@@ -20,7 +20,7 @@ import { Identifier, Named, OneOf, type SchemasOf, Strict, Time } from './fields
 export const ConfigParams = Strict({ publicSiteKey: { ...Identifier, examples: ['pk_demo'] } })
 
 const Count = Type.Integer({ minimum: 0 })
-/** Default for a capability that a core omits because the installation does not have it. */
+/** A core omits capabilities that the installation does not have. */
 const Capability = Type.Boolean({ default: false })
 
 const Form = Strict({
@@ -35,14 +35,12 @@ const Form = Strict({
   ),
 } satisfies SchemasOf<FormMessage>)
 
-/** Texts that the visitor can send with a tap before the first message. */
 const OpeningReplies = Type.Optional(Strict({ texts: Type.Array(Type.String()) } satisfies SchemasOf<QuickReplies>))
 
-/** Fields of the core's configuration that the answer has in `locale` and `availability`. */
+/** Fields of the core that the answer has in `locale` and `availability`. */
 type Regrouped = 'defaultLocale' | 'supportedLocales' | 'online' | 'nextChangeAt'
 type GatewayOwn = 'contract' | 'contractVersion' | 'locale' | 'availability' | 'compatibility'
 
-/** Public configuration of an installation. It contains no secrets. */
 export const WidgetConfigAnswer = Strict(
   {
     contract: Type.String(),

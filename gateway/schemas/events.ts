@@ -3,22 +3,16 @@ import { type EventName, eventCategories } from '../../contract/event-categories
 import { OneOf, Score, Sequence, Strict, Time } from './fields.ts'
 import { AuthorAnswer, MessageAnswer } from './messages.ts'
 
-/**
- * One type of event on `GET /events` (specification, section 6). docs/events.md is generated from
- * these definitions.
- */
+/** An event of `GET /events` (specification, section 6). docs/events.md is generated from these. */
 export interface EventDefinition {
   data: TSchema
   /** Whether the event ends the stream and the client must not reconnect. */
   terminal: 'never' | 'always' | 'when reauthenticationRequired'
-  /** Whether a stream replays the event to a client that resumes at an earlier position. */
+  /** Whether a stream that resumes replays it. */
   replayed: boolean
-  /** Whether the event has an id and a sequence. Other events do not change the position. */
+  /** Whether it has an id and a sequence. Others do not change the position. */
   sequenced: boolean
-  /**
-   * Streams that send the event: all streams of the conversation, or only those of the affected
-   * session.
-   */
+  /** All streams of the conversation, or those of the affected session. */
   audience: 'conversation' | 'session'
   meaning: string
 }
@@ -38,7 +32,6 @@ const event = (data: TSchema, meaning: string, more: Partial<EventDefinition> = 
 const toSession = { audience: 'session' } as const
 const sessionEnd = { audience: 'session', terminal: 'always' } as const
 
-/** All types of events that a stream may send. */
 export const eventDefinitions = {
   'message.accepted': event(Strict({ message: MessageAnswer }), 'The visitor’s own message is in the conversation.'),
   'message.received': event(Strict({ message: MessageAnswer }), 'A message from the other side.'),
@@ -125,7 +118,7 @@ export const eventDefinitions = {
   ),
 } as const satisfies Record<EventName, EventDefinition>
 
-/** Schema of an event's `data` line. Event types differ only in the field `data` of this JSON. */
+/** Schema of an event's `data` line. */
 export const eventSchema = (name: EventName) =>
   Strict({
     ...(eventDefinitions[name].sequenced ? { sequence: Sequence } : {}),

@@ -81,7 +81,7 @@ export const MessageAnswer = Strict({
   locale: Type.Optional(Type.String()),
   state: Named('queued', 'sent', 'delivered', 'read', 'failed'),
   createdAt: Time,
-  /** Set if the message was withdrawn. Its body is then empty. */
+  /** Its body is then empty. */
   redactedAt: Type.Optional(Time),
   quickReplies: Type.Optional(
     Type.Array(Type.String(), { description: 'Answers of a bot’s message that the visitor can send with a tap.' }),

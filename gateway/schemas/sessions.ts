@@ -50,7 +50,6 @@ export const CloseSessionBody = Strict({ scope: OneOf(['panel', 'continuity']) }
 
 export const IdentifyBody = Strict(
   {
-    /** Assertion of the visitor's identity, as a compact JWS. The core verifies it. */
     assertion: Type.String({ minLength: 1, maxLength: 8192 }),
     renewalToken: Type.Optional(OpaqueToken),
   },
@@ -78,11 +77,9 @@ const sessionContent = {
 }
 const described = { description: 'The session and its credentials.', examples: [sessionExample] }
 
-/** Answer that describes a session (specification, section 2.2, session content). */
 export const SessionAnswer = Strict(sessionContent, described)
 export type SessionAnswer = Static<typeof SessionAnswer>
 
-/** The same after a change of the identity. */
 export const IdentityAnswer = Strict({ ...sessionContent, renewalToken: Type.Optional(Type.String()) }, described)
 export type IdentityAnswer = Static<typeof IdentityAnswer>
 

@@ -4,20 +4,16 @@ import { GatewayError } from '../errors.ts'
 
 const PATH_MAX_LENGTH = 256
 
-/**
- * Validates bodies and queries without conversions, removals or defaults. Lengths count code
- * points, and every broken rule is reported.
- */
+/** No conversions, removals or defaults. Every broken rule is reported. */
 export const ajvOptions: NonNullable<FastifyServerOptions['ajv']> = {
   customOptions: {
     coerceTypes: false,
     removeAdditional: false,
     useDefaults: false,
     allErrors: true,
-    // JSON allows 1e309, which parses as Infinity. In a viewport it must be dropped, not rejected.
+    // JSON allows 1e309 (Infinity). In a viewport it is dropped, not rejected.
     strictNumbers: false,
-    // Ajv would compile its meta schema at each start to check our own schemas. The tests of the API
-    // document check them.
+    // Ajv would compile its meta schema at each start. Tests of the API document check the schemas.
     validateSchema: false,
     keywords: [
       {
@@ -34,12 +30,11 @@ function isJsonWithin(limit: number, data: unknown) {
   try {
     return Buffer.byteLength(JSON.stringify(data)) <= limit
   } catch {
-    // The value is nested too deeply to serialise.
     return false
   }
 }
 
-/** Converts errors of Ajv to a public error with path and rule, never the value. */
+/** Path and rule, never the value. */
 export function validationError(errors: FastifySchemaValidationError[]): GatewayError {
   return new GatewayError('ValidationFailed', {
     issues: errors.map(({ instancePath, keyword, params }) => {
@@ -50,7 +45,7 @@ export function validationError(errors: FastifySchemaValidationError[]): Gateway
   })
 }
 
-/** Parses whole numbers in a query if they are digits only. The schema rejects everything else. */
+/** The schema rejects everything but digits. */
 export const readQueryNumbers: preValidationHookHandler = (request, _reply, done) => {
   const schema = request.routeOptions.schema?.querystring as
     | { properties?: Record<string, { type?: string }> }
@@ -78,7 +73,7 @@ export const refuseUnknownBody: preValidationHookHandler = (request, _reply, don
   done(issues.length > 0 ? new GatewayError('ValidationFailed', { issues }) : undefined)
 }
 
-/** Converts the line ends of a person's texts before they are validated. Pictures have no texts. */
+/** Before validation. Pictures have no texts. */
 export const useLineFeedsInBody: preValidationHookHandler = ({ body }, _reply, done) => {
   if (typeof body === 'object' && body !== null) useLineFeedsIn(body)
   done()

@@ -23,7 +23,6 @@ import { callerOf, operatorWrites, requiredWorkspace } from '../../transport/cal
 import type { Caller } from '../../workspaces/access.ts'
 import { nameOf, toProto } from '../proto-values.ts'
 
-/** Calls about deliveries for operators and other services. */
 export function deliveryCalls(core: Core) {
   const once = operatorWrites(core)
   const shown = async (requested: Promise<Requested>, context: HandlerContext) => {
@@ -92,7 +91,7 @@ function toDelivery(delivery: Delivery, by: Caller) {
   return toProto(DeliverySchema, { ...delivery, latestAttempt: latest && toAttempt(latest, by) })
 }
 
-/** Returns the names of statuses, each once; undefined for none. Errors: `ValidationFailed` for a status not in `known`. */
+/** Errors: `ValidationFailed` for a status not in `known`. */
 function fromStatuses<Name extends string>(statuses: DeliveryStatus[], known: readonly Name[]) {
   const names = [...new Set(statuses)].map((status) => known.find((name) => name === nameOf(DeliveryStatus, status)))
   if (names.includes(undefined)) throw invalid('/statuses', 'enum')

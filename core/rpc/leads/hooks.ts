@@ -53,7 +53,7 @@ function ifUnknown(error: unknown): undefined {
   if (!(error instanceof ServiceError) || error.code !== ErrorCode.SUBSCRIPTION_NOT_FOUND) throw error
 }
 
-/** Does not check the event types. They are checked together with the other settings. */
+/** The event types are checked together with the other settings. */
 const policyOf = (types: string[]) => ({ ...defaultPolicy, types: types as DeliveryEventType[] })
 
 function toHook(view: SubscriptionView, at: Date) {

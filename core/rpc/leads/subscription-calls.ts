@@ -43,7 +43,7 @@ import { given, nameOf, toProto } from '../proto-values.ts'
 
 type Write = Message & { idempotencyKey?: string }
 
-/** The calls that lead subscriptions and hooks have in common. `toAnswer` returns the destination under its name. */
+/** The calls that lead subscriptions and hooks share. `toAnswer` returns the destination under its name. */
 export function destinationCalls<Answer>(
   core: Core,
   listed: ListedDestinations,
@@ -59,7 +59,7 @@ export function destinationCalls<Answer>(
     return found
   }
 
-  /** Returns the destination's current state, and the secret that a write created. */
+  /** With the secret that a write created. */
   async function withSecret(id: string, secretId: string, by: Requester) {
     const found = await get(id, by)
     return { secret: showSecret(core, found.subscription, secretId), ...show(found) }
@@ -166,7 +166,7 @@ export function subscriptionCalls(core: Core) {
   } satisfies Partial<ServiceImpl<typeof LeadService>>
 }
 
-/** Returns the settings of a request to update a destination; undefined for those that stay. */
+/** Undefined settings stay. */
 export const destinationSettings = ({
   destinationUrl,
   name,
@@ -194,7 +194,7 @@ function fromPolicy(policy: EventPolicyMessage | undefined) {
   return { types: types.length === 0 ? defaultPolicy.types : types, sources, installations } as EventPolicy
 }
 
-/** Returns what is shown of a destination, where it is not what is stored. */
+/** What is shown of a destination, where it is not what is stored. */
 export function toDestination({ subscription, heldDeliveries }: SubscriptionView, at: Date) {
   const { maxPerSecond, secrets, headers = [], disableAfterNotFound = defaultDisableAfterNotFound } = subscription
   const activeId = activeSecret(secrets, at)?.secretId

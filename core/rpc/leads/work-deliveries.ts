@@ -26,11 +26,11 @@ type ClaimState = MessageInitShape<typeof ClaimStateSchema>
 
 const maxLimit = 20_000
 const maxPerDestination = 1_000
-/** Maximum number of unanswered results and renewals. A worker that sends more is disconnected. */
+/** Of results and renewals. A worker that sends more is disconnected. */
 const maxUnanswered = 50_000
-/** Maximum time that an answer to a result waits for the next message, in milliseconds. */
+/** For which an answer to a result waits for the next message. */
 const answerWithinMs = 50
-/** Interval in milliseconds at which a stopping worker's last deliveries are awaited. */
+/** At which a stopping worker's last deliveries are awaited. */
 const drainCheckMs = 5
 
 /**
@@ -39,10 +39,7 @@ const drainCheckMs = 5
  */
 type Mode = 'joining' | 'open' | 'draining' | 'drained' | 'stopped' | 'closed'
 
-/**
- * Serves the stream of one worker. Deliveries that were claimed for the worker and are not sent when
- * the stream ends return to the queue.
- */
+/** Serves one worker. Deliveries that are not sent when the stream ends return to the queue. */
 export async function* workDeliveries(
   core: Core,
   messages: AsyncIterable<WorkDeliveriesRequest>,
@@ -52,12 +49,11 @@ export async function* workDeliveries(
   const deliveryDispatch = deliveryDispatchOf(core)
   const gone = new AbortController()
   const room = createWorkerRoom({ limit: 0, perDestination: 1 })
-  /** Destinations of the deliveries on this stream that have no result yet. */
+  /** Destinations of deliveries without a result yet. */
   const sent = new Map<string, string>()
   const unsent: ClaimedDelivery[] = []
   let recorded: ClaimState[] = []
   let renewed: ClaimState[] = []
-  /** Number of results and renewals of the worker that this stream has not answered yet. */
   let unanswered = 0
   let mode: Mode = 'joining'
   const isIn = (...modes: Mode[]) => modes.includes(mode)
@@ -131,7 +127,6 @@ export async function* workDeliveries(
     if (renewals.length > 0) renew(renewals).catch(finish)
   }
 
-  /** Waits for the deliveries that are being claimed for the worker. */
   async function drain() {
     while (isIn('draining') && room.taken() > sent.size) await delay(drainCheckMs)
     if (isIn('draining')) mode = 'drained'
@@ -210,7 +205,7 @@ function refuse(error: unknown) {
   throw error
 }
 
-/** Converts the result of an attempt. Returns undefined if the message has no outcome. */
+/** Undefined if the message has no outcome. */
 export function fromResult({
   deliveryId,
   attemptId,
