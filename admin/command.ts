@@ -4,21 +4,17 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { columns } from './output.ts'
 import type { Services } from './services.ts'
 
-/** Error: the arguments of the command are invalid. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** One flag of an administration command. */
 export interface Flag {
   type: 'string' | 'boolean'
   description: string
   required?: true
-  /** The flag may be repeated. */
   multiple?: true
   /** Name of its value, and of the field of the request that it sets, if it is another than that of the flag. */
   field?: string | undefined
-  /** Converts a given text. Errors: `UsageError`. */
   read?(text: string, flag: string): unknown
 }
 
@@ -36,7 +32,6 @@ export type Values<F extends Flags> = {
     : ValueOf<F[Name]> | undefined
 }
 
-/** Returns a function that defines a flag whose given text is converted by `read`. */
 const reading =
   <Value>(read: (text: string, flag: string) => Value) =>
   <const Field extends string | undefined = undefined>(description: string, field?: Field) => ({
@@ -56,7 +51,6 @@ export const time = reading((given, flag) => {
   if (Number.isNaN(date.getTime())) throw new UsageError(`--${flag} must be an ISO time, like 2026-01-31T12:00:00Z`)
   return timestampFromDate(date)
 })
-/** A flag whose text is one of these names. */
 export const choice = <Value>(named: Record<string, Value>) =>
   reading((given, flag): Value => {
     if (!Object.hasOwn(named, given)) throw new UsageError(`--${flag} must be one of ${Object.keys(named).join(', ')}`)
@@ -79,9 +73,7 @@ export interface DemoValues {
   workspaceId?: string
 }
 
-/** The process in which an administration command runs. */
 export interface Host {
-  /** Prints a line at once. */
   print(line: string): void
   /** Returns the signal that aborts when the user stops a command that runs until then. */
   untilStopped(): AbortSignal
@@ -92,40 +84,30 @@ export interface Host {
 export interface Command<F extends Flags = Flags> {
   summary: string
   flags: F
-  /** False for a command that needs neither a core nor a token. Its `services` cannot be called. */
+  /** The command needs neither a core nor a token. Its `services` cannot be called. */
   callsCore?: false
-  /** True for a command that prints text as it arrives, and has no answer as JSON. */
+  /** The command prints text as it arrives, and has no answer as JSON. */
   printsText?: true
-  /**
-   * Runs the administration command. Returns a message of a core, a JSON value, or lines that the
-   * caller prints as they arrive. Returns undefined if it has printed everything.
-   */
+  /** Returns a message of a core, a JSON value, or lines; undefined if it has printed everything. */
   run(services: Services, values: Values<F>, demo: DemoValues, host: Host): Promise<unknown> | AsyncIterable<string>
-  /**
-   * Returns the rows of the table that shows a list in the answer, which it gets as JSON. A command
-   * without `rows` shows each field of the answer on its own line.
-   */
+  /** Returns the rows of the table that shows the answer, given as JSON. Default: each field on its own line. */
   rows?(answer: never): string[][]
 }
 
-/** A group of related administration commands, by name. */
 export type Group = Record<string, Command>
 
-/** Defines an administration command. Infers the types of the values that `run` gets. */
+/** Infers the types of the values that `run` gets. */
 export const command = <const F extends Flags>(definition: Command<F>) => definition as unknown as Command
 
 export interface Call {
   command: Command
   values: Record<string, unknown>
   json: boolean
-  /** Idempotency key of the administration command: from --key, or a new one. */
+  /** Idempotency key: from --key, or a new one. */
   key: string
 }
 
-/**
- * Parses the arguments. Returns the administration command with its values, or a help text. Errors:
- * `UsageError`.
- */
+/** Returns the command with its values, or a help text. Errors: `UsageError`. */
 export function readCall(args: string[], entries: Record<string, Group | Command>): Call | { help: string } {
   const groups = groupsOf(entries)
   const [groupName = ''] = args
@@ -182,7 +164,6 @@ const groupsOf = (entries: Record<string, Group | Command>): Record<string, Grou
 
 const isCommand = (entry: Group | Command): entry is Command => typeof entry.run === 'function'
 
-/** Flags that administration commands accept. */
 const jsonFlag = ['--json', 'print the answer as JSON']
 const keyFlag = ['--key …', 'idempotency key: a change that is repeated with its key within 24 hours is made once']
 

@@ -4,10 +4,7 @@ import { demoRemedy, readJsonFile } from '../platform/settings/data-file.ts'
 import { defineSettings, filledText, SettingError, text } from '../platform/settings/settings.ts'
 import type { DemoValues } from './command.ts'
 
-/**
- * Settings of the administration command. They are environment variables, because other users of
- * the machine can read the arguments of a process.
- */
+/** Environment variables, because other users of the machine can read the arguments of a process. */
 export const adminSettings = defineSettings({
   CORE_URL: text('URL of the core; default: from DATA_DIR/admin.json or demo.json.'),
   SERVICE_TOKEN: text('Service token with the scopes of the command; default: from DATA_DIR/admin.json or demo.json.'),
@@ -18,7 +15,6 @@ export const adminSettings = defineSettings({
   DATA_DIR: filledText('.data', 'Data folder of a service on this machine.'),
 })
 
-/** Reads the settings. Throws `SettingError`. */
 export function readAdminConfig(env: NodeJS.ProcessEnv = process.env) {
   const config = adminSettings.read(env)
   if (config.CORE_URL && config.SERVICE_TOKEN) return { ...config, demo: {} }

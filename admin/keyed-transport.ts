@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 import { errorInfoOf } from '../core-client/error-info.ts'
 
-/** Error: a write got no answer, so its outcome is unknown. */
+/** A write got no answer, so its outcome is unknown. */
 export class UnknownOutcomeError extends Error {
   override readonly name = 'UnknownOutcomeError'
 }
@@ -12,9 +12,8 @@ const defaultDeadlineMs = 30_000
 const unanswered = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Internal, Code.Unknown])
 
 /**
- * Adds the idempotency key of the administration command to each request with the field
- * `idempotency_key`. Retries the request with the same key if it gets no answer. Errors:
- * `UnknownOutcomeError` if no retry gets an answer. Streams have no deadline.
+ * Adds the idempotency key to each request with the field, and retries it if it gets no answer. Errors:
+ * `UnknownOutcomeError`. Streams have no deadline.
  */
 export function createKeyedTransport(
   transport: Transport,

@@ -7,10 +7,9 @@ type Values = Call['values']
 const workspacesPerPage = 1_000
 
 /**
- * Replaces the names in the flags `--workspace`, `--subscription` and `--hook` by ids. A subscription
- * or hook is named by its name, or by the host of its destination, with or without the scheme. A URL
- * with a path names none, because paths are not known. Errors: `UsageError` if nothing has the name, or
- * several things have it.
+ * Replaces the names of workspace, subscription and hook in the flags by ids. A subscription or hook is also
+ * named by the host of its destination, but by no URL with a path, because paths are not known. Errors:
+ * `UsageError`.
  */
 export async function resolveNames(
   { workspaces, leads, hooks }: Services,
@@ -58,7 +57,6 @@ async function workspacesNamed(workspaces: Services['workspaces'], wanted: strin
 const isName = (value: unknown, ...prefixes: string[]): value is string =>
   typeof value === 'string' && !prefixes.some((prefix) => value.startsWith(prefix))
 
-/** Returns the ids of the destinations with this name or this host, with or without the scheme. */
 const idsAt = (known: { id: string; name: string; destinationUrl: string }[], wanted: string) =>
   known.flatMap(({ id, name, destinationUrl }) => {
     const { host, origin } = new URL(destinationUrl)

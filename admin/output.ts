@@ -1,10 +1,8 @@
-/** Formats a core's response as text: one field per line. */
 export function formatValue(value: unknown): string {
   const rows = rowsOf(value, '')
   return rows.length === 0 ? '  nothing' : columns(rows)
 }
 
-/** Completes the rows of a page: says that there are none, or how to read the next page. */
 export function pageRows(rows: string[][], nextPageToken = ''): string[][] {
   if (rows.length === 0) return [['nothing']]
   return nextPageToken === '' ? rows : [...rows, ['more with', `--page ${nextPageToken}`]]

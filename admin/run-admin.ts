@@ -41,23 +41,15 @@ export const groups = {
   explain,
 }
 
-/** What the administration command reads and writes. */
 interface AdminIo {
   args: string[]
-  /** Default: the environment of this process. */
   env?: NodeJS.ProcessEnv
-  /** Prints a text and a line end to the standard output. */
   print(text: string): void
-  /** Prints a text and a line end to the standard error. */
   printError(text: string): void
-  /** Returns the signal that stops a command. Default: it never aborts. */
   untilStopped?(): AbortSignal
 }
 
-/**
- * Runs the administration command. Returns the exit status of its process: 2 for invalid arguments
- * or settings, 1 for other errors.
- */
+/** Returns the exit status: 2 for invalid arguments or settings, 1 for other errors. */
 export async function runAdmin(io: AdminIo): Promise<number> {
   let call: Call | undefined
   try {
@@ -91,10 +83,8 @@ async function run(call: Call, { env, print, untilStopped = () => new AbortContr
   print(rows ? columns(rows) : formatValue(value))
 }
 
-/** Returns the JSON value of a message, and other answers unchanged. */
 const jsonOf = (answer: unknown) => (isMessage(answer) ? toJson(schemas.getMessage(answer.$typeName)!, answer) : answer)
 
-/** What a command gets that calls no core. */
 const withoutCore = ({ values }: Call) => ({ services: {} as Services, values, demo: {}, webhookSecret: '' })
 
 async function withCore({ values, key }: Call, env: NodeJS.ProcessEnv | undefined) {
@@ -103,13 +93,12 @@ async function withCore({ values, key }: Call, env: NodeJS.ProcessEnv | undefine
   const writes = createKeyedTransport(createAuthorizedTransport(transport, config.SERVICE_TOKEN), { key })
   const services = createServices(writes)
   const resolved = await resolveNames(services, values, config.demo)
-  // The same for each use of a service token, which it does not reveal.
+  // Does not reveal the token, and is the same at each use of it.
   const derived = createHmac('sha256', config.SERVICE_TOKEN).update('webhooks of events listen').digest('base64')
   const webhookSecret = config.WEBHOOK_SECRET || `whsec_${derived}`
   return { services, values: resolved, demo: config.demo, webhookSecret }
 }
 
-/** Returns the error message for the user and the exit status of the process. */
 function describeError(error: unknown, call: Call | undefined) {
   if (error instanceof UsageError || error instanceof SettingError) return { text: error.message, status: 2 }
   if (error instanceof UnknownOutcomeError) return { text: error.message, status: 1 }
@@ -128,7 +117,6 @@ function describeError(error: unknown, call: Call | undefined) {
   return { text: `the core answered ${info.code}${missing}${issues.join('')}`, status: 1 }
 }
 
-/** Returns the flag that sets this field of the request, and the description of the flag. */
 function aboutFlag(path: string, { command: { flags } }: Call) {
   const flag = flagAt(path, flags)
   return flag === undefined ? '' : ` (--${flag}: ${flags[flag]?.description})`
@@ -136,7 +124,6 @@ function aboutFlag(path: string, { command: { flags } }: Call) {
 
 const idFormat = /^[a-z]+_\w+$/
 
-/** Names the ids of a call, one of which is unknown. */
 function aboutIds({ values, command: { flags } }: Call) {
   const given = Object.entries(flags).map(([name, flag]) => [name, values[fieldOf(name, flag)]])
   const ids = given.filter(([, value]) => typeof value === 'string' && idFormat.test(value))

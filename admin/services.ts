@@ -9,7 +9,6 @@ import { PrivacyService } from '#proto/privacy/v1/privacy_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 
-/** The internal services that the administration commands call. */
 const services = {
   workspaces: WorkspaceService,
   sessions: SessionService,

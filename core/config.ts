@@ -16,7 +16,6 @@ const yearSeconds = 31_536_000
 const retentionDays = (days: number, what: string) =>
   integer(days, 0, 3_650, `${what}, in workspaces without a period of their own; 0 for no limit.`)
 
-/** Every setting of the core, with name, bounds and default. */
 export const coreSettings = defineSettings({
   CORE_HOST: text('Address to listen on; empty for all.'),
   CORE_PORT: integer(8090, 1, 65_535, 'Port of the internal services.'),
@@ -172,7 +171,7 @@ export const coreSettings = defineSettings({
 
 export type CoreConfig = ReturnType<typeof coreSettings.read>
 
-/** Reads and checks the settings. Throws `SettingError`. */
+/** Errors: `SettingError`. */
 export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig {
   const config = coreSettings.read(env)
   if ((config.CORE_TLS_CERT === '') !== (config.CORE_TLS_KEY === ''))
@@ -183,7 +182,7 @@ export function readCoreConfig(env: NodeJS.ProcessEnv = process.env): CoreConfig
   return config
 }
 
-/** Throws `SettingError` if one of the named settings is empty. */
+/** Errors: `SettingError`. */
 export function requireSettings(config: CoreConfig, ...names: ('MONGODB_URI' | 'SECRET_KEYS')[]) {
   for (const name of names) {
     const { description } = coreSettings.properties[name] as SettingSchema
@@ -192,17 +191,14 @@ export function requireSettings(config: CoreConfig, ...names: ('MONGODB_URI' | '
 }
 
 /**
- * Throws `SettingError` if mails would have no sender or no links. The origin of a request could come
- * from an attacker, so links never begin with it.
+ * The origin of a request could come from an attacker, so links in mails need `PUBLIC_URL`. Errors:
+ * `SettingError`.
  */
 export function requireMailSettings({ SMTP_URL, SMTP_FROM, PUBLIC_URL }: CoreConfig) {
   if (SMTP_URL && !(SMTP_FROM && PUBLIC_URL)) throw new SettingError('SMTP_URL needs SMTP_FROM and PUBLIC_URL')
 }
 
-/**
- * Throws `SettingError` if the settings have neither a secret nor a key set URL for workspace
- * sessions.
- */
+/** Errors: `SettingError`. */
 export function requireSessionSigner(config: CoreConfig) {
   if (config.WORKSPACE_SESSION_SECRET || config.WORKSPACE_SESSION_JWKS_URL) return
   throw new SettingError(

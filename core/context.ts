@@ -40,24 +40,20 @@ import { siteDirectoryOf } from './workspaces/workspaces.ts'
 
 interface CoreDependencies extends Pick<Core, 'config' | 'logger'>, Partial<Pick<Core, 'metrics' | 'now' | 'random'>> {
   secretKeys: [SecretKey, ...SecretKey[]]
-  /**
-   * HS256 keys that verify the tokens of workspace sessions. If the list is empty, only the key set
-   * in the settings can verify them.
-   */
+  /** HS256 keys. Without any, only the key set of the settings verifies workspace sessions. */
   workspaceSessionSecrets?: Uint8Array[]
   database: Database
-  /** Tells other cores on the same machine to read new wake-ups. */
   nudge?: Nudge
-  /** Called if the data was restored under this core. By default, ends the process. */
+  /** The data was restored under this core. By default, the process ends. */
   onRestored?: () => void
 }
 
-/** Maximum number of paged reads of operators and services that run at once. */
+/** Paged reads of operators and services that run at once. */
 const readsMax = 4
 
 /**
- * Parts that are made in this order: the caches subscribe to the bus before the parts that read them, and wrong
- * settings of the provider end the start.
+ * In this order: caches subscribe to the bus before their readers, and wrong settings of the provider end the
+ * start.
  */
 const firstParts: ((core: Core) => unknown)[] = [
   wakeupsOf,
@@ -84,7 +80,6 @@ function endProcess() {
   })
 }
 
-/** Creates a core with its jobs. */
 export function createCore({
   config,
   secretKeys,
@@ -143,13 +138,11 @@ export function createCore({
   bus.on('due', (name, inMs) => jobs.find((job) => job.name === name)?.wake(inMs))
 
   return Object.assign(core, {
-    /** Starts the jobs, and starts reading the wake-ups of other processes. */
     start() {
       wakeupsOf(core).start()
       for (const job of jobs) job.start()
     },
 
-    /** Stops the jobs, waits for running work and closes the connection to the database. */
     async stop() {
       closeDeliveries(core)
       searchIndexOf(core).close()
@@ -165,5 +158,4 @@ export function createCore({
   })
 }
 
-/** A core that can be started and stopped. */
 export type RunningCore = ReturnType<typeof createCore>

@@ -17,7 +17,7 @@ export class Core extends ProcessParts {
   database!: Database
   db!: Collections
   bus!: Bus
-  /** Id of the data's history (`core/database/store-history.ts`). A part of every epoch. */
+  /** Id of the data's history (`core/database/store-history.ts`), a part of every epoch. */
   history!: string
   keyring!: Keyring
   plannedIds!: PlannedIds
@@ -27,13 +27,12 @@ export class Core extends ProcessParts {
   logger!: Logger
   /** Tells other cores on the same machine to read new wake-ups. */
   nudge?: Nudge
-  /** HS256 keys that verify the tokens of workspace sessions. */
+  /** HS256 keys. */
   workspaceSessionSecrets!: Uint8Array[]
-  /** Gives places to the paged reads of operators and services. */
+  /** Places of paged reads of operators and services. */
   reads!: Slots
-  /** Returns the time in milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   now!: () => number
-  /** Returns a random number from 0 to less than 1. */
   random!: () => number
 
   constructor(fields: Omit<Core, keyof ProcessParts>) {
@@ -42,5 +41,5 @@ export class Core extends ProcessParts {
   }
 }
 
-/** Returns a function that returns a part of a core: see `perProcess`. */
+/** See `perProcess`. */
 export const perCore = <T>(make: (core: Core) => T) => perProcess(make)

@@ -5,7 +5,7 @@ import { type FieldIssue, publicError } from '../contract/errors.ts'
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   readonly code: ErrorCode
-  /** Time in seconds after which the caller may retry. */
+  /** In seconds. */
   readonly retryAfter: number | undefined
   readonly issues: FieldIssue[]
 
@@ -17,11 +17,7 @@ export class ServiceError extends Error {
   }
 }
 
-/**
- * Returns `found` if it is in the caller's workspace. `workspaceId` is undefined for a caller that
- * may access all workspaces. Throws a `ServiceError` with the given code if `found` is undefined or
- * in another workspace.
- */
+/** Throws if `found` is in another workspace than the caller's, which is undefined if the caller may access all. */
 export function inWorkspace<T extends { workspaceId: string }>(
   found: T | undefined,
   workspaceId: string | undefined,
@@ -31,14 +27,10 @@ export function inWorkspace<T extends { workspaceId: string }>(
   return found
 }
 
-/**
- * Returns the `ServiceUnavailable` error for an unreachable or slow store, or for a full queue. The
- * caller must retry.
- */
+/** For an unreachable or slow store, or a full queue. The caller must retry. */
 export function unavailable(cause?: unknown): ServiceError {
   return new ServiceError(ErrorCode.SERVICE_UNAVAILABLE, { retryAfter: 1, cause })
 }
 
-/** Returns the `ValidationFailed` error for a field that violates one rule. */
 export const invalid = (path: string, rule: string): ServiceError =>
   new ServiceError(ErrorCode.VALIDATION_FAILED, { issues: [{ path, rule }] })

@@ -27,15 +27,11 @@ export type IdPrefix =
   | 'op'
 
 const bytesPerId = 26
-/**
- * Random bytes in reserve, because generating many at once costs little more than generating a few.
- */
+/** A reserve, because many random bytes at once cost little more than a few. */
 const random = Buffer.allocUnsafe(bytesPerId * 128)
 let used = random.length
 
-/**
- * Returns a prefix with 130 random bits in lower-case letters and digits, for example `ses_3k8…`.
- */
+/** A prefix with 130 random bits, for example `ses_3k8…`. */
 export function newId(prefix: IdPrefix): string {
   if (used === random.length) {
     randomFillSync(random)
@@ -45,17 +41,14 @@ export function newId(prefix: IdPrefix): string {
   return plannedId(prefix, random.subarray(used - bytesPerId, used))
 }
 
-/**
- * Returns an id in the form of `newId` from the bytes of a keyed hash. So every run of an operation
- * creates the same id.
- */
+/** An id from the bytes of a keyed hash, so that every run of an operation creates the same one. */
 export function plannedId(prefix: IdPrefix, bytes: Uint8Array): string {
   let text = ''
   for (const byte of bytes.subarray(0, bytesPerId)) text += alphabet[byte & 31]
   return `${prefix}_${text}`
 }
 
-/** Returns the part of an event log's epoch that is stored with the conversation. */
+/** The part of an epoch that is stored with the conversation. */
 export function newEpoch(): string {
   return randomBytes(storedEpochChars / 2).toString('hex')
 }
@@ -63,15 +56,13 @@ export function newEpoch(): string {
 const storedEpochChars = 10
 
 /**
- * Returns the epoch of an event log: its identity. A position is valid only in the log with the same
- * epoch. The id of the data's history is a part of it, so a restored backup makes all positions
- * invalid.
+ * The identity of an event log, in which alone a position is valid. It has the id of the data's history, so a
+ * restored backup makes all positions invalid.
  */
 export function epochIn(history: string, storedEpoch: string): string {
   return `${storedEpoch}${history}`
 }
 
-/** Returns the part of an epoch that is stored with its conversation, whatever the history. */
 export function storedEpochOf(epoch: string): string {
   return epoch.slice(0, storedEpochChars)
 }

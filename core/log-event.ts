@@ -13,22 +13,18 @@ export interface Author extends ProtoFields<AuthorOfProto> {
   kind: 'visitor' | 'agent' | 'bot' | 'system'
 }
 
-/**
- * A message as its event stores it: the fields of the proto, without those that the event itself
- * has.
- */
+/** The fields of the proto, without those that the event itself has. */
 export interface Message
   extends Omit<
     ProtoFields<MessageOfProto>,
     'author' | 'conversationId' | 'sequence' | 'createdAt' | 'redactedAt' | 'quickReplies' | 'growing'
   > {
   author: Author
-  /** Absent if the message has none. */
   quickReplies?: string[]
   contentType: 'text'
-  /** Time at which the message was withdrawn. Its body is then empty. */
+  /** The body of a withdrawn message is empty. */
   redactedAt?: Date
-  /** State of the message when it was written. The current state is `currentState` of the event. */
+  /** When the message was written. The current state is `currentState` of the event. */
   state: MessageState
 }
 
@@ -46,10 +42,7 @@ export type CommandEventType = {
   [Name in EventName]: (typeof eventCategories)[Name] extends 'command' ? Name : never
 }[EventName]
 
-/**
- * Types of transient events. Transient events are never replayed. The log removes them later, which
- * leaves holes: sequences without an event.
- */
+/** Transient events are never replayed. The log removes them later, which leaves holes in its sequences. */
 export type TypingType = 'typing.started' | 'typing.stopped'
 
 const operatorEventTypes = [
@@ -62,65 +55,46 @@ const operatorEventTypes = [
   'message.unseen',
 ] as const
 
-/** Types of events for operators. No stream of a visitor sends them. */
+/** No stream of a visitor sends them. */
 type OperatorEventType = (typeof operatorEventTypes)[number]
 
 /** Types of events that a stream sends and no log stores. */
 const unloggedTypes = ['availability.changed', 'message.grew', 'replay.reset.required'] as const satisfies EventName[]
 
-/** Types of events that a visitor's stream may send. */
 export type VisibleType = Exclude<EventName, (typeof unloggedTypes)[number]>
 
 export type EventType = VisibleType | OperatorEventType
 
 const unlogged: ReadonlySet<string> = new Set(unloggedTypes)
 
-/** All types of events of a conversation's log. */
 export const eventTypes = [...Object.keys(eventCategories), ...operatorEventTypes].filter(
   (name): name is EventType => !unlogged.has(name),
 )
 
-/** One event of a conversation's log. A message is stored in the event that announces it. */
+/** A message is stored in the event that announces it. */
 export interface LogEvent {
   conversationId: string
-  /** Position in the log of the conversation, from 1. Sequences grow and may have holes. */
+  /** From 1. Sequences grow and may have holes. */
   sequence: number
   type: EventType
   occurredAt: Date
-  /**
-   * Session whose streams may send the event. Absent if the streams of every session may send the
-   * event.
-   */
+  /** Only this session's streams may send the event. Absent: those of every session. */
   sessionId?: string
-  /** Key of the operation that made the event; unique in the conversation. */
+  /** Unique in the conversation. */
   operationKey?: OperationKey
-  /**
-   * Hash of the operation's input. It distinguishes a repeated operation from a conflicting one.
-   */
+  /** Of the operation's input, to distinguish a repeat from a conflict. */
   inputHash?: string
   message?: Message
-  /**
-   * Current state of the message. Streams do not send it, because an event on a stream never
-   * changes.
-   */
+  /** Current state of the message. An event on a stream never changes, so streams do not send it. */
   currentState?: MessageState
-  /** Data of the event. Absent if the event has a message. */
+  /** Absent if the event has a message. */
   data?: EventData
-  /**
-   * True when the conversation is closed after this event. The last event of a log therefore has
-   * the current state of the conversation.
-   */
+  /** The conversation is closed after this event. So the last event of a log has its current state. */
   closed?: true
-  /**
-   * Time of the visitor's first message after the last answer, as it is after this event. Absent
-   * while no message of the visitor waits for an answer.
-   */
+  /** After this event, time of the visitor's first message that waits for an answer. */
   waitingSince?: Date
   transient?: true
-  /**
-   * Time from which a transient event may be removed. Unset when the event must stay because it is
-   * the end of its log.
-   */
+  /** When a transient event may be removed. Unset while it is the end of its log. */
   removableAt?: Date
   /** Subject of the operator's session or token that sent the message. Never shown. */
   sentBy?: string
@@ -128,12 +102,9 @@ export interface LogEvent {
   growth?: Growth
   /** Only in `message.completed`: time of the message. */
   begunAt?: Date
-  /**
-   * Only in `message.state.changed`, `message.redacted` and `message.completed`: sequence of the
-   * message.
-   */
+  /** In `message.state.changed`, `message.redacted` and `message.completed`: sequence of the message. */
   messageSequence?: number
-  /** True until the change is applied to its message. A crash can delay this step. */
+  /** The change is not applied to its message yet. A crash can delay this. */
   unapplied?: true
 }
 
@@ -142,12 +113,9 @@ export type GrowthState = 'growing' | 'completed' | 'stopped' | 'interrupted'
 /** State of a message of a bot that gains text call by call. */
 export interface Growth {
   state: GrowthState
-  /** Number of code points of the text so far. */
+  /** Code points of the text so far. */
   length: number
-  /**
-   * Time from which any core completes the message. Unset when the log has its event
-   * `message.completed`.
-   */
+  /** When any core completes the message. Unset when the log has its `message.completed`. */
   until?: Date
   /** Sequence of the event `message.completed`. */
   end?: number
@@ -158,18 +126,17 @@ export interface GrownPart {
   conversationId: string
   messageId: string
   sequence: number
-  /** Number of code points before the text. */
+  /** Code points before the text. */
   offset: number
   text: string
 }
 
-/** The text so far of a message that grows. */
 export interface GrowingText {
   conversationId: string
   messageId: string
   sequence: number
   text: string
-  /** Number of code points of the text. */
+  /** Code points of the text. */
   length: number
 }
 
@@ -178,10 +145,9 @@ export interface Agent {
   avatarUrl?: string
 }
 
-/** A visitor's rating of a conversation. */
 export type Rating = ProtoFields<RatingOfProto>
 
-/** Data of an event that has no message (contract, section 4). */
+/** Contract, section 4. */
 interface EventData extends Partial<Rating> {
   author?: Author
   agent?: Agent
@@ -193,7 +159,6 @@ interface EventData extends Partial<Rating> {
   url?: string
   label?: string
   purpose?: string
-  /** Only in `conversation.tagged` and `conversation.untagged`. */
   tag?: string
   /** Only in `form.submitted`, and in `message.unseen` if the visitor has left an address. */
   leadId?: string
@@ -207,26 +172,21 @@ const sessionEnds: ReadonlySet<EventType> = new Set(sessionEndTypes)
 const ofOperators: ReadonlySet<EventType> = new Set(operatorEventTypes)
 
 /**
- * Whether the event announces the whole text of a message that grew. The log stores it without the
- * message. Readers get the message from the event that it completes.
+ * The log stores the end of a growing message without it. Readers get the message from the event that it
+ * completes.
  */
 export const isCompletion = ({ type }: Pick<LogEvent, 'type'>) => type === 'message.completed'
 
 export const isVisible = (type: EventType): type is VisibleType => !ofOperators.has(type)
 
-/** Whether an event of this type ends the streams of its session. */
 export function endsSession(type: EventType): type is SessionEndType {
   return sessionEnds.has(type)
 }
 
-/**
- * Whether the event is a new message or a visitor's form. Such an event opens a closed conversation and
- * moves it up in the operators' list.
- */
+/** A new message or a visitor's form opens a closed conversation and moves it up in the operators' list. */
 export const isEntry = ({ message, type }: Pick<LogEvent, 'message' | 'type'>) =>
   (message !== undefined && type !== 'message.completed') || type === 'form.submitted'
 
-/** The oldest event that is stored. */
 export type LogStart = Pick<LogEvent, 'sequence' | 'occurredAt' | 'transient'>
 
 export interface LogEnd {
@@ -236,30 +196,24 @@ export interface LogEnd {
 }
 
 declare const brand: unique symbol
-/** Key of a logical operation in a conversation's log. Only `operationKeys` creates such keys. */
+/** Only `operationKeys` creates such keys. */
 export type OperationKey = string & { readonly [brand]: true }
 
 const agentPrefix = 'agent '
 
 /**
- * Creates the key of every operation that writes to a log. A key is unique in its conversation and
- * consists of words. The first words name the kind of writer. Operation ids that visitors and
- * agents choose have no spaces, so they cannot form the key of another writer. Only the keys of
- * visitors begin with a session id. Never change the format: a repeated operation must find the
- * event that an earlier version wrote.
+ * Keys are unique in a conversation and begin with the kind of writer. Operation ids that visitors and agents
+ * choose have no spaces, so they cannot form the key of another writer. Only keys of visitors begin with a
+ * session id. Never change the format: a repeat must find the event of an earlier version.
  */
 export const operationKeys = {
   visitorMessage: (sessionId: string, clientOperationId: string) => keyOf(sessionId, clientOperationId),
   agentMessage: (clientOperationId: string) => `${agentPrefix}${clientOperationId}` as OperationKey,
   botMessage: (clientOperationId: string) => keyOf('bot', clientOperationId),
-  /** Key of a request of a bot for a person. */
   humanRequest: (clientOperationId: string) => keyOf('human', clientOperationId),
-  /** Key of a change of an operator who stops or resumes bots. */
   botChange: (version: number) => keyOf('bots', String(version)),
-  /** Key of an event about a session: its end or its identification. */
   session: (sessionId: string, type: EventType) => keyOf('session', sessionId, type),
   messageState: (messageId: string, state: MessageState) => keyOf('state', messageId, state),
-  /** Key of the event that a message is unseen. */
   unseen: (sequence: number) => keyOf('unseen', String(sequence)),
   form: (formSubmissionId: string) => keyOf('form', formSubmissionId),
   rating: (sessionId: string, idempotencyKey: string) => keyOf('rating', sessionId, idempotencyKey),
@@ -267,7 +221,6 @@ export const operationKeys = {
   completion: (messageId: string) => keyOf('completion', messageId),
   assignment: (version: number) => keyOf('assignment', String(version)),
   tagChange: (version: number) => keyOf('tags', String(version)),
-  /** Key of the event by which an operator undoes the closing at this sequence. */
   reopening: (closedSequence: number) => keyOf('reopening', String(closedSequence)),
   typing: (turnId: string, step: string) => keyOf('typing', turnId, step),
   command: (commandId: string, type: EventType) => keyOf(commandId, type),
@@ -275,7 +228,7 @@ export const operationKeys = {
 
 const keyOf = (...words: string[]) => words.join(' ') as OperationKey
 
-/** Returns the operation id that an agent chose for a message; undefined for any other key. */
+/** Undefined for any other key. */
 export function agentOperationIn(key: OperationKey | undefined): string | undefined {
   return key?.startsWith(agentPrefix) ? key.slice(agentPrefix.length) : undefined
 }

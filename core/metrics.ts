@@ -3,10 +3,7 @@ import texts from './metrics.json' with { type: 'json' }
 
 export type CoreMetrics = ReturnType<typeof createCoreMetrics>
 
-/**
- * Creates the metrics of a core. Label values are never addresses or other values that clients
- * choose. Only the ten longest queues of deliveries have ids as labels.
- */
+/** Label values are never addresses or values that clients choose. Only the longest queues have ids as labels. */
 export function createCoreMetrics() {
   const { registry, counter, gauge, histogram } = createMetricSet(texts)
   return {
@@ -66,10 +63,7 @@ const failedClasses = [
   'suppressed',
   'unreadable_answer',
 ]
-/**
- * Every combination of status and response class with which an attempt can end (contract, section
- * 5).
- */
+/** With which status and response class an attempt can end (contract, section 5). */
 const attemptEnds = [
   { status: 'accepted', response_class: 'accepted' },
   ...failedClasses.map((name) => ({ status: 'failed', response_class: name })),
@@ -77,13 +71,12 @@ const attemptEnds = [
   ...retriedClasses.map((name) => ({ status: 'dead_lettered', response_class: name })),
 ]
 
-/** Sets all series of the counter to 0. Otherwise `increase()` misses the first event of a series. */
+/** `increase()` would miss the first event of a series without its 0. */
 function withZeros<Labels extends string>(counter: Counter<Labels>, series: Record<Labels, string>[]) {
   for (const labels of series) counter.inc(labels, 0)
   return counter
 }
 
-/** Reports how far each follower is behind. */
 export function observeLags({ followerLag }: Pick<CoreMetrics, 'followerLag'>, lags: Record<string, () => number>) {
   Object.assign(followerLag, {
     collect() {

@@ -62,7 +62,6 @@ interface Preparation {
   stop(): Promise<void>
 }
 
-/** Adds settings that the environment lacks, for example the URI of a local database. */
 type Prepare = (given: CoreConfig, logger: Logger) => Promise<Preparation>
 
 async function main(prepare: Prepare) {
@@ -84,7 +83,7 @@ async function main(prepare: Prepare) {
   }
 }
 
-/** Runs the command. Before it connects, `prepare` adds settings that the environment lacks. */
+/** `prepare` adds settings that the environment lacks. */
 export function runMigrate(prepare: Prepare) {
   main(prepare).catch((error: unknown) => failStart('migrate', asUsageError(error)))
 }

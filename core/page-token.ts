@@ -3,18 +3,12 @@ import type { Collection, Document, Filter, WithId } from 'mongodb'
 import { invalid } from './errors.ts'
 import { field, integer, validate } from './rules.ts'
 
-/** The last entry of a page that is sorted by time and id. */
 interface PageEnd {
   at: Date
   id: string
 }
 
-/**
- * Shortens the result of a query for `limit + 1` entries to a page of `limit` entries or
- * `pageMaxBytes`. Adds the token of the next page, if there is one.
- *
- * @param list names the list, its order and its workspace
- */
+/** Shortens the result of a query for `limit + 1` entries to a page of `limit` entries or `pageMaxBytes`. */
 export function cutPage<T>(
   found: T[],
   limit: number,
@@ -27,11 +21,7 @@ export function cutPage<T>(
   return { page, nextPageToken: pageTokenOf(list, endOf(last)) }
 }
 
-/**
- * Reads a page of documents, newest first. Errors: `ValidationFailed`, for `limit` with the rule of its bounds.
- *
- * @param by the field with the time of a document
- */
+/** Newest first, by the time in the field `by`. Errors: `ValidationFailed`. */
 export async function readPage<D extends { _id: string }>(
   collection: Collection<D>,
   filter: Filter<D>,
@@ -49,7 +39,7 @@ export async function readPage<D extends { _id: string }>(
 }
 
 interface ListOf<D> {
-  /** Names the list, its order and its workspace. */
+  /** The list, its order and its workspace. */
   list: string
   by: keyof D & string
   max: number
@@ -58,12 +48,12 @@ interface ListOf<D> {
   projection?: Document
 }
 
-/** Maximum size of the entries of a page, as JSON. A larger entry is a page of its own. */
+/** As JSON. A larger entry is a page of its own. */
 const pageMaxBytes = 262_144
 
 const jsonBytes = (entry: unknown) => Buffer.byteLength(JSON.stringify(entry))
 
-/** Returns how many of the first entries fit into a page, at least one. */
+/** At least one. */
 export function countFitting<T>(
   entries: readonly T[],
   bytesOf: (entry: T) => number = jsonBytes,
@@ -81,11 +71,7 @@ export function pageTokenOf(list: string, { at, id }: PageEnd): string {
   return Buffer.from(`${markOf(list)} ${at.getTime()} ${id}`).toString('base64url')
 }
 
-/**
- * Returns the position that a page token contains; undefined without a token, as for the first page. Errors:
- * `ValidationFailed` for an invalid token, and with the rule `cursor` for a token of another list or
- * workspace.
- */
+/** Undefined for the first page. Errors: `ValidationFailed`, with the rule `cursor` for a token of another list. */
 export function readPageToken(list: string, token: string | undefined): PageEnd | undefined {
   if (!token) return undefined
   const [mark, time = '', id] = Buffer.from(token, 'base64url').toString('utf8').split(' ')

@@ -1,19 +1,16 @@
 const maxLocaleLength = 35
 
-/** Removes control characters and lone surrogates. Shortens the text to `maxCodePoints`. */
+/** Also removes control characters and lone surrogates. */
 export function repairLine(sent: string, maxCodePoints: number): string {
   const clean = sent.replace(/[\p{Cc}\p{Cs}]/gu, '')
   return clean.length <= maxCodePoints ? clean : [...clean].slice(0, maxCodePoints).join('')
 }
 
-/**
- * Returns the canonical locale tag, for example `de-DE` for `de_DE`. Returns undefined if the text
- * is not a locale.
- */
+/** Returns the canonical tag, `de-DE` for `de_DE`. Undefined if the text is no locale. */
 export function repairLocale(sent: string): string | undefined {
   // Some systems add an encoding or a variant, as in `en_US.UTF-8` or `en-US@posix`.
   const [tag = ''] = repairLine(sent, sent.length).trim().replaceAll('_', '-').split(/[.@]/)
-  // Most requests have no locale, and an error costs more than the rest of this function.
+  // Most requests have no locale, and an error is slow.
   if (tag === '') return undefined
   try {
     const [kept = ''] = Intl.getCanonicalLocales(tag)

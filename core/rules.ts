@@ -2,7 +2,7 @@ import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import type { FieldIssue } from '../contract/errors.ts'
 import { ServiceError } from './errors.ts'
 
-/** Returns the name of the violated rule, or undefined. */
+/** The violated rule. */
 type Rule<T> = (value: T) => string | undefined
 
 const idempotencyKey = /^[A-Za-z0-9._:-]{1,128}$/
@@ -11,27 +11,23 @@ const controlCharacter = /[^\P{Cc}\t\n]/u
 const anyControlCharacter = /\p{Cc}/u
 const colour = /^#[0-9a-f]{6}$/i
 
-/** Throws `ValidationFailed` with every violated rule, but never with values. */
+/** Errors: `ValidationFailed`, without values. */
 export function validate(...fields: (FieldIssue | undefined)[]) {
   const issues = fields.filter((issue) => issue !== undefined)
   if (issues.length > 0) throw new ServiceError(ErrorCode.VALIDATION_FAILED, { issues })
 }
 
-/** Checks a field. An absent value is valid here. */
+/** An absent value is valid. */
 export function field<T>(path: string, value: T | undefined, rule: Rule<T>): FieldIssue | undefined {
   if (value === undefined) return undefined
   const violated = rule(value)
   return violated === undefined ? undefined : { path, rule: violated }
 }
 
-/** Returns the violated rule of a field if the condition is true. */
 export const issueIf = (isViolated: unknown, path: string, rule: string): FieldIssue | undefined =>
   isViolated ? { path, rule } : undefined
 
-/**
- * Accepts plain text of `min` to `max` code points without control characters except tab and
- * newline.
- */
+/** Plain text of `min` to `max` code points. Tab and newline are the only control characters. */
 export function text(min: number, max: number): Rule<string> {
   return (value) => {
     if (isShorterThan(min, value)) return 'minLength'
@@ -40,7 +36,7 @@ export function text(min: number, max: number): Rule<string> {
   }
 }
 
-/** Whether a text has fewer code points than the limit. Stops counting at the limit. */
+/** Stops counting at the limit. */
 function isShorterThan(codePoints: number, value: string) {
   if (value.length < codePoints) return true
   let counted = 0
@@ -48,15 +44,11 @@ function isShorterThan(codePoints: number, value: string) {
   return codePoints > 0
 }
 
-/** Accepts one line of `min` to `max` code points without control characters. */
 export function line(min: number, max: number): Rule<string> {
   return (value) => text(min, max)(value) ?? (anyControlCharacter.test(value) ? 'pattern' : undefined)
 }
 
-/**
- * Accepts the body of a message: text that does not consist of white space only (contract, section
- * 3).
- */
+/** Not only white space (contract, section 3). */
 export function messageBody(max: number): Rule<string> {
   return (value) => text(1, max)(value) ?? (value.trim() === '' ? 'pattern' : undefined)
 }
@@ -78,7 +70,7 @@ export function integer(minimum: number, maximum: number): Rule<number> {
   return (value) => (value < minimum ? 'minimum' : value > maximum ? 'maximum' : undefined)
 }
 
-/** Returns the violated rules of texts that visitors can send with a tap. */
+/** Texts that visitors can send with a tap. */
 export function quickReplyIssues(path: string, texts: string[], max = 5): (FieldIssue | undefined)[] {
   const isBlank = (text: string) => text.trim() === ''
   return [
@@ -90,7 +82,6 @@ export function quickReplyIssues(path: string, texts: string[], max = 5): (Field
   ]
 }
 
-/** Checks the public data of an agent or a bot. */
 export function agentIssues(
   { displayName, avatarUrl }: { displayName: string; avatarUrl?: string },
   path = '/agent',
@@ -98,7 +89,7 @@ export function agentIssues(
   return [field(`${path}/displayName`, displayName, text(1, 128)), field(`${path}/avatarUrl`, avatarUrl, pictureUrl)]
 }
 
-/** Accepts an absolute URL with one of the schemes, at most 2,048 characters, without user info. */
+/** At most 2,048 characters, without user info. */
 export function url(...schemes: ('http' | 'https')[]): Rule<string> {
   return (value) => {
     if (value.length > 2048) return 'maxLength'
@@ -110,6 +101,6 @@ export function url(...schemes: ('http' | 'https')[]): Rule<string> {
 
 const hostsOfThisMachine = ['localhost', '127.0.0.1', '[::1]']
 
-/** Accepts an https URL, or an http URL of this machine, as in development. */
+/** http only on this machine, as in development. */
 export const pictureUrl: Rule<string> = (value) =>
   url('https', ...(hostsOfThisMachine.includes(URL.parse(value)?.hostname ?? '') ? (['http'] as const) : []))(value)

@@ -10,24 +10,17 @@ import { createPlainListener, createTlsListener, type ListenerTls } from './tran
 import { createNodeHandler } from './transport/node-handler.ts'
 
 export interface CoreServer {
-  /** Port on which the server listens. */
   port: number
-  /**
-   * Stops accepting calls. Ends streams and waiting calls, and gives other calls `finishWithinMs`
-   * to finish.
-   */
+  /** Ends streams and waiting calls, and gives other calls `finishWithinMs`. */
   close(): Promise<void>
 }
 
-/** Returns a transport that calls the services of `core` in this process, without a network. */
+/** Calls the services in this process, without a network. */
 export function inMemoryTransport(core: Core): Transport {
   return createCoreServices(core).transport
 }
 
-/**
- * Time in milliseconds that running calls get to finish when the server closes. Must be shorter
- * than the time that the process gets to stop.
- */
+/** Shorter than the time that the process gets to stop. */
 const finishWithinMs = 5_000
 
 interface CoreListenOptions {
@@ -37,7 +30,6 @@ interface CoreListenOptions {
   memory?: CallMemory
 }
 
-/** Serves a started core. Rejects when the port is in use. */
 export async function serveCore(core: Core, options: CoreListenOptions): Promise<CoreServer> {
   const server = await listenForCore(options)
   server.serve(core)
@@ -45,9 +37,9 @@ export async function serveCore(core: Core, options: CoreListenOptions): Promise
 }
 
 /**
- * Listens on one port for Connect, gRPC and gRPC-Web over HTTP/1.1 or HTTP/2, with or without TLS,
- * and for `/livez` and `/readyz`. Before `serve` is called, `/livez` returns 200 and every other
- * path 503, and each answer closes its connection, so that gateways send no calls. Rejects when the port is in use.
+ * Connect, gRPC and gRPC-Web over HTTP/1.1 or HTTP/2, and probes, on one port. Before `serve`, only `/livez` is
+ * 200, others are 503, and each answer closes its connection, so that gateways send no calls. Rejects when the
+ * port is in use.
  */
 export async function listenForCore({
   host,
@@ -57,7 +49,6 @@ export async function listenForCore({
 }: CoreListenOptions): Promise<CoreServer & { serve(core: Core): void }> {
   const shutdown = new AbortController()
   let serving: RequestListener = (request, response) => {
-    // Tells gateways that they must not send calls yet.
     response.shouldKeepAlive = false
     answerProbe(response, pathOf(request) === '/livez' ? 200 : 503)
   }
@@ -101,8 +92,8 @@ export async function listenForCore({
 }
 
 /**
- * Converts two forms that the gateway accepts and Connect does not: a target with scheme and host (RFC
- * 9112, section 3.2.2), and a quoted charset.
+ * The gateway accepts a target with scheme and host (RFC 9112, section 3.2.2) and a quoted charset, and Connect
+ * does not.
  */
 function inUsualForm(request: IncomingMessage) {
   const { url, headers } = request
@@ -114,7 +105,6 @@ function inUsualForm(request: IncomingMessage) {
 
 const pathOf = ({ url }: { url?: string | undefined }) => url?.split('?')[0]
 
-/** A response of HTTP/1.1 or HTTP/2. */
 interface ProbeResponse {
   statusCode: number
   setHeader(name: string, value: string): unknown
@@ -127,7 +117,7 @@ function answerProbe(response: ProbeResponse, status: number) {
   response.end(JSON.stringify({ status: status === 200 ? 'ok' : status === 503 ? 'unavailable' : 'not found' }))
 }
 
-/** Allows calls only with an accepted client certificate. Allows probes without one. */
+/** Probes need no certificate. */
 function requireClientCertificate(services: RequestListener): RequestListener {
   const isProbe = ({ url }: IncomingMessage) => url === '/livez' || url === '/readyz'
   return (request, response) => {

@@ -13,19 +13,15 @@ import { parseWorkspaceSessionSecrets } from './workspaces/workspace-sessions.ts
 
 export interface CoreStartOptions {
   logger: Logger
-  /** Aborting this signal ends the wait for the database. */
+  /** Ends the wait for the database. */
   signal?: AbortSignal
-  /** Tells other cores on the same machine to read new wake-ups. */
   nudge?: Nudge
 }
 
-/** Maximum wait in milliseconds for what other cores have announced, if the database is slow. */
+/** For what other cores have announced, if the database is slow. */
 const longestWaitMs = 5_000
 
-/**
- * Starts a core. Waits for an unreachable database until the configured time limit, or until the
- * signal aborts. The error names the wrong setting or contains the last failure of the database.
- */
+/** Waits for an unreachable database up to the time limit, or until the signal aborts. */
 export async function startCore(config: CoreConfig, { logger, signal, nudge }: CoreStartOptions): Promise<RunningCore> {
   requireSettings(config, 'MONGODB_URI', 'SECRET_KEYS')
   requireSessionSigner(config)
@@ -57,7 +53,7 @@ export async function startCore(config: CoreConfig, { logger, signal, nudge }: C
   const database = await retryAtStart(open, { logger, signal, withinMs: config.MONGODB_START_TIMEOUT_MS })
   const context = createCore({ config, secretKeys, workspaceSessionSecrets, database, nudge, logger, metrics })
   context.start()
-  // Before the first call, a core must know which keys the other cores accept.
+  // A core must know which keys the others accept.
   await wakeupsOf(context).caughtUp(longestWaitMs)
   return context
 }

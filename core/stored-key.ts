@@ -1,21 +1,17 @@
 import { type Core, perCore } from './core.ts'
 import { insertOnce } from './mongodb/insert-each.ts'
 
-/** A permanent key that is stored in the database, sealed with a secret key of the settings. */
+/** Sealed with a secret key of the settings. */
 export interface KeyDocument {
   _id: string
   sealed?: string
   createdAt: Date
-  /** Id of a secret key of the settings, in a document that only checks this key. */
+  /** The secret key of the settings that this document only checks. */
   kid?: string
-  /** A known text, sealed with the key `kid`. */
   check?: string
 }
 
-/**
- * Returns a function that returns a key that never changes. All cores have the same key: the first one
- * makes it and stores it sealed. Before that secret key is removed, it must be sealed with another one.
- */
+/** Returns a key that never changes. The first core makes it and stores it sealed. */
 export function storedKey(name: string, make: () => string | Promise<string>): (core: Core) => Promise<string> {
   async function readSealed(core: Core): Promise<string> {
     const { keys } = core.db

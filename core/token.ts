@@ -1,5 +1,4 @@
-// Creates and prints a service token: `npm run make -- token --subject <name> --scopes <scope,…>`. The
-// token is not stored.
+// Prints a service token, which is not stored: `npm run make -- token --subject <name> --scopes <scope,…>`.
 import { parseArgs } from 'node:util'
 import { SettingError } from '../platform/settings/settings.ts'
 import { asUsageError, failStart } from '../platform/settings/start-faults.ts'
@@ -17,7 +16,6 @@ const usage = `Creates a service token, signed with the first key of SECRET_KEYS
   --workspace  the workspace that it is limited to; default: all
   --days       its lifetime in days, default: 90`
 
-/** Adds settings that the environment lacks, for example local secret keys. */
 type Prepare = (given: CoreConfig) => Promise<CoreConfig>
 
 async function main(prepare: Prepare) {
@@ -50,7 +48,7 @@ async function main(prepare: Prepare) {
   console.log(token)
 }
 
-/** Runs the command. `prepare` first adds settings that the environment lacks. */
+/** `prepare` adds settings that the environment lacks. */
 export function runToken(prepare: Prepare) {
   main(prepare).catch((error: unknown) => failStart('token', asUsageError(error)))
 }

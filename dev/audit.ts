@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 
 interface Report {
-  /** Counts by severity. Undefined if the registry did not respond. */
+  /** Undefined if the registry did not respond. */
   metadata?: { vulnerabilities: Record<string, number> }
   vulnerabilities?: Record<string, { severity: string; isDirect: boolean; range: string }>
   message?: string

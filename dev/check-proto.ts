@@ -1,8 +1,6 @@
 /**
- * Checks the internal contract: `npm run verify -- proto`.
- * The generated code must be current, the protos must pass the linter, and no change may break callers
- * of the last release, which a release stores in proto/released.binpb. Before the first release, this file has the
- * protos of the baseline.
+ * `npm run verify -- proto`: the generated code must be current, the protos must pass the linter, and no change
+ * may break callers of the last release, or of the baseline (proto/released.binpb).
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -16,10 +14,6 @@ const released = 'proto/released.binpb'
 
 type Outcome = { ok: boolean; output: string }
 
-/**
- * Runs the three checks in a project folder and logs each result.
- * @returns true if all checks pass
- */
 export const checkProto = (root: string, log: (line: string) => void): boolean => {
   const checks: [string, () => Outcome][] = [
     [`${generated} is what the protos generate`, () => generatedIsCurrent(root)],
@@ -62,7 +56,6 @@ const breakingCheck = (root: string, log: (line: string) => void): [string, () =
   ]
 }
 
-/** Compares the released protos with the digest in `releases.json`. */
 const releasedIsRecorded = (root: string): Outcome => {
   const releases: Release[] = JSON.parse(readFileSync(join(root, 'releases.json'), 'utf8'))
   const digest = createHash('sha256')

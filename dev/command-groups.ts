@@ -1,11 +1,8 @@
 const vitest = 'node_modules/vitest/vitest.mjs'
-/** Runs the tests that take options or need more than Node. Their files end with `.run.ts`. */
+/** Tests that take options or need more than Node. Their files end with `.run.ts`. */
 const runOf = (tests: string) => [[vitest, 'run', '--mode', 'run', tests]]
 
-/**
- * Groups of commands. A command is a list of Node programs with their arguments, which run one
- * after the other.
- */
+/** A command is a list of Node programs with arguments, which run one after the other. */
 export const groups: Record<string, Record<string, string[][]>> = {
   make: {
     authorization: [[vitest, 'run', 'test/authorization', '--update']],

@@ -1,9 +1,6 @@
 import { defineSettings, filledText, port } from '../platform/settings/settings.ts'
 
-/**
- * Settings of the commands that run on one machine: `npm start`, `npm run core`, `npm run migrate`
- * and `npm run make -- token`.
- */
+/** Of `npm start`, `npm run core`, `npm run migrate` and `npm run make -- token`. */
 export const devSettings = defineSettings({
   DATA_DIR: filledText(
     '.data',
@@ -15,5 +12,5 @@ export const devSettings = defineSettings({
 
 export type DevConfig = ReturnType<typeof devSettings.read>
 
-/** Reads the settings. Throws `SettingError`. */
+/** Errors: `SettingError`. */
 export const readDevConfig = (env: NodeJS.ProcessEnv = process.env): DevConfig => devSettings.read(env)

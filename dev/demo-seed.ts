@@ -14,7 +14,7 @@ import { workspaceStoreOf } from '../core/workspaces/workspace-store.ts'
 import { demoRemedy, readJsonFile } from '../platform/settings/data-file.ts'
 import { writePrivately } from '../serve/private-folder.ts'
 
-/** The contents of `DATA_DIR/demo.json`: addresses and credentials of the demo's processes. */
+/** `DATA_DIR/demo.json`: addresses and credentials. */
 export interface DemoFile {
   gatewayUrl: string
   coreUrl: string
@@ -35,7 +35,7 @@ interface DemoAddresses {
 
 export const demoIds = { workspaceId: 'ws_demo', connectionId: 'con_demo', siteKey: 'pk_demo' }
 
-/** Creates a demo workspace with one installation at the first start. Later starts reuse it. */
+/** Later starts reuse the demo workspace of the first. */
 export async function seedDemo(
   core: RunningCore,
   config: CoreConfig,
@@ -94,8 +94,7 @@ export async function seedDemo(
     mongodbUri: config.MONGODB_URI,
   }
   await writePrivately(path, `${JSON.stringify(file, null, 2)}\n`)
-  // Configuration for `curl -K`, so that the token does not appear in process lists and in the
-  // shell history.
+  // For `curl -K`: process lists and the shell history do not get the token.
   await writePrivately(join(dataDir, 'agent.curl'), `header = "Authorization: Bearer ${file.serviceToken}"\n`)
   await writePrivately(join(dataDir, 'workspace.curl'), `header = "Authorization: Bearer ${file.workspaceSession}"\n`)
   await writePrivately(
@@ -114,10 +113,7 @@ export async function seedDemo(
   return file
 }
 
-/**
- * Signs a workspace session with all operator scopes. Returns an empty string if the core has no
- * secret for signing. Such a core verifies sessions with a public key set.
- */
+/** With all operator scopes. Empty without a secret: the core then verifies sessions with a public key set. */
 async function workspaceSession(config: CoreConfig) {
   const { WORKSPACE_SESSION_SECRET, WORKSPACE_SESSION_ISSUER: issuer } = config
   const [secret] = parseWorkspaceSessionSecrets(WORKSPACE_SESSION_SECRET)

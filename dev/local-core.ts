@@ -7,14 +7,13 @@ import type { DevConfig } from './config.ts'
 import { attachEngine } from './engine/engine.ts'
 import { nudgeOfDatabase } from './engine/nudge.ts'
 
-/** Settings of a core, completed with a database address and secret keys. */
 interface LocalSettings {
   config: CoreConfig
-  /** Stops the engine if this process hosts the engine. */
+  /** Stops an engine of this process. */
   stop(): Promise<void>
 }
 
-/** Outside production, fills in missing secrets of the settings from the data folder. */
+/** Except in production. */
 export const withLocalSecrets = async (given: CoreConfig, { DATA_DIR, NODE_ENV }: DevConfig): Promise<CoreConfig> =>
   NODE_ENV === 'production' ? given : withDataFolderSecrets(given, DATA_DIR)
 
@@ -23,16 +22,13 @@ interface WaitOptions {
   signal?: AbortSignal
 }
 
-/** Completes settings with the address of the embedded engine, if they name no database. */
+/** Attaches the embedded engine if the settings name no database. */
 export async function withDatabase(given: CoreConfig, dev: DevConfig, options: WaitOptions): Promise<LocalSettings> {
   if (given.MONGODB_URI !== '') return { config: given, stop: async () => {} }
   const { uri, stop } = await attachEngine({ dataDir: dev.DATA_DIR, ...options })
   return { config: { ...given, MONGODB_URI: uri }, stop }
 }
 
-/**
- * Completes settings with the secrets of the data folder and the address of the embedded engine.
- */
 export async function completeSettings(
   given: CoreConfig,
   dev: DevConfig,
@@ -43,14 +39,11 @@ export async function completeSettings(
 
 interface LocalCore {
   core: RunningCore
-  /**
-   * The settings of the started core, including secrets from the data folder and the database
-   * address.
-   */
+  /** With secrets of the data folder and the database address. */
   config: CoreConfig
 }
 
-/** Completes the settings and starts a core. Stopping the core also stops the engine. */
+/** Stopping the core also stops the engine. */
 export async function startLocalCore(given: CoreConfig, dev: DevConfig, options: CoreStartOptions): Promise<LocalCore> {
   const { config, stop } = await completeSettings(given, dev, options)
   const nudge = nudgeOfDatabase(config.MONGODB_URI, config.MONGODB_DATABASE)

@@ -1,19 +1,19 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** A release, as `releases.json` records it. Clones have the file, but no tags. */
+/** `releases.json` records releases, because clones may lack tags. */
 export interface Release {
   version: string
   date: string
-  /** Hash of the release's commit. Missing in that commit itself. */
+  /** Missing in that commit itself. */
   commit?: string
-  /** SHA-256 of each published file. */
+  /** Of each published file. */
   sha256: Record<string, string>
 }
 
 const fileOf = (root: string) => join(root, 'releases.json')
 
-/** Returns all releases, oldest first. */
+/** Oldest first. */
 export async function readReleases(root: string): Promise<Release[]> {
   return JSON.parse(await readFile(fileOf(root), 'utf8'))
 }

@@ -1,5 +1,4 @@
-// Runs a command of a group: `npm run make -- errors`, `npm run chaos -- bugs`. If the first
-// argument names no command of the group, its default command runs with all arguments.
+// `npm run make -- errors`, `npm run chaos -- bugs`. The default command of a group gets all arguments.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { groups } from './command-groups.ts'
@@ -20,8 +19,7 @@ for (const program of programs) {
 
 function run(args: string[]): Promise<number> {
   const child = spawn(process.execPath, args, { cwd: join(import.meta.dirname, '..'), stdio: 'inherit' })
-  // Ctrl-C sends SIGINT to the whole process group. The child stops by itself, so this process
-  // waits for it.
+  // Ctrl-C reaches the child too, which stops by itself.
   const ignore = () => {}
   const forward = () => void child.kill('SIGTERM')
   process.on('SIGINT', ignore).on('SIGTERM', forward)

@@ -43,11 +43,11 @@ async function startAll() {
     buildInParallel('widget/build.ts', isWidgetStale()),
     buildInParallel('console/build.ts', isConsoleStale()),
   ])
-  // Prevents an unhandled rejection. The await below reports a build error.
+  // The await below reports a build error.
   built.catch(() => {})
   await dataFolderSecrets(dev.DATA_DIR)
   const gatewayConfig = loadConfig()
-  // Links in mails need the address of the gateway, which is known here.
+  // Links in mails need the address of the gateway.
   const PUBLIC_URL = given.PUBLIC_URL || (given.SMTP_URL && `http://localhost:${gatewayConfig.GATEWAY_PORT}`)
   const { core, config: coreConfig } = await startLocalCore({ ...given, PUBLIC_URL }, dev, { logger })
   closers.push(core.stop)
@@ -56,8 +56,7 @@ async function startAll() {
     coreUrl: `http://localhost:${coreConfig.CORE_PORT}`,
     origin: `http://localhost:${DEMO_PORT}`,
   }
-  // The demo data is stored before any server accepts requests, so that the demo is always
-  // complete.
+  // Before any server accepts requests, so that the demo is complete.
   const { identity } = await seedDemo(core, coreConfig, dev.DATA_DIR, addresses)
 
   const configs = { core: coreConfig, gateway: gatewayConfig, delivery: loadDeliveryConfig() }
@@ -72,15 +71,11 @@ async function startAll() {
   printGuide({ ...addresses, dataDir: dev.DATA_DIR, agentCommand, signInLink: await newSignInLink(core, gatewayUrl) })
 }
 
-/** Builds in a separate process, so that the servers start in parallel. */
 async function buildInParallel(script: string, isStale: Promise<boolean>) {
   if (await isStale) await promisify(execFile)(process.execPath, [join(import.meta.dirname, '..', script)])
 }
 
-/**
- * Returns a command that replies to the latest conversation. It reads the token from a file, so
- * that no page and no shell history contains the token.
- */
+/** Replies to the latest conversation. Reads the token from a file, so that no page and no shell history has it. */
 function replyCommand(coreUrl: string, dataDir: string) {
   const service = `${coreUrl}/service.messaging.v1.MessagingService`
   const json = "-H 'Content-Type: application/json'"

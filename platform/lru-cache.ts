@@ -1,9 +1,8 @@
 import { LRUCache } from 'lru-cache'
 
 /**
- * Creates a cache that evicts the least recently used entries above `maxSize`. By default the size
- * is the number of entries. Its memory grows with its entries. The package's option `max` would
- * allocate room for all entries at the start: 13 ms and 2 MB for 100,000 entries.
+ * Evicts the least recently used entries above `maxSize`. The package's option `max` would allocate room for
+ * all entries at the start: 13 ms and 2 MB for 100,000 entries.
  */
 export const createLruCache = <Value extends object | string | number | boolean>(
   maxSize: number,

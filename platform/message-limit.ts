@@ -1,2 +1,2 @@
-/** Maximum size in bytes of a message between two processes. */
+/** Size of a message between two processes. */
 export const messageMaxBytes = 16 * 1024 * 1024

@@ -1,6 +1,6 @@
 /**
- * Keeps the parts of the object of a process, such as caches, each made at its first use. A copy of the object has
- * no parts, so the private field makes a copy a type error.
+ * Keeps parts of a process, such as caches, each made at its first use. A copy of the object would have none,
+ * so the private field makes it a type error.
  */
 export class ProcessParts {
   readonly #parts = new Map<unknown, unknown>()
@@ -15,10 +15,7 @@ export class ProcessParts {
   }
 }
 
-/**
- * Returns a function that returns a part of a process. The process makes its part at the first call. `set`
- * replaces the part before the first call.
- */
+/** Returns a function that returns a part of a process, made at the first call. `set` replaces it before. */
 export function perProcess<P extends ProcessParts, T>(make: (process: P) => T) {
   const of = (process: P) => process.part(of, () => make(process))
   return Object.assign(of, { set: (process: P, part: T) => process.setPart(of, part) })

@@ -1,6 +1,5 @@
-// Preloaded with `--import`: loads the product's files from copies without types. Node's own stripper would take
-// 25 MB of memory for as long as the process runs. `npm run build` runs this file to write the copies. A file that
-// has changed since then is stripped by Node, as always.
+// Preloaded with `--import`: loads copies of the product's files without types, which `npm run build` writes.
+// Node's own stripper would take 25 MB of memory. It strips files that have changed since then.
 import { createHash } from 'node:crypto'
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { registerHooks, stripTypeScriptTypes } from 'node:module'

@@ -16,12 +16,10 @@ import { readServeConfig } from './config.ts'
 import { type DataFolderSecrets, readSecrets, secretsFile } from './data-folder.ts'
 import { makePrivate, writePrivately } from './private-folder.ts'
 
-/** What both commands use. */
 interface Run {
   config: CoreConfig
   logger: Logger
   dataDir: string
-  /** Folder of the backups that are rotated. */
   folder: string
   keep: number
   passphrase: string
@@ -35,7 +33,7 @@ const stampOf = (at: Date) => at.toISOString().replaceAll(':', '-')
 
 const commands = { backup, restore }
 
-/** Writes a backup, verifies it, and removes the oldest ones. With `--drill`, also restores and starts it. */
+/** Writes a backup, verifies it, and removes the oldest ones. With `--drill`, also restores it and starts a core. */
 async function backup(run: Run) {
   const { backups, passphrase, folder, file, keep, flags } = run
   await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -56,7 +54,6 @@ async function backup(run: Run) {
   console.log(`Restored ${documentsIn(drilled)} documents into a second database, and started a core on it.`)
 }
 
-/** Writes a backup and reads all of it again. */
 async function write({ backups, passphrase, dataDir }: Run, path: string): Promise<BackupContent> {
   const present = join(dataDir, secretsFile)
   const secrets = readSecrets(present) && (await readFile(present, 'utf8'))
@@ -66,7 +63,6 @@ async function write({ backups, passphrase, dataDir }: Run, path: string): Promi
   return content
 }
 
-/** Restores a backup into a second database, starts a core on it, and removes the database. */
 async function drill({ backups, config, logger }: Run, file: { path: string; passphrase: string }) {
   const name = `${config.MONGODB_DATABASE}_drill`
   await backups.drop(name)
@@ -86,10 +82,7 @@ async function drill({ backups, config, logger }: Run, file: { path: string; pas
   }
 }
 
-/**
- * Restores a backup into an empty database. With `--replace`, first backs the present data up, restores
- * into a second database, and writes what is undone into a report.
- */
+/** Restores into an empty database. With `--replace`, first backs the present data up and reports what is undone. */
 async function restore(run: Run) {
   const { backups, config, dataDir, folder, passphrase, file, flags } = run
   if (file === undefined) throw new SettingError('name the file of a backup')
@@ -125,7 +118,6 @@ async function restore(run: Run) {
   console.log(`Everything after the backup is undone, bans, revocations and erasures too. Read the report: ${place}`)
 }
 
-/** Puts the secrets of a backup into the data folder, and keeps other ones beside them. */
 async function putSecrets(dataDir: string, secrets: string, at: Date) {
   const path = join(dataDir, secretsFile)
   const present = existsSync(path) ? await readFile(path, 'utf8') : undefined
@@ -134,7 +126,7 @@ async function putSecrets(dataDir: string, secrets: string, at: Date) {
   await writePrivately(path, secrets)
 }
 
-/** The keys of a backup as settings. Without them, the settings of the process must have the keys. */
+/** Without keys in the backup, the settings of the process must have them. */
 function keysIn({ secrets }: BackupContent): Partial<CoreConfig> {
   if (secrets === undefined) return {}
   const { secretKeys, workspaceSessionSecret }: DataFolderSecrets = JSON.parse(secrets)
@@ -143,7 +135,6 @@ function keysIn({ secrets }: BackupContent): Partial<CoreConfig> {
 
 const documentsIn = ({ counts }: BackupContent) => Object.values(counts).reduce((sum, count) => sum + count, 0)
 
-/** Adds settings that the environment lacks, for example the URI of a local database. */
 type Prepare = (given: CoreConfig, logger: Logger) => Promise<{ config: CoreConfig; stop(): Promise<void> }>
 
 async function main(command: keyof typeof commands, prepare: Prepare) {
@@ -169,7 +160,6 @@ async function main(command: keyof typeof commands, prepare: Prepare) {
   }
 }
 
-/** Runs a command. `prepare` first adds settings that the environment lacks. */
 export function runBackup(command: keyof typeof commands, prepare: Prepare) {
   main(command, prepare).catch((error: unknown) => failStart(command, asUsageError(error)))
 }

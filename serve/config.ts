@@ -1,6 +1,5 @@
 import { defineSettings, filledText, integer, text } from '../platform/settings/settings.ts'
 
-/** Settings of the service in one process, besides those of its parts. */
 export const serveSettings = defineSettings({
   DATA_DIR: filledText('.data', 'Folder of the generated secrets and of the backups.'),
   BACKUP_DIR: text('Folder of the backups; default: `backups` in DATA_DIR.'),
@@ -14,10 +13,7 @@ export const serveSettings = defineSettings({
   ),
 })
 
-/**
- * Returns the environment of the parts in one process: only a proxy on this machine reaches them,
- * unless the given environment says otherwise.
- */
+/** Only a proxy on this machine reaches the parts, unless the given environment says otherwise. */
 function environmentOfParts(given: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { DOMAIN } = serveSettings.read(given)
   const defaults: NodeJS.ProcessEnv = {
@@ -31,7 +27,6 @@ function environmentOfParts(given: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return { ...given, ...Object.fromEntries(missing) }
 }
 
-/** Reads the environment of this process. Throws `SettingError`. */
 export function readServeConfig(given: NodeJS.ProcessEnv = process.env) {
   return { ...serveSettings.read(given), env: environmentOfParts(given) }
 }

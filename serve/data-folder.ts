@@ -8,19 +8,16 @@ import { readJsonFile, secretsRemedy } from '../platform/settings/data-file.ts'
 import { SettingError } from '../platform/settings/settings.ts'
 import { makePrivate } from './private-folder.ts'
 
-/** Secrets of a data folder, for one machine. They are generated at the first use of the folder. */
 export interface DataFolderSecrets {
-  /** Keys that encrypt secrets in the database, in the format of the setting SECRET_KEYS. */
+  /** In the format of SECRET_KEYS. */
   secretKeys: string
-  /** HS256 key that signs workspace sessions. The UTF-8 bytes of the text are the key. */
+  /** The UTF-8 bytes of the text are the HS256 key. */
   workspaceSessionSecret: string
-  /** Service token of gateways on the same machine. */
   gatewayToken: string
 }
 
 export const secretsFile = 'secrets.json'
 
-/** Fills in missing secrets of the settings from the data folder. */
 export async function withDataFolderSecrets(config: CoreConfig, dataDir: string): Promise<CoreConfig> {
   const { SECRET_KEYS, WORKSPACE_SESSION_SECRET, WORKSPACE_SESSION_JWKS_URL } = config
   if (SECRET_KEYS && (WORKSPACE_SESSION_SECRET || WORKSPACE_SESSION_JWKS_URL)) return config
@@ -32,10 +29,7 @@ export async function withDataFolderSecrets(config: CoreConfig, dataDir: string)
   }
 }
 
-/**
- * Reads or generates the secrets of the data folder. Processes that start at once get the same
- * secrets.
- */
+/** Reads or generates the secrets. Processes that start at once get the same ones. */
 export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecrets> {
   makePrivate(dataDir)
   const path = join(dataDir, secretsFile)
@@ -48,8 +42,7 @@ export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecr
     workspaceSessionSecret: randomBytes(32).toString('base64url'),
     gatewayToken: await access.issue({ subject: 'gateway', scopes: ['visitors:act'] }),
   }
-  // Write a draft file, then link it. Only the first process can create the link, so all
-  // processes use the secrets of the first one.
+  // Only the first process can create the link, so all processes use its secrets.
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`
   await writeFile(draft, JSON.stringify(fresh), { mode: 0o600, flag: 'wx' })
   await link(draft, path).catch((error: NodeJS.ErrnoException) => {
@@ -59,7 +52,7 @@ export async function dataFolderSecrets(dataDir: string): Promise<DataFolderSecr
   return readSecrets(path) ?? fresh
 }
 
-/** Returns undefined if there is no file. Throws `SettingError` if the file cannot be used. */
+/** Errors: `SettingError`. */
 export function readSecrets(path: string): DataFolderSecrets | undefined {
   const found = readJsonFile<DataFolderSecrets>(path, secretsRemedy)
   if (!found) return undefined

@@ -19,13 +19,9 @@ import { listenOn } from '../platform/settings/start-faults.ts'
 /** What closes the started parts, in the order of their start. */
 export type Closers = (() => Promise<unknown>)[]
 
-/**
- * Time limit of the shutdown, in milliseconds. It is longer than the worker's grace time, its final
- * reports and the shutdown of the servers together.
- */
+/** Longer than the worker's grace time, its final reports and the shutdown of the servers together. */
 const stopWithinMs = 25_000
 
-/** Closes everything when the process is asked to stop or fails. `before` runs first. */
 export function closeAtEnd(closers: Closers, before: () => void = () => {}) {
   closeWithGrace({ delay: stopWithinMs, logger: undefined }, async ({ err }) => {
     if (err) console.error(err)
@@ -34,15 +30,12 @@ export function closeAtEnd(closers: Closers, before: () => void = () => {}) {
   })
 }
 
-/** Closes everything in reverse order, even if one close fails. */
+/** In reverse order, even if one close fails. */
 export async function closeAll(closers: Closers) {
   for (const close of closers.reverse()) await close().catch((error: Error) => console.error(error.message))
 }
 
-/**
- * Serves a started core, and starts a gateway and a delivery worker that call it in memory. Adds to
- * `closers` what stops them.
- */
+/** Serves a started core, and starts a gateway and a worker that call it in memory. */
 export async function startParts(
   core: RunningCore,
   configs: { core: CoreConfig; gateway: Config; delivery: DeliveryConfig },
@@ -53,8 +46,7 @@ export async function startParts(
     serveCore(core, { host, port: CORE_PORT }),
   )
   closers.push(coreServer.close)
-  // The console's calls use HTTP to this port; the gateway and the delivery worker call the core in
-  // memory.
+  // Only the console's calls use HTTP to this port.
   const coreUrl = coreAddress(CORE_HOST, coreServer.port)
   const { request } = createCoreTransport(coreUrl)
   const cores = createCorePool({ cores: [{ url: coreUrl, transport: inMemoryTransport(core), request }] })
@@ -97,7 +89,6 @@ export async function startParts(
   closers.push(async () => metricsServer?.close())
 }
 
-/** The URL at which this process reaches its own core. */
 export function coreAddress(host: string, port: number): string {
   const everywhere = ['', '::', '0.0.0.0'].includes(host)
   return `http://${everywhere ? 'localhost' : host.includes(':') ? `[${host}]` : host}:${port}`

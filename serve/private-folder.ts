@@ -4,17 +4,12 @@ import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SettingError } from '../platform/settings/settings.ts'
 
-/** Permission bits of the group and of all other users. */
 const othersBits = 0o077
-/** Folders of a data folder that only the engine and its cores use. */
 const ownFolders = /^(mongodb$|nudges$|engine)/
 
 /**
- * Creates a data folder, or takes the access of other users from an existing one: from the folder, the
- * files in it, and everything in the folders of the engine. Does not change other folders, because `DATA_DIR`
- * may name a folder that also has other content.
- *
- * @throws Error if a mode cannot be changed
+ * Creates a data folder, or takes the access of other users from it, the files in it and the folders of the
+ * engine. Other folders stay, because `DATA_DIR` may name a folder with other content. Errors: `SettingError`.
  */
 export function makePrivate(dataDir: string) {
   try {
@@ -40,7 +35,7 @@ function restrictAll(folder: string) {
   }
 }
 
-/** Returns the entries of a folder, without symbolic links, whose modes mean nothing. */
+/** The modes of symbolic links mean nothing. */
 function entriesOf(folder: string) {
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => !entry.isSymbolicLink())
@@ -59,7 +54,7 @@ function restrict(path: string) {
   }
 }
 
-/** Replaces a file of a data folder at once. Only its owner can read it. */
+/** Replaces the file at once. Only its owner can read it. */
 export async function writePrivately(path: string, content: string) {
   const draft = `${path}.${randomBytes(4).toString('hex')}`
   await writeFile(draft, content, { mode: 0o600 })

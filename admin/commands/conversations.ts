@@ -2,10 +2,9 @@ import { command, type Group, number, whether } from '../command.ts'
 import { pageRows } from '../output.ts'
 import { page, workspace } from './flags.ts'
 
-/** A conversation of the list, as JSON. */
 interface ListedConversation {
   conversationId: string
-  /** The session of the visitor's last message. Absent if the visitor has sent none. */
+  /** Absent if the visitor has sent no message. */
   sessionId?: string
   lastMessageAt?: string
   waitingSince?: string

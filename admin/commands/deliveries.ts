@@ -15,7 +15,6 @@ const deliveryStatuses = Object.fromEntries(
 
 const status = choice(deliveryStatuses)
 
-/** A delivery of the list, as JSON. */
 interface ListedDelivery {
   deliveryId: string
   subscriptionId: string

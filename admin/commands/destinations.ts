@@ -3,20 +3,17 @@ import { feedEventTypes, leadEventTypes } from '../../contract/event-kinds.ts'
 import { choice, command, type Group, many, must, number, text, whether } from '../command.ts'
 import { changedName, deletion, name, overlap, page, workspace } from './flags.ts'
 
-/** Flags that select a subscription by its id, or by its workspace and destination. */
 export const namedSubscription = {
   subscription: must(
     text('the id of the subscription or hook, or the name or host of the subscription’s destination', 'subscriptionId'),
   ),
   workspace: text('the subscription’s workspace, if it is given by name or host', 'workspaceId'),
 }
-/** Flags that select a hook by its id, or by its workspace and destination. */
 const namedHook = {
   hook: must(text('the hook’s id, its name, or the host of its destination', 'hookId')),
   workspace: text('the hook’s workspace, if it is given by name or host', 'workspaceId'),
 }
 
-/** Flags of a new and of a changed destination. */
 const url = text(
   'the destination: https, at a public address or one in DELIVERY_ALLOWED_CIDRS of the cores',
   'destinationUrl',
@@ -44,12 +41,11 @@ function toHeader(given: string) {
   return { name: name.trim(), ...(rest.length > 0 && { value: rest.join(':').trim() }) }
 }
 
-/** Returns the headers of an update, which replace all earlier ones. A flag with an empty text adds none. */
+/** Returns the headers of an update, which replace all earlier ones. An empty text adds none. */
 const changedHeaders = (headers: ReturnType<typeof toHeader>[] | undefined) =>
   headers && { headers: headers.filter(({ name, value }) => name !== '' || value !== undefined) }
 
 const field = many(text('a field of the lead to send; `email=mail` sends it as `mail`; repeatable', 'mappedFields'))
-/** Flags of what is sent by itself. */
 const policy = {
   event: many(text(`an event to send: ${leadEventTypes.join(', ')}`, 'types')),
   source: many(text('only leads from pre-chat-form, offline-form or services', 'sources')),

@@ -10,10 +10,7 @@ export const siteKey = must(text('the public site key'))
 
 export const yes = whether('required, because it cannot be undone')
 
-/**
- * Defines an administration command that deletes something. Without `--yes`, the command fails and
- * deletes nothing.
- */
+/** Defines a command that deletes something. Without `--yes` it deletes nothing. */
 export const deletion = <const F extends Record<string, Flag>>(
   what: string,
   flags: F,

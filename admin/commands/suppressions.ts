@@ -7,7 +7,6 @@ import { page, workspace } from './flags.ts'
 
 type Entry = MessageInitShape<typeof SuppressionEntrySchema>
 
-/** Flags that select the workspace and name people. */
 const people = {
   workspace,
   subject: many(text('the host’s id of a visitor; repeatable')),
@@ -18,7 +17,6 @@ const people = {
   ),
 }
 
-/** Maximum number of entries per call. */
 const perCall = 1_000
 
 async function entriesOf({ subject = [], email = [], phone = [], file }: Partial<Values<typeof people>>) {
@@ -32,10 +30,7 @@ async function entriesOf({ subject = [], email = [], phone = [], file }: Partial
   return entries
 }
 
-/**
- * Reads a list (see `readSuppressionList`). Throws `UsageError` if a line or column cannot be read.
- * The command then sends nothing.
- */
+/** Errors: `UsageError` if a line or column cannot be read. The command then sends nothing. */
 export function readEntries(content: string): Entry[] {
   const { entries, invalid, ignored, hasHeader } = readSuppressionList(content)
   if (invalid.length > 0) {

@@ -11,7 +11,6 @@ const visitor = {
   subject: text('the host’s id of a verified visitor, with --workspace'),
 }
 
-/** Milliseconds between checks of a running erasure. */
 const pollMs = 500
 
 function visitorOf(given: Values<typeof visitor>): MessageInitShape<typeof VisitorSchema> {

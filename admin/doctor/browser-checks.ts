@@ -4,7 +4,6 @@ import { type Finding, fault, fine } from './findings.ts'
 /** A core does not start if its clock differs from the database's by more. */
 const MAX_CLOCK_DIFFERENCE_MS = 10_000
 
-/** Reads the configuration of an installation, as a page of `origin` does. */
 export async function* configFindings(
   call: BrowserCall,
   url: URL,
@@ -64,8 +63,8 @@ const MEND_HOST =
   'let the proxy keep `Host`, or set X-Forwarded-Host and X-Forwarded-Proto and name the proxy in TRUST_PROXY'
 
 /**
- * Operators' calls are allowed from pages of the public host only. Without a session the answer is
- * 401, but 403 if the gateway gets another host, and 404 if it has no `/rpc`.
+ * Without a session the answer is 401; 403 if the gateway gets another host than the public one, and 404
+ * without `/rpc`.
  */
 async function publicHostFinding(url: URL): Promise<Finding> {
   const { status } = await fetch(new URL('/rpc/service.workspace.v1.WorkspaceService/GetWorkspace', url), {

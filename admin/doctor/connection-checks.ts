@@ -11,10 +11,7 @@ const MIN_DAYS_LEFT = 14
 
 type Resolve = (host: string, options: { all: true }) => Promise<{ address: string }[]>
 
-/**
- * Resolves the host and opens a connection, with TLS for `https:`, to each of its addresses. Yields a
- * finding about an address before it tries the next one.
- */
+/** Connects to each address of the host, with TLS for `https:`. Yields a finding before it tries the next address. */
 export async function* connectionFindings(url: URL, resolve: Resolve = lookup): AsyncGenerator<Finding, boolean> {
   // The hostname of an IPv6 address has brackets.
   const host = url.hostname.replace(/^\[|\]$/g, '')
@@ -50,12 +47,11 @@ const isLocal = (host: string) => host === 'localhost' || host.endsWith('.localh
 
 interface Opened {
   isOpen: boolean
-  /** Nothing listens at the address. */
   isRefused: boolean
   finding: Finding
 }
 
-/** @param tlsName the host of the certificate, or an empty text for a connection without TLS. */
+/** `tlsName` is the host of the certificate, or empty for a connection without TLS. */
 async function openedConnection(address: string, port: number, tlsName: string): Promise<Opened> {
   const socket = tlsName
     ? connectTls({

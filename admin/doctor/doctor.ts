@@ -5,19 +5,15 @@ import { type Finding, fault } from './findings.ts'
 import { streamFindings } from './stream-checks.ts'
 
 interface Examined {
-  /** Public URL of the gateway. */
   url: URL
   siteKey: string
-  /** Origin of a page that the installation allows. */
   origin: string
-  /** How long the event stream must stay open. */
   openMs: number
 }
 
 /**
- * Opens the public URL as a browser on a page of the origin does: name, connection, TLS,
- * configuration, CORS, clock, session and event stream. Each group of checks returns false if a fault
- * leaves nothing for the next group to check.
+ * Opens the public URL as a browser on a page of the origin does. A group of checks returns false if a fault
+ * leaves nothing for the next one to check.
  */
 export async function* examine({ url, siteKey, origin, openMs }: Examined): AsyncGenerator<Finding> {
   const call = createBrowserCall(url, origin)

@@ -1,4 +1,4 @@
-/** What a check found: `text` names what was seen and, for a fault, how to mend it. */
+/** `text` names what was seen and, for a fault, how to mend it. */
 export interface Finding {
   isFault: boolean
   text: string

@@ -10,7 +10,6 @@ import { waitOf } from '../../contract/delivery-waits.ts'
 import type { Services } from '../services.ts'
 import { timeText } from './time-text.ts'
 
-/** Answers why a delivery did not arrive. Errors: NotFound for an unknown delivery. */
 export async function* explainDelivery(services: Services, deliveryId: string): AsyncIterable<string> {
   const { attempts } = await services.leads.listDeliveryAttempts({ deliveryId })
   const latest = attempts.at(-1)

@@ -2,10 +2,7 @@ import type { Message } from '#proto/messaging/v1/messaging_pb.js'
 import type { Services } from '../services.ts'
 import { timeText } from './time-text.ts'
 
-/**
- * Answers where a message is, and where to look if it was slow. Changes no state of the message. Errors:
- * NotFound for an unknown conversation, and `Error` for an unknown message.
- */
+/** Answers where a message is, and where to look if it was slow. Changes no state of the message. */
 export async function* explainMessage(
   services: Services,
   conversationId: string,

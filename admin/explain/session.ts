@@ -5,7 +5,6 @@ import { isOriginAllowed } from '../../contract/origins.ts'
 import type { Services } from '../services.ts'
 import { timeText } from './time-text.ts'
 
-/** Answers why a visitor is not connected. Changes nothing. Errors: NotFound for an unknown session. */
 export async function* explainSession(services: Services, sessionId: string): AsyncIterable<string> {
   const { sessions, workspaces } = services
   const { session } = await sessions.getSession({ sessionId })
@@ -39,13 +38,11 @@ export async function* explainSession(services: Services, sessionId: string): As
 
 const shownChanges = 3
 
-/** Returns who last changed something, and when. */
 async function changesOf({ workspaces }: Services, workspaceId: string, target: string) {
   const { changes } = await workspaces.listPolicyChanges({ workspaceId, target, limit: shownChanges })
   return changes.map(({ action, actor, at }) => `${actor} called ${action} for ${target} at ${timeText(at)}.`)
 }
 
-/** Says whether a page of the session's conversation is connected now. */
 async function presenceOf({ messaging }: Services, { conversationId }: Session): Promise<string> {
   const { conversation } = await messaging.getConversation({ conversationId })
   switch (conversation?.presence) {

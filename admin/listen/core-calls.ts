@@ -15,7 +15,6 @@ const pauses = { minMs: 250, maxMs: 5_000 }
 
 export interface CoreCallOptions {
   signal: AbortSignal
-  /** Prints a line with the time. */
   report: (line: string) => void
 }
 
@@ -23,8 +22,8 @@ export interface CoreCallOptions {
 export type Pause = (ms: number, signal: AbortSignal) => Promise<unknown>
 
 /**
- * Repeats a call while the core does not answer it. Returns undefined if the signal aborts. Errors:
- * those that a repeat does not change.
+ * Repeats a call while the core does not answer it. Returns undefined if the signal aborts. Throws lasting
+ * errors.
  */
 export async function untilAnswered<T>(
   call: () => Promise<T>,

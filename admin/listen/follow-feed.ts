@@ -8,10 +8,7 @@ const waitSeconds = 20
 /** A call fails when a core has not answered this long after the end of its wait. */
 const answerMs = 5_000
 
-/**
- * Returns the events of a workspace's feed, in order, until the signal aborts. Retries while the core
- * does not answer. An empty page says that the core has answered.
- */
+/** Yields the events of a feed until the signal aborts. An empty page says that the core has answered. */
 export async function* followFeed(
   { events }: Pick<Services, 'events'>,
   { workspaceId, from, types }: { workspaceId: string; from: string | Date; types: string[] },

@@ -9,17 +9,13 @@ const everyMs = 1_000
 const overlapMs = 10_000
 const timeoutMs = 5_000
 
-/**
- * Returns the lead deliveries of a subscription that were created since a time, oldest first, until the
- * signal aborts. The body is the one that the destination gets. Retries while the core does not answer.
- */
+/** Yields the lead deliveries of a subscription, oldest first, with the body that the destination gets. */
 export async function* followSubscription(
   { leads }: Pick<Services, 'leads'>,
   { workspaceId, subscriptionId, from }: { workspaceId: string; subscriptionId: string; from: Date },
   options: CoreCallOptions & { pause: Pause },
 ): AsyncGenerator<LocalPage> {
   const { signal, pause } = options
-  /** Deliveries that were returned, with their times. */
   const known = new Map<string, number>()
   let since = from.getTime()
 
@@ -62,14 +58,14 @@ export async function* followSubscription(
     return fields
   }
 
-  // A failed first call is not repeated, because its cause is usually a wrong address, token or subscription.
+  // As in `followFeed`, a failed first call is not repeated.
   for (let events: LocalEvent[] | undefined = await read(); events; events = await untilAnswered(read, options)) {
     yield { events, next: new Date(since).toISOString() }
     await pause(everyMs, signal)
   }
 }
 
-/** Returns the event of a delivery; nothing for a delivery without a lead, or whose lead was removed. */
+/** Returns nothing for a delivery without a lead, or whose lead was removed. */
 function bodyOf(
   { deliveryId, leadId, latestAttempt, createdAt }: Delivery,
   fields: Record<string, string> | undefined,

@@ -15,10 +15,10 @@ interface ForwarderOptions {
 }
 
 const attemptTimeoutMs = 10_000
-/** Number of events that wait for a retry at once. More events are read when one of them ends. */
+/** Maximum number of events that wait for a retry. */
 const maxWaiting = 1_000
 
-/** Whether a status is answered with a retry (contract, section 5). */
+/** Contract, section 5. */
 export const isRetried = (status: number) => [408, 425, 429].includes(status) || status >= 500 || status < 200
 
 /** Sends events with the headers, signatures and retries that a destination gets. */
@@ -66,7 +66,7 @@ export function createForwarder(options: ForwarderOptions) {
   }
 
   return {
-    /** Sends an event. Resolves after its first attempt. Retries follow while other events are sent. */
+    /** Resolves after the first attempt. Retries follow while other events are sent. */
     async send(event: LocalEvent) {
       while (waiting.size >= maxWaiting && !stopped.signal.aborted) await Promise.race(waiting)
       if (stopped.signal.aborted) return
@@ -74,7 +74,7 @@ export function createForwarder(options: ForwarderOptions) {
       await run(event, 1)
     },
 
-    /** Ends all retries. Returns the events that the address has not accepted, in the order of `send`. */
+    /** Returns the events that the address has not accepted, in the order of `send`. */
     stop() {
       stopped.abort()
       return [...open]
@@ -82,7 +82,6 @@ export function createForwarder(options: ForwarderOptions) {
   }
 }
 
-/** Returns why there is no answer: the code of the connection's error, or the timeout. */
 function failureOf({ name, cause }: Error) {
   if (name === 'TimeoutError') return `no answer in ${attemptTimeoutMs / 1000} s`
   return (cause as { code?: string } | undefined)?.code ?? 'no connection'

@@ -3,23 +3,20 @@ import type { Event } from '#proto/events/v1/events_pb.js'
 import { type EventFacts, eventData } from '../../contract/event-data.ts'
 import { deliveryEvents, feedEventTypes } from '../../contract/event-kinds.ts'
 
-/** An event that is sent to the local address. */
 export interface LocalEvent {
   id: string
   type: string
   body: Uint8Array
-  /** `--replay` with this value sends the event again, and those after it. */
+  /** `--replay` with it sends the event and those after it again. */
   replayFrom: string
 }
 
-/** Events that follow one another, and where to continue after them. */
 export interface LocalPage {
   events: LocalEvent[]
-  /** The cursor after these events. `--replay` with it continues there. */
+  /** `--replay` with it continues after these events. */
   next: string
 }
 
-/** Returns the event with the body that a destination would receive. */
 export function localEvent(event: {
   id: string
   type: string
@@ -35,7 +32,7 @@ export function localEvent(event: {
   return { id, type, replayFrom, body: new TextEncoder().encode(JSON.stringify(envelope)) }
 }
 
-/** Returns an event of the feed. Its id is the same each time, because it is made from the cursor. */
+/** The id is the same each time, because it is made from the cursor. */
 export const fromFeed = (event: Event, replayFrom: string): LocalEvent =>
   localEvent({
     id: `evt_${event.cursor.replaceAll('.', '_')}`,
@@ -68,7 +65,6 @@ function factsOf(event: Event): EventFacts {
   }
 }
 
-/** Returns the `data` that a destination gets for an event of the feed. */
 function dataOf(event: Event): { reference: string } & Record<string, unknown> {
   const { conversationId, lead } = event
   const type = feedEventTypes.find((each) => each === event.type)

@@ -12,13 +12,13 @@ import { migrate } from './schema.ts'
 import { beginHistory } from './store-history.ts'
 
 /**
- * A backup is a gzip stream of BSON documents: `Head`, then an `Entry` for each document of the database,
- * then `Tail`. With a passphrase the stream is encrypted (AES-256-GCM, scrypt).
+ * A backup is a gzip stream of BSON documents: `Head`, an `Entry` for each document, `Tail`. A passphrase
+ * encrypts it (AES-256-GCM, scrypt).
  */
 interface Head {
   backup: 1
   at: Date
-  /** The secrets of the data folder. Without them, the sealed secrets in the database are lost. */
+  /** Without them, the sealed secrets in the database are lost. */
   secrets?: string
 }
 interface Entry {
@@ -29,7 +29,6 @@ interface Tail {
   counts: Record<string, number>
 }
 
-/** What a whole backup contains. */
 export interface BackupContent extends Tail {
   at: Date
   secrets?: string
@@ -37,16 +36,13 @@ export interface BackupContent extends Tail {
 
 interface BackupFile {
   path: string
-  /** Encrypts the file. Empty for a plain file. */
+  /** Empty for a plain file. */
   passphrase: string
 }
 
-/** Hints and marks of the moment, which no later service needs. Migrations create the collections. */
+/** Hints and marks of the moment. Migrations create the collections. */
 const notKept = ['wakeups', 'typing', 'operatorPresence']
-/**
- * Without a snapshot, these are read last, in this order: what is read earlier then refers only to
- * documents that exist, as after a crash.
- */
+/** Without a snapshot these are read last, in this order: earlier documents then refer only to existing ones. */
 const sources = [
   'events',
   'conversations',
@@ -57,7 +53,6 @@ const sources = [
   'workspaces',
   'keys',
 ]
-/** A restore writes documents in groups of at most this size. */
 const groupMaxDocuments = 500
 const groupMaxBytes = 4 * 1024 * 1024
 /** Keeps the types of numbers, which a restore must write unchanged. */
@@ -69,8 +64,8 @@ const tagBytes = 16
 const headBytes = magic.length + saltBytes + nonceBytes
 
 /**
- * Writes a database into a file that only its owner can read. The service may run: a replica set, also
- * of one member, is read as it was at one moment. The file appears when all of it is on the disk.
+ * Writes a database into a private file, which appears when it is complete. A replica set, also of one member,
+ * is read as it was at one moment.
  */
 async function writeBackup(
   client: MongoClient,
@@ -110,8 +105,8 @@ async function writeBackup(
 class PassphraseError extends Error {}
 
 /**
- * Reads a whole backup, and passes its documents to `use`. Rejects if the file is damaged or cut, or if
- * the passphrase is wrong. `use` may by then have got documents.
+ * Passes the documents of a backup to `use`. Rejects for a damaged file or a wrong passphrase, maybe after some
+ * documents.
  */
 export async function readBackup(
   { path, passphrase }: BackupFile,
@@ -168,7 +163,7 @@ export async function readBackup(
   return { at: head.at, counts: tail.counts, ...(head.secrets !== undefined && { secrets: head.secrets }) }
 }
 
-/** Writes the documents of a backup into an empty database, and compares their numbers. Makes no indexes. */
+/** Writes into an empty database, and compares the numbers of documents. Makes no indexes. */
 async function restoreInto(db: Db, file: BackupFile): Promise<BackupContent> {
   const content = await readBackup(file, (collection, documents) =>
     db.collection(collection).insertMany(documents, { ordered: false }),
@@ -180,7 +175,7 @@ async function restoreInto(db: Db, file: BackupFile): Promise<BackupContent> {
   return content
 }
 
-/** When a backup was last written and verified, and when one was last restored and started as a drill. */
+/** A drill is a restore on which a core has started. */
 type BackupKind = 'backup' | 'drill'
 interface BackupRecord {
   _id: BackupKind
@@ -188,12 +183,11 @@ interface BackupRecord {
 }
 const recordsIn = (db: Db) => db.collection<BackupRecord>('backups')
 
-/** Returns the times of the last successes. */
 export async function lastBackups(db: Db): Promise<Partial<Record<BackupKind, Date>>> {
   return Object.fromEntries((await recordsIn(db).find().toArray()).map(({ _id, at }) => [_id, at]))
 }
 
-/** Opens the databases of a server for backups. Calls on this connection have no timeout. */
+/** Calls on this connection have no timeout. */
 export async function openBackups(settings: { uri: string; name: string; timeoutMs: number }) {
   const { uri, name, timeoutMs } = settings
   const client = createMongoClient(uri, { appName: 'service-backup', timeoutMs })
@@ -208,14 +202,14 @@ export async function openBackups(settings: { uri: string; name: string; timeout
   return {
     write: (file: BackupFile & { secrets?: string | undefined }) => writeBackup(client, database(), file),
     isEmpty: async () => (await database().listCollections({}, { nameOnly: true }).toArray()).length === 0,
-    /** Restores into an empty database and brings it up to date. Begins a new history. */
+    /** Restores into an empty database, brings it up to date, and begins a new history. */
     async restore(file: BackupFile, into = name) {
       const content = await restoreInto(database(into), file)
       await migrate(database(into), { contract: false })
       await beginHistory(database(into))
       return content
     },
-    /** Says what a restore undoes. `restored` and `replaced` name databases. */
+    /** `restored` and `replaced` name databases. */
     report: (facts: { file: string; at: Date; restored: string; replaced?: string }) =>
       reportOf({
         ...facts,
@@ -235,7 +229,7 @@ async function collectionsIn(db: Db) {
   return [...names.filter((name) => !sources.includes(name)).sort(), ...sources.filter((name) => names.includes(name))]
 }
 
-/** Splits bytes into BSON documents. Each begins with its length. */
+/** Each BSON document begins with its length. */
 async function* split(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0)
   for await (const chunk of bytes) {
@@ -264,7 +258,7 @@ function encryption(passphrase: string) {
   }
 }
 
-/** Returns the bytes of a file and what decrypts them. The file itself says whether it is encrypted. */
+/** Returns the bytes of a file and what decrypts them. The file says whether it is encrypted. */
 async function decryption(path: string, passphrase: string) {
   const file = await open(path)
   const head = Buffer.alloc(headBytes)

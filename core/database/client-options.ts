@@ -1,7 +1,7 @@
 import { MongoClient, type MongoClientOptions, MongoServerError } from 'mongodb'
 import { SettingError } from '../../platform/settings/settings.ts'
 
-/** Options of `MONGODB_URI` that the service needs as they are, with the values that it accepts. */
+/** Options of `MONGODB_URI` on which the service relies, with the values that it accepts. */
 const fixed: Record<string, (value: string, isDirect: boolean) => boolean> = {
   readpreference: (value) => value === 'primary',
   readpreferencetags: () => false,
@@ -14,7 +14,7 @@ const fixed: Record<string, (value: string, isDirect: boolean) => boolean> = {
   retrywrites: (value) => value === 'true',
   maxpoolsize: (value) => Number(value) === 0 || Number(value) >= minPoolSize,
 }
-/** Minimum size of the pool. Readers of wake-ups keep connections busy. */
+/** Readers of wake-ups keep connections busy. */
 const minPoolSize = 8
 
 const reasons: Record<string, string> = {
@@ -23,11 +23,9 @@ const reasons: Record<string, string> = {
 const otherReason = 'is not allowed: the service reads from the primary, and a majority confirms each write'
 
 /**
- * Creates a client that is not connected yet. Options in the URI replace the defaults, unless the
- * service relies on them. Throws `SettingError` for unknown options, wrong values and options that
- * are not allowed. A message never contains the URI, because it has a password.
- *
- * @param timeoutMs time limit for finding a server and for each connection to it
+ * Creates a client that is not connected yet. Other options of the URI replace the defaults. Errors:
+ * `SettingError`, without the URI, because it has a password. `timeoutMs` limits finding a server and
+ * connecting.
  */
 export function createMongoClient(
   uri: string,
@@ -53,8 +51,8 @@ export function createMongoClient(
 }
 
 /**
- * Returns a `SettingError` if a file with a certificate cannot be read, if the database rejects the
- * user, or if the user lacks a permission. Else returns the error itself.
+ * Returns a `SettingError` for an unreadable certificate, a rejected user or a missing permission; else the
+ * error.
  */
 export function connectFault(error: unknown): unknown {
   const { code, path, message = '' } = error as { code?: unknown; path?: string; message?: string }

@@ -11,15 +11,11 @@ interface DriverConnection {
 let isDone = false
 
 /**
- * Makes the MongoDB driver's writes to a closed socket fail at once. Without this function,
- * `writeCommand` of driver version 7.8.0 can hang. It writes to a destroyed socket that has not
- * emitted `close`, and waits for a `drain` event that is never emitted. When a server dies, all its
- * connections end in one turn of the event loop. The driver then retries a failed command on
- * another connection that is also closed. If the command of the driver's server monitor hangs in
- * this way, the driver never detects that the server is available again.
- *
- * Also converts the error of a socket that ends while a write waits for `drain`. The driver passes it on
- * as it is, so it repeats no such command, and callers do not recognise an unreachable database.
+ * Makes the driver's writes to a closed socket fail at once. `writeCommand` of driver version 7.8.0 writes to a
+ * destroyed socket that has not emitted `close`, and waits for a `drain` that never comes. When a server dies,
+ * the driver retries on such connections. If its server monitor hangs, it never finds the server again. Also
+ * converts the error of a socket that ends during the wait for `drain`. Otherwise the driver does not retry,
+ * and callers do not recognise an unreachable database.
  */
 export function failOnClosedSockets() {
   if (isDone) return

@@ -5,24 +5,22 @@ import { type Core, perCore } from '../core.ts'
 import type { CoreMetrics } from '../metrics.ts'
 import type { Database } from './database.ts'
 
-/** Difference between the clocks of a core and its database at which the core does not start. */
+/** A core does not start if its clock differs by more from the database's. */
 const refusedOffsetMs = 10_000
-/** Difference at which the core logs a warning. Cores rely on clocks that agree within two seconds. */
+/** Cores rely on clocks that agree within two seconds. */
 const warnedOffsetMs = 2_000
 
-/** Time in milliseconds after which a ping without an answer is slow. A probe waits no longer. */
+/** A ping without an answer is then slow. A probe waits no longer. */
 const slowMs = 900
-/** The database is no longer slow when a ping takes less. */
 const fastMs = 500
 
 /**
- * - `slow`: a ping took longer than 900 ms, or has no answer yet. Commands take long and succeed.
- * - `away`: a ping failed, or there is no answer and the driver knows no server that takes writes.
- *   Commands fail.
+ * `slow`: commands take long and succeed. `away`: a ping failed, or there is no answer and no server that takes
+ * writes.
  */
 type DatabaseState = 'fast' | 'slow' | 'away'
 
-/** Returns by how many milliseconds this machine's clock is ahead of the database's. */
+/** Returns by how much this machine's clock is ahead. */
 async function clockOffset({ ping }: Pick<Database, 'ping'>, now: () => number) {
   const before = now()
   const serverTime = await ping()
@@ -32,10 +30,7 @@ async function clockOffset({ ping }: Pick<Database, 'ping'>, now: () => number) 
   return Math.sign(offset) * Math.max(0, Math.abs(offset) - (after - before) / 2)
 }
 
-/**
- * Throws if the clock of this machine differs from the database's by more than ten seconds. A core
- * starts without the comparison if the database does not tell its time.
- */
+/** Throws if the clocks differ too much. A core starts if the database does not tell its time. */
 export async function requireMatchingClock(database: Pick<Database, 'ping'>, now: () => number = Date.now) {
   const offset = await clockOffset(database, now).catch(() => undefined)
   if (offset === undefined) return
@@ -52,7 +47,7 @@ const repairedVersions = [
   [8, 2, 3],
 ] as const
 
-/** Returns whether a server of this version has known holes. Other releases must be newer than the last repair. */
+/** Other releases must be newer than the last repair. */
 export function hasKnownHoles(version: string): boolean {
   const [major = 0, minor = 0, patch = 0] = version.split(/[.-]/).map(Number)
   const repaired = repairedVersions.find(([m, n]) => m === major && n === minor)
@@ -60,7 +55,6 @@ export function hasKnownHoles(version: string): boolean {
   return major < 8 || (major === 8 && minor < 2)
 }
 
-/** How often a core checks whether the data was restored while it runs. */
 const historyCheckEveryMs = 10_000
 const checkEveryMs = 5_000
 
@@ -139,7 +133,7 @@ export function createDatabaseCheck(options: {
 
   return {
     check,
-    /** Resolves within a second. A slow database is not away. */
+    /** A slow database is not away. */
     async isAway() {
       await check()
       return state === 'away'

@@ -7,7 +7,7 @@ import { lastBackups } from './backup.ts'
 
 type Observed = Pick<CoreMetrics, 'databaseDuration' | 'databaseFailures'>
 
-/** A member of the database, as the driver calls it for every command. */
+/** The driver calls it for every command. */
 interface DriverServer {
   topology: object
   command(operation: DriverOperation, ...rest: unknown[]): Promise<unknown>
@@ -15,16 +15,14 @@ interface DriverServer {
 
 interface DriverOperation {
   commandName: string
-  /** The command of a call of `Db.command`. */
   command?: object
 }
 
 const observed = new WeakMap<object, Observed>()
 
 /**
- * Measures the duration of the commands of a connected client, including the wait for a connection,
- * and counts its pooled connections. The driver's own command events are not used: they copy each
- * command and each answer, which costs 60 to 90 µs of processor time a command.
+ * Measures the commands of a connected client with their wait for a connection. The driver's own events copy
+ * each command and answer, which costs 60 to 90 µs of processor time.
  */
 export function measureDatabase(client: MongoClient, metrics: CoreMetrics) {
   measureCommands()
@@ -33,7 +31,6 @@ export function measureDatabase(client: MongoClient, metrics: CoreMetrics) {
   observed.set(topology, metrics)
 }
 
-/** Counts the pooled connections of a client that is not connected yet. */
 export function countConnections(client: MongoClient, { databaseConnections }: CoreMetrics) {
   client.on('connectionCreated', () => databaseConnections.inc({ state: 'open' }))
   client.on('connectionClosed', () => databaseConnections.dec({ state: 'open' }))
@@ -41,10 +38,9 @@ export function countConnections(client: MongoClient, { databaseConnections }: C
   client.on('connectionCheckedIn', () => databaseConnections.dec({ state: 'in_use' }))
 }
 
-/** Commands of the database that measure its disk. There are about 30 collections. */
+/** There are about 30 collections. */
 const sizesEveryMs = 5 * 60_000
 
-/** Measures the disk and the collections of the database when they are scraped, every five minutes. */
 export function measureSizes(db: Db, metrics: Pick<CoreMetrics, 'collectionBytes' | 'databaseDiskBytes'>) {
   measureAtScrape(metrics.collectionBytes, sizesEveryMs, async () => {
     const { fsTotalSize, fsUsedSize } = await db.command({ dbStats: 1 })
@@ -61,7 +57,6 @@ export function measureSizes(db: Db, metrics: Pick<CoreMetrics, 'collectionBytes
 
 const backupsEveryMs = 60_000
 
-/** Shows when a backup and a drill last succeeded. */
 export function showBackups(db: Db, { backupSuccess }: Pick<CoreMetrics, 'backupSuccess'>) {
   measureAtScrape(backupSuccess, backupsEveryMs, async () => {
     for (const [kind, at] of Object.entries(await lastBackups(db))) backupSuccess.set({ kind }, at.getTime() / 1000)

@@ -17,18 +17,17 @@ interface DatabaseSettings {
   name: string
   timeoutMs: number
   /**
-   * If true, creates missing collections and indexes; several processes may do so at once. If
-   * false, rejects an outdated database.
+   * True creates missing collections and indexes, also in several processes at once. False rejects an outdated
+   * database.
    */
   migrates?: boolean
   metrics?: CoreMetrics
-  /** Called while another process migrates. */
   onWait?: OnWait
 }
 
 /**
- * Connects, and creates or checks collections and indexes. Every acknowledged write is journaled.
- * On a replica set, a majority of the members also has each acknowledged write.
+ * Connects, and creates or checks collections and indexes. Acknowledged writes are durable
+ * (`durableWriteConcern`).
  */
 export async function openDatabase({ migrates = true, ...settings }: DatabaseSettings) {
   failOnClosedSockets()
@@ -52,18 +51,14 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
     return {
       collections: collectionsOf(db),
       screenshots: new GridFSBucket(db, { bucketName: 'screenshots' }),
-      /** Id of the history that the data had when this process opened it. A part of every epoch. */
+      /** A part of every epoch. */
       history: await currentHistory(db),
-      /** Version of the server, such as `8.0.21`. */
       version: (await db.admin().buildInfo()).version,
-      /** Returns the present id of the history. Another id means that the data was restored since. */
+      /** Another id means that the data was restored. */
       currentHistory: () => currentHistory(db),
-      /**
-       * Resolves to the server's clock, in milliseconds since 1970. Rejects if the command fails, as all
-       * other commands do then.
-       */
+      /** Resolves to the server's clock. Rejects if the command fails, as all others do then. */
       ping: () => serverTime(db),
-      /** Whether the driver knows a server that takes writes. If not, commands wait for one. */
+      /** Whether the driver knows a server that takes writes. If not, commands wait. */
       hasServer: () => hasServer,
       close: () => client.close(),
     }
@@ -73,7 +68,7 @@ export async function openDatabase({ migrates = true, ...settings }: DatabaseSet
   }
 }
 
-/** The build of an index takes as long as the collection is large, so it has no socket timeout. */
+/** An index build takes long in a large collection, so it has no socket timeout. */
 async function migrateWithoutTimeout(settings: DatabaseSettings) {
   const tools = await openSchemaTools(settings)
   await tools

@@ -5,7 +5,7 @@ type Options = CreateIndexesOptions & { name: string }
 
 export type IndexPlan = [collection: keyof Collections, keys: IndexSpecification, options: Options]
 
-/** An index of the documents in which the field has the value, by default any. */
+/** By default, of the documents that have the field. */
 const having = (name: string, field: string, value: unknown = { $exists: true }): Options => ({
   name,
   partialFilterExpression: { [field]: value },
@@ -13,14 +13,12 @@ const having = (name: string, field: string, value: unknown = { $exists: true })
 
 const expiry: Options = { name: 'expiry', expireAfterSeconds: 0 }
 
-/** A plan with a name only has no further options. */
 const plans: [collection: keyof Collections, keys: IndexSpecification, options: Options | string][] = [
   // Allows one event per conversation and sequence, and sorts a log by sequence.
   ['events', { conversationId: 1, sequence: 1 }, { name: 'by_sequence', unique: true }],
   // Allows one event per logical operation.
   ['events', { conversationId: 1, operationKey: 1 }, { ...having('by_operation', 'operationKey'), unique: true }],
-  // Finds transient events to remove. This is not a TTL index: the last event of a log must stay,
-  // because its sequence would otherwise be assigned again.
+  // Not a TTL index: the last event of a log must stay, because its sequence would be assigned again.
   ['events', { removableAt: 1 }, having('by_removal', 'removableAt')],
   ['events', { unapplied: 1, conversationId: 1 }, having('unapplied_by_conversation', 'unapplied', true)],
   // Finds the messages that grow, and those that have ended without their event.
@@ -51,7 +49,7 @@ const plans: [collection: keyof Collections, keys: IndexSpecification, options: 
   ['leads', { workspaceId: 1, createdAt: -1, _id: -1 }, 'by_capture'],
   ['leads', { 'fanOut.since': 1 }, having('by_fan_out', 'fanOut.since')],
   ['leadSubscriptions', { workspaceId: 1, createdAt: -1, _id: -1 }, 'by_workspace'],
-  // Limits the number of hooks and of lead subscriptions, also for parallel calls.
+  // Limits hooks and lead subscriptions, also for parallel calls.
   ['leadSubscriptions', { workspaceId: 1, place: 1 }, { ...having('by_place', 'place'), unique: true }],
   ['leadSubscriptions', { 'notices.at': 1 }, having('by_notice', 'notices.at')],
   ['leadSubscriptions', { 'recovery.nextStepAt': 1 }, having('by_recovery', 'recovery.nextStepAt')],
@@ -60,33 +58,29 @@ const plans: [collection: keyof Collections, keys: IndexSpecification, options: 
   ['leadSubscriptions', { failingSince: 1 }, having('by_failing', 'failingSince')],
   // Finds the destinations that receive events of a workspace's feed.
   ['leadSubscriptions', { workspaceId: 1, followedTo: 1 }, having('by_feed', 'followedTo', { $gte: 0 })],
-  // Allows one operation per key. An operation creates or retries an attempt.
+  // Allows one operation, which creates or retries an attempt, per key.
   ['deliveries', { 'operations.key': 1 }, { name: 'by_operation', unique: true }],
   ['deliveries', { 'attempts.attemptId': 1 }, 'by_attempt'],
   ['deliveries', { leadId: 1, createdAt: -1, _id: -1 }, 'by_lead'],
   ['deliveries', { conversationId: 1 }, having('by_conversation', 'conversationId')],
-  // Lists deliveries, newest first, one status after another. The queries name their index, because
-  // the planner of some engines rejects queries that several indexes could answer.
+  // The queries name their index, because the planner of some engines rejects queries that several indexes
+  // could answer.
   ['deliveries', { workspaceId: 1, status: 1, createdAt: -1, _id: -1 }, 'by_workspace_status'],
   ['deliveries', { subscriptionId: 1, status: 1, createdAt: -1, _id: -1 }, 'by_subscription_status'],
-  // The delivery queue by destination. It contains only deliveries that a worker must process. Its
-  // queries filter by `destination`. No other index begins with that field, so the planner always
-  // chooses this index.
+  // The queue of deliveries that a worker must process. No other index begins with `destination`, by which its
+  // queries filter, so the planner always chooses it.
   ['deliveries', { destination: 1, dueAt: 1 }, having('due_by_destination', 'dueAt')],
-  // The delivery queue by time, to find the next due deliveries. Its filter differs from the filter
-  // of the index above, so that the planner never uses this index for queries by destination. A
-  // query by destination would read this whole index.
+  // The queue by time. Its filter differs from the one above, so that the planner never reads this whole index
+  // for queries by destination.
   ['deliveries', { dueAt: 1, destination: 1 }, having('due', 'dueAt', { $gt: new Date(0) })],
   // Finds retries that were scheduled while a clock was ahead.
   ['deliveries', { updatedAt: 1 }, having('scheduled', 'next')],
-  // Finds the held deliveries of a subscription, and those that have been held for too long.
   ['deliveries', { destination: 1, status: 1, updatedAt: 1 }, having('held_since', 'status', 'held')],
   ['deliveries', { destination: 1, requestedAt: -1 }, having('by_request', 'requestedAt')],
   ['deliveries', { 'verdict.attemptId': 1 }, having('verdicts', 'verdict')],
   ['deliveries', { deleteAt: 1 }, expiry],
   ['sessions', { visitorId: 1, status: 1 }, 'by_visitor'],
   ['sessions', { 'identity.subjectId': 1, status: 1 }, having('by_subject', 'identity.subjectId')],
-  // Finds the latest consent of a subject with many sessions.
   [
     'sessions',
     { 'identity.subjectId': 1, publicSiteKey: 1, 'consents.decidedAt': -1 },
@@ -94,7 +88,6 @@ const plans: [collection: keyof Collections, keys: IndexSpecification, options: 
   ],
   ['suppressions', { workspaceId: 1, addedAt: -1, _id: -1 }, 'by_workspace'],
   ['suppressions', { unswept: 1 }, { name: 'unswept', sparse: true }],
-  // Finds the leads of a person who is added to the suppression list.
   ['leads', { contacts: 1 }, having('by_contact', 'contacts')],
   ['pictures', { workspaceId: 1, owner: 1 }, 'by_owner'],
   ['pictures', { deleteAt: 1 }, expiry],
@@ -109,7 +102,6 @@ const plans: [collection: keyof Collections, keys: IndexSpecification, options: 
   ['networkBans', { endsAt: 1 }, expiry],
   ['consoleSessions', { expiresAt: 1 }, expiry],
   ['consoleSessions', { workspaceId: 1 }, 'by_workspace'],
-  // Finds console sessions that are due for another check of the user at the identity provider.
   ['consoleSessions', { 'provider.recheckAt': 1 }, having('by_recheck', 'provider.recheckAt')],
   ['signInAttempts', { expiresAt: 1 }, expiry],
   ['signInLinks', { expiresAt: 1 }, expiry],
@@ -129,12 +121,10 @@ const plans: [collection: keyof Collections, keys: IndexSpecification, options: 
   // Not a TTL index, because a command's screenshot must be deleted together with the command.
   ['commands', { deleteAt: 1 }, 'by_deletion'],
   ['idempotency', { expiresAt: 1 }, expiry],
-  // Finds the idempotency records of a session. The erasure of the session's visitor removes these
-  // records.
+  // For the erasure of the session's visitor.
   ['idempotency', { sessionIds: 1 }, { name: 'by_session', sparse: true }],
   ['leads', { conversationId: 1 }, having('by_conversation', 'conversationId')],
-  // Finds workspaces whose retention sweep is due. The review and postponement indexes below find
-  // data that may be older than allowed.
+  // Retention sweeps. The indexes of reviews and postponements find data that may be too old.
   ['workspaces', { sweepAt: 1 }, 'due'],
   ['sessions', { publicSiteKey: 1, reviewAt: 1 }, 'by_review'],
   ['sessions', { publicSiteKey: 1, postponedUntil: 1 }, having('by_postponement', 'postponedUntil')],
@@ -157,8 +147,7 @@ const plans: [collection: keyof Collections, keys: IndexSpecification, options: 
   // Finds and counts search entries by their words. The queries name their index.
   ['searchEntries', { workspaceId: 1, terms: 1 }, 'by_term'],
   ['searchEntries', { workspaceId: 1, at: -1, _id: -1 }, 'by_time'],
-  // Finds the entries of a conversation's sessions and leads. Entries of messages and notes need no
-  // index, because their ids begin with the conversation id.
+  // For sessions and leads. The ids of messages and notes begin with the conversation id.
   ['searchEntries', { conversationId: 1 }, having('by_conversation', 'conversationId')],
   // Allows one entry per place of a feed, and one per event.
   ['feedEntries', { workspaceId: 1, number: 1 }, { name: 'by_number', unique: true }],

@@ -12,10 +12,9 @@ const idOf = (kid: string) => `check ${kid}`
 const keepIt = 'put it back behind the current key, from the backup of core.env (SECRET_KEYS=new,old)'
 
 /**
- * Compares `SECRET_KEYS` with the keys that the database was used with, and records the current key.
- * Each key that was ever current has a check value in the collection `keys`, sealed with that key.
- * Throws `SettingError` if a sealed secret or the newest check value cannot be opened. Cores with
- * different keys would refuse each other's grants and tokens.
+ * Compares `SECRET_KEYS` with the keys of the database, and records the current one with a check value that it
+ * seals. Throws `SettingError` if a secret or the newest check value cannot be opened: cores with different
+ * keys would refuse each other's grants and tokens.
  */
 export async function requireMatchingKeys(
   collections: SecretCollections & Pick<Collections, 'keys'>,
@@ -58,7 +57,6 @@ export async function requireMatchingKeys(
   if (!(await insertOnce(keys, check))) requireOpen((await keys.findOne({ _id: check._id }))?.check ?? '')
 }
 
-/** Forgets the check values of keys that `SECRET_KEYS` does not have any more. */
 export async function forgetWithdrawnKeys(keys: Collections['keys'], secretKeys: SecretKey[]) {
   await keys.deleteMany({ check: { $exists: true }, kid: { $nin: secretKeys.map(({ kid }) => kid) } })
 }

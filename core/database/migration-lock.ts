@@ -9,13 +9,10 @@ const renewEveryMs = 5_000
 const retryEveryMs = 100
 const reportEveryMs = 5_000
 
-/** Called while another process has the lock, every five seconds, with the name of that process. */
+/** Called every five seconds of the wait, with the process that has the lock. */
 export type OnWait = (holder: string) => void
 
-/**
- * Creates a lock that is stored in one document. The work must be repeatable: if its process dies,
- * the next holder of the lock starts the work again.
- */
+/** The work must be repeatable: if its process dies, the next holder starts it again. */
 export function createMigrationLock(db: Db, now: () => number, onWait: OnWait = () => {}) {
   const locks = db.collection<{ _id: string; by?: string }>('locks')
   const by = `process ${process.pid} on ${hostname()}`
@@ -33,10 +30,7 @@ export function createMigrationLock(db: Db, now: () => number, onWait: OnWait = 
   }
 
   return {
-    /**
-     * Waits until no other process holds the lock, and runs work under the lock. `check` throws if the
-     * lock was lost because its lease expired.
-     */
+    /** Runs work under the lock. `check` throws if the lock was lost. */
     async holding(work: (check: () => Promise<void>) => Promise<void>) {
       const lease = await take()
       const check = async () => void (await leases.write(lease, { $set: { until: until() } }))

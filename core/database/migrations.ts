@@ -1,9 +1,8 @@
 import type { Db } from 'mongodb'
 
 /**
- * A change of stored data in two steps. `expand` only adds data, so it may run while processes of
- * the previous version run. `contract` may run only when no such process is left. Both steps can be
- * repeated after a failure.
+ * `expand` only adds data, while processes of the previous version may run. `contract` runs when none is left.
+ * Both can be repeated.
  */
 export interface Migration {
   number: number
@@ -12,15 +11,14 @@ export interface Migration {
   contract?(db: Db): Promise<void>
 }
 
-/** Record of a migration that has run. */
 export interface MigrationDocument {
   _id: number
   name: string
   expandedAt: Date
   contractedAt?: Date
-  /** Version of the service that ran the contract step. Older versions cannot use the data. */
+  /** Older versions than the one that ran `contract` cannot use the data. */
   version?: string
 }
 
-/** All migrations. A number is never reused. The first one names the schema without changes. */
+/** A number is never reused. The first one names the schema without changes. */
 export const migrations: Migration[] = [{ number: 1, name: 'schema 1, of release 1.0.0-rc' }]

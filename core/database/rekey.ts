@@ -9,13 +9,10 @@ export type SecretCollections = Pick<
 
 type SealedSecrets = ReturnType<typeof createSealedSecrets>
 
-/**
- * Finds and replaces all sealed secrets. A concurrent rotation takes precedence: a secret is
- * replaced only if it has not changed since it was read.
- */
+/** A concurrent rotation takes precedence: a secret is replaced only if it has not changed since it was read. */
 export function createSealedSecrets(collections: SecretCollections) {
   const { keys, installations, leadSubscriptions, consoleSessions, signInAttempts } = collections
-  /** Every field that contains a sealed text, or a list of objects with one in `sealed`. */
+  /** Fields with a sealed text, or a list of objects with one in `sealed`. */
   const places = [
     { documents: keys, field: 'sealed' },
     { documents: installations, field: 'identitySecrets' },
@@ -27,7 +24,6 @@ export function createSealedSecrets(collections: SecretCollections) {
     { documents: signInAttempts, field: 'sealed' },
   ] as unknown as { documents: Collection<{ _id: string } & Document>; field: string }[]
 
-  /** Yields each sealed text with the filter and the field that replace it. */
   async function* found(limit = 0) {
     for (const { documents, field } of places) {
       for await (const document of documents.find(
@@ -48,20 +44,16 @@ export function createSealedSecrets(collections: SecretCollections) {
   }
 
   return {
-    /** Yields every sealed (encrypted) secret of the database. */
     async *all() {
       for await (const { sealed } of found()) yield sealed
     },
 
-    /** Yields one sealed secret of each kind. */
+    /** One secret of each kind. */
     async *samples() {
       for await (const { sealed } of found(1)) yield sealed
     },
 
-    /**
-     * Passes each secret to `reseal` and stores the result if it differs from the secret. Returns
-     * the number of replaced secrets.
-     */
+    /** Stores what `reseal` returns, if it differs. Returns the number of replaced secrets. */
     async replace(reseal: (sealed: string) => string) {
       let changed = 0
       for await (const { sealed, set } of found()) {
@@ -74,16 +66,13 @@ export function createSealedSecrets(collections: SecretCollections) {
 }
 
 interface Rekeyed {
-  /** Number of secrets that were encrypted again with the current key. */
   changed: number
-  /** Number of secrets that each key encrypts, by key id. */
   inUse: Record<string, number>
 }
 
 /**
- * Encrypts every secret of the database with the current key. Repeats until no secret uses another
- * key, because cores may rotate secrets at the same time. Opens every secret. Throws if the key of a
- * secret is missing, or if another key has its id.
+ * Seals every secret with the current key. Repeats until none uses another one, because cores may rotate
+ * secrets meanwhile. Throws if one cannot be opened.
  */
 export async function rekey(secrets: SealedSecrets, secretBox: SecretBox, currentKid: string): Promise<Rekeyed> {
   function open(sealed: string): string {

@@ -1,19 +1,14 @@
 import type { Db, Document, Filter } from 'mongodb'
 
-/** What a restore undoes. The report lists it, because nobody else tells the operators. */
+/** What a restore undoes. */
 interface UndoneKind {
   title: string
   collection: string
-  /** The documents that the kind is about. */
   filter?: Filter<Document>
-  /**
-   * Selects the listed documents. `gone`: only the replaced data has the document. `back`: only the
-   * backup has it. A function gets both versions of a document, and returns whether to list it.
-   */
+  /** `gone`: only the replaced data has the document. `back`: only the backup has it. */
   differs: 'gone' | 'back' | ((replaced: Document, restored: Document) => boolean)
-  /** What the operators do about it. */
   advice: string
-  /** Field that the report lists instead of ids, with the number of documents. `none` lists nothing. */
+  /** Field that is listed instead of ids. `none` lists nothing. */
   listedBy?: 'conversationId' | 'none'
 }
 
@@ -121,7 +116,6 @@ const kinds: UndoneKind[] = [
   },
 ]
 
-/** A list that must be worked through is complete up to this length. */
 const maxListed = 1_000
 const always = `Not known here, whether or not there was data to compare:
 
@@ -129,7 +123,7 @@ const always = `Not known here, whether or not there was data to compare:
 - sessions that visitors renewed after the backup: they may have to start a new chat;
 - what a newer backup or another copy of the data has.`
 
-/** Writes the report of a restore. `replaced` is the data before the restore, if it can be read. */
+/** `replaced` is the data before the restore, if it can be read. */
 export async function reportOf(facts: { file: string; at: Date; restored: Db; replaced?: Db }): Promise<string> {
   const { file, at, restored, replaced } = facts
   const parts = replaced

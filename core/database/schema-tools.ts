@@ -5,10 +5,9 @@ import type { OnWait } from './migration-lock.ts'
 import { migrate, schemaStatus } from './schema.ts'
 import { beginHistory } from './store-history.ts'
 
-/** Tools of the migration command: they check and migrate a whole database. */
 export type SchemaTools = Awaited<ReturnType<typeof openSchemaTools>>
 
-/** Connects to a database without changing it. Calls on this connection have no timeout. */
+/** Changes nothing. Calls on this connection have no timeout. */
 export async function openSchemaTools(settings: { uri: string; name: string; timeoutMs: number }) {
   const { uri, timeoutMs } = settings
   const client = createMongoClient(uri, { appName: 'service-migrate', timeoutMs, ignoreUndefined: true })
@@ -19,7 +18,6 @@ export async function openSchemaTools(settings: { uri: string; name: string; tim
       collections: collectionsOf(db),
       status: () => schemaStatus(db),
       migrate: (options: { contract: boolean; onWait?: OnWait }) => migrate(db, options),
-      /** Makes all positions of readers invalid, after the data was restored. */
       beginHistory: () => beginHistory(db),
       close: () => client.close(),
     }

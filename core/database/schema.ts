@@ -5,26 +5,18 @@ import { type IndexPlan, indexes } from './indexes.ts'
 import { createMigrationLock, type OnWait } from './migration-lock.ts'
 import { type Migration, type MigrationDocument, migrations } from './migrations.ts'
 
-/** Differences between a database and the schema of this version. */
 export interface SchemaStatus {
-  /** Names of missing collections, and of missing indexes as `collection.index`. */
+  /** Collections, and indexes as `collection.index`. */
   missing: string[]
   toExpand: Migration[]
-  /**
-   * Migrations whose `contract` step has not run. This step may run only when no process of the
-   * previous version is left.
-   */
+  /** `contract` may run only when no process of the previous version is left. */
   toContract: Migration[]
-  /** Indexes, as `collection.index`, whose keys differ from the keys in this version. */
+  /** Indexes with other keys than in this version. */
   different: string[]
-  /** Migrations of newer versions. */
   unknown: MigrationDocument[]
 }
 
-/**
- * Size of the wake-up collection in bytes. A core that has more unread wake-ups than this loses
- * some of them and must read all its state again.
- */
+/** A core with more unread wake-ups loses some and must read all its state again. */
 const wakeupBytes = 16 * 1024 * 1024
 
 export async function schemaStatus(db: Db, all = migrations): Promise<SchemaStatus> {
@@ -60,11 +52,10 @@ async function pendingMigrations(db: Db, all: Migration[]): Promise<PendingMigra
   }
 }
 
-/** Whether this version of the core can use the database. */
 export const isReady = ({ missing, toExpand, different }: SchemaStatus): boolean =>
   missing.length + toExpand.length + different.length === 0
 
-/** Throws if a newer version has removed data from the database that this version needs. */
+/** Throws if a newer version has removed data that this version needs. */
 export function requireNotNewer({ unknown }: Pick<SchemaStatus, 'unknown'>) {
   const last = unknown.filter(({ contractedAt }) => contractedAt).at(-1)
   if (!last) return
@@ -78,14 +69,12 @@ interface MigrateOptions {
   contract?: boolean
   now?: () => number
   all?: Migration[]
-  /** Called while another process migrates. */
   onWait?: OnWait
 }
 
 /**
- * Creates missing collections and indexes and runs the `expand` step of pending migrations.
- * Processes of the previous version may run at the same time, and several processes may migrate at
- * once. With `contract`, also runs their `contract` step.
+ * Creates missing collections and indexes, and runs pending `expand` steps. Processes of the previous version
+ * may run, and several may migrate at once. With `contract`, also runs these steps.
  */
 export async function migrate(
   db: Db,
@@ -98,7 +87,6 @@ export async function migrate(
   if (pending.toExpand.length === 0 && !(contract && pending.toContract.length > 0))
     return { missing: [], different: [], ...pending }
   await createMigrationLock(db, now, onWait).holding(async (check) => {
-    // Another process may have migrated while this one waited for the lock.
     const { toExpand, toContract } = await pendingMigrations(db, all)
     for (const { number, name, expand } of toExpand) {
       await check()
@@ -115,7 +103,7 @@ export async function migrate(
   return { missing: [], different: [], ...(await pendingMigrations(db, all)) }
 }
 
-/** Adds the migration that failed to the message of its error. Keeps the class of the error. */
+/** Keeps the class of the error. */
 async function namingMigration(number: number, name: string, run: () => Promise<unknown>) {
   try {
     await run()
@@ -127,7 +115,6 @@ async function namingMigration(number: number, name: string, run: () => Promise<
 
 const recordsOf = (db: Db) => db.collection<MigrationDocument>('migrations')
 
-/** Returns the keys of each index as JSON, by name. */
 async function indexKeys(collection: Collection): Promise<Map<string, string>> {
   try {
     return new Map((await collection.indexes()).map(({ name = '', key }) => [name, JSON.stringify(key)]))
@@ -160,19 +147,13 @@ async function createIndexes(db: Db) {
   )
 }
 
-/**
- * By default, an index build waits for every member of a replica set, even for a stopped one. A single
- * server rejects the option.
- */
+/** By default, an index build waits also for stopped members of a replica set. A single server rejects the option. */
 const quorumOf = ({ writeConcern }: Db) => (writeConcern?.w === 'majority' ? { commitQuorum: 'majority' } : {})
 
 const toDescription = ([, key, options]: IndexPlan) =>
   ({ key, ...options }) as Parameters<Collection<Document>['createIndexes']>[0][number]
 
-/**
- * Retries when the database rejects an index because another process builds the same index at that
- * moment.
- */
+/** Another process may build the same index at that moment. */
 async function retryConflicts(attempt: () => Promise<unknown>) {
   for (let tries = 1; ; tries += 1) {
     try {

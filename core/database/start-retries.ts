@@ -2,23 +2,18 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { isUnreachable } from '../mongodb/faults.ts'
 
-/** Delay between attempts, in milliseconds. */
 const pauseMs = 1_000
 
 interface StartRetries {
   logger: Pick<Logger, 'info' | 'warn'>
-  /** Maximum time in milliseconds to wait for an unreachable database. */
   withinMs: number
-  /** Aborting this signal ends the wait. */
   signal?: AbortSignal | undefined
-  /** A clock in milliseconds that never goes back. */
   monotonic?: () => number
 }
 
 /**
- * Retries a step of the start while the database is unreachable or too slow. The step must be
- * repeatable. Rejects with a permanent error of the step, or with the reason of the signal. After
- * the time limit, rejects with an error that contains the last failure.
+ * Repeats a step while the database is unreachable or too slow. Rejects with its lasting errors, with the
+ * reason of the signal, or with the last failure after `withinMs`.
  */
 export async function retryAtStart<T>(step: () => Promise<T>, options: StartRetries): Promise<T> {
   const { logger, withinMs, signal, monotonic = () => performance.now() } = options

@@ -1,26 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import type { Db } from 'mongodb'
 
-/**
- * The history of the stored data. A restored backup begins a new history, because positions that
- * readers got after the backup name events that no longer exist. The id is part of every epoch.
- */
+/** A restored backup begins a new history, because positions of readers name events that no longer exist. */
 interface StoreHistoryDocument {
   _id: 'history'
   /** Empty until the data is restored for the first time. */
   id: string
-  /**
-   * UUID of the collection of events. `mongorestore` creates the collection anew, with another UUID.
-   */
+  /** UUID of the collection of events. `mongorestore` creates the collection anew. */
   events: string
 }
 
 const collectionOf = (db: Db) => db.collection<StoreHistoryDocument>('storeHistory')
 
-/**
- * Returns the id of the present history. Begins a new history if the collection of events was
- * created anew since the last call. Concurrent calls of several processes return the same id.
- */
+/** Begins a new history if the collection of events was created anew. Concurrent calls return the same id. */
 export async function currentHistory(db: Db): Promise<string> {
   const events = await uuidOfEvents(db)
   for (;;) {
@@ -31,7 +23,7 @@ export async function currentHistory(db: Db): Promise<string> {
   }
 }
 
-/** Begins a new history: every position that a reader has becomes invalid. Returns its id. */
+/** Makes every position of a reader invalid. */
 export async function beginHistory(db: Db): Promise<string> {
   const history = newHistory(await uuidOfEvents(db))
   await collectionOf(db).updateOne({ _id: 'history' }, { $set: history }, { upsert: true })

@@ -3,8 +3,8 @@ import { MongoAPIError, MongoError, MongoServerError } from 'mongodb'
 export const duplicateKey = 11000
 
 /**
- * Returns the name of the unique index that a write violated. Returns an empty text if the error
- * does not name the index, and undefined for other errors.
+ * Returns the unique index that a write violated; an empty text if it is not named, and undefined for other
+ * errors.
  */
 export function duplicateIndex(error: { code?: unknown; errmsg?: unknown }): string | undefined {
   if (error.code !== duplicateKey) return undefined
@@ -15,23 +15,17 @@ export function isDuplicateKey(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === duplicateKey
 }
 
-/** Whether the MongoDB server or its driver reported this error. Callers may then retry. */
+/** Callers may then retry. */
 export function isStoreFault(error: unknown): boolean {
   return error instanceof MongoError
 }
 
-/**
- * Codes of timeouts, of missing members, and of a server that is starting, stopping or giving up its primary role.
- */
+/** Timeouts, missing members, and a server that starts, stops or gives up its primary role. */
 const transientCodes = new Set([6, 7, 50, 64, 89, 91, 133, 134, 189, 202, 262, 9001, 10107, 11600, 11602, 13435, 13436])
 
-/** Codes of a failed look-up of a name. */
 const dnsCodes = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ETIMEOUT', 'ESERVFAIL', 'ENODATA'])
 
-/**
- * Whether the database is unreachable or too slow, so that a retry may succeed. False for wrong
- * settings and rejected commands.
- */
+/** Whether a retry may succeed. False for wrong settings and rejected commands. */
 export function isUnreachable(error: unknown): boolean {
   if (dnsCodes.has((error as NodeJS.ErrnoException).code ?? '')) return true
   if (error instanceof MongoServerError) return transientCodes.has(Number(error.code))

@@ -8,10 +8,8 @@ import {
 import { duplicateKey, isDuplicateKey } from './faults.ts'
 
 /**
- * Inserts documents with one call. The results have the order of the documents. A result is true if
- * its document was inserted, and false if one of its unique keys was taken. If the database rejects
- * a document for another reason, only the result of that document is rejected. Any other error
- * rejects the whole call. If there is only one document, its rejection also rejects the whole call.
+ * Inserts documents with one call. A result is false if a unique key was taken. It is rejected if the database
+ * rejects only that document, unless it is alone. Any other error rejects the call.
  */
 export async function insertEach<T extends Document>(
   collection: Collection<T>,
@@ -40,7 +38,7 @@ export async function insertEach<T extends Document>(
   }
 }
 
-/** Inserts a document. Returns false and changes nothing if one of its unique keys is taken. */
+/** Returns false if one of the unique keys is taken. */
 export async function insertOnce<T extends Document>(
   collection: Collection<T>,
   document: T,

@@ -3,8 +3,8 @@ import type { Collection, Document, Filter, UpdateFilter, WithId } from 'mongodb
 import { insertOnce } from './insert-each.ts'
 
 /**
- * The right of one process to work on a document for a time. The token is the fencing token: every
- * taking of the lease writes a new one, and the holder's writes match the document only by its own.
+ * The right of one process to work on a document for a time. Each taking writes a new fencing token, without
+ * which the holder's writes match nothing.
  */
 export interface Lease {
   id: string
@@ -12,10 +12,10 @@ export interface Lease {
 }
 
 interface LeaseFields {
-  /** Time at which the lease ends, or from which the next step of the work is due. */
+  /** End of the lease, or time from which the next step is due. */
   until: string
   token: string
-  /** Whether a document without the field `until` can be leased. By default, its work is finished. */
+  /** Whether a document without `until` is free. By default, its work is finished. */
   isFreeWithoutUntil?: boolean
 }
 
@@ -31,33 +31,27 @@ export interface Leased<D> {
   document: WithId<D>
 }
 
-/**
- * Returns a new fencing token. It is random, because a counter would begin again when a document is
- * removed and inserted again.
- */
+/** Random, because a counter would begin again with a new document of the same id. */
 export const newToken = () => randomInt(2 ** 48 - 1)
 
 export function createLeases<D extends Document & { _id: string }>(
   collection: Collection<D>,
   { until: untilField, token: tokenField, isFreeWithoutUntil = false }: LeaseFields,
 ) {
-  /** Matches the document while its lease is held. For writes that are sent in batches. */
+  /** For writes that are sent in batches. */
   const held = ({ id, token }: Lease) => ({ _id: id, [tokenField]: token }) as Filter<D>
 
   return {
     held,
 
-    /** Inserts a document that is leased from the beginning. Returns undefined if its id is taken. */
+    /** Inserts a leased document. Returns undefined if its id is taken. */
     async insert(document: D, until: Date) {
       const token = newToken()
       const inserted = await insertOnce(collection, { ...document, [untilField]: until, [tokenField]: token })
       return inserted ? { id: document._id, token } : undefined
     },
 
-    /**
-     * Leases a document whose lease has ended, and sets other fields with the same write. Returns
-     * undefined if no document with the filter `of` is free.
-     */
+    /** Leases a document whose lease has ended, and sets other fields with it. Returns undefined if none is free. */
     async take({ now, until }: { now: Date; until: Date }, of?: Filter<D>, set?: Partial<D>) {
       const token = newToken()
       const free = { [untilField]: isFreeWithoutUntil ? { $not: { $gt: now } } : { $lte: now }, ...of } as Filter<D>
@@ -66,10 +60,7 @@ export function createLeases<D extends Document & { _id: string }>(
       return document ? { lease: { id: String(document._id), token }, document } : undefined
     },
 
-    /**
-     * Returns when the next lease ends or the next step is due, among documents with the filter `of`.
-     * Returns undefined if there is none.
-     */
+    /** Returns when the next lease ends or the next step is due. */
     async nextAt(of?: Filter<D>) {
       const [next] = await collection
         .aggregate<{ at: Date }>([
@@ -82,32 +73,27 @@ export function createLeases<D extends Document & { _id: string }>(
       return next?.at
     },
 
-    /** Changes the document and returns it. Throws `LeaseLost` if another process holds the lease. */
+    /** Errors: `LeaseLost`. */
     async write(lease: Lease, update: UpdateFilter<D>) {
       const found = await collection.findOneAndUpdate(held(lease), update, { returnDocument: 'after' })
       if (!found) throw new LeaseLost()
       return found
     },
 
-    /** Throws `LeaseLost` if another process holds the lease. Writes nothing. */
+    /** Writes nothing. Errors: `LeaseLost`. */
     async confirm(lease: Lease) {
       if (!(await collection.findOne(held(lease), { projection: { _id: 1 } }))) throw new LeaseLost()
     },
 
-    /** Removes the document, if the lease is held. */
     async remove(lease: Lease) {
       await collection.deleteOne(held(lease))
     },
   }
 }
 
-/** Returns the time in milliseconds until a date; undefined without one. */
 export const msUntil = (at: Date | undefined, now: () => number) => at && Math.max(0, at.getTime() - now())
 
-/**
- * Does the work of a lease. If the lease is lost, ends without an error, because the new holder of
- * the lease continues the work.
- */
+/** Ends without an error if the lease is lost, because its new holder continues the work. */
 export async function whileHeld(work: Promise<unknown>): Promise<void> {
   await work.catch((error: unknown) => {
     if (!(error instanceof LeaseLost)) throw error

@@ -1,18 +1,15 @@
 import type { Collection } from 'mongodb'
 
-/** Maximum number of operation ids that a document stores. */
 const operationsKept = 32
 
-/** A document that stores the ids of the operations that changed it. */
 export interface RecordsOperations {
-  /** Ids of the last `operationsKept` operations, oldest first. */
+  /** The last ids of operations that changed the document. */
   operations?: string[]
 }
 
 /**
- * Filter of a write that must take effect once per operation. The same write must store the
- * operation with `recording`. If the operation is repeated after a crash, the write then does not
- * undo later changes.
+ * Filter of a write that takes effect once per operation, which the same write stores with `recording`. So a
+ * repeat after a crash does not undo later changes.
  */
 export const unlessRecorded = (operation: string) => ({ operations: { $ne: operation } })
 export const recording = (operation: string) => ({

@@ -9,16 +9,13 @@ import {
 
 export interface DocumentUpdate<T extends Document> {
   filter: Filter<T>
-  /** Must be repeatable: a second run has the same effect and matches the same document. */
+  /** A second run must have the same effect and match the same document. */
   update: UpdateFilter<T>
 }
 
 /**
- * Updates at most one document per update. Makes one database call if every update matches a
- * document. Otherwise runs each update again in its own call. The results have the order of the
- * updates. A result is true if a document matched. If the database rejects an update, only the
- * result of that update is rejected. Any other error of the common database call rejects the whole
- * call.
+ * Updates at most one document per update: with one call if all match, else each again in its own call. A
+ * result is true if a document matched. Errors of the common call reject the whole call.
  */
 export async function updateEach<T extends Document>(
   collection: Collection<T>,
@@ -26,7 +23,7 @@ export async function updateEach<T extends Document>(
 ): Promise<PromiseSettledResult<boolean>[]> {
   if (updates.length > 1 && (await haveAllMatched(collection, updates)))
     return updates.map(() => ({ status: 'fulfilled', value: true }))
-  // The database returns how many updates matched, but not which ones. So each update runs again.
+  // The database returns how many updates matched, but not which ones.
   return Promise.allSettled(
     updates.map(async ({ filter, update }) => (await collection.updateOne(filter, update)).matchedCount === 1),
   )
@@ -40,7 +37,7 @@ async function haveAllMatched<T extends Document>(collection: Collection<T>, upd
     )
     return matchedCount === updates.length
   } catch (error) {
-    // The database or the driver rejected an update, for example because the update is too large.
+    // An update was rejected, for example because it is too large.
     if (error instanceof MongoBulkWriteError || error instanceof MongoAPIError) return false
     throw error
   }

@@ -24,10 +24,10 @@ import { scopesOfRole } from './roles.ts'
 import { activeOwners, changeTeam, findMember, isActive, listMembers, requireFreeMail } from './teams.ts'
 
 const maxInvitations = 100
-/** Unused mailed links of one account. Further requests send no mail until one expires. */
+/** Unused mailed links of one account. Further requests send no mail. */
 const maxMailedLinks = 3
 const newMailLifetimeMs = 86_400_000
-/** Requests for mailed links that wait. Further ones are dropped. */
+/** Waiting requests for mailed links. Further ones are dropped. */
 const maxWaiting = 1_000
 
 type AccountLink = SignInLink & Required<Pick<SignInLink, 'account'>>
@@ -40,13 +40,12 @@ async function requiredMember(core: Core, workspaceId: string, id: string) {
   return member
 }
 
-/** Throws `PermissionDenied` if one of the roles has a scope that the caller lacks. */
 function requireScopesOf(caller: Caller, ...roles: (Role | undefined)[]) {
   const needed = roles.flatMap((role) => (role ? scopesOfRole[role] : []))
   if (needed.some((scope) => !caller.scopes.has(scope))) throw new ServiceError(ErrorCode.PERMISSION_DENIED)
 }
 
-/** Replaces an active account. Errors: `NotFound`, `LastOwner` if no owner would be left, those of `next`. */
+/** Replaces an active account. Errors: `NotFound`, `LastOwner`, those of `next`. */
 async function updateMember(core: Core, workspaceId: string, id: string, next: (member: Member) => Member | undefined) {
   const members = await changeTeam(core, workspaceId, (present) => {
     const found = present.find((member) => member.id === id && isActive(member))
@@ -61,14 +60,14 @@ async function updateMember(core: Core, workspaceId: string, id: string, next: (
   return members.find((member) => member.id === id)
 }
 
-/** Returns the links of a workspace that sign in accounts, newest first. */
+/** Newest first. */
 async function accountLinks({ db, now }: Core, workspaceId: string) {
   const open = { workspaceId, account: { $exists: true }, expiresAt: { $gt: new Date(now()) } } as const
   const found = await db.signInLinks.find(open).sort({ 'account.createdAt': -1 }).limit(maxListed).toArray()
   return found.map(withId) as AccountLink[]
 }
 
-/** Removes the links of an account, and those that its operator has made. */
+/** Also those that the operator has made. */
 async function removeLinksOf({ db }: Core, workspaceId: string, operator: string) {
   await db.signInLinks.deleteMany({ workspaceId, $or: [{ operator }, { 'account.invitedBy': operator }] })
 }
@@ -91,7 +90,7 @@ async function mailConfirmation(core: Core, workspaceId: string, member: Member,
   })
 }
 
-/** Mails a link to each account with the address, in at most five workspaces. Runs behind the answer to the request. */
+/** Mails a link to each account with the address, in at most five workspaces. */
 async function mailLinks(core: Core, mail: string) {
   for (const { workspaceId, members } of await core.db.teams.find({ 'members.mail': mail }).limit(5).toArray()) {
     const member = members.find((each) => isActive(each) && each.mail === mail)
@@ -153,7 +152,7 @@ export async function inviteOperator(
   return { secret, link, mailed }
 }
 
-/** Returns the open invitations of a workspace, newest first. */
+/** Newest first. */
 export const listInvitations = async (core: Core, workspaceId: string): Promise<SignInLink[]> =>
   (await accountLinks(core, workspaceId)).filter(({ account }) => account.invitedBy !== undefined)
 
@@ -180,7 +179,7 @@ export async function setOperatorRole(
   return member!
 }
 
-/** Removes an account and everything with which its operator signs in. Errors: those of `setOperatorRole`. */
+/** Errors: those of `setOperatorRole`. */
 export async function removeOperator(core: Core, caller: Caller, workspaceId: string, id: string) {
   await updateMember(core, workspaceId, id, ({ role, name, joinedAt }) => {
     requireScopesOf(caller, role)
@@ -193,8 +192,8 @@ export async function removeOperator(core: Core, caller: Caller, workspaceId: st
 }
 
 /**
- * A new address is mailed a link first, where mail is configured, because links that sign in go to
- * the address. Errors: `NotFound`, `ValidationFailed`.
+ * A new address is mailed a link first, because links that sign in go to the address. Errors: `NotFound`,
+ * `ValidationFailed`.
  */
 export async function updateOwnAccount(
   core: Core,
@@ -214,7 +213,7 @@ export async function updateOwnAccount(
   return { member: member!, confirmationMailed: !isConfirmed }
 }
 
-/** Sets the address of a mailed link. Errors: `NotFound`, `ValidationFailed`. */
+/** Errors: `NotFound`, `ValidationFailed`. */
 export async function confirmMail(core: Core, workspaceId: string, id: string, secret: string): Promise<Member> {
   const found = await storedLink(core, secret)
   const isOwn = found?.newMail !== undefined && found.operator === id && found.workspaceId === workspaceId
@@ -223,7 +222,7 @@ export async function confirmMail(core: Core, workspaceId: string, id: string, s
   return (await updateMember(core, workspaceId, id, (member) => ({ ...member, mail: taken!.newMail! })))!
 }
 
-/** Ends a session on all cores. Errors: `PermissionDenied` if the caller lacks one of its scopes. */
+/** Errors: `PermissionDenied` if the caller lacks one of its scopes. */
 export async function endSessionOf(
   core: Core,
   caller: Caller,
@@ -257,11 +256,11 @@ export function mailSignInLink(core: Core, text: string) {
     })
 }
 
-/** Returns the name of a workspace; empty if it is being deleted. */
+/** Empty if the workspace is being deleted. */
 const nameOfWorkspace = async (core: Core, workspaceId: string) =>
   (await workspaceStoreOf(core).findWorkspace(workspaceId))?.name ?? ''
 
-/** Returns an address as it is stored. Errors: `ValidationFailed`. */
+/** Errors: `ValidationFailed`. */
 function mailOf(text: string | undefined) {
   if (text === undefined || text === '') return undefined
   const parts = emailPartsOf(text)

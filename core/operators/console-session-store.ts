@@ -8,7 +8,6 @@ export type SignInAttemptDocument = { _id: string } & Omit<SignInAttempt, 'id'>
 
 export const maxListed = 1_000
 
-/** Creates a link with a new secret. */
 export async function addLink(
   { db }: Core,
   link: Omit<SignInLink, 'id'>,
@@ -25,16 +24,13 @@ export async function storedLink({ db, now }: Core, secret: string): Promise<Sig
   return found ? withId(found) : undefined
 }
 
-/**
- * Removes the link and returns it. Of several concurrent calls, only one gets the link. Returns
- * undefined for an unknown, used or expired link.
- */
+/** Removes the link and returns it to one of several concurrent calls. */
 export async function takeLink({ db, now }: Core, secret: string): Promise<SignInLink | undefined> {
   const found = await db.signInLinks.findOneAndDelete({ _id: secretId(secret), expiresAt: { $gt: new Date(now()) } })
   return found ? withId(found) : undefined
 }
 
-/** Returns the newest sessions of a workspace that have not expired; of one operator if it is given. */
+/** Newest first. */
 export async function consoleSessionsIn(
   { db, now }: Core,
   workspaceId: string,
@@ -48,10 +44,7 @@ export async function insertAttempt({ db }: Core, { id, ...attempt }: SignInAtte
   await db.signInAttempts.insertOne({ _id: id, ...attempt })
 }
 
-/**
- * Removes the sign-in that this browser has begun, and returns it. Of several concurrent calls,
- * only one gets the sign-in.
- */
+/** Removes the sign-in that this browser has begun, and returns it to one of several concurrent calls. */
 export async function takeAttempt(
   { db, now }: Core,
   id: string,

@@ -50,7 +50,7 @@ export const consoleSessionsOf = perCore((core) =>
 const hasWorkspace = async (core: Core, workspaceId: string) =>
   (await workspaceStoreOf(core).findWorkspace(workspaceId)) !== undefined
 
-/** Returns the session, of an account with its present name and scopes. */
+/** An account's session has its present name and scopes. */
 async function activeSession(core: Core, id: string, isRoutine = false) {
   const session = await consoleSessionsOf(core).get(id, isRoutine)
   if (!session || session.expiresAt.getTime() <= core.now()) throw refused()
@@ -61,13 +61,13 @@ async function activeSession(core: Core, id: string, isRoutine = false) {
   return { ...session, displayName: member.name, scopes: member.role ? scopesOfRole[member.role] : session.scopes }
 }
 
-/** Returns the session of a secret. Errors: `Unauthenticated` if it has ended. */
+/** Errors: `Unauthenticated` if the session has ended. */
 export async function findConsoleSession(core: Core, secret: string): Promise<ConsoleSession> {
   if (!secretForm.test(secret)) throw refused()
   return activeSession(core, secretId(secret))
 }
 
-/** Returns a link that is neither used nor expired. Errors: `Unauthenticated`. */
+/** Errors: `Unauthenticated` for a used or expired link. */
 export async function findSignInLink(core: Core, secret: string): Promise<SignInLink> {
   const link = await storedLink(core, secret)
   if (!link || link.newMail !== undefined) throw refused()
@@ -84,7 +84,7 @@ async function useLink(core: Core, secret: string): Promise<SignInLink> {
 const lifetime = ({ now }: Core, ms: number, endsBy = Number.POSITIVE_INFINITY) =>
   new Date(Math.min(now() + ms, endsBy))
 
-/** Signs in the account of a link. The name is checked before the link is used. */
+/** Checks the name before it uses the link. */
 async function enterAccount(core: Core, secret: string, { workspaceId, operator }: SignInLink, displayName: string) {
   if (!(await findMember(core, workspaceId, operator))) requireName(displayName)
   const link = await useLink(core, secret)
@@ -94,7 +94,7 @@ async function enterAccount(core: Core, secret: string, { workspaceId, operator 
   return { workspaceId, operator, method: isFirst ? 'link' : invitedBy ? 'invitation' : 'mail' } as const
 }
 
-/** Creates a session of an active account. Errors: `Unauthenticated`. */
+/** Errors: `Unauthenticated` without an active account. */
 export async function beginAccountSession(
   core: Core,
   { workspaceId, operator, method }: { workspaceId: string; operator: string; method: ConsoleSession['method'] },
@@ -108,17 +108,14 @@ export async function beginAccountSession(
   return beginConsoleSession(core, { ...session, account: true }, replacedIdOf(replacedSecret))
 }
 
-/** Ends sessions on all cores. */
+/** On all cores. */
 export async function endConsoleSessions(core: Core, ...sessions: { id: string }[]) {
   const ids = sessions.map(({ id }) => id)
   await core.db.consoleSessions.deleteMany({ _id: { $in: ids } })
   await wakeupsOf(core).stateChanged(...ids)
 }
 
-/**
- * Creates a session with a new secret, and ends the replaced session. Errors: `Unauthenticated` if
- * the workspace does not exist.
- */
+/** Ends the replaced session. Errors: `Unauthenticated` if the workspace does not exist. */
 export async function beginConsoleSession(
   core: Core,
   given: Omit<ConsoleSession, 'id' | 'createdAt'>,
@@ -133,10 +130,7 @@ export async function beginConsoleSession(
   return { secret, session: { id, ...session } }
 }
 
-/**
- * Creates a link that signs in one operator. Errors: `NotFound` for an unknown workspace,
- * `PermissionDenied` for scopes that the caller lacks, `ValidationFailed`.
- */
+/** Errors: `NotFound`, `PermissionDenied` for scopes that the caller lacks, `ValidationFailed`. */
 export async function createSignInLink(
   core: Core,
   caller: Caller,
@@ -160,10 +154,7 @@ export async function createSignInLink(
   return { secret, expiresAt }
 }
 
-/**
- * Creates a session with a new secret, and ends the replaced session. Errors: `Unauthenticated`
- * for an invalid credential, `ValidationFailed`.
- */
+/** Ends the replaced session. Errors: `Unauthenticated`, `ValidationFailed`. */
 export async function signIn(
   core: Core,
   credential: SignInCredential,
@@ -192,10 +183,7 @@ export async function signIn(
   return beginConsoleSession(core, { ...given, method: 'link' }, replacedId)
 }
 
-/**
- * Creates a link that signs in the first owner. It creates the account if there is no owner. Errors:
- * `NotFound` for an unknown workspace.
- */
+/** Creates a link for the first owner, whose account it creates if there is none. Errors: `NotFound`. */
 export async function createOwnerLink(
   core: Core,
   workspaceId: string,
@@ -210,7 +198,7 @@ export async function createOwnerLink(
   return { secret, expiresAt }
 }
 
-/** Returns the operators of a workspace who have an account or are signed in, in alphabetical order of their names. */
+/** Operators who have an account or are signed in, by name. */
 export async function operatorsIn(core: Core, workspaceId: string): Promise<SignedInOperator[]> {
   const members = await listMembers(core, workspaceId)
   const accounts = members.filter(isActive).map(({ id, name }) => ({ displayName: name, operator: id }))
@@ -223,7 +211,7 @@ export async function operatorsIn(core: Core, workspaceId: string): Promise<Sign
   return operators.sort((one, other) => one.displayName.localeCompare(other.displayName)).slice(0, maxOperators)
 }
 
-/** Returns the caller with this secret of a session. Errors: `Unauthenticated` if the session has ended. */
+/** Errors: `Unauthenticated` if the session has ended. */
 export async function consoleCaller(core: Core, secret: string): Promise<Caller> {
   const found = await findConsoleSession(core, secret)
   const { id, tokenId, operator, workspaceId, scopes, expiresAt, account = false } = found

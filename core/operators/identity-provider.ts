@@ -5,7 +5,6 @@ import { line } from '../rules.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 import type { ProviderSettings } from './provider-settings.ts'
 
-/** Data of an operator from the provider's claims. */
 interface ProviderIdentity {
   operator: string
   displayName: string
@@ -13,9 +12,7 @@ interface ProviderIdentity {
   mail?: string | undefined
   workspaceId: string
   scopes: string[]
-  /**
-   * Token with which the claims can be read again. Undefined if the provider issues no such token.
-   */
+  /** Undefined if the provider issues no token with which the claims can be read again. */
   refreshToken: string | undefined
 }
 
@@ -29,12 +26,12 @@ export interface SignInRequest {
 const timeoutSeconds = 5
 const toleranceSeconds = 30
 const discoveryFreshMs = 3_600_000
-/** Claims that may contain the name that visitors see. The first valid one is used. */
+/** The first valid one is the name that visitors see. */
 const nameClaims = ['name', 'nickname', 'given_name', 'preferred_username']
 
 type Claims = Record<string, unknown>
 
-/** Signs operators in at an OpenID Connect provider, with PKCE, state and nonce. */
+/** Uses PKCE, state and nonce. */
 export function createIdentityProvider(settings: ProviderSettings, now: () => number) {
   const isInsecure = settings.issuer.startsWith('http:')
   let discovered: { at: number; metadata: Promise<oidc.ServerMetadata> } | undefined
@@ -46,9 +43,7 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
     return found.serverMetadata()
   }
 
-  /**
-   * Creates a new configuration for each call, so that each call reads the provider's current keys.
-   */
+  /** A new configuration for each call reads the provider's current keys. */
   async function configuration() {
     if (!discovered || now() - discovered.at > discoveryFreshMs) {
       const reading = { at: now(), metadata: discover() }
@@ -90,9 +85,9 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
   }
 
   return {
-    /** The provider's issuer URL. Tokens and codes of another issuer must not be sent to it. */
+    /** Tokens and codes of another issuer must not be sent to the provider. */
     issuer: settings.issuer,
-    /** Returns the URL at which the operator signs in. Errors: `ServiceUnavailable`. */
+    /** Errors: `ServiceUnavailable`. */
     signInUrl: ({ redirectUri, state, nonce, codeVerifier }: SignInRequest) =>
       answered(async () => {
         const parameters = {
@@ -106,9 +101,8 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
         return oidc.buildAuthorizationUrl(await configuration(), parameters).href
       }),
     /**
-     * Exchanges the parameters of the callback for the data of the operator. Errors:
-     * `Unauthenticated` if the provider refuses or its answer fails a check; `PermissionDenied` if
-     * the claims name no workspace, scope or name; `ServiceUnavailable`.
+     * Errors: `Unauthenticated` if the provider refuses or its answer fails a check; `PermissionDenied` if the
+     * claims grant nothing; `ServiceUnavailable`.
      */
     finish: (
       { redirectUri, state, nonce, codeVerifier }: SignInRequest,
@@ -134,10 +128,7 @@ export function createIdentityProvider(settings: ProviderSettings, now: () => nu
 
 export type IdentityProvider = ReturnType<typeof createIdentityProvider>
 
-/**
- * Converts the errors of `run`. If the provider refuses or its answer fails a check, throws
- * `Unauthenticated`; otherwise `ServiceUnavailable`. A `ServiceError` stays unchanged.
- */
+/** Converts errors: a refusal or a failed check is `Unauthenticated`, others are `ServiceUnavailable`. */
 async function answered<T>(run: () => Promise<T>) {
   try {
     return await run()
@@ -148,7 +139,7 @@ async function answered<T>(run: () => Promise<T>) {
       (error instanceof oidc.ResponseBodyError && error.status < 500) ||
       error instanceof oidc.WWWAuthenticateChallengeError ||
       (error instanceof oidc.ClientError && !outages.has(String(error.code)))
-    // The message of the library can contain claims and parameters, so it is not passed on.
+    // The library's message can contain claims and parameters.
     throw isRefused ? new ServiceError(ErrorCode.UNAUTHENTICATED) : unavailable()
   }
 }
@@ -172,7 +163,7 @@ function readClaims(claims: Claims, settings: ProviderSettings): Omit<ProviderId
   return isComplete ? { operator: sub, displayName: displayName.trim(), mail, workspaceId, scopes } : undefined
 }
 
-/** Reads a claim with several values: a list, or a text with spaces (RFC 8693, `scope`). */
+/** A claim with several values is a list, or a text with spaces (RFC 8693, `scope`). */
 function listOf(claim: unknown) {
   if (typeof claim === 'string') return claim.split(' ').filter(Boolean)
   return Array.isArray(claim) ? claim.filter((each) => typeof each === 'string') : []

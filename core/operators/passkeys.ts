@@ -15,7 +15,7 @@ export type PasskeyDocument = { _id: string } & Omit<Passkey, 'id'>
 const webAuthn = () => import('@simplewebauthn/server')
 
 const maxPasskeys = 10
-/** Time that a person has for the dialog of the browser, in milliseconds. */
+/** Time for the dialog of the browser. */
 const timeoutMs = 120_000
 
 // Passkeys of accounts (WebAuthn). A challenge works once, and only for who began.
@@ -28,7 +28,7 @@ const beginChallenge = (core: Core, challenge: string, browserId: string, origin
     expiresAt: new Date(core.now() + linkLifetimeMs),
   })
 
-/** Uses up the challenge of a response. Returns undefined if this browser did not begin with it. */
+/** Returns undefined if this browser did not begin with the challenge. */
 async function takeChallenge(core: Core, response: { response?: { clientDataJSON?: string } }, browserId: string) {
   const data = Buffer.from(String(response.response?.clientDataJSON ?? ''), 'base64url').toString()
   const challenge = String(parsed<{ challenge?: string }>(data).challenge)
@@ -36,18 +36,16 @@ async function takeChallenge(core: Core, response: { response?: { clientDataJSON
   return attempt && { challenge, origin: attempt.origin ?? '' }
 }
 
-/** Returns the passkeys of a workspace; of one operator if it is given. */
 export async function listPasskeys({ db }: Core, workspaceId: string, operator?: string): Promise<Passkey[]> {
   const found = db.passkeys.find({ workspaceId, ...(operator !== undefined && { operator }) }).sort({ createdAt: 1 })
   return (await found.toArray()).map(withId)
 }
 
-/** Removes the passkeys of an operator; only one if its id is given. */
 export async function removePasskeys({ db }: Core, workspaceId: string, operator: string, id?: string) {
   await db.passkeys.deleteMany({ workspaceId, operator, ...(id !== undefined && { _id: id }) })
 }
 
-/** Begins a new passkey. Errors: `ValidationFailed`. */
+/** Errors: `ValidationFailed`. */
 export async function beginPasskey(
   core: Core,
   workspaceId: string,
@@ -76,7 +74,7 @@ export async function beginPasskey(
   return JSON.stringify(options)
 }
 
-/** Adds the new passkey. Errors: `ValidationFailed`. */
+/** Errors: `ValidationFailed`. */
 export async function addPasskey(
   core: Core,
   { workspaceId, operator, sessionId }: { workspaceId: string; operator: string; sessionId: string },
@@ -110,10 +108,7 @@ export async function addPasskey(
   return { id, ...passkey }
 }
 
-/**
- * Begins a sign-in with a passkey. `optionsJson` is for the browser's dialog, and `browserSecret` binds the sign-in
- * to this browser. Errors: `ValidationFailed`.
- */
+/** `browserSecret` binds the sign-in to this browser. Errors: `ValidationFailed`. */
 export async function beginPasskeySignIn(
   core: Core,
   origin: string,
@@ -130,7 +125,7 @@ export async function beginPasskeySignIn(
   return { optionsJson: JSON.stringify(options), browserSecret }
 }
 
-/** Finishes it. Errors: `Unauthenticated`. */
+/** Errors: `Unauthenticated`. */
 export async function finishPasskeySignIn(
   core: Core,
   responseJson: string,
@@ -146,14 +141,14 @@ export async function finishPasskeySignIn(
     .verifyAuthenticationResponse({
       response,
       expectedChallenge: begun.challenge,
-      // Not the origin of this request: a page below the console's host could forge it.
+      // A page below the console's host could forge the origin of this request.
       expectedOrigin: origin,
       expectedRPID: new URL(origin).hostname,
       credential: { id, counter, publicKey: new Uint8Array(Buffer.from(passkey.publicKey, 'base64url')) },
     })
     .catch(() => undefined)
   if (!found?.verified) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
-  // Matches nothing if the passkey was removed, or another sign-in has used this counter.
+  // Matches nothing if the passkey was removed or the counter is used.
   const used = { counter: found.authenticationInfo.newCounter, usedAt: new Date(core.now()) }
   const { matchedCount } = await core.db.passkeys.updateOne({ _id: id, counter }, { $set: used })
   if (matchedCount === 0) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
@@ -164,7 +159,7 @@ const httpUrl = url('http', 'https')
 
 const attemptId = (challenge: string) => secretId(`passkey ${challenge}`)
 
-/** Parses an object. Anything else is an empty object, which no check accepts. */
+/** Anything but an object is an empty one, which no check accepts. */
 function parsed<T extends object>(text: string) {
   try {
     const value: unknown = JSON.parse(text)

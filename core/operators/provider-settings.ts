@@ -2,26 +2,22 @@ import { SettingError } from '../../platform/settings/settings.ts'
 import type { CoreConfig } from '../config.ts'
 import { operatorScopes } from '../workspaces/workspace-sessions.ts'
 
-/** Settings of the OpenID Connect provider at which operators sign in. */
 export interface ProviderSettings {
   issuer: string
   clientId: string
   /** Empty for a public client. */
   clientSecret: string
-  /** Scopes that are requested at the provider. */
+  /** Requested at the provider. */
   scope: string
-  /** Workspace of all operators. Empty if a claim names it. */
+  /** Empty if a claim names it. */
   workspaceId: string
   workspaceClaim: string
   rolesClaim: string
-  /** Scopes of each value of the roles claim. If empty, the values are scopes. `*` is every scope. */
+  /** Scopes of each role. If empty, the claim has scopes. `*` is every scope. */
   roles: ReadonlyMap<string, string[]>
 }
 
-/**
- * Parses roles and their scopes, for example `agent=messages:read messages:write;admin=*`. Throws
- * `SettingError` with the wrong entry.
- */
+/** Parses `agent=messages:read messages:write;admin=*`. Errors: `SettingError` with the wrong entry. */
 function parseRoles(text: string, known: ReadonlySet<string>): Map<string, string[]> {
   const entries = text.split(';').filter((entry) => entry.trim() !== '')
   return new Map(

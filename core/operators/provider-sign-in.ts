@@ -14,21 +14,20 @@ import { keepProvidedMember } from './teams.ts'
 
 const callbackPath = '/console/session/callback'
 /**
- * Time in milliseconds after which claims are read again. A round of checks and a check in it take up to
- * `leaseMs` each, so a scope that the provider has revoked stays effective for at most a minute.
+ * A round of checks and a check in it take up to `leaseMs` each, so a revoked scope stays effective for at most
+ * a minute.
  */
 const recheckMs = 30_000
-/** Time in milliseconds that a check may take. Afterwards another core may begin it again. */
+/** Another core may then begin the check again. */
 const leaseMs = 15_000
-/** Time in milliseconds after which a check is repeated that the provider did not answer. */
+/** Pause after a check that the provider did not answer. */
 const retryMs = 5_000
-/** Maximum number of checks that one core makes at once, so that slow answers delay no others. */
+/** So that slow answers delay no other checks. */
 const checksMax = 16
-/** Lifetime in milliseconds of a session whose claims cannot be read again. */
+/** Lifetime of a session whose claims cannot be read again. */
 const uncheckedLifetimeMs = 3_600_000
 const recheckEveryMs = 1_000
 
-/** The provider of the settings; undefined if none is configured. */
 export const identityProviderOf = perCore(({ config, now }): IdentityProvider | undefined =>
   config.OIDC_ISSUER === '' ? undefined : createIdentityProvider(providerSettings(config), now),
 )
@@ -40,9 +39,8 @@ function requireProvider(core: Core): IdentityProvider {
 }
 
 /**
- * Begins a sign-in. Returns the URL at which the operator signs in, and a new secret for the
- * browser. Errors: `NotFound` if no provider is configured, `ServiceUnavailable`,
- * `ValidationFailed`.
+ * Returns the provider's URL and a new secret for the browser. Errors: `NotFound` without a provider,
+ * `ServiceUnavailable`, `ValidationFailed`.
  */
 export async function beginProviderSignIn(
   core: Core,
@@ -66,9 +64,8 @@ export async function beginProviderSignIn(
 }
 
 /**
- * Finishes a sign-in with the parameters of the callback. Each sign-in finishes once, and only in
- * the browser that began it. Errors: `Unauthenticated`, `PermissionDenied` if the claims grant
- * nothing, `ServiceUnavailable`.
+ * A sign-in finishes once, in the browser that began it. Errors: `Unauthenticated`, `PermissionDenied`,
+ * `ServiceUnavailable`.
  */
 export async function finishProviderSignIn(
   core: Core,
@@ -105,7 +102,7 @@ const checkOf = ({ secretBox, now }: Core, { issuer }: IdentityProvider, refresh
   recheckAt: new Date(now() + recheckMs),
 })
 
-/** Reads the claims of a session again. Throws a `ServiceError` if they no longer grant the session. */
+/** Errors: `ServiceError` if the claims no longer grant the session. */
 async function currentClaims(core: Core, found: IdentityProvider, session: ConsoleSessionDocument) {
   const { operator, workspaceId, provider: read } = session
   if (!read || read.issuer !== found.issuer) throw new ServiceError(ErrorCode.UNAUTHENTICATED)
@@ -121,9 +118,8 @@ const recheckLeases = ({ db }: Core) =>
   createLeases(db.consoleSessions, { until: 'provider.recheckAt', token: 'provider.recheckToken' })
 
 /**
- * Reads the claims of sessions again. Ends a session if the provider refuses, if another provider
- * issued its refresh token, or if the claims no longer grant access to the same workspace. A session
- * is leased meanwhile, so that only one core reads its claims.
+ * Ends sessions that the provider refuses, whose refresh token is another provider's, or that may not use their
+ * workspace any more. One core checks a session at a time.
  */
 export async function recheckProviderSessions(core: Core) {
   const { logger, now } = core

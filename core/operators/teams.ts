@@ -11,12 +11,12 @@ export type TeamDocument = { _id: string } & Team
 
 const maxCached = 1_000
 const maxActive = 200
-/** Removed accounts that are still listed by name. */
+/** Removed accounts are still listed by name. */
 const maxRemoved = 500
-/** Prefix of the ids under which cores hear of changes of a team. */
+/** Of the ids under which cores hear of changes. */
 const prefix = 'team '
 
-/** The accounts of each workspace. A change takes effect on all cores within a second. */
+/** A change takes effect on all cores within a second. */
 export const teamsOf = perCore((core) =>
   createLiveCache<Team>({
     bus: core.bus,
@@ -33,11 +33,11 @@ export const teamsOf = perCore((core) =>
 export const listMembers = async (core: Core, workspaceId: string, isRoutine = false): Promise<Member[]> =>
   (await teamsOf(core).get(prefix + workspaceId, isRoutine))?.members ?? []
 
-/** Returns an active account. */
+/** Also undefined for a removed account. */
 export const findMember = async (core: Core, workspaceId: string, id: string, isRoutine = false) =>
   (await listMembers(core, workspaceId, isRoutine)).find((member) => member.id === id && isActive(member))
 
-/** Changes the list of accounts. `next` may run several times. Errors: those of `next`. */
+/** `next` may run several times. Errors: those of `next`. */
 export const changeTeam = (core: Core, workspaceId: string, next: (members: Member[]) => Member[]): Promise<Member[]> =>
   wakeupsOf(core).changing([prefix + workspaceId], async () => {
     for (;;) {
@@ -51,14 +51,14 @@ export const changeTeam = (core: Core, workspaceId: string, next: (members: Memb
     }
   })
 
-/** Stores a team. Returns false if the stored team has another version than the one before it. */
+/** Returns false if the stored team is not the version before it. */
 async function replaceTeam({ db }: Core, team: Team) {
   const { workspaceId: _id, version } = team
   if (version === 1) return insertOnce(db.teams, { _id, ...team })
   return (await db.teams.replaceOne({ _id, version: version - 1 }, team)).modifiedCount === 1
 }
 
-/** Adds an account, unless there is one with this id. Errors: ValidationFailed. */
+/** Changes nothing if the id is taken. Errors: `ValidationFailed`. */
 export async function addMember(
   core: Core,
   workspaceId: string,
@@ -75,9 +75,8 @@ export async function addMember(
 }
 
 /**
- * Keeps the name and address of an operator who signed in at the provider. A team without room is
- * not changed: such an operator signs in, and is not listed. Errors: PermissionDenied if the id is
- * of an account with a role.
+ * Keeps the name and address of an operator of the provider, who is not listed if the team is full. Errors:
+ * `PermissionDenied` if the id is of an account with a role.
  */
 export async function keepProvidedMember(
   core: Core,
@@ -98,10 +97,7 @@ export async function keepProvidedMember(
   })
 }
 
-/**
- * Returns the account of a link, and creates it if the link is an invitation. Errors:
- * Unauthenticated if the account is removed, ValidationFailed.
- */
+/** An invitation creates the account. Errors: `Unauthenticated` if it is removed, `ValidationFailed`. */
 export async function memberOfLink(
   core: Core,
   { workspaceId, operator: id, account: { role, mail } = {} as never }: SignInLink,
@@ -117,13 +113,13 @@ export const isActive = ({ state }: Pick<Member, 'state'>): boolean => state ===
 
 export const activeOwners = (members: Member[]) => members.filter((each) => isActive(each) && each.role === 'owner')
 
-/** Throws `ValidationFailed` if another active account has the address. */
+/** Errors: `ValidationFailed` if another active account has the address. */
 export function requireFreeMail(members: Member[], { id, mail }: Pick<Member, 'id' | 'mail'>) {
   if (mail !== undefined && members.some((each) => isActive(each) && each.id !== id && each.mail === mail))
     throw invalid('/mail', 'unique')
 }
 
-/** Drops the accounts that were removed first, if there are too many. */
+/** Drops the accounts that were removed first. */
 function bounded(members: Member[]) {
   const surplus = members.filter((each) => !isActive(each)).slice(0, -maxRemoved)
   return surplus.length === 0 ? members : members.filter((each) => !surplus.includes(each))

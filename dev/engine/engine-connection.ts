@@ -5,15 +5,12 @@ import { BSON } from 'mongodb'
 const headerBytes = 16
 const opMsg = 2013
 
-/**
- * An open connection to an engine in this or another process. `closed` resolves when the engine has
- * ended.
- */
+/** `closed` resolves when the engine, of this or another process, has ended. */
 export type EngineConnection = { closed: Promise<void>; close(): void }
 
 /**
- * Connects and waits for the reply to a ping, since a process paused by SIGSTOP still accepts
- * connections. @returns undefined if nobody listens or no reply came within `timeoutMs`
+ * Waits for the reply to a ping, since a process paused by SIGSTOP still accepts connections. Returns undefined
+ * if there is none.
  */
 export const openEngineConnection = async (
   socketPath: string,

@@ -3,38 +3,24 @@ import { lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/**
- * Maximum length of a socket path, in bytes. It is below the limits of Linux (107) and macOS (103).
- */
+/** In bytes, below the limits of Linux (107) and macOS (103). */
 const socketPathBytes = 100
-/** The path that the engine's package appends to its temp folder. */
+/** The engine's package appends it to its temp folder. */
 const packageSocket = 'embedded-mongodb-XXXXXX/mongodb.sock'
 
 export type EnginePlace = {
-  /** Folder with MongoDB's data files. */
   databaseDir: string
-  /**
-   * Path of a symbolic link to the socket on which the engine listens. The path stays the same when
-   * the engine restarts.
-   */
+  /** Symbolic link to the socket of the engine. It stays the same when the engine restarts. */
   socketPath: string
-  /**
-   * Temp folder that only this engine uses. The engine process may therefore delete all other files
-   * in it.
-   */
+  /** Only this engine uses it, so it may delete all other files in it. */
   scratchDir: string
-  /**
-   * Connection string for the MongoDB driver. It names no database and requests journaled writes,
-   * see `durableWriteConcern`.
-   */
+  /** Names no database and requests journaled writes (`durableWriteConcern`). */
   uri: string
 }
 
 /**
- * Returns the paths of a data folder's engine. They are the same in every process of one user on
- * one machine, even if the processes name the folder by different paths. Creates missing folders,
- * accessible to their owner only.
- * @throws if a folder cannot be created, or a temp folder belongs to another user
+ * The paths are the same in every process of one user, even if they name the folder differently. Creates
+ * missing folders for their owner only.
  */
 export const enginePlace = (dataDir: string): EnginePlace => {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })

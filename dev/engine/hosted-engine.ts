@@ -7,44 +7,37 @@ import type { FromEngine, ToEngine } from './engine-process.ts'
 import type { NodeCommand } from './glibc.ts'
 
 const killAfterMs = 5_000
-/** Maximum time of a start in milliseconds. Recovery after a crash takes seconds. */
+/** Recovery after a crash takes seconds. */
 const startWithinMs = 60_000
-/** Number of characters of the engine's output that are kept for the log. */
+/** Characters of the engine's output for the log. */
 const keptOutput = 4_000
 
-/** A ready engine process that this process started. */
 export type HostedEngine = {
   pid: number | undefined
-  /** Resolves when the process ends, with its exit code or signal: `code 1`, `signal SIGKILL`. */
+  /** Exit code or signal: `code 1`, `signal SIGKILL`. */
   ended: Promise<string>
-  /** Returns the end of what the process wrote to its standard output and standard error. */
   lastOutput(): string
-  /** Closes the engine cleanly, or kills it after 5 seconds. */
+  /** Kills the engine if it has not closed after 5 seconds. */
   stop(): Promise<void>
 }
 
 type HostDeps = {
   place: EnginePlace
-  /** Command that starts Node so that the engine finds a new enough C library. */
+  /** Starts Node so that the engine finds its C library. */
   command: NodeCommand
   logger: Pick<Logger, 'warn'>
   signal: AbortSignal
-  /** Maximum time of the start in milliseconds. Default: a minute. */
   readyWithinMs?: number
 }
 
-/**
- * Starts the engine's process and waits until it is ready.
- * @throws EngineError with the reason if it fails or takes too long; the signal's reason if aborted.
- * In each case no process is left running.
- */
+/** Waits until the engine is ready. Errors: `EngineError`, the signal's reason. No process is then left. */
 export const hostEngine = async (deps: HostDeps): Promise<HostedEngine> => {
   const { place, command, logger, signal, readyWithinMs = startWithinMs } = deps
   signal.throwIfAborted()
   const entry = join(import.meta.dirname, 'engine-process.ts')
   const child = spawn(command.file, [...command.args, entry, place.databaseDir, place.socketPath, place.scratchDir], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    // Pass no other variables, because the environment contains secrets.
+    // The environment contains secrets.
     env: { TMPDIR: place.scratchDir },
   })
 
@@ -56,7 +49,7 @@ export const hostEngine = async (deps: HostDeps): Promise<HostedEngine> => {
   const lastOutput = () => output.trim()
 
   const ended = new Promise<string>((resolve) => {
-    // `close` comes after the last output. The engine starts no process that could keep it open.
+    // Comes after the last output. The engine starts no process that could keep it open.
     child.on('close', (code, by) => resolve(by === null ? `code ${code}` : `signal ${by}`))
     child.on('error', (error) => {
       if (child.pid === undefined) resolve(error.message)

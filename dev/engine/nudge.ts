@@ -5,15 +5,12 @@ import { dirname, join } from 'node:path'
 import { deserialize, serialize } from 'node:v8'
 import type { Nudge, PassedEnds } from '../../core/wakeups/wakeup-store.ts'
 
-/** A nudge between the processes of this machine. The process that creates a nudge must close it. */
+/** The process that creates a nudge must close it. */
 export interface SocketNudge extends Nudge {
   close(): void
 }
 
-/**
- * Creates a nudge if the database has a unix socket as address, because all its cores then run on
- * this machine. Returns undefined for any other database.
- */
+/** The cores of a database with a unix socket run on this machine. Returns undefined for others. */
 export function nudgeOfDatabase(uri: string, name: string): SocketNudge | undefined {
   const socketPath = URL.canParse(uri) ? decodeURIComponent(new URL(uri).host) : ''
   if (!socketPath.endsWith('.sock')) return undefined
@@ -21,20 +18,19 @@ export function nudgeOfDatabase(uri: string, name: string): SocketNudge | undefi
   return createSocketNudge(join(dirname(socketPath), nudgeFolder, database))
 }
 
-/** Folder beside the socket of the engine. */
+/** Beside the socket of the engine. */
 const nudgeFolder = 'nudges'
 
-/** Number of bytes before each message. They contain the length of the message. */
+/** Each message begins with its length. */
 const headerBytes = 4
-/** A process with more unread bytes gets no further messages, because it does not read. */
+/** A process with more unread bytes does not read. */
 const maxUnreadBytes = 1_000_000
-/** Maximum wait in milliseconds if no other process can reach this process. */
+/** Maximum wait if no process can reach this one. */
 const unreachableMs = 10
 
 /**
- * Creates a nudge that listens on a socket in the given folder and connects to the sockets of the
- * processes that are there already. Only the owner of the folder can use it. If the process cannot
- * listen, for example because the path is too long, each wait ends after a few milliseconds.
+ * Listens in the folder, which only its owner can use, and connects to the processes there. If it cannot
+ * listen, as with a long path, each wait ends after a few milliseconds.
  */
 export function createSocketNudge(folder: string): SocketNudge {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -77,7 +73,7 @@ export function createSocketNudge(folder: string): SocketNudge {
     for (const other of readdirSync(folder)) {
       if (other === name || closed) continue
       const socket = connect(join(folder, other))
-      // The socket of a dead process refuses connections.
+      // Its process is dead.
       socket.on('error', ({ code }: NodeJS.ErrnoException) => {
         if (code === 'ECONNREFUSED') rmSync(join(folder, other), { force: true })
       })
@@ -94,8 +90,7 @@ export function createSocketNudge(folder: string): SocketNudge {
     for (const socket of sockets) if (socket.writableLength < maxUnreadBytes) socket.write(bytes)
   }
 
-  // Each process listens before it connects. So of two processes that start together, at least one
-  // finds the other.
+  // Of two processes that start together, at least one finds the other.
   const server = createServer(add)
     .listen(path, () => {
       chmodSync(path, 0o600)

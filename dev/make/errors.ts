@@ -1,11 +1,10 @@
-// Writes docs/errors.md from the table of codes in proto/service/error/v1/error.proto: `npm run make -- errors`.
+// Writes docs/errors.md from proto/service/error/v1/error.proto: `npm run make -- errors`.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { publicErrors } from '../../contract/errors.ts'
 
 const yesNo = (value: boolean) => (value ? 'yes' : 'no')
 
-/** Returns the text of docs/errors.md, generated from the protos. */
 export function errorsDocument(): string {
   const errors = publicErrors
   return `# Errors

@@ -1,6 +1,5 @@
-// Writes docs/events.md from gateway/schemas/events.ts, and the tables of webhooks in docs/receiving-leads.md and of the
-// event feed in docs/integrating.md, the types in webhooks/src/event-kinds.ts and contract/event-list.ts from
-// contract/event-kinds.ts: `npm run make -- events`.
+// Writes docs/events.md, tables of docs/receiving-leads.md and docs/integrating.md,
+// webhooks/src/event-kinds.ts, contract/event-list.ts and the widget's wire types: `npm run make -- events`.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -39,7 +38,7 @@ interface Shape {
   patternProperties?: Record<string, Shape>
 }
 
-/** Returns a short notation of a schema: `{messageId, state: "sent" | "read"}`. */
+/** Short notation: `{messageId, state: "sent" | "read"}`. */
 function shapeOf(shape: Shape, named = true): string {
   if (named && (shape as unknown) === MessageAnswer) return 'message'
   if (shape.enum) return shape.enum.map((value) => `"${value}"`).join(' | ')
@@ -56,7 +55,6 @@ const rows = (Object.entries(eventDefinitions) as [EventName, EventDefinition][]
     `| \`${name}\` | \`${shapeOf(data as Shape).replaceAll('|', '\\|')}\` | ${eventCategories[name]} | ${terminal} | ${replayed ? 'yes' : 'never'} | ${audience} | ${meaning} |`,
 )
 
-/** Returns the text of docs/events.md, generated from the definitions. */
 export function eventsDocument(): string {
   return `# Events
 
@@ -96,7 +94,6 @@ browser; no stream carries them.
 
 const receiving = join(import.meta.dirname, '../../docs/receiving-leads.md')
 
-/** Returns docs/receiving-leads.md with the table of the events that destinations receive. */
 export function receivingDocument(): string {
   const rows = Object.entries(deliveryEvents).map(([name, { version, category, scope, when, data, ...kind }]) => {
     const { properties, required = [] } = data as Shape & { properties: Record<string, Shape> }
@@ -113,7 +110,6 @@ export function receivingDocument(): string {
 
 const eventList = join(import.meta.dirname, '../../contract/event-list.ts')
 
-/** Returns contract/event-list.ts: when each event happens, for the console. */
 export function eventListModule(): string {
   const rows = Object.entries(deliveryEvents).map(([type, { when }]) => `  '${type}': '${when}',`)
   const leadTypes = leadEventTypes.map((type) => `  '${type}',`)
@@ -142,10 +138,7 @@ export function integratingDocument(): string {
 const biome = join(import.meta.dirname, '../../node_modules/.bin/biome')
 const webhookKinds = join(import.meta.dirname, '../../webhooks/src/event-kinds.ts')
 
-/**
- * Returns the TypeScript type of a schema. Objects accept new fields, because later versions add them. With
- * `named`, a schema of the widget gets its name.
- */
+/** Objects accept new fields, because later versions add them. With `named`, a schema of the widget is its name. */
 function typeOf(shape: Shape, named = true): string {
   const known = Object.entries(wireSchemas).find(([, schema]) => JSON.stringify(schema) === JSON.stringify(shape))
   if (named && known && shape.properties) return known[0]
@@ -166,7 +159,6 @@ function typeOf(shape: Shape, named = true): string {
   return `{\n${[...fields, ...others].join('\n')}\n}`
 }
 
-/** Returns the types of the events for receivers, before they are formatted. */
 function eventKindsSource() {
   const kinds = Object.entries(deliveryEvents)
   const types = kinds.map(([name, { when, data, ...kind }]) => {
@@ -191,7 +183,6 @@ ${versions.join('\n')}
 
 const widgetWire = join(import.meta.dirname, '../../widget/src/vocabulary/gen/wire.ts')
 
-/** The schemas of which the widget has types, by name. */
 const wireSchemas: Record<string, object> = {
   PageContext,
   SessionContent: SessionAnswer,
@@ -212,7 +203,6 @@ const wireSchemas: Record<string, object> = {
 const formatted = (path: string, input: string) =>
   execFileSync(biome, ['format', `--stdin-file-path=${path}`], { input, encoding: 'utf8' })
 
-/** Returns the types of the bodies of the Widget API, for the widget. */
 export function wireTypes(): string {
   const types = Object.entries(wireSchemas).map(([name, schema]) => `export interface ${name} ${typeOf(schema, false)}`)
   const head = '// Written by `npm run make -- events` from gateway/schemas.'

@@ -7,7 +7,6 @@ import { createGatewayMetrics } from '../../gateway/metrics.ts'
 import { declarationsOf, type MetricDeclaration } from '../../platform/observability/metrics.ts'
 import { createProcessMetrics } from '../../platform/observability/process-metrics.ts'
 
-/** Returns the metrics of gateway, core and delivery worker, and those that each has. */
 export function allMetrics(): MetricDeclaration[] {
   return [createGatewayMetrics(), createCoreMetrics(), createDeliveryMetrics(), createProcessMetrics()].flatMap(
     ({ registry }) => declarationsOf(registry),

@@ -1,5 +1,4 @@
-// `npm run make -- pack [package] [folder]`: builds the npm packages, or one of them, and writes their tarballs into the folder
-// (`.cache/packages`). Prints the paths of the tarballs.
+// Builds the npm packages, or one, and prints the paths of their tarballs: `npm run make -- pack [package] [folder]`.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
@@ -11,21 +10,20 @@ const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 const compiler = join(root, 'node_modules/.bin/tsc')
 
-/** Packs `@service/widget`. Returns the path of the tarball. */
+/** Returns the path of the tarball, as the others. */
 export async function packWidget(folder: string): Promise<string> {
   await buildWidget(0)
   await run(compiler, ['-p', join(root, 'widget/tsconfig.build.json')])
   return pack(join(root, 'widget'), folder)
 }
 
-/** Packs `@service/webhooks`. Returns the path of the tarball. */
 export async function packWebhooks(folder: string): Promise<string> {
   await rm(join(root, 'webhooks/dist'), { recursive: true, force: true })
   await run(compiler, ['-p', join(root, 'webhooks/tsconfig.build.json')])
   return pack(join(root, 'webhooks'), folder)
 }
 
-/** Packs `@service/core-client` with the generated services. Returns the path of the tarball. */
+/** With the generated services. */
 export async function packCoreClient(folder: string): Promise<string> {
   const staging = join(folder, 'core-client')
   await rm(staging, { recursive: true, force: true })

@@ -1,7 +1,7 @@
-// `npm run make -- release 1.0.0-rc`: makes a release from a clean worktree. Sets the version, dates the
-// changelog, keeps the protos and the widget's files as released, and commits. Writes the tarballs, the
-// bill of materials and their checksums into `dist/release/1.0.0-rc`. Records the release in
-// `releases.json`; a second commit adds the hash of the first one.
+// `npm run make -- release 1.0.0-rc` from a clean worktree: sets the version, dates the changelog, keeps protos
+// and widget files as released, and commits. Writes tarballs, bill of materials and checksums into
+// `dist/release/1.0.0-rc`, and records the release in `releases.json`. A second commit adds the hash of the
+// first.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -47,7 +47,7 @@ async function requireReleasable(version: string, current: string) {
   if (!unreleased.includes('- ')) throw new Error('CHANGELOG.md has no unreleased changes')
 }
 
-/** Where documents, images and examples name the version, and the text before it. */
+/** Where the version stands, and the text before it. */
 const imageTags = [
   ['deploy/kubernetes/overlays/example/kustomization.yaml', 'newTag: '],
   ['docs/operating.md', 'registry.example.com/service:'],
@@ -69,7 +69,7 @@ async function setVersion(version: string, current: string) {
   await edit('CHANGELOG.md', (text) => text.replace('## Unreleased\n', `## Unreleased\n\n## ${version} - ${today}\n`))
 }
 
-/** Keeps the built widget in the repository, so that later versions serve it to pages that pin it. */
+/** Later versions serve the widget to pages that pin it. */
 async function keepWidget() {
   const { path }: { path: string } = JSON.parse(await readFile(join(widgetDist, 'widget.json'), 'utf8'))
   const hash = path.split('/').at(-2)!
@@ -86,8 +86,8 @@ interface LockedPackage {
 }
 
 /**
- * Returns the locked packages that a deployment has, in the format CycloneDX. `npm sbom` omits packages
- * that are also peers of development packages, such as the database's driver.
+ * CycloneDX. `npm sbom` omits packages that are also peers of development packages, such as the database's
+ * driver.
  */
 async function billOfMaterials(version: string) {
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8'))

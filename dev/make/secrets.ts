@@ -1,7 +1,6 @@
 /**
- * Creates all secrets of a deployment, one file per process, readable by the owner only:
- * `npm run make -- secrets [folder]`. Never overwrites existing files, because their keys protect stored data.
- * With `--renew-tokens`, replaces only the service tokens, before they expire.
+ * `npm run make -- secrets [folder]`: creates the secrets of a deployment, one private file per process. Never
+ * overwrites files, because their keys protect stored data. `--renew-tokens` replaces only the service tokens.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
@@ -16,25 +15,23 @@ import { asUsageError, failStart } from '../../platform/settings/start-faults.ts
 type Files = Record<string, Record<string, string>>
 
 const random = (bytes: number) => randomBytes(bytes).toString('base64url')
-/** Lifetime of the tokens of gateways and workers in seconds. An alert warns two weeks before its end. */
+/** An alert warns two weeks before the end. */
 const partTokenSeconds = 365 * 86_400
-/** Lifetime of the operator's token in seconds. `core/token.ts` creates another one. */
+/** `core/token.ts` creates another token. */
 const operatorTokenSeconds = 90 * 86_400
 const mongodbHosts = 'mongodb-1,mongodb-2,mongodb-3'
 
-/** Returns a new key with an id of its own, such as `k20260131-9f3a`. */
+/** Such as `k20260131-9f3a:…`. */
 const newSecretKey = () =>
   `k${new Date().toISOString().slice(0, 10).replaceAll('-', '')}-${randomBytes(2).toString('hex')}:${random(32)}`
 
-/** Issues the service tokens, signed with the first of the keys. */
 async function tokenFiles(secretKeys: string): Promise<Files> {
   const { issue } = createAccess(createKeyring(parseSecretKeys(secretKeys)), Date.now)
   const ofPart = (subject: string, scope: string) => issue({ subject, scopes: [scope], lifetime: partTokenSeconds })
   return {
     'gateway.env': { CORE_TOKEN: await ofPart('gateway', 'visitors:act') },
     'delivery.env': { DELIVERY_TOKEN: await ofPart('delivery', 'deliveries:work') },
-    // Token for the administration command and curl. The file keeps the token out of the process
-    // list and shell history.
+    // For the administration command and curl; no process list or shell history gets the token.
     'operator.env': {
       SERVICE_TOKEN: await issue({ subject: 'operator', scopes: [...operatorScopes], lifetime: operatorTokenSeconds }),
     },
@@ -47,7 +44,7 @@ async function createAll(folder: string) {
   const files: Files = {
     'core.env': { SECRET_KEYS: secretKeys, WORKSPACE_SESSION_SECRET: random(32) },
     ...(await tokenFiles(secretKeys)),
-    // Credentials of the database in compose.yaml, and the address with which the core connects.
+    // Of the database in compose.yaml, and the address for the core.
     'mongodb.env': {
       MONGODB_KEYFILE: randomBytes(256).toString('base64'),
       MONGO_INITDB_ROOT_USERNAME: 'root',
@@ -68,7 +65,7 @@ async function createAll(folder: string) {
   console.log(`Secrets written to ${folder}, readable by you only.`)
 }
 
-/** Replaces the tokens in the files of the folder. Keeps their other lines. */
+/** Keeps the other lines of the files. */
 async function renewTokens(folder: string) {
   const core = await readFile(join(folder, 'core.env'), 'utf8').catch(() => '')
   const secretKeys = /^SECRET_KEYS=(.+)$/m.exec(core)?.[1]

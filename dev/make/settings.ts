@@ -17,7 +17,6 @@ interface Setting {
   anyOf?: { const: string }[]
 }
 
-/** A setting, and the parts that read it. */
 interface Entry {
   name: string
   schema: Setting
@@ -38,7 +37,6 @@ function row({ name, schema, parts }: Entry) {
 const table = (entries: Entry[]) =>
   ['| Setting | Part | Default | Allowed | Meaning |', '|---|---|---|---|---|', ...entries.map(row)].join('\n')
 
-/** Returns the settings of the parts, each once. */
 function entriesOf(parts: Record<string, { properties: object }>) {
   const entries = new Map<string, Entry>()
   for (const [part, { properties }] of Object.entries(parts))
@@ -56,7 +54,6 @@ const isUsual = ({ name }: Entry) =>
     name,
   )
 
-/** Bounds and times have defaults that fit nearly every installation. */
 const isRare = ({ name, schema }: Entry) => schema.type === 'integer' && !name.endsWith('_PORT')
 
 const all = entriesOf({
@@ -68,7 +65,6 @@ const all = entriesOf({
 })
 const others = all.filter((entry) => !isUsual(entry))
 
-/** Returns the text of docs/settings.md, generated from the schemas. */
 export function settingsDocument(): string {
   return `# Settings
 
@@ -115,7 +111,6 @@ To rotate \`SECRET_KEYS\`, add a new key at the front. It signs from then on; th
 `
 }
 
-/** Returns the text of platform/settings/known-names.ts: the names of all settings of all parts. */
 export function knownNamesModule(): string {
   const all = [coreSettings, gatewaySettings, deliverySettings, adminSettings, serveSettings, devSettings]
   const names = [...new Set(all.flatMap(({ properties }) => Object.keys(properties)))].sort()

@@ -1,11 +1,8 @@
 import ipaddr from 'ipaddr.js'
 
-/**
- * Returns true if connecting to the address is allowed. Returns false for text that is no address.
- */
+/** Whether connecting to the address is allowed. False for text that is no address. */
 export type AddressCheck = (address: string) => boolean
 
-/** Thrown if a range in `DELIVERY_ALLOWED_CIDRS` is invalid. The message names the range. */
 export class CidrError extends Error {
   override readonly name = 'CidrError'
 }
@@ -13,10 +10,7 @@ export class CidrError extends Error {
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 type Range = [Address, number]
 
-/**
- * Addresses of the metadata services of clouds. These services return credentials. Their addresses
- * are rejected even inside an allowed range.
- */
+/** Metadata services of clouds return credentials, so even an allowed range does not allow them. */
 const metadataAddresses = [
   '169.254.169.254', // AWS, Google, Azure, Oracle and most others
   '169.254.169.253', // DNS service of AWS
@@ -45,12 +39,9 @@ const specialRangesV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:800
 const globalUnicastV6 = ipaddr.IPv6.parseCIDR('2000::/3')
 
 /**
- * Creates the check for destination addresses (contract, section 5). Public addresses and addresses
- * in `allowedCidrs` are allowed, but never the metadata service of a cloud. IPv6 addresses that
- * contain an IPv4 address (mapped, translated, tunnelled) do not count as public. An address with a
- * zone is never allowed.
- *
- * @throws CidrError
+ * Contract, section 5: allows public addresses and `allowedCidrs`, but never the metadata service of a cloud.
+ * IPv6 addresses that contain an IPv4 address (mapped, translated, tunnelled) do not count as public. Errors:
+ * `CidrError`.
  */
 export function createAddressCheck({ allowedCidrs }: { allowedCidrs: string[] }): AddressCheck {
   const allowed = allowedCidrs.map(parseCidr)
@@ -77,10 +68,7 @@ function isPublic(address: Address) {
   return isWithin(address, globalUnicastV6) && !specialRangesV6.some((range) => isWithin(address, range))
 }
 
-/**
- * Returns the IPv4 addresses that the IPv6 address may embed: its last 32 bits, and the bits after
- * a 6to4 prefix.
- */
+/** The last 32 bits, and the bits after a 6to4 prefix. */
 function embeddedV4(address: Address) {
   if (isV4(address)) return []
   const bytes = address.toByteArray()

@@ -1,12 +1,11 @@
 import { SettingError, splitList, text } from '../settings/settings.ts'
 import { type AddressCheck, CidrError, createAddressCheck } from './addresses.ts'
 
-/** The setting `DELIVERY_ALLOWED_CIDRS`. Cores and delivery workers both check destinations. */
 export const allowedCidrsSetting = text(
   'Non-public address ranges that destinations may use, separated by commas: `10.1.0.0/16,fd00:1::/32`. Cores and workers each check it.',
 )
 
-/** Creates the address check for a value of the setting. Throws `SettingError`. */
+/** Errors: `SettingError`. */
 export function parseAllowedCidrs(list: string): AddressCheck {
   try {
     return createAddressCheck({ allowedCidrs: splitList(list) })

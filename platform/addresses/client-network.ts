@@ -1,16 +1,15 @@
 import { isIP, isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-/** Stands for a client without a valid address. All such clients share the limits of one address. */
+/** All clients without a valid address share the limits of one address. */
 export const UNKNOWN_ADDRESS = 'unknown'
 const MAPPED_IPV4 = '::ffff:'
 
 /**
- * Returns the key under which limits count an address: the IPv4 address, or the /64 network of an
- * IPv6 address. One client usually owns a whole /64 network. All text that is no address has one key.
+ * Returns the key under which limits count an address: an IPv4 address, or the /64 network of an IPv6 address,
+ * which usually belongs to one client.
  */
 export function clientNetwork(address: string): string {
-  // Most addresses are IPv4 addresses, which need no parsing.
   const withoutPrefix = address.startsWith(MAPPED_IPV4) ? address.slice(MAPPED_IPV4.length) : address
   if (isIPv4(withoutPrefix)) return withoutPrefix
   if (!ipaddr.isValid(address)) return UNKNOWN_ADDRESS
@@ -21,8 +20,8 @@ export function clientNetwork(address: string): string {
 }
 
 /**
- * Returns the address of an entry of `X-Forwarded-For`. Some proxies add a port: `192.0.2.7:4711`,
- * `[2001:db8::7]:4711`. Returns `UNKNOWN_ADDRESS` if the entry has no address.
+ * Returns the address of an entry of `X-Forwarded-For`, which may have a port: `192.0.2.7:4711`,
+ * `[2001:db8::7]:4711`.
  */
 export function forwardedAddress(entry: string): string {
   const [, bracketed, plain] = /^"?(?:\[([^\]]*)\]|([^:]*))(?::\d{1,5})?"?$/.exec(entry.trim()) ?? []

@@ -12,10 +12,9 @@ export interface ResolvedAddress {
   family: 4 | 6
 }
 
-/** Returns every address of a name. Errors: `NameError`. */
+/** Errors: `NameError`. */
 export type Lookup = (hostname: string, signal?: AbortSignal) => Promise<ResolvedAddress[]>
 
-/** Thrown if a name has no address (`not_found`) or its lookup failed (`failed`). */
 export class NameError extends Error {
   override readonly name = 'NameError'
   readonly reason: 'not_found' | 'failed'
@@ -26,10 +25,8 @@ export class NameError extends Error {
 }
 
 /**
- * Looks up names in the hosts file, then queries the DNS servers of the machine for A and AAAA
- * records. Does not use `getaddrinfo`, because Node runs only a few of these calls at once. Hanging
- * DNS servers would block all other destinations. Search domains are not used, because names of
- * destinations are fully qualified.
+ * Asks the hosts file, then the DNS servers of the machine. Node runs only a few calls of `getaddrinfo` at
+ * once, so hanging servers would block all other destinations. Search domains are not used.
  */
 export function createNameService({
   hostsFile = '/etc/hosts',
@@ -46,7 +43,7 @@ export function createNameService({
   function knownHosts() {
     if (hosts === undefined || now() - hosts.at > hostsFreshMs) {
       hosts = { at: now(), addresses: readFile(hostsFile, 'utf8').then(parseHosts, () => new Map()) }
-      // A new resolver reads the machine's DNS settings again, in case they have changed.
+      // Reads the machine's DNS settings again.
       servers = newResolver()
     }
     return hosts.addresses
@@ -70,7 +67,7 @@ const loopback: ResolvedAddress[] = [
   { address: '::1', family: 6 },
 ]
 
-/** Returns true for `localhost` and names below it (RFC 6761, section 6.3). */
+/** RFC 6761, section 6.3. */
 function isLocalhost(name: string) {
   return name === 'localhost' || name.endsWith('.localhost')
 }

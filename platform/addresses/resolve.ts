@@ -2,9 +2,7 @@ import { isIP } from 'node:net'
 import type { AddressCheck } from './addresses.ts'
 import { createNameService, type Lookup, NameError, type ResolvedAddress } from './name-service.ts'
 
-/**
- * Thrown if an address of the destination is not allowed. The message does not contain the address.
- */
+/** The message does not contain the address. */
 export class DestinationBlockedError extends Error {
   override readonly name = 'DestinationBlockedError'
   constructor() {
@@ -14,21 +12,19 @@ export class DestinationBlockedError extends Error {
 
 export type Resolver = ReturnType<typeof createResolver>
 
-/** Resolves destinations to allowed addresses. Does not cache. */
+/** Does not cache. */
 export function createResolver(options: { isAllowed: AddressCheck; lookup?: Lookup }) {
   const { isAllowed, lookup = createNameService() } = options
   return {
     /**
-     * Returns the addresses of a URL's `hostname`. Literal addresses are checked too, with or without
-     * brackets. Errors: `DestinationBlockedError` if any address is not allowed; `NameError`; the
-     * reason of the signal.
+     * Returns the addresses of a URL's `hostname`, which may be an address itself. Errors:
+     * `DestinationBlockedError` if one is not allowed; `NameError`; the reason of the signal.
      */
     async resolve(hostname: string, signal?: AbortSignal): Promise<ResolvedAddress[]> {
       signal?.throwIfAborted()
       const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
       const family = isIP(host)
-      // Host names contain no colon or percent sign, so the text is an unusual notation of an
-      // address.
+      // An unusual notation of an address: host names contain neither colon nor percent sign.
       if (family === 0 && (host === '' || /[:%]/.test(host))) throw new DestinationBlockedError()
       const addresses =
         family === 0 ? await unlessAborted(lookup(host, signal), signal) : [{ address: host, family: family as 4 | 6 }]
@@ -39,7 +35,6 @@ export function createResolver(options: { isAllowed: AddressCheck; lookup?: Look
   }
 }
 
-/** Waits for the promise. Rejects with the reason of the signal as soon as the signal aborts. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise
   return new Promise((resolve, reject) => {

@@ -2,10 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 const MAX_DOUBLINGS = 20
 
-/**
- * Returns the pause before the next try. The pause doubles with each failure after the first one,
- * up to `maxMs`. It is then multiplied by a random factor from 0.5 to 1.
- */
+/** The pause doubles with each failure up to `maxMs`, and is multiplied by a random factor from 0.5 to 1. */
 export function backoffMs(
   failures: number,
   { minMs, maxMs, random = Math.random }: { minMs: number; maxMs: number; random?: () => number },
@@ -13,7 +10,6 @@ export function backoffMs(
   return Math.min(maxMs, minMs * 2 ** Math.min(failures - 1, MAX_DOUBLINGS)) * (0.5 + random() / 2)
 }
 
-/** A pause between retries that grows with each failure until `reset`. */
 export function createBackoff(range: { minMs: number; maxMs: number }) {
   let failures = 0
   return {
@@ -21,7 +17,6 @@ export function createBackoff(range: { minMs: number; maxMs: number }) {
     reset() {
       failures = 0
     },
-    /** Counts a failure. Resolves after the pause, or when the signal is aborted. */
     async pause(signal: AbortSignal) {
       failures += 1
       await delay(backoffMs(failures, range), undefined, { signal }).catch(() => {})

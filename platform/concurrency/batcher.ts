@@ -1,7 +1,6 @@
 /**
- * Combines items into batches and calls `callMany` with each batch. Items that arrive while
- * `maxInFlight` calls run form the next batch, without a timer. If a call fails, each of its items
- * fails.
+ * Calls `callMany` with batches. Items that arrive while `maxInFlight` calls run form the next batch, without a
+ * timer. If a call fails, each of its items fails.
  */
 export function createBatcher<Item, Result>(
   callMany: (items: Item[]) => Promise<PromiseSettledResult<Result>[]>,
@@ -9,10 +8,7 @@ export function createBatcher<Item, Result>(
     maxInFlight?: number
     /** Returns how many of the queued items the next call takes. Default: 200. */
     sizeOf?: (items: readonly Item[]) => number
-    /**
-     * Delays a call, so that items of the same event loop turn are batched. Gets the number of running
-     * calls. Default: a microtask.
-     */
+    /** Delays a call, so that items of one event loop turn are batched. Default: a microtask. */
     defer?: (start: () => void, inFlight: number) => void
     onWaiting?: (waiting: number) => void
   } = {},
@@ -50,7 +46,6 @@ export function createBatcher<Item, Result>(
   }
 
   return {
-    /** Queues an item for the next call. Settles with the outcome of this item. */
     add(item: Item) {
       const outcome = Promise.withResolvers<Result>()
       queue.push(item)
@@ -59,15 +54,13 @@ export function createBatcher<Item, Result>(
       if (queue.length === 1) defer(start, inFlight)
       return outcome.promise
     },
-    /** Returns the number of queued items that are not yet part of a call. */
     waiting: () => queue.length,
   }
 }
 
 /**
- * Creates a function that loads a value by its key. Keys are loaded in batches. If a key is
- * requested twice before its batch starts, it is loaded once. If a batch fails, the load of each of
- * its keys fails.
+ * Creates a function that loads a value by its key, in batches. A key that is requested twice before its batch
+ * starts is loaded once.
  */
 export function createBatchLoader<V>(
   loadMany: (keys: string[]) => Promise<Map<string, V>>,
@@ -89,7 +82,6 @@ export function createBatchLoader<V>(
   }
 }
 
-/** Returns a map of the values by their key, as a batch loader's `loadMany` must return it. */
 export function byKey<V>(values: V[], keyOf: (value: V) => string): Map<string, V> {
   return new Map(values.map((value) => [keyOf(value), value]))
 }

@@ -1,25 +1,20 @@
 /** A group that shares some of the slots, for example the calls of one session. */
 interface SlotGroup {
   key: string
-  /** Maximum number of slots that the group holds at once. */
   max: number
-  /** Maximum number of calls of the group that wait. */
   waitingMax: number
 }
 
 export interface Slot {
   /** Gives the slot back, but still counts for its groups. */
   release(): void
-  /** Stops counting for the groups. Also gives the slot back. */
+  /** Stops counting for the groups, and gives the slot back. */
   leave(): void
 }
 
 export class NoSlotError extends Error {
   override readonly name = 'NoSlotError'
-  /**
-   * Whether a group has too many waiting calls. Otherwise too many calls wait in all, or the call
-   * has waited too long.
-   */
+  /** Whether a group has too many waiting calls. */
   readonly isGroupFull: boolean
 
   constructor(isGroupFull: boolean) {
@@ -35,12 +30,12 @@ interface Waiting {
 
 export type Slots = ReturnType<typeof createSlots>
 
-/** Limits how many calls run at once. Further calls wait, first come, first served. */
+/** Limits how many calls run at once. Others wait, first come, first served. */
 export function createSlots(options: {
   max: number
   waitingMax: number
   waitMaxMs?: number
-  /** Runs once after some time, unless the returned function is called first. */
+  /** Runs after the time, unless the returned function is called first. */
   after?: (ms: number, run: () => void) => () => void
 }) {
   const { max, waitingMax, waitMaxMs = Number.POSITIVE_INFINITY, after = () => () => {} } = options
@@ -92,7 +87,7 @@ export function createSlots(options: {
   }
 
   const slots = {
-    /** Runs a call in a slot. Rejects like `enter`. */
+    /** Rejects like `enter`. */
     async run<Answer>(call: () => Promise<Answer>, groups?: readonly SlotGroup[]) {
       const slot = await slots.enter(groups)
       try {
@@ -103,9 +98,8 @@ export function createSlots(options: {
     },
 
     /**
-     * Waits for a slot. A call whose group holds all its slots does not block calls of other groups.
-     * Rejects with `NoSlotError` if too many calls wait or after `waitMaxMs`, and with the reason of
-     * the signal if it aborts.
+     * Waits for a slot. A call whose group holds all its slots does not block others. Errors: `NoSlotError` if
+     * too many calls wait, or after `waitMaxMs`; the reason of the signal.
      */
     async enter(groups: readonly SlotGroup[] = [], signal?: AbortSignal): Promise<Slot> {
       signal?.throwIfAborted()

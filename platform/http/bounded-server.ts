@@ -3,17 +3,12 @@ import type { Server } from 'node:http'
 import { queueRequests } from './request-queue.ts'
 import { boundUnreadAnswers } from './unread-answers.ts'
 
-/** Maximum number of connections. Scrapers, probes and browsers keep a few each. */
+/** Scrapers, probes and browsers keep a few connections each. */
 const CONNECTIONS_MAX = 500
-/** Time in milliseconds within which a connection must send the whole head of a request. */
 export const HEAD_MS = 10_000
-/** Interval in milliseconds at which the connections are checked. */
 const HEAD_CHECK_MS = 1_000
 
-/**
- * Bounds the memory and the connections of a server for small answers: a connection holds one answer,
- * unread answers are bounded, and connections without a whole head, or a whole request, are closed.
- */
+/** Bounds memory and connections of a server for small answers. Closes connections without a whole request. */
 export function boundServer(server: Server) {
   // A request has no body that is read.
   Object.assign(server, { maxConnections: CONNECTIONS_MAX, requestTimeout: HEAD_MS })
@@ -23,9 +18,8 @@ export function boundServer(server: Server) {
 }
 
 /**
- * Closes HTTP/1.1 connections that send nothing, or no whole head, for `headMs`. Must be called before
- * the server listens. Connections that wait for a next request are closed after the server's
- * `keepAliveTimeout`.
+ * Closes HTTP/1.1 connections that send no whole head for `headMs`; those that wait for a next request after
+ * `keepAliveTimeout`. Must be called before the server listens.
  */
 export function requireWholeHeads(server: EventEmitter, headMs = HEAD_MS) {
   Object.assign(server, { headersTimeout: headMs, connectionsCheckingInterval: Math.min(HEAD_CHECK_MS, headMs) })

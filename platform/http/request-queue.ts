@@ -2,10 +2,7 @@ import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/**
- * Maximum number of waiting requests per connection, which arrived with the same bytes. A further
- * request closes the connection.
- */
+/** Maximum number of waiting requests of a connection. A further one closes it. */
 const WAITING_MAX = 100
 
 interface Exchange {
@@ -13,22 +10,20 @@ interface Exchange {
   response: ServerResponse
 }
 
-/** The requests of one connection in order of arrival. */
 interface Queue {
   current: Exchange | undefined
   waiting: Exchange[]
   isPaused: boolean
-  /** Final bytes to send after the queued answers, before the connection ends. */
+  /** Sent after the queued answers, before the connection ends. */
   lastAnswer: string | undefined
 }
 
 const queues = new WeakMap<Socket, Queue>()
 
 /**
- * Starts a request only after the previous one on the same connection is answered (RFC 9112,
- * section 9.3.2). If an answer closes the connection, later requests never start, so they have no
- * effect. Stops reading while requests wait, so that a connection holds one answer and few bytes of
- * requests. HTTP/2 requests start at once.
+ * Starts a request only after the previous one on the connection is answered (RFC 9112, section 9.3.2). If an
+ * answer closes the connection, later requests have no effect. Stops reading while requests wait, so that a
+ * connection holds one answer. HTTP/2 requests start at once.
  */
 export function queueRequests(server: EventEmitter) {
   const handlers = server.listeners('request')
@@ -58,8 +53,7 @@ export function queueRequests(server: EventEmitter) {
       return
     }
     const { request, response } = queue.current
-    // Node's parser drops the bytes after an upgrade request, so the connection cannot be kept
-    // alive.
+    // Node's parser drops the bytes after an upgrade request.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     response.once('close', () => startNext(socket, queue))
     if (queue.isPaused && queue.waiting.length === 0) resume(socket, queue)
@@ -84,10 +78,7 @@ function pauseAgain(this: Socket) {
   this.pause()
 }
 
-/**
- * Sends a final answer after the queued answers, then ends the connection. The final answer also
- * replaces the answer of a request whose body has not fully arrived.
- */
+/** Ends the connection after the queued answers and a final one, which also answers an unfinished request. */
 export function answerLast(socket: Socket, answer: string) {
   const queue = queues.get(socket)
   if (queue?.current?.request.complete) {
@@ -97,19 +88,17 @@ export function answerLast(socket: Socket, answer: string) {
   else socket.end(answer)
 }
 
-/** Returns the request of this connection whose body has not fully arrived, if there is one. */
+/** Returns the request of the connection whose body has not fully arrived. */
 export function unfinishedRequest(socket: Socket): IncomingMessage | undefined {
   const queue = queues.get(socket)
   return [queue?.current, ...(queue?.waiting ?? [])].find((each) => each?.request.complete === false)?.request
 }
 
-/** Whether further requests or a final answer are queued behind the current request. */
 export function hasMoreToAnswer(socket: Socket): boolean {
   const queue = queues.get(socket)
   return queue !== undefined && (queue.waiting.length > 0 || queue.lastAnswer !== undefined)
 }
 
-/** Whether a completely received request still waits for its answer. */
 export function isAnswering(socket: Socket): boolean {
   const current = queues.get(socket)?.current
   return current?.request.complete === true && !current.response.writableEnded

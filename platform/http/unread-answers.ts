@@ -1,31 +1,28 @@
 import type { EventEmitter } from 'node:events'
 import type { Writable } from 'node:stream'
 
-/** A connection, or a stream of an HTTP/2 connection. */
 export type Connection = Writable & { readonly bytesWritten?: number }
 
 interface Progress {
-  /** Number of bytes that have left the process. */
+  /** Bytes that have left the process. */
   sent: number
-  /** Number of consecutive checks with unsent bytes and an unchanged `sent`. */
+  /** Consecutive checks with unsent bytes and an unchanged `sent`. */
   stalledChecks: number
 }
 
 interface UnreadLimits {
-  /** A connection that takes no unsent bytes for this time, as counted by checks, is destroyed. */
+  /** After this time without progress, as counted by checks, a connection is destroyed. */
   maxMs: number
-  /** Maximum number of unsent bytes of one connection. Larger answers must be streamed. */
+  /** Unsent bytes of one connection. Larger answers must be streamed. */
   maxBytes: number
-  /** Maximum number of unsent bytes of all connections of a listener. */
+  /** Unsent bytes of all connections. */
   totalMaxBytes: number
 }
 
 const MIB = 1024 * 1024
-/** Limits of listeners that outside clients can reach, and of listeners that send small answers. */
 export const publicLimits: UnreadLimits = { maxMs: 30_000, maxBytes: MIB, totalMaxBytes: 64 * MIB }
 const CHECK_MS = 1_000
 
-/** Bounds the memory of answers that clients do not read. */
 export function createUnreadAnswers(limits: UnreadLimits = publicLimits) {
   const connections = new Map<Connection, Progress>()
 
@@ -39,10 +36,9 @@ export function createUnreadAnswers(limits: UnreadLimits = publicLimits) {
       connection.on('close', forget)
     },
     /**
-     * Destroys connections that break a limit. If all connections together have too many unsent bytes,
-     * destroys those that have been waiting longest. Must be called every second. Counts its calls
-     * instead of time, so that a process that was suspended, or whose clock jumps, does not destroy the
-     * connections of clients that read.
+     * Destroys connections that break a limit, and those that wait longest if all have too many unsent bytes.
+     * Must be called every second. Counts its calls instead of time, so that a suspended process or a clock
+     * that jumps destroys no reader.
      */
     check() {
       const waiting: [Connection, Progress][] = []
@@ -69,11 +65,7 @@ export function createUnreadAnswers(limits: UnreadLimits = publicLimits) {
   }
 }
 
-/**
- * Bounds the unread answers of a server until it closes.
- *
- * @param events names of the server's events with a new connection or stream
- */
+/** Bounds the unread answers of a server until it closes. `events` bring a new connection or stream. */
 export function boundUnreadAnswers(
   server: EventEmitter,
   options: { limits?: UnreadLimits; events?: ('connection' | 'secureConnection' | 'stream')[] } = {},

@@ -9,19 +9,17 @@ const samplers = [
   'parentbased_traceidratio',
 ] as const
 
-/** Tracing settings, read from OpenTelemetry's own environment variables. */
 export interface TracingConfig {
   sampler: (typeof samplers)[number]
-  /** Share of traces that a ratio sampler samples, 0 to 1. */
+  /** Share of traces that a ratio sampler samples. */
   ratio: number
-  /** Maximum time in milliseconds that a finished span waits before its batch is exported. */
+  /** Maximum time that a finished span waits for its export. */
   delayMs: number
 }
 
 /**
- * Reads the tracing settings. Returns undefined if no endpoint is set, because tracing is then off.
- * OpenTelemetry's exporter reads endpoint, headers and timeout itself, and its detector reads the
- * resource attributes. Throws `SettingError` if a value is invalid.
+ * Returns undefined without an endpoint: tracing is off. OpenTelemetry itself reads endpoint, headers, timeout
+ * and resource attributes. Errors: `SettingError`.
  */
 export function readTracingConfig(env: NodeJS.ProcessEnv = process.env): TracingConfig | undefined {
   const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT

@@ -1,25 +1,22 @@
 import { write, writeSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
 
-/** Maximum size of the lines that wait for standard output. Further lines are dropped. */
+/** Size of the lines that wait for standard output. Further lines are dropped. */
 const bufferMaxLength = 1024 * 1024
 const retryMs = 100
 
 let droppedLines = 0
 
-/** The part of a logger that writes warnings and their ends. */
 export interface LineLogger {
   warn(details: object, message: string): void
   info(details: object, message: string): void
 }
 
-/** Returns the number of log lines that this process has dropped. */
 export const droppedLineCount = (): number => droppedLines
 
 /**
- * Creates a logger that writes JSON lines to standard output. Gateway, core and delivery worker use
- * the same format (docs/operating.md). Callers must not log secrets or message content. The
- * redaction here is only a second protection.
+ * JSON lines on standard output (docs/operating.md). Callers must not log secrets or message content; the
+ * redaction is only a second protection.
  */
 export function createLogger(part: string, level: string): Logger {
   const logger = pino(
@@ -52,11 +49,9 @@ export function createLogger(part: string, level: string): Logger {
 }
 
 /**
- * Creates a destination that writes to standard output without blocking. While a write fails, for example
- * because the disk is full, keeps a limited size of lines, drops and counts further ones, and retries.
- * Pino's own destination ends the process at such a failure, and waits forever for space at its exit.
- *
- * @param onRecovered called with the number of dropped lines when the kept lines are written
+ * Writes to standard output without blocking. While a write fails, as on a full disk, keeps some lines, drops
+ * further ones, and retries. Pino's own destination ends the process then, and waits forever for space at its
+ * exit.
  */
 function createOutput(onRecovered: (dropped: number) => void) {
   let lines: string[] = []
@@ -96,7 +91,7 @@ function createOutput(onRecovered: (dropped: number) => void) {
       if (state !== 'writing') while (chunk.length > 0) chunk = chunk.subarray(writeSync(1, chunk))
       for (let rest = takeLines(); rest.length > 0; ) rest = rest.subarray(writeSync(1, rest))
     } catch {
-      // The lines are lost: this process ends, or the caller must not wait.
+      // The process ends, or the caller must not wait.
     }
   }
 

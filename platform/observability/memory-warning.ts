@@ -4,13 +4,10 @@ import type { Logger } from 'pino'
 
 const warnedShare = 0.85
 const warnEveryMs = 60_000
-/** The heap's limit contains three semi-spaces, of 64 MiB each by default. The old objects have the rest. */
+/** The heap's limit contains three semi-spaces, of 64 MiB each by default. */
 const semiSpaceMiB = Number(/--max-semi-space-size=(\d+)/.exec(process.execArgv.join(' '))?.[1] ?? 64)
 
-/**
- * Logs an error when more than 85 % of the heap's limit is in use after a garbage collection. At the
- * limit, Node ends the process with status 134 and no line of ours.
- */
+/** At the limit, Node ends the process with status 134 and no line of ours. */
 export function warnNearMemoryLimit(logger: Logger) {
   let warnedAt = Number.NEGATIVE_INFINITY
   new PerformanceObserver(() => {

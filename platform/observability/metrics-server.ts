@@ -11,9 +11,8 @@ interface MetricsServer {
 }
 
 /**
- * Serves the given metrics and those of the process at `GET /metrics`, in the Prometheus text
- * format. Returns undefined if the port is 0. Rejects with a `SettingError` if it cannot
- * listen there.
+ * Serves the metrics and those of the process at `GET /metrics`. Returns undefined if the port is 0. Errors:
+ * `SettingError`.
  */
 export async function serveMetrics(
   { METRICS_HOST: host, METRICS_PORT: port }: { METRICS_HOST: string; METRICS_PORT: number },

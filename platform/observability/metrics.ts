@@ -2,9 +2,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 export type { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
-/** Histogram buckets for durations in seconds, from cache hits to deadlines. */
 export const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
-/** Histogram buckets for sizes of batches. */
 export const sizeBuckets = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 
 /** A metric as docs/metrics.md lists it. */
@@ -15,10 +13,7 @@ export interface MetricDeclaration {
   labelNames: string[]
 }
 
-/**
- * Creates a registry for the metrics of one process: gateway, core or delivery worker. `texts` says what
- * each metric counts, by its name.
- */
+/** `texts` says what each metric counts. */
 export function createMetricSet<Name extends string>(texts: Record<Name, string>) {
   const registry = new Registry()
   const about = <L>(name: Name, labelNames: L[]) => ({ name, help: texts[name], labelNames, registers: [registry] })
@@ -31,10 +26,7 @@ export function createMetricSet<Name extends string>(texts: Record<Name, string>
   }
 }
 
-/**
- * Sets the gauges at each scrape with one call of `read`. If `read` fails, the gauges are missing
- * from that scrape.
- */
+/** Sets the gauges at each scrape with one call of `read`. If it fails, they are missing from that scrape. */
 export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<number[]>) {
   let pending: Promise<void> | undefined
 
@@ -55,9 +47,8 @@ export function readAtScrape(gauges: Gauge[], read: () => number[] | Promise<num
 }
 
 /**
- * Measures when the gauge is scraped, at most once in `everyMs`. A scrape does not wait for the
- * measurement: it gets the values of the one before. Without scrapes nothing is measured. If it
- * fails, the values stay until the next one.
+ * Measures when the gauge is scraped, at most once in `everyMs`. The scrape gets the values of the measurement
+ * before. If one fails, the values stay.
  */
 export function measureAtScrape(gauge: Gauge<string>, everyMs: number, measure: () => Promise<void>) {
   let last = Number.NEGATIVE_INFINITY
@@ -70,7 +61,7 @@ export function measureAtScrape(gauge: Gauge<string>, everyMs: number, measure: 
   })
 }
 
-/** Returns the metrics of a registry in the order in which they were declared. */
+/** In the order in which they were declared. */
 export const declarationsOf = (registry: Registry): MetricDeclaration[] =>
   registry.getMetricsAsArray().map((metric) => {
     const { name, help, type, labelNames } = metric as unknown as MetricDeclaration

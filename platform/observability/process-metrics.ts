@@ -9,15 +9,14 @@ import texts from './process-metrics.json' with { type: 'json' }
 export const serviceVersion = (): string =>
   JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')).version
 
-/** What a part of the process tells about itself. Times are in milliseconds since 1970. */
 interface PartFacts {
   part: string
-  /** Expiry of the service token; infinite if the token does not expire. */
+  /** Infinite if the token does not expire. Times are in milliseconds since 1970. */
   tokenExpiresAt?: number
   tls?: { expiresAt(): number; isStale(): boolean } | undefined
 }
 
-/** Creates the metrics that every process has, whatever parts run in it. Warns when memory is nearly full. */
+/** Warns when memory is nearly full. */
 export function createProcessMetrics(parts: PartFacts[] = [], logger?: Logger): { registry: Registry } {
   if (logger) warnNearMemoryLimit(logger)
   const { registry, counter, gauge } = createMetricSet(texts)

@@ -1,6 +1,6 @@
 /**
- * Returns the lines of an error's stack that name code. A message may quote input, also on several
- * lines, so no line of it is returned.
+ * Returns the lines of a stack that name code. A message may quote input on several lines, so none of it is
+ * returned.
  */
 export function stackFrames({ message, stack = '' }: Error): string[] {
   const start = stack.indexOf(message)

@@ -15,10 +15,8 @@ import {
 import type { TracingConfig } from './config.ts'
 
 /**
- * Exports the spans of this process to an OTLP endpoint, as JSON over HTTP.
- *
- * @param name service name, used if OTEL_SERVICE_NAME is not set
- * @returns a function that flushes and stops the export
+ * Exports spans to an OTLP endpoint, as JSON over HTTP. `name` is used without OTEL_SERVICE_NAME. Returns what
+ * stops it.
  */
 export function exportTraces(config: TracingConfig, name: string): () => Promise<void> {
   const resource = defaultResource()

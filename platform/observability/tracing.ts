@@ -17,14 +17,12 @@ import { readTracingConfig } from './config.ts'
 export { type Context, type Span, SpanKind }
 
 const tracer = trace.getTracer('service')
-/** A span that records nothing. */
 const noSpan = trace.wrapSpanContext(INVALID_SPAN_CONTEXT)
-/** Whether this process exports traces. If not, no spans or contexts are created. */
 let isTracing = false
 
 /**
- * Starts exporting traces if the environment sets an OTLP endpoint. Otherwise no exporter is loaded
- * and spans do nothing. Returns a function that flushes and stops the export.
+ * Exports traces if the environment sets an OTLP endpoint; else no exporter is loaded. Returns what stops the
+ * export.
  */
 export async function startTracing(serviceName: string): Promise<() => Promise<void>> {
   const config = readTracingConfig()
@@ -38,10 +36,7 @@ export async function startTracing(serviceName: string): Promise<() => Promise<v
 
 export const activeContext = (): Context => context.active()
 
-/**
- * Runs the function in a new span and ends the span. If the function fails, the span gets the error
- * status, but never the error message.
- */
+/** Runs the function in a new span. If it fails, the span gets the error status, but never the message. */
 export function inSpan<T>(
   name: string,
   { kind = SpanKind.INTERNAL, attributes = {}, parent = context.active(), links = [] }: SpanOptions,
@@ -64,16 +59,11 @@ export function inSpan<T>(
 interface SpanOptions {
   kind?: SpanKind
   attributes?: Attributes
-  /** Context of the parent span. Default: the active context. */
   parent?: Context
-  /** Contexts of further spans to which this span links. */
   links?: Context[]
 }
 
-/**
- * Begins a span that the caller ends. `within` runs a function in its context. Returns null if this
- * process exports no traces.
- */
+/** The caller ends the span. Returns null if this process exports no traces. */
 export function beginSpan(name: string, { kind, attributes, parent = context.active() }: SpanOptions) {
   if (!isTracing) return null
   const span = tracer.startSpan(name, { kind, attributes }, parent)
@@ -81,9 +71,8 @@ export function beginSpan(name: string, { kind, attributes, parent = context.act
 }
 
 /**
- * Returns parent and links for the span of a batch. `origins` are the contexts in which the items
- * of the batch were created. The first sampled one becomes the parent; the other sampled ones
- * become links.
+ * Returns parent and links for the span of a batch whose items were created in `origins`. The first sampled one
+ * is the parent.
  */
 export function batchOrigin(origins: Context[]): Required<Pick<SpanOptions, 'parent' | 'links'>> {
   if (!isTracing) return { parent: ROOT_CONTEXT, links: [] }
@@ -103,16 +92,12 @@ const linksTo = (origins: Context[]) =>
     return linked ? [{ context: linked }] : []
   })
 
-/**
- * Returns the context of a `traceparent` header. The context is empty if the header is missing or
- * malformed.
- */
+/** Empty without a valid header. */
 export function contextOf(traceparent: string | null | undefined): Context {
   if (!isTracing) return ROOT_CONTEXT
   return propagation.extract(ROOT_CONTEXT, traceparent, headerGetter)
 }
 
-/** Returns the `traceparent` header for the next process, or undefined without a trace. */
 export function traceparentOf(of: Context = context.active()): string | undefined {
   if (!isTracing) return undefined
   const carrier: { traceparent?: string } = {}

@@ -1,18 +1,16 @@
 import { knownNames } from './known-names.ts'
 import { fileSuffix } from './settings.ts'
 
-/** Beginnings that only settings of the service have. */
 const ownPrefixes =
   /^(CORE|GATEWAY|DELIVERY|MONGODB|METRICS|OIDC|RATE_LIMIT|RETENTION|WORKSPACE_SESSION|SECRET_KEY|TRUST_PROX)/
-/** Variables that Kubernetes adds for each of its services: `CORE_SERVICE_HOST`, `CORE_PORT_8090_TCP`. */
+/** Kubernetes adds `CORE_SERVICE_HOST`, `CORE_PORT_8090_TCP` and others for each of its services. */
 const ofKubernetes = /_SERVICE_(HOST|PORT)|_PORT_\d+_TCP|_PORT$/
-/** Maximum number of changed letters of a misspelt name. */
 const maxChanges = 2
 const minLength = 6
 
 /**
- * Returns the variables of an environment that look like settings of the service, but are none. Each
- * has the name that was probably meant, if one is close.
+ * Returns the variables that look like settings of the service, but are none, with the name that was probably
+ * meant.
  */
 export function misspeltNames(env: NodeJS.ProcessEnv): { name: string; meant?: string }[] {
   const known = new Set<string>(knownNames.flatMap((name) => [name, name + fileSuffix]))
@@ -26,7 +24,6 @@ export function misspeltNames(env: NodeJS.ProcessEnv): { name: string; meant?: s
     .filter(({ name, meant }) => meant !== undefined || ownPrefixes.test(name))
 }
 
-/** Logs a warning for each variable that looks like a misspelt setting. */
 export function warnOfMisspeltNames(
   logger: { warn(details: object, message: string): void },
   env: NodeJS.ProcessEnv = process.env,
@@ -40,7 +37,7 @@ export function warnOfMisspeltNames(
     )
 }
 
-/** Returns how many insertions, removals and replacements of letters turn one name into the other. */
+/** Counts insertions, removals and replacements of letters. */
 function changesBetween(one: string, other: string) {
   if (Math.abs(one.length - other.length) > maxChanges) return Number.POSITIVE_INFINITY
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)

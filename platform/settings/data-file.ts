@@ -1,10 +1,7 @@
 import { lstatSync, readFileSync } from 'node:fs'
 import { SettingError } from './start-faults.ts'
 
-/**
- * Returns the content of a file of a data folder, or undefined if there is none.
- * @throws SettingError if the file cannot be read
- */
+/** Returns undefined if there is no file. Errors: `SettingError`. */
 function readDataFile(path: string) {
   try {
     return readFileSync(path, 'utf8')
@@ -16,9 +13,8 @@ function readDataFile(path: string) {
 }
 
 /**
- * Returns the JSON object in a file of a data folder, or undefined if there is no file.
- * @param remedy what to do if the file is damaged
- * @throws SettingError with the path and the remedy. It does not quote the content, which may have secrets.
+ * Returns undefined if there is no file. Errors: `SettingError` with the remedy, but without the content, which
+ * may have secrets.
  */
 export function readJsonFile<T>(path: string, remedy: string): Partial<T> | undefined {
   const content = readDataFile(path)
@@ -30,7 +26,7 @@ export function readJsonFile<T>(path: string, remedy: string): Partial<T> | unde
   throw damaged(path, remedy)
 }
 
-/** Returns the token in a file of a data folder, or undefined if there is no file. Throws as `readJsonFile`. */
+/** As `readJsonFile`. */
 export function readTokenFile(path: string): string | undefined {
   const token = readDataFile(path)
   if (token === undefined || /^[\w-]+\.[\w-]+\.[\w-]+\s*$/.test(token)) return token

@@ -12,33 +12,22 @@ export const processSettings = {
   METRICS_PORT: port(0, 'Port of `/metrics`, for Prometheus; 0 for none.'),
 }
 
-/**
- * Thrown if the service token is missing. A core that starts at the same time may still create it.
- */
+/** A core that starts at the same time may still create the token. */
 export class MissingTokenError extends SettingError {
   override readonly name = 'MissingTokenError'
 }
 
-/**
- * Returns the error for a missing service token. In production no core creates tokens, so the process
- * does not wait for one.
- */
+/** In production no core creates tokens, so the process does not wait for one. */
 export const missingToken = (env: NodeJS.ProcessEnv, message: string): SettingError =>
   env.NODE_ENV === 'production'
     ? new SettingError(`${message}; \`npm run make -- secrets\` creates one`)
     : new MissingTokenError(message)
 
-/**
- * How long a process waits for its token in the data folder. A core that starts at the same time
- * creates it, but may first wait up to a minute for its database.
- */
+/** A core that starts at the same time may first wait up to a minute for its database. */
 const tokenTimeoutMs = 75_000
 const tokenPollMs = 100
 
-/**
- * Reads the settings of a process at its start. Waits for a missing token. Ends the process if a
- * setting is invalid.
- */
+/** Waits for a missing token. Ends the process if a setting is invalid. */
 export async function readAtStart<T>(part: string, read: () => T): Promise<T> {
   for (let waited = 0; ; waited += tokenPollMs) {
     try {

@@ -5,14 +5,13 @@ import { SettingError } from './start-faults.ts'
 
 export { SettingError }
 
-/** Settings with their names, bounds, defaults and descriptions. `read` returns their values. */
 export function defineSettings<Properties extends TProperties>(properties: Properties) {
   const schema = Type.Object(properties)
   return {
     properties,
     /**
-     * Reads settings from an environment. An empty variable counts as not set. Instead of `NAME`, the
-     * environment may have `NAME_FILE`, the path of a file with the value. Throws `SettingError`.
+     * An empty variable counts as not set. `NAME_FILE` may name a file with the value of `NAME`. Errors:
+     * `SettingError`.
      */
     read(env: NodeJS.ProcessEnv) {
       const data = Object.fromEntries(Object.keys(properties).flatMap((name) => givenValue(name, env)))
@@ -28,7 +27,7 @@ export function defineSettings<Properties extends TProperties>(properties: Prope
   }
 }
 
-/** Suffix of the variable that names a file with a setting. Secrets of orchestrators are such files. */
+/** Secrets of orchestrators are files. */
 export const fileSuffix = '_FILE'
 
 function givenValue(name: string, env: NodeJS.ProcessEnv): [string, string][] {
@@ -48,18 +47,16 @@ function givenValue(name: string, env: NodeJS.ProcessEnv): [string, string][] {
 export const integer = (fallback: number, minimum: number, maximum: number, description: string) =>
   Type.Integer({ default: fallback, minimum, maximum, description })
 
-/** A port to listen on. Depending on the setting, 0 means any free port or no port. */
+/** 0 means any free port or no port. */
 export const port = (fallback: number, description: string) => integer(fallback, 0, 65_535, description)
 
-/** A text that may be empty. */
 export const text = (description: string, options: { pattern?: string; maxLength?: number } = {}) =>
   Type.String({ default: '', ...options, description })
 
-/** A text with a default, which is used if the setting is empty. */
 export const filledText = (fallback: string, description: string, pattern = '') =>
   Type.String({ default: fallback, minLength: 1, pattern, description })
 
-/** A service token. Optional, because a process may read its token from the data folder instead. */
+/** Optional, because a process may read its token from the data folder. */
 export const token = (description: string) => Type.Optional(Type.String({ minLength: 16, description }))
 
 export const oneOf = <const Value extends string>(values: readonly Value[], fallback: Value, description: string) =>
@@ -72,14 +69,12 @@ export const oneOf = <const Value extends string>(values: readonly Value[], fall
 
 export const onOff = (description: string) => oneOf(['on', 'off'], 'on', description)
 
-/** Returns the entries of a list that is separated by commas. */
 export const splitList = (list: string): string[] =>
   list
     .split(',')
     .map((entry) => entry.trim())
     .filter(Boolean)
 
-/** Keywords of a setting's schema that error messages and docs/ use. */
 export interface SettingSchema {
   default?: unknown
   description?: string

@@ -1,34 +1,32 @@
-/** Thrown if a setting is missing or invalid. The message names the setting and its bounds. */
+/** A setting is missing or invalid. The message names the setting and its bounds. */
 export class SettingError extends Error {
   override readonly name: string = 'SettingError'
 }
 
-/** Exit code of a process whose setting is wrong: starting it again does not help. */
+/** Starting again does not help. */
 const wrongSettingExitCode = 2
 
-/** Ends the process with one line per fault and no stack: code 2 for a wrong setting, else 1. */
+/** Prints one line per fault and no stack. */
 export function failStart(part: string, error: unknown): never {
   const { message } = error as Error
   for (const line of message.split('\n')) console.error(`${part}: ${line}`)
   process.exit(error instanceof SettingError ? wrongSettingExitCode : 1)
 }
 
-/** Makes a wrong flag of a command a `SettingError`, with the first sentence of the message. */
 export function asUsageError(error: unknown): unknown {
   const { code = '', message } = error as NodeJS.ErrnoException
   if (!code.startsWith?.('ERR_PARSE_ARGS')) return error
   return new SettingError(`${message.split('. ')[0]}; --help lists the flags`, { cause: error })
 }
 
-/** The address and the port to listen on, with the names of their settings. */
 interface ListenSettings {
   host: [name: string, value: string]
   port: [name: string, value: number]
 }
 
 /**
- * Calls `listen` with the host. If the machine has no IPv6, `::` becomes `0.0.0.0`. Rejects with a
- * `SettingError` that names the setting if the address or the port cannot be used.
+ * Calls `listen` with the host; with `0.0.0.0` for `::` if the machine has no IPv6. Errors: `SettingError` that
+ * names the setting.
  */
 export async function listenOn<T>(settings: ListenSettings, listen: (host: string) => Promise<T>): Promise<T> {
   const [, host] = settings.host
@@ -52,7 +50,6 @@ function listenFault(code: string | undefined, { host, port }: ListenSettings) {
   return undefined
 }
 
-/** Returns what is wrong with a file that a setting names, from the error of reading it. */
 export function fileFault(setting: string, path: string, { code = '' }: NodeJS.ErrnoException): string {
   const what: Record<string, string> = {
     ENOENT: 'does not exist',

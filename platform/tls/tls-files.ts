@@ -6,9 +6,9 @@ import { fileFault, SettingError } from '../settings/start-faults.ts'
 
 /** Paths of PEM files. */
 interface TlsPaths {
-  /** Path of the certificate authorities that verify the certificate of the other side. */
+  /** Authorities that verify the certificate of the other side. */
   ca?: string
-  /** Path of this process's certificate, followed by the intermediate certificates. */
+  /** Followed by the intermediate certificates. */
   cert?: string
   key?: string
 }
@@ -17,39 +17,33 @@ export type TlsMaterial = { [K in keyof TlsPaths]: Buffer }
 
 export interface TlsFiles {
   /**
-   * Returns the content of the files. Checks the files for changes at most once a second. Returns
-   * the same object until the files have changed and certificate and key match. A new certificate
-   * is often written before its key.
+   * Looks for changes at most once a second. Returns the same object until certificate and key match again,
+   * because a new certificate is often written before its key.
    */
   current(): TlsMaterial
 }
 
-/** TLS files that also tell their state. */
 export interface WatchedTlsFiles extends TlsFiles {
-  /** When the certificate expires, in milliseconds since 1970. Without a certificate: the first authority. */
+  /** In milliseconds since 1970. Without a certificate: of the first authority. */
   expiresAt(): number
   /** Whether the files on disk are invalid, so that earlier ones are in use. */
   isStale(): boolean
 }
 
-/** Minimum time between checks for changed files, in milliseconds. */
 const freshMs = 1000
-/**
- * Time after which invalid files are reported. A new certificate and its key are not written at the
- * same moment.
- */
+/** Certificate and key are not written at the same moment, so invalid files are reported later. */
 const reportAfterMs = 10_000
 
 interface TlsFilesOptions {
-  /** Names of the settings that have the paths, for error messages. */
+  /** Settings that have the paths, for error messages. */
   names?: Partial<Record<keyof TlsPaths, string>>
   logger?: LineLogger | undefined
   monotonic?: () => number
 }
 
 /**
- * Reads PEM files and reloads them when they change. Throws `SettingError` if the files are invalid
- * at this call. If changed files are invalid, keeps the old content and logs a warning.
+ * Reloads PEM files when they change. Errors: `SettingError` at this call. Later, invalid files are logged, and
+ * the old content stays.
  */
 export function createTlsFiles(paths: TlsPaths, options: TlsFilesOptions = {}): WatchedTlsFiles {
   const { names = {}, logger, monotonic = () => performance.now() } = options

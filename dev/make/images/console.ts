@@ -1,5 +1,4 @@
-// Takes the console screenshots of the documents. Run `npm start` first, then `npm run make --
-// images`.
+// Takes the console screenshots of the documents, after `npm start`: `npm run make -- images`.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,7 +19,7 @@ const views = [
 const demo: DemoFile = JSON.parse(await readFile(join(readDevConfig().DATA_DIR, 'demo.json'), 'utf8'))
 const { messaging } = operatorOf(demo.coreUrl, demo.serviceToken)
 
-/** Creates sample conversations. The last one has a verified customer. Returns its ID. */
+/** Returns the id of the last one, which has a verified customer. */
 async function createConversations() {
   let latest = ''
   for (const [index, lines] of [

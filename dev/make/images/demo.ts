@@ -1,5 +1,4 @@
-// Takes the demo shop screenshots of the documents. Run `npm start` first, then `npm run make --
-// images`.
+// Takes the demo shop screenshots of the documents, after `npm start`: `npm run make -- images`.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
@@ -17,7 +16,7 @@ interface View {
   path?: string
   viewport: { width: number; height: number }
   colorScheme: 'light' | 'dark'
-  /** Prepares the page for the screenshot, after the conversation is complete. */
+  /** Runs when the conversation is complete. */
   arrange?: (page: Page) => Promise<unknown>
 }
 

@@ -27,7 +27,7 @@ async function say(page: Page, text: string) {
   await page.keyboard.press('Enter')
 }
 
-/** @param lines alternating lines of visitor and agent, visitor first */
+/** `lines` alternate, visitor first. */
 async function converse(page: Page, gateway: ScenarioServer, lines: string[]) {
   await inWidget(page, '.header[data-state="online"]').waitFor()
   for (const [index, line] of lines.entries()) {
@@ -36,7 +36,7 @@ async function converse(page: Page, gateway: ScenarioServer, lines: string[]) {
     if (index % 2 === 0) await say(page, line)
     else talk.agentSays(line, agent.displayName)
     const row = inWidget(page, '.row').filter({ hasText: line.slice(0, 20) })
-    // Waits for each message before the next one is sent, so that replies follow their questions.
+    // Replies follow their questions.
     await row.and(inWidget(page, index % 2 === 0 ? '[data-state="queued"]' : '[data-author="agent"]')).waitFor()
   }
 }
