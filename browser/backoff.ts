@@ -4,12 +4,8 @@ export interface BackoffRange {
 }
 
 /**
- * Returns the delay before the next attempt in milliseconds: a random value between `minMs` and a
- * ceiling. The ceiling doubles with each attempt up to `maxMs` (full jitter), so that clients do
- * not reconnect at the same time.
- *
- * @param attempt 0 for the first retry
- * @param random returns a number from 0 to 1, exclusive
+ * Returns the delay before a retry, of which `attempt` 0 is the first: a random time from `minMs` to
+ * a ceiling that doubles up to `maxMs` (full jitter).
  */
 export function backoffDelay(attempt: number, range: BackoffRange, random: () => number): number {
   const ceiling = Math.min(range.maxMs, range.minMs * 2 ** (attempt + 1))

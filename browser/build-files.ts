@@ -2,8 +2,8 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * Returns true if a built file is missing or older than a source: one of `files`, or what the folders
- * have, except for tests. Equal times count as older. All paths begin in `root`.
+ * Returns true if `target` is missing or not newer than `files` and what the folders have, except
+ * for tests.
  */
 export async function isStale(root: string, target: string, folders: string[], files: string[]): Promise<boolean> {
   const found = await Promise.all(folders.map((folder) => readdir(join(root, folder), { recursive: true })))

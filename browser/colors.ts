@@ -1,7 +1,4 @@
-/**
- * Returns the accent colour and a text colour with enough contrast, black or white. Uses the
- * default accent colour if the given one is invalid.
- */
+/** Returns the accent colour, or the default if it is invalid, and a text colour with enough contrast. */
 export function launcherColors(accentColor = ''): { accent: string; onAccent: string } {
   const accent = /^#[\da-f]{6}$/i.test(accentColor) ? accentColor : '#2554d6'
   // White text has a contrast of at least 4.5 to 1 on colours up to this luminance. Black text has
@@ -25,10 +22,7 @@ export function contrast(a: string, b: string): number {
   return (light + 0.05) / (dark + 0.05)
 }
 
-/**
- * Returns the colour of focus rings: the accent colour if its contrast is at least 3, else the text
- * colour.
- */
+/** Returns the colour of focus rings: the accent colour if its contrast is at least 3, else the text's. */
 export function focusColor(accent: string, scheme: 'light' | 'dark'): string {
   const { surface, text } = schemes[scheme]
   return contrast(accent, surface) >= 3 ? accent : text

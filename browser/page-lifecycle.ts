@@ -12,10 +12,6 @@ const onFocus = () => tell('visible')
 const onFreeze = () => tell('pagehide')
 const onResume = () => tell('pageshow')
 
-/**
- * Reports when the page is hidden, shown, left or restored, and when the network is lost or works
- * again.
- */
 export const pageLifecycle: Lifecycle = {
   isOnline: () => navigator.onLine !== false,
   isHidden: () => document.hidden,

@@ -1,9 +1,6 @@
 import type { Tabs } from './platform.ts'
 
-/**
- * Coordinates the tabs of this page's origin. Reads from Resource Timing whether the service uses
- * HTTP/2.
- */
+/** Coordinates the tabs of this page's origin. Resource Timing says whether the service uses HTTP/2. */
 export function createPageTabs(serviceUrl: string): Tabs {
   const { origin } = new URL(serviceUrl, location.href)
   let isMultiplexed = false
@@ -23,10 +20,7 @@ export function createPageTabs(serviceUrl: string): Tabs {
   }
 }
 
-/**
- * Waits for a slot with the Web Locks API. Each slot is one lock. If a tab is closed or crashes,
- * the browser releases the tab's lock.
- */
+/** Waits for a slot: a lock, which the browser releases if the tab is closed or crashes. */
 export const waitForSlot: Tabs['waitForSlot'] = (name, count, onGranted, onLost) => {
   const { locks } = navigator
   if (!locks) return undefined

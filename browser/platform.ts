@@ -22,9 +22,7 @@ export interface Lifecycle {
   subscribe(listener: (signal: LifecycleSignal) => void): () => void
   /** Returns false only if the browser knows that it is offline. */
   isOnline(): boolean
-  /**
-   * Returns true if the page is hidden. If this function is undefined, the page counts as visible.
-   */
+  /** If it is missing, the page counts as visible. */
   isHidden?(): boolean
 }
 
@@ -33,10 +31,7 @@ export interface Lifecycle {
  * number, for example for opening a stream. Only one tab at a time holds a slot.
  */
 export interface Tabs {
-  /**
-   * Returns true if requests share one connection, as in HTTP/2. Returns false before the first
-   * response.
-   */
+  /** Returns true if requests share one connection, as in HTTP/2; false before the first answer. */
   isMultiplexed(): boolean
   /**
    * Waits for one of `count` slots of this name and calls `onGranted` when this tab gets one. Calls
@@ -69,8 +64,8 @@ export interface Platform {
   tabs?: Tabs
   storage: KeyValueStorage
   /**
-   * Returns a `fetch` that calls `onProgress` with the sent share of the body, from 0 to 1. If
-   * undefined, the client uses `fetch` and reports no progress.
+   * Returns a `fetch` that reports the sent share of the body, from 0 to 1. Without it, no progress
+   * is reported.
    */
   upload?: (onProgress: ((share: number) => void) | undefined) => typeof fetch
 }
@@ -78,10 +73,7 @@ export interface Platform {
 /** Longest time of a browser's timer. A timer with a longer time fires at once. */
 const longestTimerMs = 2 ** 31 - 1
 
-/**
- * Returns the given platform and adds its missing parts. The added parts work both in browsers and
- * outside of them.
- */
+/** Adds the missing parts of a platform. They work in and outside of browsers. */
 export function createPlatform(storage: KeyValueStorage, given?: Partial<Platform>): Platform {
   const clock = given?.clock ?? systemClock
   return {

@@ -5,10 +5,7 @@ export interface KeyValueStorage {
   removeItem(key: string): void
 }
 
-/**
- * `session` data survives a reload and is deleted when the tab is closed. `memory` data is deleted
- * when the page is left.
- */
+/** `session` survives a reload and ends with the tab. `memory` ends with the page. */
 export type StorageMode = 'session' | 'memory'
 
 /**
@@ -33,12 +30,10 @@ export function storageFor(
     attempt((storage) => storage.removeItem(key))
   }
   return {
-    // Read memory first. The memory contains only values that session storage rejected, which are
-    // newer than the stored values.
+    // Memory has only values that session storage rejected. They are newer than the stored ones.
     getItem: (key) => memory.get(key) ?? attempt((storage) => storage.getItem(key)) ?? null,
     setItem(key, value) {
-      // Remove the old value first. If session storage rejects the new value, a reload must not
-      // read the old one.
+      // If session storage rejects the new value, a reload must not read the old one.
       removeItem(key)
       attempt((storage) => [storage.setItem(key, value)]) || memory.set(key, value)
     },

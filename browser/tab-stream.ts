@@ -12,28 +12,19 @@ const slotsPerOrigin = 2
  * closed.
  */
 const slotsPerSession = 5
-/**
- * Minimum time that a tab keeps its stream while other tabs wait. The service sends missed events
- * right after connecting, so a short time is enough.
- */
+/** Minimum time that a tab keeps its stream while others wait. Missed events arrive right after connecting. */
 const turnMs = 1_500
 /**
  * Maximum time that a tab keeps its stream. Tabs of other origins use other locks, so this tab
  * cannot see that they wait for the same connections. So each stream must close from time to time.
  */
 const longestTurnMs = 60_000
-/**
- * Time after which a waiting tab steals a slot. A tab waits this long if the tab that holds the
- * slot is frozen, or if many tabs are waiting.
- */
+/** Time after which a waiting tab steals a slot: its holder is frozen, or many tabs wait. */
 const stealAfterMs = 15_000
 
 export interface TabStreamDeps {
   platform: Pick<Platform, 'clock' | 'lifecycle' | 'tabs'>
-  /**
-   * Name of the slots that the tabs of one session share. If undefined, streams over HTTP/2 are not
-   * limited.
-   */
+  /** Name of the slots that the tabs of one session share. Without it, HTTP/2 streams are not limited. */
   session?: string
   /** Opens the stream. If it was open before, it continues at the position where it was closed. */
   open(): void
@@ -64,10 +55,7 @@ export function createTabStream({ platform: { clock, lifecycle, tabs }, session,
       leave()
     },
 
-    /**
-     * Called when the stream is connected. Restarts the timer of this tab's turn, so that a tab
-     * with a slow connection also has time to receive its events.
-     */
+    /** Restarts this tab's turn when the stream is connected, so that a slow connection gets its events. */
     onOnline() {
       if (isOpen) wait(endTurn, turnMs)
     },
@@ -80,8 +68,7 @@ export function createTabStream({ platform: { clock, lifecycle, tabs }, session,
   function join() {
     if (slot || isOpen) return
     const shares = sharesConnections()
-    // Over HTTP/1.1, a hidden tab opens no stream. Check again later, because the browser may
-    // detect HTTP/2 meanwhile.
+    // Over HTTP/1.1, a hidden tab opens no stream. The browser may detect HTTP/2 meanwhile.
     if (shares && lifecycle.isHidden?.()) return wait(join, stealAfterMs)
     const name = shares ? 'service.streams' : session
     slot = name ? tabs?.waitForSlot(name, shares ? slotsPerOrigin : slotsPerSession, onGranted, rejoin) : undefined
@@ -125,8 +112,7 @@ export function createTabStream({ platform: { clock, lifecycle, tabs }, session,
   }
 
   function onLifecycle(signal: LifecycleSignal) {
-    // Release the stream and the slot. Browsers do not put a page with an open request or lock into
-    // the back/forward cache, and a frozen page must not hold a slot.
+    // An open request or lock keeps a page out of the back/forward cache. A frozen page must hold no slot.
     if (signal === 'pagehide') leave()
     else if (signal !== 'hidden') join()
     else if (sharesConnections()) rejoin()

@@ -16,16 +16,10 @@ const folder = fileURLToPath(new URL('.', import.meta.url))
  */
 export const widgetDist = join(folder, 'dist')
 
-/**
- * Folder with the files of released versions by hash. Builds add them to `widget/v1/`, because pages pin
- * them.
- */
+/** Files of released versions by hash. Builds add them to `widget/v1/`, because pages pin them. */
 export const releasedWidgets = join(folder, 'released')
 
-/**
- * Content of `widget.json`: the loader of this build. The loader's URL contains its hash, so a page
- * that pins this URL always gets the same file.
- */
+/** Content of `widget.json`. The loader's URL contains its hash, so pages can pin it. */
 export interface PinnedLoader {
   /** URL path of the loader: `/widget/v1/<hash>/widget.js`. */
   path: string
@@ -92,17 +86,12 @@ export async function buildWidget(keepOldMs = 24 * 60 * 60_000): Promise<BuiltFi
   }
 }
 
-/**
- * Builds the widget only if a source has changed. Returns the built files, or an empty array if
- * nothing was built.
- */
+/** Builds only if a source has changed. Returns the built files. */
 export async function buildWidgetIfStale(): Promise<BuiltFile[]> {
   return (await isWidgetStale()) ? buildWidget() : []
 }
 
-/**
- * Returns true if `widget.js` is missing or older than a source. A build writes `widget.js` last.
- */
+/** A build writes `widget.js` last. */
 export const isWidgetStale = () =>
   isStale(folder, 'dist/widget.js', ['src', '../browser'], ['vite.config.ts', 'build.ts'])
 

@@ -42,8 +42,7 @@ function outputOf({
       modulePreload: false,
       reportCompressedSize: false,
       sourcemap,
-      // Build ES modules as a library. Otherwise, Vite wraps `import()` in a helper that searches
-      // the page for style sheets.
+      // Otherwise, Vite wraps `import()` in a helper that searches the page for style sheets.
       ...(format === 'es' && { lib: { entry: input, formats: [format] } }),
       rolldownOptions: {
         input,
@@ -91,11 +90,7 @@ export const parts: Record<string, string> = {
 /** Returns the build of one file of the chat, which imports nothing. */
 export const partBuild = (name: string) => outputOf({ input: { [name]: parts[name]! }, entryFileNames: '[name].js' })
 
-/**
- * Returns the build of the chat that `widget.js` loads.
- *
- * @param partIntegrity hash of each part by name
- */
+/** Returns the build of the chat, with the hash of each part by name. */
 export const chatBuild = (partIntegrity: Record<string, string>) =>
   outputOf({
     input: { chat: 'src/ui/chat-entry.ts' },

@@ -1,6 +1,3 @@
-/**
- * Returns true for a key event of an input method. Safari ends the composition before the event of
- * the key that confirms it. That event has key code 229.
- */
+/** Safari ends a composition before the event of the key that confirms it. That event has key code 229. */
 export const isComposing = (event: Pick<KeyboardEvent, 'isComposing' | 'keyCode'>): boolean =>
   event.isComposing || event.keyCode === 229

@@ -126,15 +126,11 @@ function cutEnd(address: string): string {
   return left.join('')
 }
 
-/**
- * Returns the URL for the attribute `href`. Returns undefined if the URL is invalid, is not http or
- * https, or has a user name or password.
- */
+/** Returns the URL for `href`; undefined unless it is http or https without a user name or password. */
 export function safeHref(address: string): string | undefined {
   if (!URL.canParse(address)) return undefined
   const { protocol, username, password, href } = new URL(address)
   const isWeb = protocol === 'https:' || protocol === 'http:'
-  // Reject user names: `https://bank.example@evil.example` looks like `bank.example`, but opens
-  // `evil.example`.
+  // `https://bank.example@evil.example` looks like `bank.example`, but opens `evil.example`.
   return isWeb && username === '' && password === '' ? href : undefined
 }

@@ -25,10 +25,7 @@ export function createApi(transport: Transport) {
   }
 }
 
-/**
- * Marks each call as a call of the console; the browser adds the cookie. Calls `onRejected` if the
- * service rejects the session.
- */
+/** Marks each call as one of the console; the browser adds the cookie. */
 export function authorize(sessionId: () => string | undefined, onRejected: (sessionId: string) => void): Interceptor {
   return (next) => async (request) => {
     const id = sessionId()

@@ -60,8 +60,7 @@ export function describeFailure(error: unknown): Failure {
   const info = failure.findDetails(ErrorInfoSchema)[0]
   const code = info?.code || Code[failure.code]
   const issues = info?.issues.map(({ path, rule }) => ({ path, rule })) ?? []
-  // The core adds details to its errors. If an error has no details and a code of `unknownOutcome`,
-  // the call may have succeeded.
+  // The core adds details to its errors, so an error without them may come from a call that succeeded.
   const ambiguous = !info && unknownOutcome.has(failure.code)
   return {
     code,

@@ -15,8 +15,7 @@ const holder = createSessionHolder({
   now: Date.now,
 })
 const found = openFragment()
-// If a sign-in link is opened in a tab of the console, only the fragment changes and the page is
-// not loaded again.
+// A sign-in link that is opened in a tab of the console changes only the fragment.
 window.addEventListener('hashchange', openFragment)
 void (found === 'signed-in' ? holder.loadNew() : holder.load())
 

@@ -5,16 +5,10 @@ import { describeFailure } from './failures.ts'
 
 export type Operations = ReturnType<typeof createOperations>
 
-/**
- * Stores the idempotency keys of operations. Retries of an operation with an unknown outcome reuse
- * its key. After an operation has finished, the next one gets a new key.
- */
+/** Stores the idempotency keys of operations. An operation keeps its key until its outcome is known. */
 export function createOperations(newId: () => string = newOperationId) {
   const open = new Map<string, string>()
   return {
-    /**
-     * Returns the key of the unfinished operation on the target. The first call creates the key.
-     */
     keyFor(target: string): string {
       const known = open.get(target)
       if (known !== undefined) return known
@@ -30,9 +24,8 @@ export function createOperations(newId: () => string = newOperationId) {
 export const newOperationId = () => `op_${newRandomId()}`
 
 /**
- * Adds an idempotency key to each write that accepts one. Calls with the same input use the same
- * key until the outcome is known. So a second click after a lost response does not repeat the
- * write.
+ * Adds an idempotency key to each write that takes one, so that a second click after a lost
+ * response does not repeat it.
  */
 export function addIdempotencyKeys(operations: Operations): Interceptor {
   return (next) => async (request) => {

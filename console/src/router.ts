@@ -100,10 +100,6 @@ export const conversationPath = (conversationId: string) => pathOf({ view: 'conv
 
 export type Router = ReturnType<typeof createRouter>
 
-/**
- * Creates a router on the History API. Links within the console change the route without a page
- * load.
- */
 export function createRouter(window: Window) {
   const { location, history, document } = window
   const address = signal(location.href)
@@ -185,8 +181,8 @@ export function createRouter(window: Window) {
       held.value = undefined
     },
     /**
-     * Keeps the operator in the current view until the returned function is called or the operator
-     * chooses to leave.
+     * Keeps the operator in the view until the returned function is called or the operator chooses
+     * to leave.
      */
     hold() {
       isHeld = true

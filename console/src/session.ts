@@ -24,10 +24,7 @@ const retryMs = 2_000
 /** How long to wait for answers of other tabs, in milliseconds. */
 const tabAnswerMs = 200
 
-/**
- * Holds the session of this browser. All tabs share it: a sign-in or sign-out in one tab takes effect
- * in all tabs.
- */
+/** Holds the session of this browser, which all tabs share. */
 export function createSessionHolder({
   calls,
   channel,
@@ -38,10 +35,7 @@ export function createSessionHolder({
   now: () => number
 }) {
   const current = signal<WorkspaceSession | undefined>(undefined)
-  /**
-   * `loading`: the session is not known yet. `unreachable`: the service does not answer. Undefined:
-   * the session was read.
-   */
+  /** Undefined when the session was read. */
   const loading = signal<'loading' | 'unreachable' | undefined>('loading')
   /** Reason why the last session ended. */
   const ended = signal<SessionEnd | undefined>(undefined)
@@ -55,10 +49,7 @@ export function createSessionHolder({
   const face = signal<string | undefined>(undefined)
   let timer: ReturnType<typeof setTimeout> | undefined
   let countDrafts = () => 0
-  /**
-   * Counts sign-ins and sign-outs. `load` ignores its answer if the count has changed during the
-   * call.
-   */
+  /** Counts sign-ins and sign-outs, so that `load` ignores an answer from before. */
   let changes = 0
 
   function end(reason: SessionEnd) {
@@ -175,10 +166,7 @@ export function createSessionHolder({
     onCountDrafts(count: () => number) {
       countDrafts = count
     },
-    /**
-     * Ends the session if the service refused it. A late answer to a call of an earlier session must
-     * not end the current session.
-     */
+    /** Reads the session again, unless the refused call was one of an earlier session. */
     async refused(sessionId: string) {
       if (current.value?.id === sessionId) await load()
     },
@@ -245,10 +233,7 @@ export type CallResult<T> = { value: T } | CallFailure
 
 type SessionCalls = ReturnType<typeof createSessionCalls>
 
-/**
- * Header of all calls that use the cookie. The gateway requires it, because pages of other sites
- * cannot send it.
- */
+/** Header of all calls that use the cookie. Pages of other sites cannot send it. */
 export const consoleHeader = ['X-Service-Console', '1'] as const
 
 /** Creates the calls that sign an operator in and out. */

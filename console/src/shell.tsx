@@ -189,9 +189,7 @@ function useFocusOnRoute(main: { current: HTMLElement | null }) {
   }, [place])
 }
 
-/**
- * Shows whether the inbox receives changes live. Interruptions shorter than 1.5 s are not shown.
- */
+/** Interruptions shorter than 1.5 s are not shown. */
 function ConnectionStateLine() {
   const { inbox, announcer } = useConsole()
   const link = inbox.link.value

@@ -5,9 +5,7 @@ export type Shortcuts = ReturnType<typeof createShortcuts>
 
 /** Handles single-key shortcuts outside of text fields and dialogs. `g i` means `g`, then `i`. */
 export function createShortcuts(document: Document) {
-  /**
-   * True if single-key shortcuts are active. Users of voice control can turn them off (WCAG 2.1.4).
-   */
+  /** Users of voice control can turn the keys off (WCAG 2.1.4). */
   const enabled = storedSwitch('shortcuts', true)
   const layers: Record<string, () => void>[] = []
   let prefix = ''
@@ -31,10 +29,7 @@ export function createShortcuts(document: Document) {
   document.addEventListener('keydown', handleKey)
   return {
     enabled,
-    /**
-     * Binds keys until the returned function is called. If a key is bound twice, the latest binding
-     * wins.
-     */
+    /** Binds keys until the returned function is called. The latest binding of a key wins. */
     bind(keys: Record<string, () => void>) {
       layers.push(keys)
       return () => void layers.splice(layers.indexOf(keys), 1)

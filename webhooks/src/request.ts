@@ -75,10 +75,7 @@ interface NodeStream {
 const isStream = (value: unknown): value is Chunks & NodeStream =>
   typeof value === 'object' && value !== null && Symbol.asyncIterator in value
 
-/**
- * Returns the stream. If the caller stops reading before the end, the stream stays open, so that
- * the request can be answered.
- */
+/** Stays open if the caller stops reading early, so that the request can be answered. */
 function unread(stream: Chunks & NodeStream): Chunks {
   if (stream.readableEnded) throw new TypeError(needsUnread)
   return stream.iterator?.({ destroyOnReturn: false }) ?? stream

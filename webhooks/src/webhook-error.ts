@@ -16,10 +16,7 @@ const statuses = {
 
 export type WebhookErrorCode = keyof typeof statuses
 
-/**
- * Error: the request is no webhook of the service. Express and Fastify answer with its status by
- * themselves.
- */
+/** Express and Fastify answer with its status by themselves. */
 export class WebhookError extends Error {
   override readonly name = 'WebhookError'
   readonly code: WebhookErrorCode

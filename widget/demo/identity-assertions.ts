@@ -1,10 +1,7 @@
 import { SignJWT } from 'jose'
 import type { Customer } from './customers.ts'
 
-/**
- * Identity secret of the installation, as `CreateInstallation` or `RotateIdentitySecret` returned
- * it. It must stay on the backend.
- */
+/** As `CreateInstallation` or `RotateIdentitySecret` returned it. It must stay on the backend. */
 export interface IdentitySecret {
   kid: string
   secret: string

@@ -13,10 +13,7 @@ interface DemoSiteOptions {
   gatewayUrl: string
   /** Site key of an installation that allows the demo site's origin. */
   siteKey: string
-  /**
-   * Identity secret of the installation. The shop's backend uses it to sign assertions about the
-   * signed-in customer. Never sent to a page.
-   */
+  /** Signs assertions about the signed-in customer. Never sent to a page. */
   identity?: IdentitySecret
   /** Shell command that replies to the visitor as an agent. The workbench shows this command. */
   agentCommand?: string
@@ -95,10 +92,7 @@ export async function createDemoSite({
   }
 }
 
-/**
- * Returns true if a page of the shop sent the request. The result is reliable, because scripts can
- * set neither `Origin` nor `Sec-Fetch-Site`.
- */
+/** Scripts can set neither `Origin` nor `Sec-Fetch-Site`. */
 function isFromOwnPage({ headers: { host, origin, 'sec-fetch-site': site } }: IncomingMessage): boolean {
   return site === undefined ? URL.parse(origin ?? '')?.host === host : site === 'same-origin'
 }

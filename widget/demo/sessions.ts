@@ -13,10 +13,7 @@ export function createShopSessions() {
     /** Returns the signed-in customer, if any. */
     find: (request: IncomingMessage): Customer | undefined => findCustomer(customerIds.get(readCookie(request))),
 
-    /**
-     * Signs a customer in, or signs out if `customer` is undefined. The previous cookie becomes
-     * invalid.
-     */
+    /** Signs a customer in, or out. The previous cookie becomes invalid. */
     change(request: IncomingMessage, response: ServerResponse, customer: Customer | undefined) {
       customerIds.delete(readCookie(request))
       const id = customer ? randomBytes(24).toString('base64url') : ''

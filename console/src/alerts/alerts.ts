@@ -41,16 +41,12 @@ export function createAlerts(inbox: Inbox, owner: string, focus: TabFocus, open:
   const isEnabled = signal(localStore.getItem(enabledKey) === 'on' && permission !== 'denied')
   /** Latest sequence of each conversation that this tab has handled. */
   const handled = new Map<string, number>()
-  /**
-   * Messages up to this time existed when the console loaded its first list, so they cause no
-   * alert. Undefined before the first list.
-   */
+  /** Messages up to this time existed when the first list was loaded, and cause no alert. */
   let since: number | undefined
 
   async function alert(found: Alert, sequence: number) {
     const isOn = isEnabled.peek()
-    // Claim the message even while alerts are off. Otherwise, if alerts are switched on now, a
-    // slower tab could show an alert for this message.
+    // Claimed also while alerts are off: a slower tab could otherwise alert when they are switched on.
     if (!(await messages.claim(found.conversationId, sequence)) || !isOn) return
     const { isFocused, isShown } = await focus.query(found.conversationId)
     if (!isShown) chime.play()
@@ -142,8 +138,8 @@ const storeName = 'conversations'
 const keptMs = 7 * 86_400_000
 
 /**
- * Stores the latest message of each conversation in IndexedDB. Its transactions are serialized over
- * all tabs, unlike writes to `localStorage`.
+ * Stores the latest message of each conversation in IndexedDB, whose transactions are serialized
+ * over all tabs.
  */
 function createAlertedMessages(owner: string) {
   const opening = open(`service.console.alerts ${owner}`).then((database) => {
@@ -153,10 +149,7 @@ function createAlertedMessages(owner: string) {
   opening.catch(() => {})
 
   return {
-    /**
-     * Returns true for the first caller per message, over all tabs. Returns false if this or a later
-     * message of the conversation was claimed before.
-     */
+    /** Returns true for the first caller per message, over all tabs, unless a later message was claimed. */
     async claim(conversationId: string, sequence: number): Promise<boolean> {
       // Without storage, for example in a private window, each tab alerts on its own.
       const database = await opening.catch(() => undefined)
@@ -236,10 +229,7 @@ export function createTabFocus(locks: LockManager | undefined, page: Document, w
       shown = conversationId
       update()
     },
-    /**
-     * Returns whether a tab of the console has the focus, and whether that tab shows the
-     * conversation.
-     */
+    /** Returns whether a tab of the console has the focus, and whether that tab shows the conversation. */
     async query(conversationId: string): Promise<{ isFocused: boolean; isShown: boolean }> {
       const found = await locks?.query().catch(() => undefined)
       if (!found) return { isFocused: page.hasFocus(), isShown: page.hasFocus() && shown === conversationId }

@@ -96,10 +96,7 @@ const recentMs = 5_000
 /** Time in milliseconds in which another tab of the console may get the focus. */
 const otherTabMs = 1_000
 
-/**
- * Reports while the operator looks at this page, so that nothing is told by push or mail, and colleagues
- * see it. Returns a function that stops it.
- */
+/** Reports while the operator looks at this page: colleagues see it, and nothing is told by push or mail. */
 function startAttention(
   report: Report,
   focus: Pick<TabFocus, 'query'>,

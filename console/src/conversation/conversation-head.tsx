@@ -8,16 +8,10 @@ import { useAction } from '../ui/load.tsx'
 import { Button, Icon } from '../ui/page.tsx'
 import type { Thread } from './thread.ts'
 
-/**
- * Time in milliseconds for which *Reopen* is disabled after a closing, so that a double click on
- * *Close* does not reopen the conversation.
- */
+/** Time in which *Reopen* is off after a closing, so that a double click on *Close* does not reopen. */
 const restMs = 1_000
 
-/**
- * The buttons of a conversation. `undo` is set after a closing in this view. `isAsked` is true if
- * the visitor was then asked for a rating.
- */
+/** `undo` is set after a closing in this view. `isAsked`: the visitor was then asked for a rating. */
 export function useConversationActions(thread: Thread) {
   const { session, holder, announcer, inbox, router } = useConsole()
   const { busy, failure, run } = useAction()

@@ -101,8 +101,7 @@ function useVisibility(thread: Thread) {
     return () => thread.setVisible(false)
   }, [thread, visible])
   useSignalEffect(() => {
-    // Runs again when the first page of messages has loaded, so that these messages are marked as
-    // read, too.
+    // Runs again when the first messages have loaded, so that they are marked as read.
     if (!thread.loading.value) thread.setVisible(isVisible())
   })
 }

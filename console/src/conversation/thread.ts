@@ -30,10 +30,7 @@ const pageSize = 50
 const typingRepeatMs = 5000
 const beyondTheEnd = 2 ** 31 - 1
 
-/**
- * Provides one open conversation to its view. Loads the messages and the visitor's session, keeps
- * them up to date, and sends the operator's replies and other actions.
- */
+/** Provides one open conversation to its view, and keeps it up to date. */
 export function createThread({ api, inbox, outbox, session: me, holder, announcer }: Console, conversationId: string) {
   const { messaging, sessions } = api
   const { agent } = holder
@@ -53,10 +50,7 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
   const session = signal<Session | undefined>(undefined)
   /** True if the service has no session of this visitor. */
   const hasNoSession = signal(false)
-  /**
-   * Number of received events about navigation and screenshot requests. Each increase reloads the
-   * list of requests.
-   */
+  /** Number of received events about requests. Each increase reloads the list of requests. */
   const commandChanges = signal(0)
   /** Number of closings after a reply of this view. */
   const closings = signal(0)
@@ -125,10 +119,7 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
     happened.value = [...bySequence.values()].sort((one, other) => one.sequence - other.sequence)
   }
 
-  /**
-   * Loads the events after `after` and before `beforeSequence`, or all later ones. Never rejects: the next
-   * reload of the conversation tries again.
-   */
+  /** Loads the events in this range. Never rejects: the next reload tries again. */
   async function loadEvents(after: number | undefined, beforeSequence?: number) {
     while (after !== undefined) {
       const range = { conversationId, afterSequence: after, beforeSequence, limit: 2 * pageSize }
@@ -284,8 +275,8 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
   }
 
   /**
-   * Sends a reply. The conversation is assigned before, so that the visitor learns first who answers. If
-   * that fails, it is assigned when the reply is stored.
+   * Assigns the conversation before, so that the visitor learns first who answers; after a failure,
+   * when the reply is stored.
    */
   function reply(body: string, options: { closes: boolean }) {
     assignToMe()
@@ -323,9 +314,7 @@ export function createThread({ api, inbox, outbox, session: me, holder, announce
 
     loadOlder,
 
-    /**
-     * Loads older messages until the message with this sequence is loaded, or a page fails to load.
-     */
+    /** Loads older messages until the message with this sequence is loaded, or a page fails. */
     async reveal(sequence: number) {
       await firstLoad
       while (hasOlder.value && !stopped && (messages.value[0]?.sequence ?? 0) > sequence) {

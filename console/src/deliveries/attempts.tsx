@@ -46,10 +46,7 @@ export function Attempts({ attempts, onRetried }: { attempts: DeliveryAttempt[];
   )
 }
 
-/**
- * Shows the status of a delivery or attempt. `past` is true for an attempt that was followed by a
- * later attempt. For such an attempt, the status “retry scheduled” is shown as “Retried”.
- */
+/** Shows a status. `past`: a later attempt followed, so “retry scheduled” is shown as “Retried”. */
 export function StatusTag({ status, past, tries = 0 }: { status: DeliveryStatus; past?: boolean; tries?: number }) {
   const word = deliveryStatuses.get(status)
   if (past && status === DeliveryStatus.RETRY_SCHEDULED) return <span class="tag">Retried</span>
@@ -74,8 +71,6 @@ export function RetryButton({ attempt, of, onRetried }: RetryButtonProps) {
   const { api } = useConsole()
   if (!isRetryable(attempt.status)) return null
   async function retry() {
-    // The idempotency key stays the same until a response arrives. After a lost response, another
-    // click repeats the same retry.
     await api.leads.retryDeliveryAttempt({ attemptId: attempt.attemptId })
     await onRetried()
   }

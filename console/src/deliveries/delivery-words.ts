@@ -81,8 +81,5 @@ export function outcomeText({
   return parts.join(', ')
 }
 
-/**
- * Returns true if the delivery can be retried: it is not in progress, not accepted and not held.
- */
 export const isRetryable = (status: DeliveryStatus) =>
   [DeliveryStatus.RETRY_SCHEDULED, DeliveryStatus.FAILED, DeliveryStatus.DEAD_LETTERED].includes(status)

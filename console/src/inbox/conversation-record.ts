@@ -13,10 +13,7 @@ export interface Change {
   events: readonly InboxEvent[]
 }
 
-/**
- * Returns the fields that only lists and `GetConversation` contain. Changes from the stream and
- * answers to other calls lack these fields, so the known values stay.
- */
+/** Returns the fields that only lists and `GetConversation` contain. They stay when other answers arrive. */
 export function summaryOf(known: Conversation | undefined): Partial<Conversation> {
   const { visitor, contact, lastMessage, canRequestRating = false } = known ?? {}
   return { visitor, contact, lastMessage, canRequestRating }
@@ -41,10 +38,7 @@ function lastMessageAfter(last: Message | undefined, event: InboxEvent): Message
 const laterState = (last: Message | undefined, next: Message) =>
   last?.messageId === next.messageId && stateRank(last.state) >= stateRank(next.state) ? last : next
 
-/**
- * Returns true if the change may put the conversation into another place of a list, or change the
- * numbers of the queues.
- */
+/** Returns true if the change may move the conversation in a list, or change the numbers of the queues. */
 export const movesConversation = ({ events }: Change) =>
   events.some(({ type }) => !/^(typing|message\.(state|redacted)|navigation|screenshot)\b/.test(type))
 
@@ -66,10 +60,7 @@ export function isWaiting({ bot, agent, lastMessage, status }: Conversation): bo
 
 type Named = Pick<Conversation, 'visitor' | 'conversationId'> & Partial<Pick<Conversation, 'contact'>>
 
-/**
- * Returns the name of a verified visitor, the name or address that an anonymous visitor left in a
- * form, or a generated name.
- */
+/** Returns a verified name, else what the visitor left in a form, else a generated name. */
 export function visitorName({ visitor, contact, conversationId }: Named): string {
   const given = visitor?.displayName || visitor?.externalSubject || contact?.name || contact?.email
   return given || `Visitor ${conversationId.slice(-4).toUpperCase()}`

@@ -51,8 +51,7 @@ export function ConversationRow({ conversation, open }: ConversationRowProps) {
           </span>
           <span class="row-bottom">
             {!inbox.typing.value.has(conversationId) ? (
-              // `dir="auto"` takes the direction from the text, so that right-to-left text is
-              // truncated at its end.
+              // Right-to-left text is truncated at its end.
               <span class="row-preview ellipsis" dir={from ? undefined : 'auto'}>
                 {from && <span class="row-from">{from}: </span>}
                 {from ? <bdi>{preview}</bdi> : preview}

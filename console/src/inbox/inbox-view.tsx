@@ -13,10 +13,6 @@ import { ConversationRow } from './conversation-row.tsx'
 import { type Queue, queueOf, queues } from './inbox-filter.ts'
 import { SearchFilters, SearchResults } from './search-results.tsx'
 
-/**
- * Shows the list of conversations beside the open one. On a phone, the list and the conversation
- * are separate pages.
- */
 interface InboxViewProps {
   conversationId?: string | undefined
   /** `details` shows the visitor's details. */

@@ -26,17 +26,11 @@ export interface WatchOptions {
   browserEvents?: EventTarget
 }
 
-/**
- * A stream that receives no frame for this time is closed. The service sends a heartbeat every 15
- * s.
- */
+/** A stream that is silent for this time is closed. The service sends a heartbeat every 15 s. */
 export const silenceMs = 40_000
 const pauses = { minMs: 500, maxMs: 20_000 }
 
-/**
- * Watches the inbox. Reconnects with exponential backoff and jitter. Returns a function that stops
- * watching.
- */
+/** Watches the inbox, with backoff and jitter, until the returned function is called. */
 export function watchInbox(options: WatchOptions): () => void {
   const { messaging, onFrame, onState, now, random, browserEvents } = options
   const pause = createPause(systemClock)

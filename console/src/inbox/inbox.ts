@@ -55,10 +55,7 @@ interface InboxDeps extends Pick<WatchOptions, 'now' | 'random' | 'browserEvents
   defaultQueue: Signal<string | undefined>
   /** True after a visitor has opened the chat, also before this page was loaded. */
   wasVisited: Signal<boolean>
-  /**
-   * Coordinates the tabs of the browser. Tabs share connections, so a hidden tab may have to close
-   * its stream.
-   */
+  /** Tabs share connections, so a hidden tab may have to close its stream. */
   platform: TabStreamDeps['platform']
 }
 

@@ -9,10 +9,7 @@ export type Search = ReturnType<typeof createSearch>
 
 /** Time after the last change of the text until the search begins. */
 const pauseMs = 200
-/**
- * Maximum number of pages without a result that one step loads. The service ends a page early if
- * the words are frequent but rarely occur together.
- */
+/** Maximum number of pages without a result that one step loads. Frequent words may rarely occur together. */
 const maxEmptyPages = 20
 const statuses = {
   open: ConversationStatus.OPEN,

@@ -82,8 +82,7 @@ export function AppearanceCard(part: InstallationPart) {
 const isColour = (text: string) => /^#[0-9a-f]{6}$/i.test(text)
 
 function Preview({ title, greeting, accentColor, position }: Record<string, string>) {
-  // The content security policy blocks style attributes in markup, but not styles that a script
-  // sets.
+  // The content security policy blocks style attributes in markup, but not styles that a script sets.
   const colours = { backgroundColor: accentColor, color: launcherColors(accentColor).onAccent }
   return (
     <div class={`preview at-${position}`} role="img" aria-label="Preview of the widget">

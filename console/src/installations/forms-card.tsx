@@ -36,10 +36,7 @@ export const usualFields = {
 const maxFields = 20
 const maxFieldLength = 4000
 
-/**
- * Card that edits the fields of the pre-chat form and the offline form. Capabilities decide whether
- * a form is shown to visitors.
- */
+/** Edits the fields of the forms. Capabilities decide whether visitors see them. */
 export function FormsCard(part: InstallationPart) {
   return (
     <Card title="Fields">

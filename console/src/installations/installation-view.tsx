@@ -68,10 +68,7 @@ export function InstallationView({ siteKey, tab = 'install' }: { siteKey: string
   )
 }
 
-/**
- * Shows a bar while forms in it have unsaved changes, and asks before the operator leaves the view.
- * `Discard` creates the content anew.
- */
+/** Shows a bar while forms have unsaved changes, and asks before the operator leaves. */
 function WithUnsavedBar({ children }: { children: (revision: number) => ComponentChildren }) {
   const { router, announcer } = useConsole()
   const [revision, setRevision] = useState(0)

@@ -28,8 +28,7 @@ export function TranslationsCard(part: InstallationPart) {
         Intl.getCanonicalLocales(tag.trim())[0]!,
         { title: title.trim(), greeting: greeting.trim(), openingReplies: repliesOf(replies) },
       ])
-      // The service removes a language if its texts are empty. Send empty texts for saved languages
-      // that the form no longer contains.
+      // The service removes a language if its texts are empty.
       const removed = Object.keys(stored).map((tag) => [tag, {}])
       return update({ appearance: { translations: Object.fromEntries([...removed, ...kept]) } }, 'Translations saved.')
     },

@@ -12,10 +12,7 @@ export const sourceText = (source: string) => sources[source] ?? source
 /** Maximum number of leads in one request. */
 const maxLeads = 100
 
-/**
- * Loads the titles of these leads. The returned function returns the title of a lead, or its id if
- * the lead is not loaded or cannot be read.
- */
+/** Returns a function that gives the title of a lead, or its id while it is not loaded. */
 export function useLeadTitles(leadIds: string[]): (leadId: string) => string {
   const { api } = useConsole()
   const [titles, setTitles] = useState<ReadonlyMap<string, string>>(new Map())

@@ -134,10 +134,7 @@ interface ExampleEventProps {
   sentNames: Record<string, string>
 }
 
-/**
- * Shows an example of the event that will be sent. It has the values of the newest lead that the
- * operator may read, or sample values if there is none.
- */
+/** Shows an example with the newest lead that the operator may read, or with sample values. */
 function ExampleEvent({ mappedFields, sentNames }: ExampleEventProps) {
   const { api } = useConsole()
   const loaded = useLoad(async () => (await api.leads.listLeads({ limit: 1 })).leads, [])

@@ -39,8 +39,7 @@ export function SubscriptionView({ subscriptionId }: { subscriptionId: string })
             <>
               <StatusCard {...part} />
               <EditForm
-                // The key contains only the fields of this form. So a change by another card keeps
-                // the text that is typed here.
+                // Has only the fields of this form, so that a change by another card keeps what is typed here.
                 key={JSON.stringify([subscription.destinationUrl, editedValues(subscription)])}
                 {...part}
               />

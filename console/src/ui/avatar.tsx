@@ -49,9 +49,7 @@ export function VerifiedMark() {
   )
 }
 
-/**
- * Returns the upper half of the FNV-1a hash, because the lower bits hardly differ for similar IDs.
- */
+/** Returns the upper half of the FNV-1a hash. Its lower bits hardly differ for similar IDs. */
 function hash(text: string): number {
   let value = 0x811c9dc5
   for (const char of text) value = Math.imul(value ^ char.charCodeAt(0), 0x01000193)

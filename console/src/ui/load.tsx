@@ -182,10 +182,7 @@ export function PagedList<T>({ list, name, empty, children, everyMs = pollMs }: 
   )
 }
 
-/**
- * Returns `run` and its state. `run` runs one call at a time and ignores clicks while a call is
- * running.
- */
+/** `run` runs one call at a time and ignores others meanwhile. */
 export function useAction() {
   const [busy, setBusy] = useState(false)
   const [failure, setFailure] = useState<Failure>()
@@ -209,9 +206,6 @@ export function useAction() {
   return { busy, failure, run, clear: () => setFailure(undefined) }
 }
 
-/**
- * Shows a placeholder while a value is loading, then the value, or the failure if loading fails.
- */
 export function WhenLoaded<T>({
   loaded: { value, loading, failure, reload },
   name,

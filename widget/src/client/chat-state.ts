@@ -4,10 +4,7 @@ import type { ConnectionState, ReplayReset, SessionEnd } from '../vocabulary/typ
 
 type ChatEnd = Readonly<{ event?: SessionEnd; code: string }>
 
-/**
- * Stores the connection state, and the reason why the chat has ended. The state of an ended chat
- * changes only when the chat is reset.
- */
+/** Stores the connection state and why the chat has ended. That state changes only when it is reset. */
 export function createChatState(emit: Emitter['emit'], onOnline: () => void) {
   let connection: ConnectionState = 'idle'
   let end: ChatEnd | undefined
@@ -38,10 +35,7 @@ export function createChatState(emit: Emitter['emit'], onOnline: () => void) {
       if (event) emit(event, { code, ...about })
     },
 
-    /**
-     * Sets the connection state of a chat that starts again or was stopped. The chat no longer
-     * counts as ended.
-     */
+    /** Sets the state of a chat that starts again or was stopped. It no longer counts as ended. */
     reset(state: 'idle' | 'connecting') {
       end = undefined
       setConnection(state)

@@ -108,10 +108,7 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
     /** Closes the connection. A later `start` resumes the session while it can be renewed. */
     stop,
 
-    /**
-     * Starts a session with an empty conversation after the previous session ended. Does nothing if
-     * `canStartNew()` is false.
-     */
+    /** Starts an empty conversation after the session ended. Does nothing if `canStartNew()` is false. */
     async startNew(): Promise<void> {
       if (!state.canStartNew()) return
       const { clientInstanceId, draft, ended } = records.read() ?? {}
@@ -235,8 +232,8 @@ export function createServiceClient(options: ServiceClientOptions, emitter: Emit
   }
 
   /**
-   * Starts a visit with the session `given`, else with the stored session, else with a new one. If
-   * `asks` is true, calls the identity provider first.
+   * Starts a visit with `given`, else the stored session, else a new one. `asks`: calls the
+   * identity provider first.
    */
   async function begin(asks: boolean, given?: GivenSession): Promise<void> {
     state.reset('connecting')

@@ -6,10 +6,7 @@ import type { WidgetConfig } from '../vocabulary/types.ts'
 
 /** Range of the delay before a retry. */
 const range = { minMs: 500, maxMs: 30_000 }
-/**
- * After this number of failed attempts, `load` resolves without a configuration, so that the chat
- * starts with defaults. `load` also does so if the service asks for a wait longer than `maxWaitMs`.
- */
+/** After so many failures, or if the service asks for a longer wait, the chat starts with defaults. */
 const maxFailures = 3
 const maxWaitMs = 5_000
 
@@ -21,10 +18,7 @@ interface ConfigLoaderDeps {
   onLoaded(config: WidgetConfig): void
 }
 
-/**
- * Fetches the installation's configuration. Retries until the configuration is loaded or the client
- * stops.
- */
+/** Retries until the configuration is loaded or the client stops. */
 export function createConfigLoader({ api, platform: { clock, random }, siteKey, ...deps }: ConfigLoaderDeps) {
   const pause = createPause(clock)
   let loading: Promise<void> | undefined
@@ -33,10 +27,7 @@ export function createConfigLoader({ api, platform: { clock, random }, siteKey, 
     /** Ends the wait before the next attempt. Call when the network works again. */
     hurry: pause.hurry,
 
-    /**
-     * Resolves when the configuration is loaded, or earlier if the chat starts with defaults
-     * instead.
-     */
+    /** Resolves when the configuration is loaded, or when the chat starts with defaults instead. */
     load(): Promise<void> {
       loading ??= new Promise((resolve) => {
         retrying(() => api.config(siteKey), {

@@ -14,10 +14,7 @@ import { createPendingRequests } from './pending-requests.ts'
 import type { PartsWithPresence } from './presence.ts'
 
 const attempts = 8
-/**
- * Maximum time for retries of the `completed` or `failed` report of a navigation. The service sets
- * no deadline for these reports.
- */
+/** Maximum time for reports of a finished navigation, for which the service sets no deadline. */
 const reportWithinMs = 120_000
 
 /**
@@ -64,10 +61,7 @@ export function createAgentRequests(parts: PartsWithPresence) {
       })
     },
 
-    /**
-     * Reports the visitor's decision. After `granted`, the response contains the limits and the
-     * deadline of the upload.
-     */
+    /** Reports the decision. After `granted`, the answer has the limits and the deadline of the upload. */
     acknowledgeScreenshot(
       requestId: string,
       consent: ScreenshotConsent,
@@ -183,9 +177,7 @@ export function createAgentRequests(parts: PartsWithPresence) {
     return { upload, expiresAtMs: Number.isFinite(untilMs) ? untilMs : request.expiresAtMs }
   }
 
-  /**
-   * If a call with the same key is running, returns its promise and sends no second HTTP request.
-   */
+  /** Calls with the same key share one request. */
   function once<Answer>(key: string, run: () => Promise<Answer>): Promise<Answer> {
     const under = (answers.get(key) as Promise<Answer> | undefined) ?? run().finally(() => answers.delete(key))
     answers.set(key, under)
@@ -211,8 +203,7 @@ export function createAgentRequests(parts: PartsWithPresence) {
       const failure = toWidgetError(error)
       const current = pending.find(id)
       if (current && failure.code === 'CommandExpired') pending.end(current, `${current.kind}.expired`)
-      // Another tab has already answered this request. An accepted navigation needs no activity
-      // here, because the page that navigates adds an activity with the result.
+      // Answered in another tab. After `accepted`, the page that navigates adds an activity itself.
       const outcome = current?.state === 'accepted' ? undefined : 'request.resolved'
       if (current && failure.code === 'CommandAlreadyResolved') pending.end(current, outcome)
       if (current && /^(CommandNotFound|RouteNotAdvertised)$/.test(failure.code)) pending.end(current)

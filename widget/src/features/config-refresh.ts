@@ -4,10 +4,7 @@ import type { FeaturesDeps } from './feature-parts.ts'
 /** Keeps the configuration of an open page up to date. */
 export function createConfigRefresh({ api, siteKey, config, emitter }: Omit<FeaturesDeps, 'consented'>) {
   let isRunning = false
-  /**
-   * Number of received availability changes. A response does not overwrite a change that was
-   * received after its request.
-   */
+  /** Number of received changes. A response does not overwrite a change that came after its request. */
   let changes = 0
 
   return {
@@ -21,10 +18,7 @@ export function createConfigRefresh({ api, siteKey, config, emitter }: Omit<Feat
       emitter.emit('config.loaded', { config: shown })
     },
 
-    /**
-     * Fetches the configuration again and bypasses the browser's cache. Emits `config.loaded` if
-     * the configuration has changed. If the request fails, the current configuration stays in use.
-     */
+    /** Fetches the configuration again, past the cache. A failure leaves the current one in use. */
     async refresh() {
       const shown = config()
       if (isRunning || !shown) return

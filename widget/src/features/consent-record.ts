@@ -45,8 +45,7 @@ export function createConsentRecords(
     if (!record) return undefined
     const { sessionId } = session() ?? {}
     if (sessionId && record.sessionId !== sessionId) {
-      // The decision belongs to the verified visitor of an earlier session. Delete it, because
-      // another person may use the browser now.
+      // The decision of an earlier verified visitor. Another person may use the browser now.
       if (record.isVerified) return void storage.removeItem(key)
       write({ ...record, sessionId, isVerified: isVerified() })
     }

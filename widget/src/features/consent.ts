@@ -26,10 +26,7 @@ export function createConsent(deps: Omit<FeaturesDeps, 'consented'>) {
   let wasAsked = false
   /** True if the visitor has denied the policy and wants to decide again. */
   let isReopened = false
-  /**
-   * True while waiting operations fail after a denial. Operations that start meanwhile fail, too,
-   * and do not ask the visitor again.
-   */
+  /** True while waiting operations fail after a denial. Operations that start meanwhile fail, too. */
   let isRefusing = false
   emitter.on('config.loaded', settle)
   emitter.on('session.ready', settle)
@@ -73,8 +70,7 @@ export function createConsent(deps: Omit<FeaturesDeps, 'consented'>) {
       consentRecords.keep(policyVersion, decision)
     } catch (caught) {
       const failure = toWidgetError(caught)
-      // The policy has a new version that the visitor has not seen, so load and show the new
-      // version.
+      // The policy has a new version that the visitor has not seen.
       if (failure.code === 'ValidationFailed') await reload()
       else error = failure.detail
     }
@@ -96,8 +92,7 @@ export function createConsent(deps: Omit<FeaturesDeps, 'consented'>) {
         if (failure.code !== 'ConsentRequired') throw caught
         consentRecords.forget()
         await reload()
-        // The service requires consent, but the configuration contains no policy yet. The caller
-        // can retry later.
+        // The configuration contains no policy yet. The caller can retry later.
         if (!state()) throw new WidgetError(failure.code, { ...failure, retryable: true })
         tell()
       }
@@ -116,10 +111,6 @@ export function createConsent(deps: Omit<FeaturesDeps, 'consented'>) {
     return decision
   }
 
-  /**
-   * If the visitor has decided or no consent is required, lets the waiting operations continue or
-   * fail.
-   */
   function settle() {
     const status = state()?.status
     if (status !== 'asked') {
@@ -142,10 +133,7 @@ export function createConsent(deps: Omit<FeaturesDeps, 'consented'>) {
   }
 }
 
-/**
- * Returns the error of an operation that fails because the visitor denied the policy. Only the
- * visitor can retry the operation.
- */
+/** Only the visitor can retry the operation. */
 function refusal(): WidgetError {
   const detail: WidgetErrorDetail = { code: 'ConsentRequired', recoverable: true }
   return Object.defineProperty(new WidgetError(detail.code), 'detail', { value: detail })

@@ -12,24 +12,16 @@ import type {
 } from '../vocabulary/types.ts'
 
 export interface UploadOptions {
-  /**
-   * Called during the upload with the sent share of the image, from 0 to 1. Not called if the
-   * platform cannot measure upload progress.
-   */
+  /** Gets the sent share, from 0 to 1, if the platform can measure it. */
   onProgress?: (share: number) => void
   signal?: AbortSignal
-  /**
-   * Returns a `fetch` that reports upload progress. Ignored if the platform has its own `upload`.
-   */
+  /** Returns a `fetch` that reports progress. Ignored if the platform has its own `upload`. */
   upload?: Platform['upload']
 }
 
 export type FeatureApi = ReturnType<typeof createFeatureApi>
 
-/**
- * The routes for typing, presence, page reports, forms and agents' requests. Each call makes one
- * attempt and rejects with a `WidgetError`.
- */
+/** Each call makes one attempt and rejects with a `WidgetError`. */
 export function createFeatureApi({ call, post, exchange }: Api, upload: Platform['upload']) {
   const report = (path: string, body: object, grant: string) => call<void>({ method: 'POST', path, body, grant })
   return {
@@ -85,11 +77,7 @@ export function createFeatureApi({ call, post, exchange }: Api, upload: Platform
     },
   }
 
-  /**
-   * Reports the visitor's answer to an agent's request. The idempotency key consists of the
-   * request's id and the answer. So the service treats repeated reports as one operation, even from
-   * several tabs.
-   */
+  /** The key is made of the request's id and the answer, so that repeats of several tabs are one operation. */
   function acknowledge<Answer>(kind: string, id: string, body: object, answer: string, grant: string) {
     const path = `/commands/${kind}/${encodeURIComponent(id)}/acknowledgements`
     return post<Answer>(path, 'state', body, `${id}.${answer}`, grant)

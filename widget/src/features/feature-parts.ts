@@ -7,10 +7,7 @@ import type { ConsentRecords } from './consent-record.ts'
 import type { FeatureApi } from './feature-api.ts'
 import type { FeatureRecords } from './feature-record.ts'
 
-/**
- * Kinds of agents' requests that the application handles. The client answers a request of another
- * kind with `unsupported`.
- */
+/** Kinds of agents' requests that the application handles. Others are answered with `unsupported`. */
 export interface SupportedRequests {
   navigation: boolean
   screenshots: boolean

@@ -2,10 +2,7 @@ import type { KeyValueStorage } from '../../../browser/storage.ts'
 import { featureRecordKey, isToken } from '../session/session-record.ts'
 import type { Activity, Agent, AgentRequest, FormKind, RatingState } from '../vocabulary/types.ts'
 
-/**
- * State of typing, forms and agents' requests that survives a reload. The state belongs to one
- * session.
- */
+/** State that survives a reload. It belongs to one session. */
 interface FeatureRecord {
   sessionId?: string
   /** True if the conversation has messages. The forms are shown only before the first message. */
@@ -14,10 +11,7 @@ interface FeatureRecord {
   isClosed: boolean
   rating?: RatingState
   activity: Activity[]
-  /**
-   * The submission of each form: its fields and the idempotency key of all its attempts. After the
-   * service has accepted the submission, `'submitted'` replaces the fields and the key.
-   */
+  /** Fields and idempotency key of each submission, until the service has accepted it. */
   forms: Partial<Record<FormKind, { key: string; fields: Record<string, string> } | 'submitted'>>
   requests: AgentRequest[]
   /** Ids of the agents' requests that have ended, the newest one last. */
@@ -51,8 +45,8 @@ export function createFeatureRecords(storage: KeyValueStorage, siteKey: string) 
     },
 
     /**
-     * Assigns the record to a session. Returns true, and changes nothing, if the record belongs to
-     * another session. The caller must then call `forget`.
+     * Assigns the record to a session. Returns true if it is another one's; the caller must then
+     * `forget` it.
      */
     begin(sessionId: string): boolean {
       const isOther = record.sessionId !== undefined && record.sessionId !== sessionId

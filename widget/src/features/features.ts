@@ -19,10 +19,7 @@ const cachedMs = 60_000
 /** Creates the typing reports, presence, forms, agents' requests and page reports of one client. */
 export function createFeatures(deps: FeaturesDeps) {
   const { platform, emitter, config, messages, consented, consentRecords } = deps
-  /**
-   * Like `deps.grants`. Also fetches the configuration again if a call is refused because a
-   * capability was turned off.
-   */
+  /** Also fetches the configuration again if a call is refused because a capability was turned off. */
   const grants: Grants = () => {
     const withGrant = deps.grants()
     return (call) =>
@@ -61,8 +58,7 @@ export function createFeatures(deps: FeaturesDeps) {
     void presenceReports.update()
   })
   platform.lifecycle.subscribe((signal) => {
-    // This page was restored from the back/forward cache. Pages that were open in the meantime may
-    // have changed the stored state, so load it again.
+    // Pages that were open in the meantime may have changed the stored state.
     if (signal !== 'pageshow' || !hasSession) return
     records.load()
     requests.begin()
@@ -110,16 +106,12 @@ export function createFeatures(deps: FeaturesDeps) {
     start() {
       records.load()
       staleAtMs = platform.clock.now() + cachedMs
-      // The loaded configuration may come from the browser's cache. Events about later changes may
-      // have been sent before this page opened its stream. So fetch the configuration again.
+      // The loaded configuration may come from the cache, and later changes may have been missed.
       platform.clock.clearTimeout(refreshTimer)
       refreshTimer = platform.clock.setTimeout(refresh, cachedMs)
     },
 
-    /**
-     * Updates the stored state when the same visitor continues the conversation in another session.
-     * Forms and activity stay; agents' requests are removed.
-     */
+    /** Called when the same visitor continues in another session, to which agents' requests do not belong. */
     changeSession(sessionId: string) {
       if (!records.current().sessionId) return
       const hadRequests = records.current().requests.length > 0
@@ -143,10 +135,7 @@ export function createFeatures(deps: FeaturesDeps) {
     operations: {
       /** Reports that the visitor is typing; reports are throttled. Call on each edit of the text. */
       startTyping: typing.writes,
-      /**
-       * Reports that the visitor has stopped typing. Call when the visitor empties the text or
-       * leaves the field.
-       */
+      /** Call when the visitor empties the text or leaves the field. */
       stopTyping: typing.stops,
       /**
        * Reports to operators whether the visitor sees the chat. The widget calls this function. An
@@ -236,10 +225,6 @@ export function createFeatures(deps: FeaturesDeps) {
     return continuity?.state === 'new' || (conversationId !== undefined && conversationId === loaded)
   }
 
-  /**
-   * Records that the conversation has messages, because forms are shown only before the first
-   * message.
-   */
   function begin() {
     if (!records.current().hasBegun) records.change({ hasBegun: true })
   }

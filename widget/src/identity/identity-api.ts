@@ -7,8 +7,8 @@ import type { LeftSession, SessionContent } from '../vocabulary/types.ts'
 
 const attempts = 4
 /**
- * Minimum time for which an operation is retried while the service answers `OperationInProgress`.
- * If the service process that ran the operation has died, a retry succeeds after 15 s.
+ * While the service answers `OperationInProgress`, retries go on: after 15 s they succeed if its
+ * process has died.
  */
 const deadProcessMs = 20_000
 

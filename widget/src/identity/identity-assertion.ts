@@ -28,17 +28,13 @@ export async function requestAssertion(
     throw unavailable
   }
   const subject = wanted?.externalSubject
-  // Only the service verifies the assertion. This check rejects an assertion whose subject is not
-  // the one that the caller expects.
+  // Only the service verifies the assertion. This rejects one that the caller does not expect.
   if (assertion && subject !== undefined && claimsOf(assertion)?.sub !== subject)
     throw new WidgetError('identity_mismatch')
   return assertion
 }
 
-/**
- * Lets the chat start without an identity if the installation has turned identification off since
- * the configuration was loaded.
- */
+/** The installation has turned identification off since the configuration was loaded. */
 export function ifNotAdvertised(error: unknown): undefined {
   if (toWidgetError(error).code !== 'RouteNotAdvertised') throw error
 }

@@ -35,10 +35,7 @@ export function createIdentity(deps: IdentityDeps) {
   return {
     closeLeft,
 
-    /**
-     * Identifies the visitor when a visit starts. Resolves to true if the visit continues, and to
-     * false if another visit has replaced it.
-     */
+    /** Resolves to true if the visit continues, and to false if another visit has replaced it. */
     async onStart(visit: Visit): Promise<boolean> {
       try {
         const assertion = await api.repeat(() => assertionFor())
@@ -94,9 +91,7 @@ export function createIdentity(deps: IdentityDeps) {
       }, false),
   }
 
-  /**
-   * @param needsSession false if the change need not wait for a session that is being created
-   */
+  /** `needsSession` is false if the change need not wait for a session that is being created. */
   function inTurn<Result>(change: (visit: Visit | undefined) => Promise<Result>, needsSession = true): Promise<Result> {
     const turn = turns.then(async () => {
       const visit = deps.current()
@@ -121,10 +116,7 @@ export function createIdentity(deps: IdentityDeps) {
     return requestAssertion(provider, deps.platform.clock, wanted)
   }
 
-  /**
-   * Identifies the visitor with an assertion. Resolves to true if the visit continues, and to false
-   * if the assertion has another subject than the session, so that another visit has started.
-   */
+  /** Resolves to false if the assertion has another subject, so that another visit has started. */
   async function identifyAs(
     visit: Visit,
     assertion: string,
@@ -157,10 +149,7 @@ export function createIdentity(deps: IdentityDeps) {
     })
   }
 
-  /**
-   * Continues the visit in another session of the same visitor. The draft and the unsent messages
-   * are kept.
-   */
+  /** Continues in another session of the same visitor, with the draft and the unsent messages. */
   function continueIn(visit: Visit, given: GivenSession) {
     const { session, outbox, conversation } = visit
     const before = session.content()!
@@ -182,10 +171,7 @@ export function createIdentity(deps: IdentityDeps) {
     void visit.loadHistory()
   }
 
-  /**
-   * Sends the unsent messages of an earlier session again. Omits messages that the history already
-   * contains.
-   */
+  /** Sends unsent messages of an earlier session again, except for those that the history contains. */
   async function resend(visit: Visit, unsent: readonly OutboxEntry[]) {
     const { outbox, conversation } = visit
     if (unsent.length === 0) return

@@ -23,10 +23,7 @@ const forwardedTypes = [
   'session.identified',
 ]
 
-/**
- * Stores the loaded messages of the conversation. Emits one event per message, even if the stream,
- * the history and the response to a send all contain the message.
- */
+/** Stores the loaded messages. Emits one event per message, however often it arrives. */
 export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
   const messages = createMessageList()
   const announced = new Set<string>()
@@ -36,10 +33,7 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
   return {
     messages,
 
-    /**
-     * Adds a message that the visitor has written. The message is shown as pending, or as failed if
-     * it has an error.
-     */
+    /** Adds a message of the visitor: pending, or failed if it has an error. */
     addOwn({ input, createdAt, error, failureVersion }: OutboxEntry): WidgetMessage {
       const { pageContext: _notShown, ...shown } = input
       const deliveryStatus = error ? 'failed' : 'pending'
@@ -83,10 +77,7 @@ export function createConversation({ emit }: Pick<Emitter, 'emit'>) {
       emitChanged()
     },
 
-    /**
-     * Adds a message from the history. If `missed` is true, the stream should have delivered the
-     * message, so the event of the message is emitted here.
-     */
+    /** `missed`: the stream should have delivered the message, so its event is emitted here. */
     merge(message: ServiceMessage, missed: boolean) {
       const { clientOperationId } = message
       const own = clientOperationId && messages.byOperation(clientOperationId)

@@ -7,20 +7,14 @@ import type { MessageList } from './message-list.ts'
 
 const pageSize = 50
 const fillPagesAtMost = 20
-/**
- * Larger than every sequence number, but still a 32-bit integer. The page before this number is the
- * newest page.
- */
+/** Larger than every sequence number, but still a 32-bit integer. */
 const beyondNewest = 2 ** 31 - 1
 
 interface HistoryDeps {
   platform: Pick<Platform, 'clock' | 'random'>
   fetchPage(range: HistoryRange): Promise<HistoryPage>
   messages: MessageList
-  /**
-   * Called with each loaded message. `missed` is true if the stream should have delivered the
-   * message.
-   */
+  /** `missed`: the stream should have delivered the message. */
   onMessage(message: ServiceMessage, missed: boolean): void
   /** Called after `onMessage` was called with all messages of a page. */
   onPage(): void
@@ -28,10 +22,7 @@ interface HistoryDeps {
 
 export type History = ReturnType<typeof createHistory>
 
-/**
- * Loads messages with GET /messages: the newest page, older pages on request, and messages that the
- * stream did not deliver.
- */
+/** Loads the newest page, older pages on request, and what the stream did not deliver. */
 export function createHistory({ platform, fetchPage, messages, onMessage, onPage }: HistoryDeps) {
   const pause = createPause(platform.clock)
   let hasOlder = false
@@ -61,10 +52,7 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
       await older
     },
 
-    /**
-     * Loads the messages after a sequence number. Resolves to true if at least one of them was not
-     * loaded before.
-     */
+    /** Loads the messages after a sequence. Resolves to true if one of them is new. */
     async fillFrom(sequence: number): Promise<boolean> {
       let foundNew = false
       let afterSequence = sequence
@@ -80,8 +68,8 @@ export function createHistory({ platform, fetchPage, messages, onMessage, onPage
     },
 
     /**
-     * Loads the newest page. If `anew` is true, the page replaces the loaded messages. Resolves to
-     * the sequence number from which the stream continues.
+     * Loads the newest page; with `anew`, in place of the loaded messages. Resolves to where the
+     * stream continues.
      */
     async reload(anew = false): Promise<number> {
       const page = await fetchPage({ beforeSequence: beyondNewest, limit: pageSize })

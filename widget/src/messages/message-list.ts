@@ -14,10 +14,7 @@ export function createMessageList() {
   let messages: WidgetMessage[] = []
 
   return {
-    /**
-     * Returns the messages. Each change creates a new array in which unchanged messages are the
-     * same objects as before.
-     */
+    /** Each change creates a new array with the same objects for unchanged messages. */
     all: (): readonly WidgetMessage[] => messages,
 
     byOperation: (clientOperationId: string) => messages.find((one) => one.clientOperationId === clientOperationId),
@@ -30,10 +27,7 @@ export function createMessageList() {
       return local
     },
 
-    /**
-     * Changes the delivery state of an unsent message. Does nothing if the service has already
-     * accepted the message.
-     */
+    /** Changes an unsent message. Does nothing if the service has accepted it. */
     patchLocal(
       clientOperationId: string,
       change: Pick<WidgetMessage, 'deliveryStatus' | 'error' | 'failureVersion'>,
@@ -43,10 +37,7 @@ export function createMessageList() {
       return replace(current, { ...current, ...change })
     },
 
-    /**
-     * Merges a message that the service has sent. The response to POST /messages contains only some
-     * of the fields.
-     */
+    /** Merges a message of the service. The answer to POST /messages has only some of the fields. */
     merge(
       received: Partial<ServiceMessage> & Pick<ServiceMessage, 'messageId' | 'conversationId' | 'sequence'>,
     ): StoredMessage | undefined {
@@ -80,10 +71,7 @@ export function createMessageList() {
       return current && replace(current, { ...current, deliveryStatus: laterStatus(current.deliveryStatus, status) })
     },
 
-    /**
-     * Adds a part to a message that grows. `offset` counts code points. Returns false if an earlier part
-     * is missing.
-     */
+    /** `offset` counts code points. Returns false if an earlier part is missing. */
     grow(messageId: string, offset: number, text: string): boolean {
       const current = this.byMessageId(messageId)
       if (!current?.growing) return true
@@ -118,10 +106,7 @@ function withFailures<Kind extends WidgetMessage>(after: Kind, before?: WidgetMe
   return isNew ? { ...after, failureVersion: (after.failureVersion ?? 0) + 1 } : after
 }
 
-/**
- * Returns the later of two delivery states, so that a late response does not undo a newer event. A
- * reported `failed` replaces the current state, unless the message is already delivered or read.
- */
+/** Returns the later of two states. `failed` replaces all but `delivered` and `read`. */
 function laterStatus(current: DeliveryStatus | undefined, reported: DeliveryStatus | undefined): DeliveryStatus {
   if (!current || !reported) return reported ?? current ?? 'queued'
   // The states `pending` and `retrying` come before those of the service.

@@ -24,18 +24,12 @@ export interface OutboxEntry {
 
 interface OutboxDeps {
   platform: Pick<Platform, 'clock' | 'random' | 'lifecycle'>
-  /**
-   * Awaited before each attempt to send a message. Resolves when the session has a valid grant or
-   * has ended. Never rejects.
-   */
+  /** Resolves when the session has a valid grant or has ended. Never rejects. */
   ready(): Promise<unknown>
   send(input: MessageInput): Promise<AcceptedMessage>
   /** Called when the entries change. Stores the entries, so that they survive a reload. */
   save(entries: readonly OutboxEntry[]): void
-  /**
-   * Called when a message changes its state. `attempt` is the number of the next attempt, or
-   * undefined if no attempt follows.
-   */
+  /** `attempt` is the number of the next attempt; undefined if none follows. */
   onStatus(entry: OutboxEntry, status: DeliveryStatus, error?: WidgetErrorDetail, attempt?: number): void
   onAccepted(answer: AcceptedMessage): void
 }
@@ -98,9 +92,7 @@ export function createOutbox(deps: OutboxDeps) {
       return true
     },
 
-    /**
-     * Removes a message when a stream event or the history shows that the service has accepted it.
-     */
+    /** Called when the stream or the history shows that the service has accepted the message. */
     confirm(clientOperationId: string) {
       if (next()?.input.clientOperationId === clientOperationId) pause.end()
       keep(entries.filter(({ input }) => input.clientOperationId !== clientOperationId))
@@ -120,20 +112,14 @@ export function createOutbox(deps: OutboxDeps) {
 
     stop,
 
-    /**
-     * Stops automatic sends: waiting messages fail with the reason. A message that the visitor sends
-     * or retries afterwards gets one attempt.
-     */
+    /** Waiting messages fail with the reason. What the visitor sends afterwards gets one attempt. */
     hold(reason: WidgetError) {
       isHeld = true
       stop(reason)
       open = true
     },
 
-    /**
-     * Stops sending messages for good. The stored messages remain for the next page. If a reason is
-     * given, reports unsent messages as failed.
-     */
+    /** Stops for good. The stored messages remain for the next page. A reason reports the unsent as failed. */
     dispose(reason?: WidgetError) {
       stop(reason)
       disposed = true
@@ -141,10 +127,7 @@ export function createOutbox(deps: OutboxDeps) {
     },
   }
 
-  /**
-   * Stops sending messages until `start` is called. If a reason is given, reports unsent messages
-   * as failed.
-   */
+  /** Stops until `start` is called. A reason reports the unsent messages as failed. */
   function stop(reason?: WidgetError) {
     open = false
     pause.end()

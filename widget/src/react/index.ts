@@ -70,8 +70,7 @@ export function useServiceWidgetLoader(
     widget?.setLocale(locale)
   }, [widget, locale])
   useEffect(() => {
-    // In strict mode, React removes and repeats each effect at once. The launcher is created
-    // afterwards, so that the page sends one request.
+    // In strict mode, React removes and repeats each effect at once. The page still sends one request.
     let created: ServiceWidgetLoader | undefined
     const timer = setTimeout(() => {
       created = createServiceWidgetLoader({ ...latest.current.options, ...callbacks(latest) }, take)

@@ -1,5 +1,4 @@
-// Types of the React functions that this package uses. With these types, the package is built and
-// checked without React, which the host's application provides.
+// With these types, the package is built without React, which the application provides.
 declare module 'react' {
   export function useEffect(effect: () => undefined | (() => void), dependencies?: readonly unknown[]): void
   export function useRef<Value>(initial: Value): { current: Value }

@@ -1,9 +1,6 @@
 import type { SessionContent } from '../vocabulary/types.ts'
 
-/**
- * Times at which a grant is renewed and at which it expires, in milliseconds of the browser's
- * clock.
- */
+/** In milliseconds of the browser's clock. */
 export interface GrantTimes {
   renewAtMs: number
   expiresAtMs: number

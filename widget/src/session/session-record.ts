@@ -22,10 +22,7 @@ export interface SessionRecord extends SessionNotes {
   renewal?: { key: string; lastSeenEventId?: string; askedAtMs: number }
   /** Subject of the identified visitor. Undefined while the visitor is anonymous. */
   subject?: string
-  /**
-   * Event that ended the session, with its further fields. It stays until the visitor or the host
-   * page starts a new session.
-   */
+  /** Why the session ended. It stays until the visitor or the host page starts a new one. */
   ended?: { event: SessionEnd; about?: ReplayReset }
 }
 
@@ -34,10 +31,6 @@ export type SessionRecords = ReturnType<typeof createSessionRecords>
 /** Returns the key under which the session of an installation is stored. */
 export const sessionRecordKey = (siteKey: string) => `service.widget.1.${siteKey}`
 
-/**
- * Returns the storage key of the feature state (typing, forms, agents' requests) of an
- * installation's session.
- */
 export const featureRecordKey = (siteKey: string) => `${sessionRecordKey(siteKey)}.features`
 
 /** Reads and writes the stored session and the stored outbox of an installation. */
@@ -47,10 +40,7 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
   const leftKey = `${key}.left`
 
   return {
-    /**
-     * Returns the stored record, or undefined if nothing is stored. An unreadable record counts as
-     * the record of an expired session.
-     */
+    /** Returns the stored record. One that is unreadable counts as that of an expired session. */
     read(): SessionRecord | undefined {
       if (storage.getItem(key) === null) return undefined
       const record = parsed<SessionRecord>(key)
@@ -98,10 +88,7 @@ export function createSessionRecords(storage: KeyValueStorage, siteKey: string) 
 /** Returns true for a text that may be sent in a header. */
 export const isToken = (value: unknown) => typeof value === 'string' && /^[!-~]+$/.test(value)
 
-/**
- * Returns false if a field that the client reads is missing or has another type, for example
- * because other code of the page has changed the record of a session.
- */
+/** Returns false if a field is missing or has another type, for example after a change by other code. */
 export function isWhole({ session, times, position, renewal, readTo = 0, hiddenTo = 0 }: SessionRecord): boolean {
   try {
     const { sessionId, conversationId, accessGrant, renewalToken, identity, replay } = session!

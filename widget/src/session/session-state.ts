@@ -33,8 +33,7 @@ export type SessionEvent =
 export function nextState(state: SessionState, event: SessionEvent): SessionState {
   if (event === 'end' || state.name === 'ended') return { name: 'ended' }
   if (event === 'granted') return { name: 'live', isTried: false }
-  // A repeated renewal may return a grant that has expired during a sleep. It is renewed at once, but only
-  // once in a row.
+  // A repeated renewal may return a grant that has expired during a sleep. It is renewed once in a row.
   if (event === 'granted-expired') {
     const expiredGrants = 'expiredGrants' in state ? state.expiredGrants + 1 : 1
     return { name: expiredGrants > 1 ? 'expired-tried' : 'expired-untried', expiredGrants }

@@ -8,10 +8,7 @@ import { grantTimes } from './grant-times.ts'
 import { isWhole, type SessionNotes, type SessionRecord, type SessionRecords } from './session-record.ts'
 import { nextState, type SessionEvent, type SessionState } from './session-state.ts'
 
-/**
- * A session that the service returned. `askedAtMs` is the time at which the client requested the
- * session, in milliseconds of the browser's clock.
- */
+/** `askedAtMs` is when the client requested the session, in milliseconds of the browser's clock. */
 export interface GivenSession {
   content: SessionContent
   askedAtMs: number
@@ -26,10 +23,7 @@ export interface SessionDeps {
   siteKey: string
   locale?: string
   pageContext: () => PageContext | undefined
-  /**
-   * Resolves when the configuration is loaded, or when the chat starts without it. `pageContext`
-   * then returns a page only if the installation allows it.
-   */
+  /** Resolves when the configuration is loaded, or when the chat starts without it. */
   configured: Promise<void>
   /** Session to use instead of a stored or new one. */
   given?: GivenSession
@@ -44,10 +38,7 @@ export interface SessionDeps {
   onError(error: WidgetErrorDetail): void
 }
 
-/**
- * Returns a function that makes calls with grants of the current session. If a later session
- * replaces the current one, the function does not use the later session's grants.
- */
+/** Returns a function that makes calls with grants of the current session, and of no later one. */
 export type Grants = () => <Answer>(call: (grant: string) => Promise<Answer>) => Promise<Answer>
 
 export type Session = ReturnType<typeof createSession>
@@ -91,8 +82,7 @@ export function createSession(deps: SessionDeps) {
       else {
         dispatch('create')
         await deps.configured
-        // All attempts send the same input, because the service rejects an idempotency key that is
-        // used with another input.
+        // All attempts send the same input, as the idempotency key requires.
         const { siteKey: publicSiteKey, locale } = deps
         const input = { publicSiteKey, clientInstanceId, locale, pageContext: deps.pageContext() }
         if (now() === 'creating') await create((key) => api.createSession(input, key))
@@ -115,10 +105,7 @@ export function createSession(deps: SessionDeps) {
       if (record && now() !== 'ended') write({ ...record, ...notes })
     },
 
-    /**
-     * Makes a call with a valid grant. The call counts as an action of the visitor, so an expired
-     * grant is renewed. Await `ready` before calls that the visitor does not cause.
-     */
+    /** Makes a call that counts as an action of the visitor, so it renews an expired grant. */
     withGrant<Answer>(call: (grant: string) => Promise<Answer>): Promise<Answer> {
       act()
       return withGrant(call)
@@ -283,8 +270,7 @@ export function createSession(deps: SessionDeps) {
     const nowMs = clock.now()
     if (nowMs >= endsAtMs) finish('session.expired')
     else if (name === 'live') {
-      // Add a random delay of up to a tenth of the time until expiry. So tabs of one visitor do not
-      // renew at the same time.
+      // So tabs of one visitor do not renew at the same time.
       const jitterMs = random() * 0.1 * Math.max(0, expiresAtMs - renewAtMs)
       wait(Math.max(renewAtMs + jitterMs, notBeforeMs), () => (now() === 'live' ? renewOnce() : schedule()))
     } else if (name === 'expired-tried') wait(endsAtMs, schedule)

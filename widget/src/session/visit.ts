@@ -169,8 +169,7 @@ export function createVisit(deps: VisitDeps) {
       if (isOwn) outbox.restore(stored.entries)
       if (isOwn) for (const entry of stored.entries) conversation.addOwn(entry)
       else {
-        // Never show unsent messages of another session to a verified visitor, because another
-        // person may have written them.
+        // Another person may have written unsent messages of another session.
         if (identity.state === 'anonymous') showLost(stored.entries, 'session.expired')
         records.writeOutbox(sessionId, [])
       }
@@ -311,10 +310,7 @@ export function createVisit(deps: VisitDeps) {
   }
 }
 
-/**
- * Applies the compatibility policy to an event whose type this package does not know. An unknown
- * security event stops sending.
- */
+/** An unknown security event stops sending. */
 function surfaceUnknown(
   { type, category }: StreamEvent,
   { emit, hold }: { emit: Emitter['emit']; hold(reason: WidgetError): void },

@@ -28,21 +28,13 @@ export interface RequestParts {
   headers?: Record<string, string>
   signal?: AbortSignal
   cache?: RequestCache
-  /**
-   * Binary request body, sent instead of `body`. The caller must set its content type in `headers`.
-   */
+  /** Sent instead of `body`. Its content type stands in `headers`. */
   raw?: Blob
-  /**
-   * Name of a field that every successful response of this route contains. A response without this
-   * field is not from the service.
-   */
+  /** A field that every successful answer has. An answer without it is not from the service. */
   field?: string
 }
 
-/**
- * Selects a page of the history. `limit` is the maximum number of messages. The page either starts
- * after `afterSequence` or ends before `beforeSequence`.
- */
+/** A page after `afterSequence` or before `beforeSequence`. */
 export type HistoryRange = Record<'limit', number> &
   (Record<'afterSequence', number> | Record<'beforeSequence', number>)
 
@@ -64,22 +56,12 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     call<Answer>({ method: 'POST', path, field, body, idempotencyKey, grant })
 
   return {
-    /**
-     * Sends a request once and parses the JSON response. Resolves to undefined if the status is
-     * 204.
-     */
+    /** Makes one attempt and parses the answer. Resolves to undefined for the status 204. */
     call,
 
-    /**
-     * Calls a POST route once, with an idempotency key. `field` is the name of a field that every
-     * successful response contains.
-     */
     post,
 
-    /**
-     * Sends one request without a timeout. `send` replaces the platform's `fetch`. Rejects if the
-     * status is not 2xx.
-     */
+    /** Sends one request without a timeout. Rejects if the status is not 2xx. */
     exchange,
 
     config: (siteKey: string, cache?: RequestCache) =>
@@ -121,10 +103,7 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
     history: (range: HistoryRange, grant: string) =>
       call<HistoryPage>({ method: 'GET', path: `/messages?${query(range)}`, field: 'messages', grant }),
 
-    /**
-     * Opens the event stream. Resolves when the status and headers of a successful response have
-     * arrived.
-     */
+    /** Resolves when the status and headers of a successful answer have arrived. */
     async events({ sequence, lastEventId }: StreamPosition, grant: string, signal: AbortSignal): Promise<Response> {
       const headers = { Accept: 'text/event-stream', ...(lastEventId && { 'Last-Event-ID': lastEventId }) }
       const response = await exchange({
@@ -151,8 +130,7 @@ export function createApi({ apiBaseUrl, fetch, clock }: ApiOptions) {
       return answer
     } catch (error) {
       if (controller.signal.aborted) throw new WidgetError('timeout', { retryable: true })
-      // The response was cut off or is not JSON. The outcome is unknown, so the call can be
-      // retried.
+      // Cut off or not JSON: the outcome is unknown.
       throw error instanceof WidgetError ? error : foreign()
     } finally {
       clock.clearTimeout(timer)
@@ -197,10 +175,7 @@ async function errorOf(response: Response): Promise<WidgetError> {
   return new WidgetError(packageCode(code), { ...rest, status, retryAfterMs })
 }
 
-/**
- * Returns the error for a response that is not from the service. Limits the wait that a
- * proxy asks for, so that the message is retried and does not fail.
- */
+/** Limits the wait that a proxy asks for, so that a message is retried and does not fail. */
 function foreign(status = 0, retryAfterMs = 0): WidgetError {
   return new WidgetError('unexpected_response', {
     status,

@@ -1,9 +1,7 @@
 import { WidgetError } from '../vocabulary/errors.ts'
 import type { StreamEvent } from '../vocabulary/types.ts'
 
-/**
- * Maximum length of one event. Real events are far shorter. The limit protects the page's memory.
- */
+/** Real events are far shorter. The limit protects the page's memory. */
 const longestEventCharacters = 1_000_000
 
 export interface ReaderCallbacks {

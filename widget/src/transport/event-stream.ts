@@ -12,14 +12,9 @@ import type {
 } from '../vocabulary/types.ts'
 import { readEvents } from './event-reader.ts'
 
-/**
- * A connection is stable once it has been open for this time. The backoff and the count of replay
- * resets then start again at 0.
- */
+/** A connection that was open for so long is stable: backoff and resets start again at 0. */
 const stableAfterMs = 10_000
-/**
- * Maximum number of replay resets before the stream gives up. A stable connection resets the count.
- */
+/** A stable connection resets the count. */
 const resetsBeforeGivingUp = 3
 
 interface EventStreamDeps {
@@ -27,10 +22,7 @@ interface EventStreamDeps {
   settings?: Partial<WidgetConfig['realtime']>
   /** Position in the event log to resume from. */
   position: StreamPosition
-  /**
-   * Awaited before each attempt to open the stream. Resolves when the session has a valid grant or
-   * has ended. Never rejects.
-   */
+  /** Resolves when the session has a valid grant or has ended. Never rejects. */
   ready(): Promise<unknown>
   /** Makes one attempt to open the stream at the given position. */
   connect(position: StreamPosition, signal: AbortSignal): Promise<Response>
@@ -43,18 +35,12 @@ interface EventStreamDeps {
    * these messages was not loaded before. Never rejects.
    */
   onBehind(position: StreamPosition): Promise<boolean>
-  /**
-   * Called if the service can no longer replay from the position. Loads the history and resolves to
-   * the sequence number to continue from.
-   */
+  /** The service cannot replay from the position. Loads the history; resolves to where to continue. */
   onReset(): Promise<number>
   /** Called with each reset after which the stream continues. */
   onResetRequired(about: ReplayReset): void
   onState(state: 'online' | 'reconnecting'): void
-  /**
-   * Called when the stream stops for good. `failed` is true if the service refused the stream or
-   * too many resets followed each other. `failed` is false after a terminal event.
-   */
+  /** `failed`: the service refused the stream, or too many resets followed each other. */
   onEnd(code: ErrorCode, failed: boolean, about?: ReplayReset): void
 }
 
@@ -63,10 +49,7 @@ const resetOf = ({ data }: StreamEvent): ReplayReset => ({
   reauthenticationRequired: data.reauthenticationRequired === true,
 })
 
-/**
- * Returns a position with the event id that the service gives it. The epoch in the id lets the service
- * find that its data was restored from a backup, and that the sequence now belongs to another event.
- */
+/** The epoch in the id lets the service find that its data was restored from a backup. */
 export function positionIn(epoch: string | undefined, sequence: number): StreamPosition {
   return epoch ? { lastEventId: `${epoch}-${sequence}`, sequence } : { sequence }
 }
@@ -84,20 +67,11 @@ export function createEventStream(deps: EventStreamDeps) {
   const silenceLimitMs = heartbeatMs * 2.5
   const pause = createPause(clock)
   let position = deps.position
-  /**
-   * Messages up to this sequence number were received, or requested after a heartbeat showed that
-   * they are missing.
-   */
+  /** Messages up to this sequence were received, or requested because they are missing. */
   let comparedTo = position.sequence
-  /**
-   * Position before the first gap in the received sequence numbers. The missing event was either
-   * lost or not meant for this visitor.
-   */
+  /** Position before the first gap. What is missing was lost, or not meant for this visitor. */
   let beforeHole: StreamPosition | undefined
-  /**
-   * Identifies the current run of the loop. Each `start` sets a new object, so that earlier runs
-   * stop.
-   */
+  /** The current run of the loop. Each `start` sets a new object, so that earlier runs stop. */
   let current: object | undefined
   let attempt = 0
   let resets = 0
@@ -159,8 +133,7 @@ export function createEventStream(deps: EventStreamDeps) {
         onHeartbeat: (last) => void compare(last, controller),
         onEvent(event) {
           if (controller.signal.aborted) return
-          // The invalid event may have contained a message, so load the messages after the
-          // position.
+          // The invalid event may have contained a message.
           if (!event) void deps.onBehind(position)
           else if (event.type === 'replay.reset.required') {
             const about = resetOf(event)
@@ -199,10 +172,6 @@ export function createEventStream(deps: EventStreamDeps) {
     deps.onPosition(position)
   }
 
-  /**
-   * Loads the newest history page and continues from it, because the service cannot replay from the
-   * position.
-   */
   async function startOver(mine: object, resetId?: string): Promise<WidgetError | undefined> {
     resets += 1
     if (resets > resetsBeforeGivingUp) {

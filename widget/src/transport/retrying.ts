@@ -11,10 +11,7 @@ interface Retrying {
   range?: BackoffRange
   /** The most attempts. */
   attempts?: number
-  /**
-   * Returns true to stop retrying. Called after each retryable failure, before and after the wait.
-   * `attempt` is the number of the failed attempt, starting at 0.
-   */
+  /** Called after each retryable failure, before and after the wait. `attempt` starts at 0. */
   isEnough?(failure: WidgetError, attempt: number): boolean
   /** Called before each wait. `attempt` is the number of the failed attempt, starting at 0. */
   onRetry?(failure: WidgetError, attempt: number): void

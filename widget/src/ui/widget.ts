@@ -101,10 +101,7 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
      * rejects.
      */
     mount,
-    /**
-     * Removes the widget from the page and closes its connection. A later `mount` resumes the
-     * session.
-     */
+    /** Removes the widget from the page. A later `mount` resumes the session. */
     unmount(): void {
       if (!mounted) return
       isOpen = false
@@ -128,22 +125,14 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
       options.theme = theme
       mounted?.shell.setTheme(theme)
     },
-    /**
-     * Changes the language at once. Undefined chooses the language from the page and the browser
-     * again.
-     */
+    /** Changes the language at once. Undefined chooses it from the page and the browser again. */
     setLocale(next: string | undefined): void {
       locale = next
       updateLanguage()
     },
-    /**
-     * Sets the text of the message field without sending it. Text that the visitor has written stays.
-     */
+    /** Sets the text of the message field, unless the visitor has written one. */
     prefill: draft.prefill,
-    /**
-     * Returns the number of messages from agents and the system that arrived after the panel was last
-     * open. The number on the launcher also includes pending requests of agents.
-     */
+    /** Number of messages that arrived after the panel was last open. The launcher also counts requests. */
     unreadCount: client.unread,
     /**
      * Sends a message.
@@ -164,17 +153,11 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
     /** Starts a new session after the previous session ended, like *Start a new chat* in the panel. */
     startNew: client.startNew,
     messages: client.messages,
-    /**
-     * Identifies the visitor with an assertion of the identity provider. If this fails, rejects and
-     * leaves the session unchanged.
-     */
+    /** Identifies the visitor. If this fails, rejects and leaves the session unchanged. */
     identify: client.identify,
     /** Logs the visitor out. */
     clearIdentity: client.clearIdentity,
-    /**
-     * Removes the visitor's data that the parameter selects, for example on logout or a change of
-     * account.
-     */
+    /** Removes the visitor's data that `what` selects, for example on logout. */
     async resetVisitor(what?: VisitorReset): Promise<void> {
       try {
         await client.resetVisitor(what)
@@ -198,8 +181,7 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
       mounted = build()
       configure()
       storedRecord = platform.storage.getItem(sessionRecordKey(options.siteKey)) ?? ''
-      // Open the panel if it was open on the previous page. On a small screen, keep the panel
-      // closed, because it would cover the new page.
+      // On a small screen, the panel would cover the new page.
       if (!isOpen && platform.storage.getItem(openKey) && !matchMedia(fullScreenQuery).matches) setOpen(true, false)
     }
     return client.start()
@@ -247,10 +229,7 @@ export function createWidget(given: ServiceWidgetOptions, hostOf: () => Launcher
     updateLanguage()
   }
 
-  /**
-   * Chooses the language from page, browser and installation. If the language has changed, creates
-   * the panel again.
-   */
+  /** If the language has changed, creates the panel again. */
   function updateLanguage() {
     const known = [...widgetLocales, ...Object.keys(localeTexts ?? {})]
     const chosen = mounted && chooseLocale(locale, pageLocales(), known, client.config()?.locale)

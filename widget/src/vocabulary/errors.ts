@@ -51,10 +51,7 @@ const sessionEnds: Record<string, SessionEnd> = {
   ConnectionDisabled: 'connection.disabled',
 }
 
-/**
- * Events that can end the session. `replay.reset.required` ends the session only if this event
- * requires a new authentication.
- */
+/** `replay.reset.required` ends the session only if it requires a new authentication. */
 export const terminalEvents: readonly string[] = [...Object.values(sessionEnds), 'replay.reset.required']
 
 /** Returns true if this package handles this security event. */
@@ -63,18 +60,12 @@ export const isKnownSecurity = (type: string) => type === 'session.identified' |
 /** Returns true if this package handles this command event. */
 export const isKnownCommand = (type: string) => /^(navigation|screenshot)\.(requested|cancelled)$/.test(type)
 
-/**
- * Converts an error code of the service to a code of this package. A code that ends the session
- * becomes the name of the terminal event; other codes stay unchanged.
- */
+/** A code that ends the session becomes the name of its event. */
 export function packageCode(code: string): ErrorCode {
   return sessionEnds[code] ?? (code as ServiceErrorCode)
 }
 
-/**
- * Returns the code if it is the name of a terminal event. Returns undefined if the code does not
- * end the session.
- */
+/** Returns the code if it is the name of an event that ends the session. */
 export function sessionEndOf(code: string | undefined): SessionEnd | undefined {
   return terminalEvents.includes(code!) ? (code as SessionEnd) : undefined
 }

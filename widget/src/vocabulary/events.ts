@@ -27,10 +27,7 @@ export interface WidgetEventMap {
   'message.state.changed': { message: StoredMessage }
   /** An operator has withdrawn a message. Its body is now empty. */
   'message.redacted': { message: StoredMessage }
-  /**
-   * The visitor has written a message while offline. The outbox sends the message when the network
-   * works.
-   */
+  /** Written while offline. The message is sent when the network works. */
   'offline.submitted': { message: WidgetMessage }
   'messages.changed': { messages: readonly WidgetMessage[] }
   /** The number of unread messages has changed. */
@@ -81,10 +78,7 @@ export type WidgetEventName = keyof WidgetEventMap
 export type Handler<Payload> = (payload: Payload) => void
 
 export interface Emitter {
-  /**
-   * Subscribes a handler and returns a function that unsubscribes it. A handler that is subscribed
-   * twice is called once per event.
-   */
+  /** Returns a function that unsubscribes. A handler is called once per event. */
   on<Name extends WidgetEventName>(name: Name, handler: Handler<WidgetEventMap[Name]>): () => void
   /** Like `on`, for one event. */
   once<Name extends WidgetEventName>(name: Name, handler: Handler<WidgetEventMap[Name]>): () => void

@@ -63,10 +63,7 @@ export type SessionView = Pick<SessionContent, 'sessionId' | 'conversationId' | 
 
 /** The visitor that the host page expects. Only the assertion decides who the visitor is. */
 export interface VisitorIdentity {
-  /**
-   * Subject that the assertion must have. An assertion with another subject is rejected with
-   * `identity_mismatch`.
-   */
+  /** An assertion with another subject is rejected with `identity_mismatch`. */
   externalSubject?: string
   /** Name to show if the assertion contains no name. */
   displayName?: string
@@ -84,10 +81,7 @@ export interface VisitorReset {
   clearIdentity?: boolean
 }
 
-/**
- * One event of the stream. Its JSON was parsed, but its fields were not all validated. An event that
- * is not in the log has an undefined id and sequence.
- */
+/** Parsed, but not all validated. An event outside of the log has no id and sequence. */
 export interface StreamEvent {
   id: string
   sequence: number
@@ -260,10 +254,7 @@ export interface AgentRequest {
   /** Id of the request: the `commandId` of a navigation or the `requestId` of a screenshot. */
   id: string
   kind: 'navigation' | 'screenshot'
-  /**
-   * URL to navigate to. It is an http or https URL, because the client refuses requests with other
-   * URLs.
-   */
+  /** An http or https URL. The client refuses requests with others. */
   url?: string
   label?: string
   /** Text that says why the agent asks for a screenshot. */

@@ -203,9 +203,8 @@ const focusFirstReply = () => buttons()[0]?.focus()
 const chooseFirstReply = () => buttons()[0]?.click()
 
 /**
- * Shows the saved replies whose shortcut begins with the typed letters. The down arrow key moves
- * the focus from the reply field to the list. The arrow keys move it in the list. Escape moves it
- * back to the field. Enter in the field inserts the first reply and sends nothing.
+ * Shows the saved replies whose shortcut begins with the typed letters. Arrow keys move the focus,
+ * Escape goes back.
  */
 function SavedReplyList({ prefix, field, onChosen }: SavedReplyListProps) {
   const { api, announcer } = useConsole()

@@ -39,10 +39,7 @@ interface StoredDraft {
 
 type Storage = Pick<globalThis.Storage, 'getItem' | 'setItem' | 'removeItem'>
 
-/**
- * Stores the drafts of one operator in the tab. They survive a reload and an expired session.
- * Another operator who signs in does not see them.
- */
+/** Stores the drafts of one operator in the tab, over reloads and expired sessions. */
 export function createDrafts(storage: Storage, owner: string) {
   const key = 'service.console.drafts'
   let stored = read()
@@ -91,10 +88,7 @@ export function createDrafts(storage: Storage, owner: string) {
 
 /** A reply of the operator that the conversation does not contain yet. */
 export interface OutgoingMessage extends Unsent {
-  /**
-   * `waiting`: the outbox will send the reply automatically. `failed`: the service rejected the
-   * reply, or the closing after it.
-   */
+  /** `waiting`: sent by itself. `failed`: the service rejected the reply, or the closing after it. */
   state: 'sending' | 'waiting' | 'failed'
   /** True if the conversation contains the reply, and only its closing is left. */
   isSent?: boolean

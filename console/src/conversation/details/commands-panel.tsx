@@ -48,10 +48,7 @@ const kinds = [
   { kind: 'navigation', icon: 'link', name: 'Suggest a page' },
 ] as const
 
-/**
- * Sends navigation and screenshot requests to the visitor's page and shows the results. The visitor
- * allows or denies each request.
- */
+/** Sends navigation and screenshot requests, which the visitor allows or denies, and shows the results. */
 export function CommandsPanel({ thread, session }: { thread: Thread; session: Session }) {
   const { api, inbox, operations, announcer } = useConsole()
   const isOffline = inbox.presenceOf(thread.conversationId) === Presence.GONE
@@ -176,9 +173,6 @@ interface RequestFormProps {
   onCancel: () => void
 }
 
-/**
- * Form for a screenshot or navigation request. The visitor sees the text that the operator enters.
- */
 function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormProps) {
   const form = useForm({
     start: { purpose: '', url: `${origin}/`, label: '' },
@@ -231,10 +225,7 @@ function RequestForm({ kind, origin, onRequest, onCancel }: RequestFormProps) {
   )
 }
 
-/**
- * Shows an uploaded screenshot in a dialog. Loads it when the dialog opens, and releases it when the dialog
- * closes.
- */
+/** Shows an uploaded screenshot. Loads it when the dialog opens, and releases it when the dialog closes. */
 export function Screenshot({ command }: { command: Command }) {
   const { api } = useConsole()
   const { busy, failure, run } = useAction()

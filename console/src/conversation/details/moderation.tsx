@@ -19,10 +19,6 @@ interface ModerationProps {
   name: string
 }
 
-/**
- * Lets the operator revoke the session, ban the visitor and lift the ban. Shows the state that the
- * service reports.
- */
 export function Moderation({ thread, session, name }: ModerationProps) {
   const { api, announcer } = useConsole()
   const { sessionId, state, visitorBanned, addressKnown, addressBannedUntil } = session

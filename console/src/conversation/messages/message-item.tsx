@@ -53,8 +53,7 @@ export function MessageItem({ message, before, after, name, thread, isFound }: M
     one.author?.kind === next.author?.kind &&
     millisecondsOf(next.createdAt) - millisecondsOf(one.createdAt) < groupMs
   const continues = isGroup(before, message)
-  // Time and state are shown below the last message of a group. If the states in a group differ,
-  // time and state are shown below the last message of each state.
+  // Shown below the last message of a group, and of each state in it.
   const showsFoot = !isGroup(message, after) || (after !== undefined && stateText(after) !== stateText(message))
   return (
     <li

@@ -139,8 +139,8 @@ function useLogScroll(messages: readonly Message[], target: number | undefined, 
   const position = useRef({ atEnd: true, height: 0, first: '', last: '' })
   const [hasNew, setHasNew] = useState(false)
 
-  // If the log is scrolled to the end, it stays at the end. Otherwise the visible messages stay in
-  // place, even when older messages are inserted above.
+  // A log at its end stays there. Otherwise the visible messages stay in place, even when older
+  // ones come above.
   useLayoutEffect(() => {
     const element = scroller.current
     if (!element) return
@@ -159,8 +159,7 @@ function useLogScroll(messages: readonly Message[], target: number | undefined, 
     found.focus({ preventScroll: true })
   }, [target, hasTarget])
 
-  // A notice above the log or a longer draft below makes the log smaller. If the log was scrolled
-  // to the end, it must stay there.
+  // A notice above the log or a longer draft below makes the log smaller.
   useEffect(() => {
     const element = scroller.current!
     const observer = new ResizeObserver(() => {

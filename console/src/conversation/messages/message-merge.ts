@@ -2,10 +2,7 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt'
 import type { Message } from '#proto/messaging/v1/messaging_pb.js'
 import { isEarlier, isTeam, stateRank } from '../../../../browser/chat/messages.ts'
 
-/**
- * Merges two lists of messages without duplicates, sorted by sequence number. Each message keeps
- * its latest state.
- */
+/** Merges messages without duplicates, sorted by sequence. Each keeps its latest state. */
 export function mergeMessages(known: readonly Message[], more: readonly Message[]): Message[] {
   const byId = new Map(known.map((message) => [message.messageId, message]))
   for (const message of more) {
@@ -21,10 +18,7 @@ export function mergeMessages(known: readonly Message[], more: readonly Message[
   return [...byId.values()].sort((one, other) => one.sequence - other.sequence)
 }
 
-/**
- * Sets the state of one message, unless the message already has a later state. A state of an
- * agent's message also applies to earlier messages of agents.
- */
+/** Sets a later state of a message. That of an agent's message applies to earlier messages of agents, too. */
 export function withState(messages: readonly Message[], messageId: string, state: string): readonly Message[] {
   const found = messages.find((message) => message.messageId === messageId)
   if (!found) return messages

@@ -7,10 +7,7 @@ export function authorName(author: Author | undefined, me: string): string {
   return author?.kind === 'bot' ? `${author.displayName ?? ''} (bot)`.trim() : ''
 }
 
-/**
- * Returns the state shown below a message. The states of an agent's message say what the visitor's
- * browser has reported.
- */
+/** Returns the state below a message, as the visitor's browser has reported it. */
 export function stateText({ author, state }: Message): string {
   return isTeam(author) ? ({ delivered: 'Delivered', read: 'Read' }[state] ?? 'Sent') : ''
 }

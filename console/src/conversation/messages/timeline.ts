@@ -21,11 +21,7 @@ interface TimelineParts {
   me: string
 }
 
-/**
- * Merges the parts of a conversation. Messages and events keep the order of the log. Notes and the
- * consent decision have a time but no sequence. Each is inserted after the last
- * entry with the same or an earlier time.
- */
+/** Messages and events keep the order of the log. Notes and the consent are inserted by their time. */
 export function buildTimeline({ messages, events, notes, consent, hasOlder, me }: TimelineParts) {
   const oldest = hasOlder ? (messages[0]?.sequence ?? 0) : 0
   const logged = [

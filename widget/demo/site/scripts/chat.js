@@ -44,9 +44,7 @@ const names = {
 /** Names of all events of the package. The compiler checks that none is missing. */
 const eventNames = /** @type {(keyof typeof names)[]} */ (Object.keys(names))
 
-/**
- * Maximum time that a sign-in waits for the chat. Afterwards, the next page identifies the visitor.
- */
+/** Maximum time that a sign-in waits for the chat. Afterwards, the next page identifies the visitor. */
 const maxWaitMs = 4_000
 
 /**

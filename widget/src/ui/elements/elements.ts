@@ -1,9 +1,6 @@
 type Attributes = Record<string, string | boolean | undefined>
 
-/**
- * Creates an element. Strings become text nodes and never markup, so Trusted Types do not block
- * them.
- */
+/** Strings become text nodes and never markup, so Trusted Types do not block them. */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},

@@ -11,10 +11,7 @@ interface ConsentCardPlace {
   place: HTMLElement
 }
 
-/**
- * Adds the consent step above the message field. Messages that the visitor sends before the
- * decision wait for it.
- */
+/** Messages that the visitor sends before the decision wait for it. */
 export async function showConsentCard(
   { client, texts, announce }: PanelParts,
   { leave, subscriptions, place }: ConsentCardPlace,
@@ -96,10 +93,7 @@ export async function showConsentCard(
     title.focus()
   }
 
-  /**
-   * Called when the visitor has sent something that needs consent. Shows the step and focuses its
-   * title.
-   */
+  /** Called when the visitor has sent something that needs consent. */
   function askNow() {
     queueMicrotask(() => {
       show()

@@ -1,10 +1,7 @@
 import { storedValue } from '../../../../contract/contacts.ts'
 import type { FormField } from '../../vocabulary/types.ts'
 
-/**
- * Returns the rule that a value violates, named as in the `issues` of the service. Returns
- * undefined if the value is valid.
- */
+/** Returns the rule that a value violates, named as in the `issues` of the service. */
 export function brokenRule({ type, required, maxLength }: FormField, value: string): string | undefined {
   if (value.trim() === '') return required ? 'required' : undefined
   if ([...value].length > maxLength) return 'maxLength'

@@ -21,9 +21,7 @@ interface Entry {
   problem: HTMLElement
 }
 
-/**
- * Creates the view of a form. The fields keep their values until the service has accepted the form.
- */
+/** The fields keep their values until the service has accepted the form. */
 export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: FormViewDeps) {
   const entries = form.fields.map(createEntry)
   const failure = element('p', { class: 'field-problem', role: 'alert', hidden: true })
@@ -60,8 +58,7 @@ export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: For
     const isSending = status === 'sending'
     submit.textContent = isSending ? texts.submitting : isOffline ? texts.submitOffline : texts.submitPreChat
     setAttributes(submit, { 'aria-disabled': String(isSending) })
-    // While the form is being submitted, its fields are read-only. They are not disabled, because a
-    // disabled field loses the focus.
+    // Read-only and not disabled, because a disabled field loses the focus.
     for (const { field, control } of entries) {
       control.readOnly = isSending
       control.value ||= fields?.[field.name] ?? ''
@@ -85,8 +82,7 @@ export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: For
       id,
       name: field.name,
       dir: 'auto',
-      // `maxlength` counts UTF-16 code units, but the service counts code points. A code point has
-      // up to two code units.
+      // `maxlength` counts UTF-16 code units, of which a code point has up to two.
       maxlength: String(field.maxLength * 2),
       autocomplete: autocompleteOf(field),
       'aria-required': field.required ? 'true' : undefined,
@@ -99,8 +95,7 @@ export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: For
     const label = element('label', { for: id }, element('bdi', {}, field.label), ...(field.required ? [] : [hint]))
     const entry = { field, control, problem, box: box('form-field', label, control, problem) }
     control.addEventListener('input', () => {
-      // Hide a field's problem once its value is valid. Problems appear only on submit: if they
-      // appeared on blur, the submit button would move while the visitor clicks it.
+      // Problems appear on submit: on blur, the submit button would move while the visitor clicks it.
       if (!problem.hidden && !brokenRule(field, control.value)) showProblem(entry, undefined)
     })
     return entry
@@ -126,10 +121,7 @@ export function createFormView({ texts, form, isOffline, onSubmit, onSkip }: For
   }
 }
 
-/**
- * Returns an array with the field's name and value, or an empty array if the field is empty. Empty
- * fields are not sent.
- */
+/** Empty fields are not sent. */
 function givenBy({ name, type }: FormField, { value }: Entry['control']): [string, string][] {
   const given = type === 'textarea' ? value : useOneLine(value).trim()
   return given.trim() === '' ? [] : [[name, given]]

@@ -8,10 +8,7 @@ export const englishTexts = {
   title: 'Chat with us',
   greeting: 'Hi! How can we help?',
   openLauncher: 'Open chat',
-  /**
-   * Label of the launcher if there are unread messages or requests of agents. `count` is their
-   * number, 1 or more.
-   */
+  /** `count` is the number of unread messages and requests, 1 or more. */
   openLauncherUnread: (count: number) => `Open chat, ${count} unread ${count === 1 ? 'message' : 'messages'}`,
   closePanel: 'Close chat',
   log: 'Conversation',
@@ -60,10 +57,7 @@ export const englishTexts = {
   startNew: 'Start a new chat',
   /** Shown instead of the message field if the session of an earlier page has ended. */
   previousEnded: 'Your previous chat has ended.',
-  /**
-   * Texts that state why the chat has ended. The panel shows them instead of the message field.
-   * `unavailable` is used if the chat could not start.
-   */
+  /** Shown instead of the message field. `unavailable`: the chat could not start. */
   endReasons: {
     'session.expired': 'This chat has timed out.',
     'session.closed': 'This chat has ended.',
@@ -105,10 +99,7 @@ export const englishTexts = {
   offlineTitle: 'We are away at the moment',
   offlineIntro: 'Leave us your details and we will get back to you.',
   optional: 'optional',
-  /**
-   * Texts that explain why a field is invalid, by violated rule. `email` and `tel` explain the
-   * expected format; `other` is used for rules without a text.
-   */
+  /** By violated rule; `other` for rules without a text. */
   fieldProblems: {
     required: 'Please fill this in.',
     email: 'Please enter an email address like name@example.com.',

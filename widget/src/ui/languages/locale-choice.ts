@@ -18,10 +18,7 @@ export function regionalLocale(locale: string): string {
   return tags.find((tag) => languageOf(tag) === languageOf(locale)) ?? locale
 }
 
-/**
- * Returns the canonical locale tag, without a suffix such as `@posix`. Returns undefined if the tag
- * is invalid.
- */
+/** Returns the canonical tag without a suffix such as `@posix`; undefined if it is invalid. */
 export function wellFormed(tag: string): string | undefined {
   try {
     return Intl.getCanonicalLocales(tag.split(/[@.]/)[0]!.replaceAll('_', '-'))[0]

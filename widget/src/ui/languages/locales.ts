@@ -3,10 +3,7 @@ import type { LoadPart, TextData } from '../parts.ts'
 import { englishTexts, type WidgetTexts } from './en.ts'
 import { languageOf } from './locale-choice.ts'
 
-/**
- * Loads the texts of a locale or of its language. Returns the English texts if the language is unknown
- * or loading fails.
- */
+/** Falls back to English if the language is unknown or loading fails. */
 export async function loadTexts(locale: string, loadPart: LoadPart): Promise<WidgetTexts> {
   const language = [locale, languageOf(locale)].find((tag) => widgetLocales.includes(tag)) ?? 'en'
   if (language === 'en') return englishTexts

@@ -1,9 +1,6 @@
 import { element } from '../elements/elements.ts'
 
-/**
- * Query of the modules' URLs. Some browsers never load a module again if its first load failed, so
- * each failed attempt adds a `?`.
- */
+/** Some browsers never load a module again after a failure, so each failure adds a `?`. */
 let query = ''
 
 /**
@@ -28,8 +25,7 @@ export async function importChecked<Module>(url: string, integrity: string): Pro
  * of an import map.
  */
 function preload(href: string, integrity: string): Promise<unknown> {
-  // WebKit (vendor “Apple Computer, Inc.”) preloads modules without checking their hash. Its `import`
-  // uses the cached response of this fetch.
+  // WebKit preloads modules without checking their hash. Its `import` uses this cached response.
   if (/^A/.test(navigator.vendor)) return fetch(href, { integrity })
   const link = element('link', { rel: 'modulepreload', crossorigin: '', integrity, href })
   return new Promise((resolve, reject) => {

@@ -9,10 +9,7 @@ export interface LauncherOptions {
   container?: HTMLElement
   /** Side of the page on which the launcher is shown. Overrides the installation's setting. */
   position?: 'left' | 'right'
-  /**
-   * True if the launcher is shown, which is the default. If false, the page must open the chat
-   * itself.
-   */
+  /** If false, the page must open the chat itself. The default is true. */
   launcher?: boolean
 }
 
@@ -108,8 +105,7 @@ export function createLauncherHost(options: LauncherOptions) {
     setTimeout(() => {
       pauseMs = 0
     }, 1_000)
-    // Takes the first place that no chat of another site key has. A stored copy of the page has a copy of
-    // this element, without a shadow root.
+    // The first place that no chat of another site key has. A stored copy of the page has no shadow root.
     let slot = 0
     while (document.querySelector(`[data-service-widget="${slot}"]`)?.shadowRoot) slot += 1
     host.dataset.serviceWidget = `${slot}`

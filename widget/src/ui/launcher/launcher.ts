@@ -8,25 +8,16 @@ import type { ServiceWidgetOptions } from '../service-widget-types.ts'
 import type { ServiceWidget } from '../widget.ts'
 import { createLauncherHost } from './launcher-host.ts'
 
-/**
- * Response body of the configuration route: the configuration or an error envelope. A proxy may
- * also send other JSON.
- */
+/** The configuration or an error envelope. A proxy may also send other JSON. */
 type ConfigAnswer = Partial<WidgetConfig & ErrorEnvelope>
 
 /** Maximum delay before the configuration is requested again. The actual delay is random. */
 const retryWithinMs = 30_000
 
-/**
- * Property of the document with the loaders of its chats by site key. It survives all that scripts do
- * with the content of the page.
- */
+/** Property of the document with its loaders. It survives all that scripts do with the page. */
 const registry = Symbol.for('serviceWidget')
 
-/**
- * Shows the launcher of a page and loads the chat on demand. Before the visitor opens the chat, no
- * session is created and nothing is stored.
- */
+/** Shows a launcher and loads the chat on demand. Before that, there is no session and nothing is stored. */
 export interface ServiceWidgetLoader {
   /**
    * Changes options, for example adds functions, which attributes of the script element cannot
@@ -34,10 +25,7 @@ export interface ServiceWidgetLoader {
    * page gets the new widget.
    */
   configure(options: Partial<ServiceWidgetOptions>): void
-  /**
-   * Loads the code of the chat. A session is created only when the page calls `mount` or `open` of
-   * the loaded chat. Rejects if loading fails.
-   */
+  /** Loads the code. Only `mount` or `open` of the loaded chat creates a session. */
   load(): Promise<ServiceWidget>
   /** Loads and opens the chat. If loading fails, the launcher shows a failure text. */
   open(): Promise<void>
@@ -52,10 +40,7 @@ interface LauncherDeps {
   onReady(widget: ServiceWidget): void
 }
 
-/**
- * Creates the loader of a page, or returns the one that the page has for this site key. The launcher
- * appears after the caller's task.
- */
+/** Returns the loader that the page has for this site key, or a new one. */
 export function createLauncher({ options, importChat, onReady }: LauncherDeps): ServiceWidgetLoader {
   const { siteKey } = options
   const page = document as unknown as Record<symbol, Record<string, ServiceWidgetLoader>>
@@ -106,8 +91,7 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps): 
     button.ariaBusy = 'true'
     try {
       const chat = await importChat()
-      // Create the chat in a separate task after the module was evaluated, so that no task blocks
-      // the page for long.
+      // A task of its own, so that no task blocks the page for long.
       await new Promise((resolve) => setTimeout(resolve))
       made = chat.createWidget(options, () => {
         isTaken = true
@@ -182,10 +166,7 @@ export function createLauncher({ options, importChat, onReady }: LauncherDeps): 
     return response.json()
   }
 
-  /**
-   * Returns true if this tab has a session, or one that has ended. The chat is then loaded at once,
-   * because messages may have arrived, or to report the end. A damaged record counts as a session.
-   */
+  /** The tab has a session, or one that has ended. A damaged record counts as one. */
   function hasSession() {
     try {
       const stored = sessionStorage.getItem(sessionRecordKey(siteKey)) ?? ''

@@ -8,10 +8,7 @@ interface Context {
   answersFrom?: string
 }
 
-/**
- * Returns the messages in order, with an additional line for each conversation event that is not a
- * message.
- */
+/** Returns the messages with a line for each other event of the conversation. */
 export function withActivity(
   messages: readonly WidgetMessage[],
   activity: readonly Activity[],

@@ -4,15 +4,9 @@ const groupWithinMs = 5 * 60_000
 
 export interface PlacedMessage {
   message: WidgetMessage
-  /**
-   * True for the first of several consecutive messages of one author. This message shows the
-   * author's name.
-   */
+  /** The first of several messages of one author. It shows the author's name. */
   startsGroup: boolean
-  /**
-   * True for the last of several consecutive messages of one author. This message shows the avatar
-   * and the time.
-   */
+  /** The last of several messages of one author. It shows the avatar and the time. */
   endsGroup: boolean
   /** True for the first message of a day. This message shows the date. */
   startsDay: boolean
@@ -24,10 +18,6 @@ export interface PlacedMessage {
   isLast: boolean
 }
 
-/**
- * Groups consecutive messages by author and day, and decides which message shows its delivery
- * state.
- */
 export function layOut(messages: readonly WidgetMessage[], firstNewKey?: string): PlacedMessage[] {
   const newestAccepted = messages.findLast((one) => one.author.kind === 'visitor' && one.messageId)
   let before: { message: WidgetMessage; day: string } | undefined

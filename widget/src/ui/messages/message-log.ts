@@ -174,10 +174,7 @@ export function createMessageLog(context: RowContext) {
     else list.prepend(fresh)
   }
 
-  /**
-   * Keeps the height of each full group, so that skipping it moves nothing. An unmeasured group is
-   * not skipped.
-   */
+  /** Keeps the height of full groups, so that skipping them moves nothing. */
   function measureGroups() {
     for (const group of list.children as HTMLCollectionOf<HTMLElement>) {
       if (group.childElementCount < groupSize || group.style.length > 0 || group.offsetHeight === 0) continue
@@ -210,10 +207,7 @@ export function createMessageLog(context: RowContext) {
     list.setAttribute('aria-busy', 'true')
   }
 
-  /**
-   * Lets screen readers announce messages again after a short delay. The accessibility tree then
-   * contains the messages that were just added.
-   */
+  /** After a delay, in which the accessibility tree gets the messages that were just added. */
   function announceSoon() {
     announceTimer = setTimeout(() => list.removeAttribute('aria-busy'), announceDelayMs)
   }

@@ -64,8 +64,7 @@ export function createMessageRow(
 
   function update(placed: PlacedMessage) {
     const { message, startsDay, startsNew, startsGroup, endsGroup, showsState, isLast } = placed
-    // Most rows stay the same when a message arrives. The text of an unsent message also depends on
-    // consent and network. The label of a day also depends on the current date.
+    // The text of an unsent message also depends on consent and network, and that of a day on the date.
     const isSame =
       message.messageId &&
       !startsDay &&
@@ -122,10 +121,7 @@ function bodyNodes(body: string, texts: WidgetTexts) {
   })
 }
 
-/**
- * Returns the delivery state as a text. The text says “sent” only after the service has accepted
- * the message.
- */
+/** Says “sent” only after the service has accepted the message. */
 function statusText({ deliveryStatus }: WidgetMessage, { texts, isHeld }: RowContext) {
   if (deliveryStatus === 'pending' && isHeld()) return texts.waitingForConsent
   if ((deliveryStatus === 'pending' || deliveryStatus === 'retrying') && !pageLifecycle.isOnline())

@@ -83,8 +83,7 @@ export function createComposer(
   }
 
   function refresh() {
-    // The text direction of an entered text depends on the text. The placeholder has the direction
-    // of the user interface.
+    // The placeholder has the direction of the user interface.
     field.dir = field.value ? 'auto' : ''
     send.setAttribute('aria-disabled', String(field.value.trim() === ''))
     field.style.height = 'auto'

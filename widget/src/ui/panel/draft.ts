@@ -1,10 +1,7 @@
 import type { ServiceClient } from '../../client/client.ts'
 import type { Panel } from './panel.ts'
 
-/**
- * Keeps the text of the message field while no panel shows it. Distinguishes text that the page
- * wrote from text that the visitor wrote, because the page must not replace the visitor's text.
- */
+/** Keeps the text of the field while no panel shows it. The page must not replace the visitor's text. */
 export function createDraft(client: ServiceClient, panel: () => Panel | undefined) {
   let kept = ''
   let prefilled = ''

@@ -26,10 +26,7 @@ export function createHeader(texts: WidgetTexts, dates: Dates, titleId: string, 
   return {
     element: header,
     configure,
-    /**
-     * Shows the assigned agent in the header. If no agent is assigned, shows the title of the
-     * installation.
-     */
+    /** Without an agent, the header shows the title of the installation. */
     setAgent(next: typeof agent) {
       if (JSON.stringify(next) === JSON.stringify(agent)) return
       agent = next

@@ -19,10 +19,7 @@ interface PanelFeaturesDeps extends PanelParts {
   header: Header
   log: MessageLog
   composer: Composer
-  /**
-   * Called when the activity lines of the message log change. They show conversation events that
-   * are not messages.
-   */
+  /** Called when the lines of conversation events that are not messages change. */
   onLines(): void
 }
 
@@ -121,10 +118,7 @@ export function createPanelFeatures(deps: PanelFeaturesDeps) {
     return (client.presence().agent ?? lastAgent())?.displayName || texts.agent
   }
 
-  /**
-   * Returns the author of the newest agent message. Used if no assigned agent is known, for example
-   * in a new tab. Returns undefined if the last agent was unassigned.
-   */
+  /** The author of the newest agent message, if no assigned agent is known and none was unassigned. */
   function lastAgent() {
     const lastChange = client.activity().findLast(({ type }) => type.startsWith('agent.'))
     if (lastChange?.type === 'agent.unassigned') return undefined

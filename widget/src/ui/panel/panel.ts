@@ -13,10 +13,7 @@ import { keepEventsInside, keepFocusInside } from './own-events.ts'
 import { createPanelFeatures } from './panel-features.ts'
 import type { PanelParts } from './panel-parts.ts'
 
-/**
- * Media query for screens on which the panel covers the whole screen. `panel.css` has the same
- * condition.
- */
+/** The panel then covers the whole screen. `panel.css` has the same condition. */
 export const fullScreenQuery = '(max-width: 480px), (max-height: 480px)'
 
 export type Panel = ReturnType<typeof createPanel>
@@ -31,10 +28,6 @@ interface PanelDeps extends Omit<PanelParts, 'dates'> {
   prefilled(): string
 }
 
-/**
- * Creates the chat panel with header, message log and message field. Updates the panel when the
- * client emits events.
- */
 export function createPanel(deps: PanelDeps) {
   const { client, texts, locale, panelId, onClose } = deps
   const titleId = `${panelId}-title`
@@ -124,8 +117,7 @@ export function createPanel(deps: PanelDeps) {
       showLines()
       log.toUnseen()
       if (!focuses) return
-      // On a touch screen, focusing the message field would open a keyboard that covers the
-      // messages.
+      // The keyboard of a touch screen would cover the messages.
       const isTouch = matchMedia('(pointer: coarse)').matches
       if (features.isFormShown() && !isTouch) features.focusForm()
       else if (isTouch || composer.element.hidden) panel.focus({ preventScroll: true })
@@ -161,10 +153,7 @@ export function createPanel(deps: PanelDeps) {
     log.setGreeting(greeting || texts.greeting, title || texts.title, openingReplies?.texts ?? [])
   }
 
-  /**
-   * Updates the draft when the session changes. If the visitor wrote a draft before the first
-   * session existed, stores it. Otherwise, shows the draft that is stored with the session.
-   */
+  /** A draft from before the first session is stored. Otherwise the stored draft is shown. */
   function restoreDraft() {
     const before = shown
     shown = client.session()

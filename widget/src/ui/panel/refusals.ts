@@ -4,10 +4,7 @@ import type { ServiceClient } from '../../client/client.ts'
 import { WIDGET_PUBLIC_API_PREFIX } from '../../transport/api.ts'
 import type { ServiceWidgetOptions } from '../service-widget-types.ts'
 
-/**
- * Detects when the service refuses this installation or the page's origin, and when it accepts them
- * again. Calls `onChange` with the error code, and with undefined when the service accepts them.
- */
+/** Calls `onChange` with the code when the service refuses this page, and with undefined when it accepts it. */
 export function followRefusals(client: ServiceClient, onChange: (code: string | undefined) => void) {
   let isRefused = false
 
@@ -23,8 +20,8 @@ export function followRefusals(client: ServiceClient, onChange: (code: string | 
     isRefused: () => isRefused,
 
     /**
-     * Tries to start the chat again each time the page becomes visible or the network works again.
-     * Returns a function that stops these attempts.
+     * Tries to start the chat when the page is visible or online again, until the returned function
+     * is called.
      */
     watch: () =>
       pageLifecycle.subscribe((signal) => {
@@ -62,9 +59,7 @@ export async function readableRefusal(
   try {
     return await send()
   } catch (failure) {
-    // Test whether the service responds at all. If one of the next two requests rejects, the
-    // network has failed, so this function rejects, too. The query of the first URL bypasses
-    // caches.
+    // If one of these rejects, the network has failed. The query bypasses caches.
     await probe(`/widget.js?${Date.now()}`)
     await probe(route, 'no-cors')
     const isReadable = await probe(route).catch(() => {})
@@ -73,10 +68,7 @@ export async function readableRefusal(
   }
 }
 
-/**
- * Returns a `fetch` for all requests of a chat. If the service refuses the page's origin, a request
- * without a grant resolves to a response with the error code instead of rejecting.
- */
+/** A request without a grant resolves to an answer with the code if the page's origin is refused. */
 export function readableFetch({ apiBaseUrl, platform }: ServiceWidgetOptions): typeof fetch {
   return (input, init) => {
     const send = () => (platform?.fetch ?? fetch)(input, init)

@@ -52,10 +52,7 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: Shel
     frame,
     button,
 
-    /**
-     * Removes the widget's element from the page, and removes the chat's styles and icons from that
-     * element.
-     */
+    /** Removes the element from the page, and the chat's styles and icons from the element. */
     remove() {
       launcherHost.detach()
       prefersDark.removeEventListener('change', color)
@@ -120,10 +117,7 @@ export function createShell(launcherHost: LauncherHost, { theme = 'auto' }: Shel
   }
 }
 
-/**
- * Returns the writing direction of a language. Some browsers cannot determine it with
- * `Intl.Locale`.
- */
+/** Some browsers cannot determine it with `Intl.Locale`. */
 export function directionOf(locale: string): 'ltr' | 'rtl' {
   return /^(ar|dv|fa|he|ps|sd|ug|ur|yi)\b/i.test(locale) ? 'rtl' : 'ltr'
 }

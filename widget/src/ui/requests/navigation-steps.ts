@@ -11,8 +11,7 @@ export function createNavigationSteps(
   const target = new URL(url)
   const isElsewhere = target.origin !== location.origin
   const where = element('p', { class: 'target' }, ...(label ? [element('bdi', { class: 'target-label' }, label)] : []))
-  // A URL is always written left to right. Its host is never truncated, so that the visitor can
-  // recognise the site.
+  // Always left to right, with a whole host, so that the visitor can recognise the site.
   const path = target.pathname === '/' ? '' : target.pathname
   where.append(element('span', { class: 'target-url', dir: 'ltr' }, element('b', {}, target.host), path))
   const note = element(
@@ -45,19 +44,13 @@ export function createNavigationSteps(
   }
 }
 
-/**
- * Maximum time for the navigation. If this page is still shown afterwards, the navigation is
- * reported as failed.
- */
+/** If this page is still shown afterwards, the navigation has failed. */
 const leavesWithinMs = 30_000
 const looksAgainMs = 1_000
 
 type Navigation = Pick<ServiceClient, 'requests' | 'acknowledgeNavigation' | 'dismissRequest'>
 
-/**
- * Navigates to the URL of an accepted request. Reports `accepted` first. If that report fails,
- * rejects without navigating. The next page reports whether the navigation succeeded.
- */
+/** Reports `accepted` before it navigates. The next page reports whether that succeeded. */
 async function leaveFor(client: Navigation, { id, url = '' }: AgentRequest) {
   await client.acknowledgeNavigation(id, 'accepted')
   // The request ended while the report was being sent, or the visitor has changed.
@@ -67,8 +60,7 @@ async function leaveFor(client: Navigation, { id, url = '' }: AgentRequest) {
   const deadline = Date.now() + leavesWithinMs
   const look = () => {
     if (!client.requests().some((one) => one.id === id)) return
-    // True if the navigation succeeded without loading a page, because only the fragment changed or
-    // the application changed the URL itself. This page must then report the result.
+    // Only the fragment has changed, or the application changed the URL itself.
     const hasArrived = location.href !== from && samePage(location.href, url)
     if (hasArrived || Date.now() > deadline) report(client, id, hasArrived)
     else setTimeout(look, looksAgainMs)

@@ -15,10 +15,7 @@ const cameraIcon =
 
 export type RequestCard = ReturnType<typeof createRequestCard>
 
-/**
- * Creates the card of an agent's request: explanation, countdown and buttons for the visitor's
- * answer.
- */
+/** Shows an explanation, a countdown and the buttons of the visitor's answer. */
 export function createRequestCard(first: AgentRequest, parts: PanelParts, agentName: string) {
   const { texts } = parts
   const titleId = `request-${first.id}`

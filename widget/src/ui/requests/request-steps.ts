@@ -5,10 +5,7 @@ export interface RequestStepsDeps extends PanelParts {
   showProblem(text: string | undefined): void
 }
 
-/**
- * Returns the code of a failed call. This part is built without the chat, so it cannot compare the
- * error with the chat's class `WidgetError`.
- */
+/** This part is built without the chat, so it cannot compare with the class `WidgetError`. */
 export const codeOf = (error: unknown): string | undefined => (error as { code?: string }).code
 
 /** Returns the text for a failed answer. `other` is the text for codes without a text of their own. */

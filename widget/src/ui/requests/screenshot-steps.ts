@@ -196,10 +196,7 @@ async function captureScreen(maxBytes: number, conceal: (isHidden: boolean) => v
   }
 }
 
-/**
- * Waits for the first video frame. The browser sends a frame only when the shared tab changes. So
- * this function shows and hides the chat repeatedly until a frame arrives.
- */
+/** The browser sends a frame only when the shared tab changes, so the chat is shown and hidden until then. */
 async function firstFrame(video: HTMLVideoElement, conceal: (isHidden: boolean) => void) {
   let isPlaying = false
   const playing = video.play().then(() => {
@@ -245,10 +242,7 @@ async function pictureOf(file: Blob, maxBytes: number) {
   }
 }
 
-/**
- * Draws the picture on a canvas. The picture is not shown with an object URL, because a strict
- * content security policy blocks such URLs.
- */
+/** A strict content security policy would block an object URL. */
 async function drawPicture(canvas: HTMLCanvasElement, picture: Blob) {
   const bitmap = await createImageBitmap(picture)
   canvas.width = bitmap.width
@@ -257,10 +251,7 @@ async function drawPicture(canvas: HTMLCanvasElement, picture: Blob) {
   bitmap.close()
 }
 
-/**
- * Encodes the picture as PNG if the PNG has at most `maxBytes`. Otherwise, encodes it as JPEG and
- * reduces the picture until the JPEG has at most `maxBytes`.
- */
+/** Encodes as PNG, or else as a JPEG that is reduced until it has at most `maxBytes`. */
 async function encode(
   source: CanvasImageSource,
   width: number,
