@@ -8,6 +8,7 @@ import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { itLong } from '../test/support/is-long.ts'
+import { damaged } from '../test/support/nasty-values.ts'
 import { testDatabase } from '../test/support/test-database.ts'
 import { readCoreConfig } from './config.ts'
 import { createCore, type RunningCore } from './context.ts'
@@ -181,7 +182,7 @@ describe('a caller', () => {
     ['a malformed token', async () => 'Bearer a.b.c', Code.Unauthenticated, 'Unauthenticated'],
     [
       'a token of another key',
-      async () => `Bearer ${(await token('sessions:read')).slice(0, -4)}AAAA`,
+      async () => `Bearer ${damaged(await token('sessions:read'))}`,
       Code.Unauthenticated,
       'Unauthenticated',
     ],

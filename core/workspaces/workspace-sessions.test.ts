@@ -1,8 +1,9 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, UnsecuredJWT } from 'jose'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
+import { damaged } from '../../test/support/nasty-values.ts'
 import { signWorkspaceSession, workspaceSessionSecret } from '../../test/support/workspace-session.ts'
 import type { ServiceError } from '../errors.ts'
 import { createKeyring } from '../keys/keyring.ts'
@@ -17,12 +18,14 @@ import {
 const start = Date.UTC(2030, 0, 1)
 const time = { now: start }
 const now = () => time.now
+/** Longer than a busy machine takes for an answer. */
+const jwksTimeoutMs = 60_000
 const keyring = createKeyring([{ kid: 'k1', secret: new Uint8Array(32).fill(1) }])
 
 function accessWith(keys: Partial<WorkspaceSessionKeys> = {}) {
   time.now = start
   const secrets = parseWorkspaceSessionSecrets(workspaceSessionSecret)
-  const sessions = createWorkspaceSessions({ secrets, jwksTimeoutMs: 200, jwksFreshMs: 600_000, ...keys }, now)
+  const sessions = createWorkspaceSessions({ secrets, jwksTimeoutMs, jwksFreshMs: 600_000, ...keys }, now)
   const access = createAccess(keyring, now, { workspaceSessions: sessions })
   return {
     access,
@@ -38,14 +41,18 @@ function accessWith(keys: Partial<WorkspaceSessionKeys> = {}) {
 /** Starts an HTTP server with a key set, like that of an identity provider. */
 async function startKeySet(alg: string) {
   const keySet = { keys: [] as object[], asked: 0, status: 200, silent: false, url: '' }
+  const limit = new AbortController()
+  vi.spyOn(AbortSignal, 'timeout').mockReturnValue(limit.signal)
   const server = createServer((_request, response) => {
     keySet.asked += 1
-    if (keySet.silent) return
+    // The time limit passes while the answer is awaited.
+    if (keySet.silent) return limit.abort(new DOMException('late', 'TimeoutError'))
     response.writeHead(keySet.status, { 'content-type': 'application/json' }).end(JSON.stringify(keySet))
   })
   server.listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   onTestFinished(() => {
+    vi.restoreAllMocks()
     server.closeAllConnections()
     server.close()
   })
@@ -118,7 +125,7 @@ describe('a workspace session', () => {
     const other = await signWorkspaceSession({ now: start, key: new Uint8Array(32).fill(9) })
     const [head = '', , signature = ''] = good.split('.')
     const payload = Buffer.from(JSON.stringify({ aud: 'service.workspace', wid: 'ws_2' })).toString('base64url')
-    for (const token of [unsigned, other, `${head}.${payload}.${signature}`, `${good.slice(0, -4)}AAAA`])
+    for (const token of [unsigned, other, `${head}.${payload}.${signature}`, damaged(good)])
       expect(await refusal(token)).toBe('UNAUTHENTICATED')
   })
 
@@ -208,6 +215,7 @@ describe('a key set', () => {
     await open(known)
     Object.assign(keySet, fault)
     expect(await refusal(await sign({ sub: 'operator_2' }))).toBe('SERVICE_UNAVAILABLE')
+    expect(AbortSignal.timeout).toHaveBeenLastCalledWith(jwksTimeoutMs)
     await open(known)
     expect(await refusal(await signWorkspaceSession({ now: start, claims: { exp: 1 } }))).toBe('UNAUTHENTICATED')
   })

@@ -1,5 +1,11 @@
 import fc from 'fast-check'
 
+/**
+ * Returns the token with another letter near its end. The last letters of base64url may not count, and a constant
+ * in their place may be what stands there.
+ */
+export const damaged = (token: string) => token.replace(/.(?=.{4}$)/, (letter) => (letter === 'A' ? 'B' : 'A'))
+
 /** Texts that are known to break parsers, queries, logs or pages. */
 export const nastyTexts: readonly string[] = [
   '',

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -36,8 +36,11 @@ beforeAll(async () => {
   await buildWidgetIfStale()
   await run(compiler, ['-p', join(folder, 'tsconfig.build.json')])
   project = await mkdtemp(join(tmpdir(), 'widget-consumer-'))
+  // A build of another test begins and ends in a folder `dist/.build-…`, which npm would read.
+  const source = join(project, 'source')
+  await cp(folder, source, { recursive: true, filter: (path) => !/\/(\.build-|node_modules)/.test(path) })
   const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', project], {
-    cwd: folder,
+    cwd: source,
   })
   // Up to npm 11, `npm pack` prints an array. Later versions print an object.
   const [answer] = Object.values(JSON.parse(stdout)) as { filename: string; files: { path: string }[] }[]
