@@ -4,6 +4,7 @@ import { beforeAll, expect, onTestFinished } from 'vitest'
 import { sharedChromium } from '../../test/support/chromium.ts'
 import { atFileEnd } from '../../test/support/clean-up.ts'
 import { isLong } from '../../test/support/is-long.ts'
+import { latest } from '../../test/support/latest.ts'
 import { accessibilityTags } from '../../test/support/page-checks.ts'
 import { buildConsoleIfStale } from '../build.ts'
 import { addDemoData } from './demo-data.ts'
@@ -50,7 +51,7 @@ export function consoleBrowser(startBefore?: (start: () => Promise<void>) => voi
     newDemoCore,
 
     /** The core that `startBefore` has started. */
-    core: new Proxy({} as FakeCore, { get: (_, name) => Reflect.get(demoCore, name) }),
+    core: latest(() => demoCore),
 
     /**
      * Opens a page with a signed-in operator and closes it at the end of the test. The test fails if

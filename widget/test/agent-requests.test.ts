@@ -1,22 +1,11 @@
 import { createHash } from 'node:crypto'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { KeyValueStorage } from '../../browser/storage.ts'
-import { createManualClock } from '../../test/support/manual-clock.ts'
 import { createClientHarness, until } from './client-harness.ts'
-import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
-
-let server: ScenarioServer
-let clock: ReturnType<typeof createManualClock>
-beforeEach(async () => {
-  clock = createManualClock()
-  server = await startScenarioServer({
-    now: clock.now,
-    config: { capabilities: { navigation: true, screenshots: true } },
-  })
-})
-afterEach(() => server.close())
+import { serverPerTest } from './server-per-test.ts'
 
 const both = { navigation: true, screenshots: true }
+const { clock, server, restart } = serverPerTest({ capabilities: both })
 
 async function started(supports: Partial<typeof both> | undefined = both, storage?: KeyValueStorage) {
   const harness = createClientHarness(server, 'pk_friendly', { clock, storage, options: { supports } })
@@ -50,7 +39,6 @@ describe('agents’ navigation requests', () => {
     expect(server.features.commandState(id)).toBe('completed')
     expect(harness.client.requests()).toEqual([])
     expect(lines(harness)).toEqual(['navigation.completed'])
-    harness.client.stop()
   })
 
   it('a navigation request is answered once, even if the response of the service is lost or the visitor answers twice', async () => {
@@ -69,7 +57,6 @@ describe('agents’ navigation requests', () => {
     await Promise.all(answers)
     expect(new Set(acknowledgements(id).map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
     expect(server.features.commandState(id)).toBe('declined')
-    harness.client.stop()
   })
 
   it('a navigation request is restored on the next page after it was accepted, and the next page reports the navigation as completed', async () => {
@@ -84,7 +71,6 @@ describe('agents’ navigation requests', () => {
     await after.client.acknowledgeNavigation(id, 'completed')
     expect(server.features.commandState(id)).toBe('completed')
     expect(after.count('navigation.requested')).toBe(0)
-    after.client.stop()
   })
 
   it('a navigation request stays pending after a reload until it expires', async () => {
@@ -97,7 +83,6 @@ describe('agents’ navigation requests', () => {
     clock.advance(120_000)
     expect(after.client.requests()).toEqual([])
     expect(lines(after)).toEqual(['navigation.expired'])
-    after.client.stop()
   })
 
   it.each(['javascript:alert(1)', 'data:text/html,x', 'not an address', ''])(
@@ -107,7 +92,6 @@ describe('agents’ navigation requests', () => {
       const id = ask('navigation', { url })
       await until(() => server.features.commandState(id) === 'unsupported')
       expect(harness.count('navigation.requested')).toBe(0)
-      harness.client.stop()
     },
   )
 })
@@ -128,7 +112,6 @@ describe('agents’ screenshot requests', () => {
     const upload = server.requests.find(({ path }) => path.endsWith('/upload'))
     expect(upload?.headers['content-type']).toBe('image/png')
     expect(lines(harness)).toEqual(['screenshot.uploaded'])
-    harness.client.stop()
   })
 
   it('a screenshot is uploaded with one idempotency key in all attempts', async () => {
@@ -145,7 +128,6 @@ describe('agents’ screenshot requests', () => {
     )
     await uploading
     expect(new Set(uploads().map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
-    harness.client.stop()
   })
 
   it('a screenshot request stays pending if its upload is aborted', async () => {
@@ -159,7 +141,6 @@ describe('agents’ screenshot requests', () => {
     await expect(uploading).rejects.toMatchObject({ code: 'aborted' })
     expect(server.features.uploads.size).toBe(0)
     expect(harness.client.requests()).toHaveLength(1)
-    harness.client.stop()
   })
 
   it('a screenshot request gets a new deadline for the upload when the visitor grants it', async () => {
@@ -173,17 +154,15 @@ describe('agents’ screenshot requests', () => {
     clock.advance(20_000)
     expect(harness.client.requests()).toEqual([])
     expect(lines(harness)).toEqual(['screenshot.expired'])
-    harness.client.stop()
   })
 })
 
 describe('agents’ requests', () => {
   it('an agent’s request expires on time even if the browser clock is wrong', async () => {
-    await server.close()
     // The browser's clock is five minutes ahead of the server's. The client learns this from the time in
     // its grant.
     const serverNow = () => clock.now() - 300_000
-    server = await startScenarioServer({ now: serverNow, config: { capabilities: { screenshots: true } } })
+    await restart({ capabilities: { screenshots: true } }, serverNow)
     const harness = await started()
     const expiresAt = new Date(serverNow() + 120_000).toISOString()
     conversation().emit('screenshot.requested', { requestId: 'scr_late', expiresAt }, serverNow())
@@ -192,7 +171,6 @@ describe('agents’ requests', () => {
     expect(harness.client.requests()).toHaveLength(1)
     clock.advance(1_001)
     expect(harness.client.requests()).toEqual([])
-    harness.client.stop()
   })
 
   it('a request that expired while no page was open is not offered, even if its event is the first of the replay', async () => {
@@ -205,7 +183,6 @@ describe('agents’ requests', () => {
     conversation().agentSays('Are you there?')
     await until(() => after.bodies().length === 1)
     expect(after.client.requests()).toEqual([])
-    after.client.stop()
   })
 
   it('an agent’s request is removed when the agent cancels it', async () => {
@@ -218,7 +195,6 @@ describe('agents’ requests', () => {
     expect(lines(harness)).toEqual(['screenshot.cancelled'])
     await expect(harness.client.acknowledgeScreenshot(id, 'granted')).rejects.toMatchObject({ code: 'request_unknown' })
     expect(acknowledgements(id)).toEqual([])
-    harness.client.stop()
   })
 
   it.each([
@@ -236,7 +212,6 @@ describe('agents’ requests', () => {
       expect(harness.client.requests()).toEqual([])
       expect(lines(harness)).toEqual(expected)
       expect(acknowledgements(id)).toHaveLength(1)
-      harness.client.stop()
     },
   )
 
@@ -248,7 +223,6 @@ describe('agents’ requests', () => {
     await expect(harness.client.acknowledgeScreenshot(id, 'denied')).rejects.toMatchObject({ code: 'ValidationFailed' })
     await harness.client.acknowledgeScreenshot(id, 'denied')
     expect(server.features.commandState(id)).toBe('denied')
-    harness.client.stop()
   })
 
   it.each(['navigation', 'screenshot'] as const)(
@@ -259,21 +233,15 @@ describe('agents’ requests', () => {
       await until(() => server.features.commandState(id) === 'unsupported')
       expect(harness.count(`${kind}.requested`)).toBe(0)
       expect(harness.client.requests()).toEqual([])
-      harness.client.stop()
     },
   )
 
   it('an agent’s request is answered as unsupported if the capability is off', async () => {
-    await server.close()
-    server = await startScenarioServer({
-      now: clock.now,
-      config: { capabilities: { navigation: false, screenshots: false } },
-    })
+    await restart({ capabilities: { navigation: false, screenshots: false } })
     const harness = await started()
     const id = ask('screenshot')
     await until(() => server.features.commandState(id) === 'unsupported')
     expect(harness.count('screenshot.requested')).toBe(0)
-    harness.client.stop()
   })
 
   it('an agent’s request is not emitted again for a duplicate event', async () => {
@@ -286,6 +254,5 @@ describe('agents’ requests', () => {
     conversation().agentSays('Sorry')
     await until(() => harness.bodies().length === 1)
     expect(harness.client.requests()).toEqual([])
-    harness.client.stop()
   })
 })

@@ -4,7 +4,7 @@ import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
-const fixture = serverPerTest()
+const { clock, restart, server } = serverPerTest()
 const longestTimerMs = 2 ** 31 - 1
 
 type Harness = ReturnType<typeof createClientHarness>
@@ -19,7 +19,7 @@ const config = {
 const page = { url: 'http://shop.test/a' }
 
 async function ask(kind: 'navigation' | 'screenshot') {
-  const id = fixture.server.features.request(fixture.server.conversation('pk_friendly'), kind, {
+  const id = server.features.request(server.conversation('pk_friendly'), kind, {
     ...(kind === 'navigation' && { url: 'http://shop.test/sale' }),
   })
   await until(() => harness!.client.requests().length === 1)
@@ -32,7 +32,7 @@ const routes: Record<string, (harness: Harness) => unknown> = {
   'POST /sessions': ({ client }) => client.start(),
   'GET /messages': ({ client }) => client.start(),
   'GET /events': ({ client }) => client.start(),
-  'POST /sessions/renew': () => fixture.clock.advance(616_000),
+  'POST /sessions/renew': () => clock.advance(616_000),
   'POST /sessions/identify': ({ client }) => client.identify({ externalSubject: 'ada' }),
   'DELETE /sessions/identify': async ({ client }) => {
     await client.identify({ externalSubject: 'ada' })
@@ -40,7 +40,7 @@ const routes: Record<string, (harness: Harness) => unknown> = {
   },
   'POST /sessions/close': ({ client }) => client.resetVisitor({ closeSession: true }),
   'POST /messages': ({ client }) => client.sendMessage('Hello'),
-  'POST /messages/receipts': () => fixture.server.conversation('pk_friendly').agentSays('Hi'),
+  'POST /messages/receipts': () => server.conversation('pk_friendly').agentSays('Hi'),
   'POST /typing': ({ client }) => client.startTyping(),
   'POST /presence': ({ client }) => client.setChatShown(true),
   'POST /context/page': ({ client }) => client.updatePageContext(page),
@@ -88,10 +88,9 @@ const isBeforeStart = (route: string) => /config|POST \/sessions$|GET \/(message
 
 /** Starts a client whose requests to `route` get the given answer until `heal` is called. */
 async function behind(route: string, answer: () => Response | Promise<Response>) {
-  await fixture.restart(config)
+  await restart(config)
   const proxy = { isForeign: false, times: [] as number[] }
   const timers: number[] = []
-  const { clock } = fixture
   const fetch: typeof globalThis.fetch = async (input, init) => {
     const path = new URL(String(input)).pathname.replace(/^.*\/widget/, '').replace(/\/(cmd|scr)_.*$/, '')
     if (!proxy.isForeign || `${init?.method} ${path}` !== route) return fetchFromPage(input, init)
@@ -106,7 +105,7 @@ async function behind(route: string, answer: () => Response | Promise<Response>)
       return clock.setTimeout(callback, ms)
     },
   }
-  harness = createClientHarness(fixture.server, 'pk_friendly', {
+  harness = createClientHarness(server, 'pk_friendly', {
     clock,
     options: {
       identityProvider: async (wanted) => wanted && assertionOf(wanted.externalSubject!),
@@ -124,7 +123,7 @@ async function behind(route: string, answer: () => Response | Promise<Response>)
 /** Advances the clock in steps of ten seconds, so that answers arrive in between. */
 async function passMinutes(minutes: number) {
   for (let step = 0; step < minutes * 6; step += 1) {
-    fixture.clock.advance(10_000)
+    clock.advance(10_000)
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
 }
@@ -135,7 +134,7 @@ async function survive(route: string, answers: readonly (() => Response | Promis
   void Promise.resolve(routes[route]!(harness)).catch(() => {})
   await until(
     () => proxy.times.length > 0,
-    () => fixture.clock.advance(100),
+    () => clock.advance(100),
   )
   await passMinutes(route === 'POST /sessions/renew' ? 3 : 12)
   expect(timers.filter((ms) => !(ms >= 0 && ms <= longestTimerMs))).toEqual([])
@@ -154,7 +153,7 @@ describe.each(someOf(Object.keys(routes), 4))('C7.2 %s', (route) => {
     if (!isBeforeStart(route)) return
     await until(
       () => harness.client.connection() === 'online',
-      () => fixture.clock.advance(1_000),
+      () => clock.advance(1_000),
     )
     expect(harness.client.ended()).toBeUndefined()
   })

@@ -1,21 +1,19 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createManualClock } from '../../test/support/manual-clock.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { ServiceClientOptions } from '../src/client/client-options.ts'
 import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
-import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+import { serverPerTest } from './server-per-test.ts'
 
 const page = { url: 'http://shop.test/', title: 'Shop' }
 const all = { identity: true, typing: true, pageContext: true, navigation: true, screenshots: true, offlineForm: true }
-let server: ScenarioServer
-let clock: ReturnType<typeof createManualClock>
-let config: { capabilities: Partial<typeof all>; forms: object }
-beforeEach(async () => {
-  clock = createManualClock()
-  config = { capabilities: all, forms: { offline: { fields: [] } } }
-  server = await startScenarioServer({ now: clock.now, config })
+const config: { capabilities: Partial<typeof all>; forms: object } = {
+  capabilities: all,
+  forms: { offline: { fields: [] } },
+}
+const { clock, server } = serverPerTest(config)
+beforeEach(() => {
+  config.capabilities = all
 })
-afterEach(() => server.close())
 
 async function started(options: Partial<ServiceClientOptions> = {}) {
   const supports = { navigation: true, screenshots: true }
@@ -53,7 +51,6 @@ describe('with the capability `pageContext` off', () => {
     await until(() => client.messages()[0]?.deliveryStatus === 'queued')
     for (const { body } of server.requests) expect(body?.pageContext).toBeUndefined()
     expect(sent('POST /context/page')).toEqual([])
-    client.stop()
   })
 
   it('the client no longer sends the page after the service has refused a page report', async () => {
@@ -70,7 +67,6 @@ describe('with the capability `pageContext` off', () => {
     await until(() => client.messages()[0]?.deliveryStatus === 'queued')
     expect(sent('POST /messages')[0]?.pageContext).toBeUndefined()
     expect(sent('POST /context/page')).toHaveLength(1)
-    client.stop()
   })
 })
 
@@ -83,7 +79,6 @@ describe('with the capability `identity` off', () => {
     expect(client.session()?.identity.state).toBe('anonymous')
     await expect(client.identify()).rejects.toMatchObject({ code: 'identity_unavailable' })
     expect(sent('POST /sessions/identify')).toEqual([])
-    client.stop()
   })
 
   it('a visitor whom an earlier page identified is logged out once the capability `identity` is off', async () => {
@@ -94,7 +89,6 @@ describe('with the capability `identity` off', () => {
     const next = createClientHarness(server, 'pk_friendly', { clock, storage, options: { identityProvider } })
     await next.started()
     expect(next.client.session()?.identity.state).toBe('anonymous')
-    next.client.stop()
   })
 
   it('the chat starts without an identity if the service refuses the identification because the capability is off', async () => {
@@ -103,7 +97,6 @@ describe('with the capability `identity` off', () => {
     const { client } = harness
     expect(client.session()?.identity.state).toBe('anonymous')
     expect(client.ended()).toBeUndefined()
-    client.stop()
   })
 })
 
@@ -116,7 +109,6 @@ describe('agents’ requests', () => {
     server.features.failNext('acknowledgements', refused)
     await expect(client.acknowledgeNavigation(id, 'accepted')).rejects.toMatchObject({ code: 'RouteNotAdvertised' })
     expect(client.requests()).toEqual([])
-    client.stop()
   })
 })
 
@@ -127,7 +119,6 @@ it('an agent’s typing is not shown if the capability `typing` is off', async (
   server.conversation('pk_friendly').agentSays('Hello', 'Jonas')
   await until(() => client.messages().length === 1)
   expect(client.presence().typing).toEqual([])
-  client.stop()
 })
 
 it('a call that is refused because of a capability causes one request for the configuration', async () => {
@@ -139,7 +130,6 @@ it('a call that is refused because of a capability causes one request for the co
   clock.advance(500)
   await until(() => client.config()?.capabilities.pageContext === false)
   expect(configReads()).toBe(before + 1)
-  client.stop()
 })
 
 it('a request for the configuration that gets no answer ends, so that later changes are read', async () => {
@@ -159,5 +149,4 @@ it('a request for the configuration that gets no answer ends, so that later chan
     () => harness.client.config()?.capabilities.typing === false,
     () => clock.advance(100),
   )
-  harness.client.stop()
 })

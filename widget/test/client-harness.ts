@@ -1,3 +1,4 @@
+import { onTestFinished } from 'vitest'
 import type { Lifecycle, LifecycleSignal } from '../../browser/platform.ts'
 import { type KeyValueStorage, storageFor } from '../../browser/storage.ts'
 import { createManualClock } from '../../test/support/manual-clock.ts'
@@ -36,8 +37,8 @@ const watched: WidgetEventName[] = [
 export type ClientHarness = ReturnType<typeof createClientHarness>
 
 /**
- * Creates a headless client of the scenario server with a controlled clock, randomness and
- * lifecycle.
+ * Creates a headless client of the scenario server with a controlled clock, randomness and lifecycle. It
+ * stops at the end of the test.
  */
 export function createClientHarness(
   server: ScenarioServer,
@@ -64,6 +65,7 @@ export function createClientHarness(
   const fetch = counted(options?.platform?.fetch ?? fetchFromPage)
   const platform = { clock, storage, lifecycle, random: () => 0.5, ...options?.platform, fetch }
   const client = createServiceClient({ siteKey, apiBaseUrl: server.url, ...options, platform })
+  onTestFinished(() => client.stop())
   const events: { name: WidgetEventName; payload: unknown }[] = []
   for (const name of watched) client.on(name, (payload) => events.push({ name, payload }))
 

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { createClientHarness, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
-const fixture = serverPerTest()
+const { clock, server } = serverPerTest()
 
 async function started() {
-  const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock })
+  const harness = createClientHarness(server, 'pk_friendly', { clock })
   await harness.started()
-  const talk = fixture.server.conversation('pk_friendly')
+  const talk = server.conversation('pk_friendly')
   return {
     ...harness,
     errors: () => harness.events.filter(({ name }) => name === 'error').map(({ payload }) => payload),
@@ -28,7 +28,6 @@ describe('contract 7, rule 9: an event of an unknown type', () => {
       const harness = await started()
       await harness.receive('conversation.rated', category)
       expect(harness.errors()).toEqual([])
-      harness.client.stop()
     },
   )
 
@@ -38,14 +37,13 @@ describe('contract 7, rule 9: an event of an unknown type', () => {
     expect(harness.errors()).toEqual([{ code: 'unsupported_command', recoverable: true }])
     harness.client.sendMessage('Hello')
     await until(() => harness.states().at(-1) === 'queued')
-    harness.client.stop()
   })
 
   it('stops automatic sends in the category security, and each act of the visitor gets one attempt', async () => {
     const harness = await started()
     const busy = { status: 503, code: 'ServiceUnavailable', retryable: true }
-    const sends = () => fixture.server.seen('POST /messages').length
-    fixture.server.set('pk_friendly', { refuseSends: [busy, busy] })
+    const sends = () => server.seen('POST /messages').length
+    server.set('pk_friendly', { refuseSends: [busy, busy] })
     const { clientOperationId } = harness.client.sendMessage('Hello')
     await until(() => harness.states()[0] === 'retrying')
 
@@ -53,17 +51,16 @@ describe('contract 7, rule 9: an event of an unknown type', () => {
     expect(harness.errors()).toContainEqual({ code: 'unsupported_security_event', recoverable: false })
     expect(harness.client.ended()).toBeUndefined()
     await until(() => harness.states().includes('failed'))
-    fixture.clock.advance(300_000)
+    clock.advance(300_000)
     expect(sends()).toBe(1)
 
     harness.client.retryMessage(clientOperationId!)
     await until(() => sends() === 2 && harness.states().includes('failed'))
-    fixture.clock.advance(300_000)
+    clock.advance(300_000)
     expect(sends()).toBe(2)
 
     harness.client.retryMessage(clientOperationId!)
     await until(() => harness.client.messages().some(({ body, messageId }) => body === 'Hello' && messageId))
     expect(sends()).toBe(3)
-    harness.client.stop()
   })
 })

@@ -4,7 +4,7 @@ import { runs } from '../../test/support/is-long.ts'
 import { createClientHarness, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
-const fixture = serverPerTest()
+const { clock, restart, server } = serverPerTest()
 const key = 'service.widget.1.pk_friendly.features'
 
 const preChat = { fields: [{ name: 'name', label: 'Name', type: 'text', required: false, maxLength: 100 }] }
@@ -25,13 +25,13 @@ const onRejection = (reason: unknown) => void rejections.push(reason)
 beforeEach(async () => {
   rejections.length = 0
   process.on('unhandledRejection', onRejection)
-  await fixture.restart(config)
+  await restart(config)
 })
 afterEach(() => void process.off('unhandledRejection', onRejection))
 
 const load = (storage: ReturnType<typeof createStorage>) =>
-  createClientHarness(fixture.server, 'pk_friendly', {
-    clock: fixture.clock,
+  createClientHarness(server, 'pk_friendly', {
+    clock,
     storage,
     options: { supports: { navigation: true, screenshots: true } },
   })
@@ -41,8 +41,8 @@ async function storeRecord() {
   const storage = createStorage()
   const harness = load(storage)
   await harness.started()
-  const { features } = fixture.server
-  const conversation = fixture.server.conversation('pk_friendly')
+  const { features } = server
+  const conversation = server.conversation('pk_friendly')
   conversation.emit('agent.assigned', { agent: { displayName: 'Ada' } })
   features.request(conversation, 'navigation', { url: 'https://shop.example/lamps' })
   await until(() => harness.client.requests().length === 1 && harness.client.activity().length > 0)
@@ -59,10 +59,10 @@ async function expectWorking(storage: ReturnType<typeof createStorage>) {
   await harness.started()
   const before = client.messages().length
   client.sendMessage('Are you there?')
-  const conversation = fixture.server.conversation('pk_friendly')
+  const conversation = server.conversation('pk_friendly')
   conversation.agentSays('Yes')
   await until(() => harness.bodies().includes('Yes') && client.messages().length >= before + 2)
-  const request = fixture.server.features.request(conversation, 'navigation', { url: 'https://shop.example/a' })
+  const request = server.features.request(conversation, 'navigation', { url: 'https://shop.example/a' })
   await until(() => client.requests().some(({ id }) => id === request))
   conversation.emit('agent.assigned', { agent: { displayName: 'Grace' } })
   await until(() => client.presence().agent?.displayName === 'Grace')
@@ -95,7 +95,6 @@ describe('a page with a stored record of the features', () => {
     const { client, started } = load(storage)
     await started()
     expect([client.requests().length, client.presence().agent?.displayName]).toEqual([1, 'Ada'])
-    client.stop()
   })
 
   it.each(['', '{', 'null', '7', '[]', '"text"', '{"forms":null}', '{"requests":{}}', '{"requests":[null]}'])(

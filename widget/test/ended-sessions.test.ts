@@ -5,13 +5,13 @@ import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, fetchFromPage, settled, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
-const fixture = serverPerTest()
+const { clock, server } = serverPerTest()
 const key = 'service.widget.1.pk_friendly'
 
 const load = (storage: KeyValueStorage, options = {}) =>
-  createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage, options })
+  createClientHarness(server, 'pk_friendly', { clock, storage, options })
 
-const created = () => fixture.server.seen('POST /sessions').length
+const created = () => server.seen('POST /sessions').length
 
 /** Starts a session and leaves the page with an unsent message and a draft. */
 async function leaveSession(storage: KeyValueStorage, options = {}) {
@@ -52,7 +52,7 @@ describe('C7.1 a page load after the end of the session', () => {
     const storage = storageFor('memory')
     const before = load(storage)
     await before.started()
-    fixture.server.endSessions('pk_friendly', event, { status, code })
+    server.endSessions('pk_friendly', event, { status, code })
     await until(() => before.client.connection() === 'ended')
     expect(storage.getItem(key)).not.toContain('accessGrant')
     before.client.stop()
@@ -62,19 +62,18 @@ describe('C7.1 a page load after the end of the session', () => {
 
     await third.client.startNew()
     await until(() => third.client.connection() === 'online')
-    const [first, second] = fixture.server.seen('POST /sessions').map(({ body }) => body?.clientInstanceId)
+    const [first, second] = server.seen('POST /sessions').map(({ body }) => body?.clientInstanceId)
     expect([created(), second]).toEqual([2, first])
     expect(third.client.ended()).toBeUndefined()
     third.client.stop()
     const fourth = load(storage)
     await fourth.started()
     expect([created(), fourth.count(event)]).toEqual([2, 0])
-    fourth.client.stop()
   })
 
   it('reports a reset of the log with its fields at every load', async () => {
     const storage = storageFor('memory')
-    const loadReset = () => createClientHarness(fixture.server, 'pk_reset_reauthenticate', { storage })
+    const loadReset = () => createClientHarness(server, 'pk_reset_reauthenticate', { storage })
     for (const _load of ['first', 'second', 'third']) {
       const { client, events } = loadReset()
       await client.start()
@@ -88,7 +87,7 @@ describe('C7.1 a page load after the end of the session', () => {
   it('reports session.expired if the stored session has expired, and shows the unsent message as failed', async () => {
     const storage = storageFor('memory')
     await leaveSession(storage)
-    fixture.clock.sleep(8_100_000)
+    clock.sleep(8_100_000)
     for (const _load of ['first', 'second']) {
       const harness = await expectEnded(storage, 'session.expired')
       expect([harness.bodies(), harness.states()]).toEqual([['Unsent'], ['failed']])
@@ -99,8 +98,7 @@ describe('C7.1 a page load after the end of the session', () => {
     await harness.client.startNew()
     await until(() => harness.client.connection() === 'online')
     expect([harness.client.draft(), harness.bodies(), harness.states()]).toEqual(['Draft', ['Unsent'], ['failed']])
-    expect(fixture.server.seen('POST /messages')).toEqual([])
-    harness.client.stop()
+    expect(server.seen('POST /messages')).toEqual([])
   })
 
   it('shows nothing of a verified visitor whose session has expired, and asks the provider only for a new session', async () => {
@@ -113,7 +111,7 @@ describe('C7.1 a page load after the end of the session', () => {
       },
     }
     await leaveSession(storage, options)
-    fixture.clock.sleep(8_100_000)
+    clock.sleep(8_100_000)
     isAsked = false
     const harness = load(storage, options)
     await harness.client.start()
@@ -126,13 +124,12 @@ describe('C7.1 a page load after the end of the session', () => {
     expect(JSON.stringify([storage.getItem(key), storage.getItem(`${key}.outbox`)])).not.toMatch(/Unsent|Draft|ada/)
     await harness.client.startNew()
     expect(harness.client.session()?.identity.state).toBe('verified')
-    harness.client.stop()
   })
 
   it('reports the end if the service answers the first request that the session was revoked meanwhile', async () => {
     const storage = storageFor('memory')
     await leaveSession(storage)
-    fixture.server.endSessions('pk_friendly', 'session.revoked', { status: 403, code: 'SessionRevoked' })
+    server.endSessions('pk_friendly', 'session.revoked', { status: 403, code: 'SessionRevoked' })
     const harness = load(storage)
     await harness.client.start()
     await until(() => harness.client.connection() === 'ended')
@@ -149,7 +146,7 @@ describe('C7.1 a page load after the end of the session', () => {
     const storage = storageFor('memory')
     const options = { identityProvider: async () => assertionOf('ada') }
     await leaveSession(storage, options)
-    fixture.server.endSessions('pk_friendly', 'session.revoked', { status: 403, code: 'SessionRevoked' })
+    server.endSessions('pk_friendly', 'session.revoked', { status: 403, code: 'SessionRevoked' })
     for (const person of ['ada', 'bob', undefined]) {
       const copy = storageFor('memory')
       copy.setItem(key, storage.getItem(key)!)
@@ -218,7 +215,6 @@ describe('C7.1 a page load after the end of the session', () => {
     await harness.client.startNew()
     await until(() => harness.client.connection() === 'online')
     expect(created()).toBe(2)
-    harness.client.stop()
   })
 
   it.each(['{', '[]', '{"entries":7}', '{"entries":[null,{},{"input":{"clientOperationId":"a\\n"}}]}'])(
@@ -229,7 +225,6 @@ describe('C7.1 a page load after the end of the session', () => {
       const harness = load(storage)
       await harness.started()
       expect([created(), harness.bodies(), harness.client.draft()]).toEqual([1, [], 'Draft'])
-      harness.client.stop()
     },
   )
 })
@@ -240,43 +235,41 @@ describe('C7.5 a refused origin', () => {
     const harness = load(storage)
     await harness.started()
     const session = harness.client.session()
-    fixture.server.refuseOrigin(true)
+    server.refuseOrigin(true)
     harness.client.sendMessage('Hello')
     await until(() => harness.client.connection() === 'ended')
     expect(harness.client.ended()).toEqual({ event: undefined, code: 'OriginNotAllowed' })
     expect(harness.events).toContainEqual({ name: 'error', payload: { code: 'OriginNotAllowed', recoverable: false } })
     expect(harness.client.canStartNew()).toBe(false)
-    const count = fixture.server.requests.length
-    for (let second = 0; second < 300; second += 1) fixture.clock.advance(1_000)
+    const count = server.requests.length
+    for (let second = 0; second < 300; second += 1) clock.advance(1_000)
     await settled()
-    expect(fixture.server.requests).toHaveLength(count)
+    expect(server.requests).toHaveLength(count)
     harness.client.stop()
 
     const refused = load(storage)
     await refused.client.start()
     await until(() => refused.client.connection() === 'ended')
     refused.client.stop()
-    fixture.server.refuseOrigin(false)
+    server.refuseOrigin(false)
     const after = load(storage)
     await after.started()
     await until(() => after.states().join() === 'queued')
     expect([after.client.session(), created(), after.bodies()]).toEqual([session, 1, ['Hello']])
-    after.client.stop()
   })
 
   it('a renewal that is refused because of the origin keeps the session for the next load', async () => {
     const storage = storageFor('memory')
     await leaveSession(storage)
-    fixture.clock.sleep(1_000_000)
-    fixture.server.refuseOrigin(true)
+    clock.sleep(1_000_000)
+    server.refuseOrigin(true)
     const harness = load(storage)
     await harness.client.start()
     expect(harness.client.ended()).toEqual({ event: undefined, code: 'OriginNotAllowed' })
     harness.client.stop()
-    fixture.server.refuseOrigin(false)
+    server.refuseOrigin(false)
     const after = load(storage)
     await after.started()
     expect([created(), after.bodies()]).toEqual([1, ['Unsent']])
-    after.client.stop()
   })
 })

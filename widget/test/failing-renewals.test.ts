@@ -3,7 +3,7 @@ import { type KeyValueStorage, storageFor } from '../../browser/storage.ts'
 import { until } from './client-harness.ts'
 import { isOnline, nap, night, sleepingClients } from './sleeping-clients.ts'
 
-const { fixture, start, renewals, sends, sleep, settled } = sleepingClients()
+const { clock, server, start, renewals, sends, sleep, settled } = sleepingClients()
 
 describe('a client that cannot reach the service after a sleep', () => {
   async function asleep(options: { storage?: KeyValueStorage } = {}) {
@@ -29,19 +29,18 @@ describe('a client that cannot reach the service after a sleep', () => {
       await until(() => renewals().length === expected)
       await settled()
       for (let minute = 0; minute < 5; minute += 1) {
-        fixture.clock.advance(60_000)
+        clock.advance(60_000)
         await settled()
       }
       expect(renewals()).toHaveLength(expected)
     }
     expect(sends()).toEqual([])
-    expect(fixture.server.seen('GET /events')).toHaveLength(1)
+    expect(server.seen('GET /events')).toHaveLength(1)
     expect([harness.client.ended(), harness.client.connection(), harness.states()]).toEqual([
       undefined,
       'reconnecting',
       ['pending'],
     ])
-    harness.client.stop()
   })
 
   it('the client reports the end of a session that can no longer be renewed, and the visitor can start a new one', async () => {
@@ -51,7 +50,7 @@ describe('a client that cannot reach the service after a sleep', () => {
     harness.client.sendMessage('Anyone?')
     await until(() => renewals().length === 2)
     await settled()
-    fixture.clock.advance(night)
+    clock.advance(night)
     expect(harness.client.ended()).toEqual({ event: 'session.expired', code: 'session.expired' })
     expect(harness.client.messages().map(({ error }) => error?.code)).toEqual(['session.expired'])
     expect(harness.client.canStartNew()).toBe(true)
@@ -66,7 +65,6 @@ describe('a client that cannot reach the service after a sleep', () => {
     await until(() => renewals().length === 2)
     await settled()
     expect(renewals()).toHaveLength(2)
-    harness.client.stop()
   })
 
   it('a reload keeps the stored session, and the client renews it at the next page signal', async () => {
@@ -75,17 +73,16 @@ describe('a client that cannot reach the service after a sleep', () => {
     await before.started()
     const session = before.client.session()
     before.client.stop()
-    fixture.clock.sleep(nap)
+    clock.sleep(nap)
     const after = start('pk_renew_refused_once', { storage })
     await after.client.start()
     expect([after.client.session(), after.client.connection(), renewals().length]).toEqual([session, 'connecting', 1])
     after.signal('visible')
     await until(
       () => isOnline(after),
-      () => fixture.clock.advance(100),
+      () => clock.advance(100),
     )
     expect(renewals()).toHaveLength(2)
-    after.client.stop()
   })
 })
 
@@ -93,18 +90,17 @@ describe('if the grant expires while the renewal is retried', () => {
   it('if the grant expires while the renewal is retried, the client stops retrying and keeps the session', async () => {
     const harness = start('pk_renew_never')
     await harness.started()
-    fixture.clock.advance(616_000)
-    for (let failures = 1; fixture.clock.now() < Date.parse('2026-11-20T12:15:00.000Z'); failures += 1) {
+    clock.advance(616_000)
+    for (let failures = 1; clock.now() < Date.parse('2026-11-20T12:15:00.000Z'); failures += 1) {
       await until(() => harness.count('error') >= failures)
-      fixture.clock.advance(30_000)
+      clock.advance(30_000)
     }
     await settled()
     const attempts = renewals().length
     expect(attempts).toBeGreaterThan(3)
     expect(new Set(renewals().map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
-    fixture.clock.advance(600_000)
+    clock.advance(600_000)
     await settled()
     expect([renewals().length, harness.client.ended()]).toEqual([attempts, undefined])
-    harness.client.stop()
   })
 })

@@ -3,15 +3,15 @@ import { storageFor } from '../../browser/storage.ts'
 import { createClientHarness, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
-const fixture = serverPerTest()
+const { clock, server } = serverPerTest()
 
 describe('C7.10 the failure version of a message', () => {
   const refusal = { status: 400, code: 'ValidationFailed', retryable: false }
-  const refuse = (count: number) => fixture.server.set('pk_friendly', { refuseSends: Array(count).fill(refusal) })
+  const refuse = (count: number) => server.set('pk_friendly', { refuseSends: Array(count).fill(refusal) })
 
   it('grows by one with each failure, also after a reload, and an older one is refused', async () => {
     const storage = storageFor('memory')
-    const before = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage })
+    const before = createClientHarness(server, 'pk_friendly', { clock, storage })
     await before.started()
     refuse(3)
     const { clientOperationId: id } = before.client.sendMessage('Hello')
@@ -23,29 +23,27 @@ describe('C7.10 the failure version of a message', () => {
     await until(() => version(before) === 2)
     before.client.stop()
 
-    const after = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage })
+    const after = createClientHarness(server, 'pk_friendly', { clock, storage })
     await after.started()
     expect(version(after)).toBe(2)
     expect(() => after.client.retryMessage(id!, { failureVersion: 1 })).toThrow(
       expect.objectContaining({ name: 'WidgetError', code: 'failure_outdated' }),
     )
-    expect([after.states(), fixture.server.seen('POST /messages').length]).toEqual([['failed'], 2])
+    expect([after.states(), server.seen('POST /messages').length]).toEqual([['failed'], 2])
     expect(after.client.retryMessage(id!)).toBe(true)
     await until(() => version(after) === 3)
     expect(after.client.retryMessage(id!, { failureVersion: 3 })).toBe(true)
     await until(() => after.states()[0] === 'queued')
-    after.client.stop()
   })
 
   it('counts a failure that the service reports for an accepted message', async () => {
-    const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock })
+    const harness = createClientHarness(server, 'pk_friendly', { clock })
     await harness.started()
     harness.client.sendMessage('Hello')
     await until(() => harness.states()[0] === 'queued')
     const { messageId } = harness.client.messages()[0]!
-    fixture.server.conversation('pk_friendly').emit('message.state.changed', { messageId, state: 'failed' })
+    server.conversation('pk_friendly').emit('message.state.changed', { messageId, state: 'failed' })
     await until(() => harness.states()[0] === 'failed')
     expect(harness.client.messages()[0]?.failureVersion).toBe(1)
-    harness.client.stop()
   })
 })

@@ -3,7 +3,7 @@ import { someOf } from '../../test/support/is-long.ts'
 import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
-const fixture = serverPerTest()
+const { clock, server } = serverPerTest()
 
 /**
  * Answers that do not come from the service but from proxies, captive portals or default backends.
@@ -35,8 +35,8 @@ function startBehindProxy(route: string, answer: () => Response) {
   }
   return {
     proxy,
-    harness: createClientHarness(fixture.server, 'pk_friendly', {
-      clock: fixture.clock,
+    harness: createClientHarness(server, 'pk_friendly', {
+      clock,
       options: { platform: { fetch } },
     }),
   }
@@ -49,36 +49,34 @@ describe.each(someOf(Object.keys(answers), 3))('if a proxy, not the service, ans
     const { proxy, harness } = startBehindProxy('POST /sessions/renew', answer)
     await harness.started()
     proxy.isForeign = true
-    fixture.clock.advance(616_000)
+    clock.advance(616_000)
     await until(() => proxy.count === 1)
     await until(() => harness.count('error') === 1)
     proxy.isForeign = false
     await until(
-      () => fixture.server.seen('POST /sessions/renew').length === 1,
-      () => fixture.clock.advance(1_000),
+      () => server.seen('POST /sessions/renew').length === 1,
+      () => clock.advance(1_000),
     )
     harness.client.sendMessage('Still here')
     await until(() => harness.states()[0] === 'queued')
     expect(harness.client.ended()).toBeUndefined()
-    harness.client.stop()
   })
 
   it('the client opens the stream again after a proxy answered its request, and keeps the session', async () => {
     const { proxy, harness } = startBehindProxy('GET /events', answer)
     await harness.started()
     proxy.isForeign = true
-    fixture.server.conversation('pk_friendly').cutStreams()
+    server.conversation('pk_friendly').cutStreams()
     await until(
       () => proxy.count >= 3,
-      () => fixture.clock.advance(1_000),
+      () => clock.advance(1_000),
     )
     proxy.isForeign = false
     await until(
       () => harness.client.connection() === 'online',
-      () => fixture.clock.advance(1_000),
+      () => clock.advance(1_000),
     )
     expect(harness.names()).not.toContain('error')
-    harness.client.stop()
   })
 
   it('the client retries a message that a proxy answered, and does not report it as failed', async () => {
@@ -91,11 +89,10 @@ describe.each(someOf(Object.keys(answers), 3))('if a proxy, not the service, ans
     proxy.isForeign = false
     await until(
       () => harness.states()[0] === 'queued',
-      () => fixture.clock.advance(1_000),
+      () => clock.advance(1_000),
     )
     expect(harness.bodies()).toEqual(['Hello'])
     expect(harness.count('message.retry.exhausted')).toBe(0)
-    harness.client.stop()
   })
 
   it('the client retries a history request that a proxy answered', async () => {
@@ -105,11 +102,10 @@ describe.each(someOf(Object.keys(answers), 3))('if a proxy, not the service, ans
     await until(() => proxy.count === 1)
     proxy.isForeign = false
     await until(
-      () => fixture.server.seen('GET /messages').length === 1,
-      () => fixture.clock.advance(1_000),
+      () => server.seen('GET /messages').length === 1,
+      () => clock.advance(1_000),
     )
     expect(harness.client.ended()).toBeUndefined()
-    harness.client.stop()
   })
 
   it('the client retries the creation of a session that a proxy answered', async () => {
@@ -121,9 +117,8 @@ describe.each(someOf(Object.keys(answers), 3))('if a proxy, not the service, ans
     proxy.isForeign = false
     await until(
       () => harness.client.connection() === 'online',
-      () => fixture.clock.advance(1_000),
+      () => clock.advance(1_000),
     )
     await starting
-    harness.client.stop()
   })
 })

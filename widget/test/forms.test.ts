@@ -1,8 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { KeyValueStorage } from '../../browser/storage.ts'
-import { createManualClock } from '../../test/support/manual-clock.ts'
 import { createClientHarness, until } from './client-harness.ts'
-import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+import { serverPerTest } from './server-per-test.ts'
 
 const forms = {
   preChat: { fields: [{ name: 'email', label: 'Email', type: 'email', required: true, maxLength: 254 }] },
@@ -11,16 +10,11 @@ const forms = {
 const advertised = { capabilities: { preChatForm: true, offlineForm: true }, forms }
 const fields = { email: 'ada@example.com' }
 
-let server: ScenarioServer
-let clock: ReturnType<typeof createManualClock>
-beforeEach(() => {
-  clock = createManualClock()
-})
-afterEach(() => server.close())
+const { clock, server, restart } = serverPerTest(advertised)
 
-async function started(config: Record<string, unknown> = advertised, storage?: KeyValueStorage) {
-  server = await startScenarioServer({ now: clock.now, config })
-  return resumed(storage)
+async function started(config?: Record<string, unknown>) {
+  if (config) await restart(config)
+  return resumed()
 }
 
 async function resumed(storage?: KeyValueStorage) {
@@ -42,13 +36,11 @@ describe('formDue', () => {
     client.stop()
     const after = await resumed(storage)
     expect(after.client.formDue()).toBeUndefined()
-    after.client.stop()
   })
 
   it('formDue returns the offline form while no operator is available', async () => {
     const { client } = await started({ ...advertised, availability: { online: false } })
     expect(client.formDue()).toBe('offline')
-    client.stop()
   })
 
   it.each([
@@ -60,11 +52,9 @@ describe('formDue', () => {
     expect(client.formDue()).toBeUndefined()
     await expect(client.submitForm('preChat', fields)).rejects.toMatchObject({ code: 'RouteNotAdvertised' })
     expect(posts()).toEqual([])
-    client.stop()
   })
 
   it('formDue returns undefined if only agents have written, even before their messages are loaded', async () => {
-    server = await startScenarioServer({ now: clock.now, config: advertised })
     const first = createClientHarness(server, 'pk_friendly', { clock })
     await first.started()
     for (let count = 1; count <= 60; count += 1) server.conversation('pk_friendly').agentSays(`message ${count}`)
@@ -77,18 +67,15 @@ describe('formDue', () => {
     await until(() => second.bodies().length === 50)
     expect(due.length).toBeGreaterThan(2)
     expect(due.filter(Boolean)).toEqual([])
-    for (const { client } of [first, second]) client.stop()
   })
 
   it('formDue returns the pre-chat form in a continued conversation without messages', async () => {
-    server = await startScenarioServer({ now: clock.now, config: advertised })
     const first = createClientHarness(server, 'pk_friendly', { clock })
     await first.started()
     server.continueConversations()
     const second = createClientHarness(server, 'pk_friendly', { clock })
     await second.started()
     await until(() => second.client.formDue() === 'preChat')
-    for (const { client } of [first, second]) client.stop()
   })
 
   it('formDue returns undefined after an agent has written the first message', async () => {
@@ -97,7 +84,6 @@ describe('formDue', () => {
     server.conversation('pk_friendly').agentSays('Can I help you?')
     await until(() => bodies().length === 1)
     expect(client.formDue()).toBeUndefined()
-    client.stop()
   })
 
   it('formDue returns undefined after a submission and a reload, and returns the form again in a new session', async () => {
@@ -112,7 +98,6 @@ describe('formDue', () => {
     await until(() => after.client.ended() !== undefined)
     await after.client.startNew()
     expect(after.client.formDue()).toBe('preChat')
-    after.client.stop()
   })
 })
 
@@ -132,7 +117,6 @@ describe('form submissions', () => {
     expect(keys().size).toBe(1)
     const states = events.filter(({ name }) => name === 'form.changed').map(({ payload }) => payload)
     expect(states).toMatchObject([{ state: { status: 'sending' } }, { state: { status: 'submitted' } }])
-    client.stop()
   })
 
   it('a form submission continues after a reload with the same idempotency key; its fields are deleted from storage once it is accepted', async () => {
@@ -147,7 +131,6 @@ describe('form submissions', () => {
     expect(server.features.leads).toEqual([fields])
     expect(keys().size).toBe(1)
     expect(storage.getItem('service.widget.1.pk_friendly.features')).not.toContain('ada@example.com')
-    after.client.stop()
   })
 
   it('a form submission that the service rejects reports the rejected fields and is not retried; the next submission has a new idempotency key', async () => {
@@ -164,7 +147,6 @@ describe('form submissions', () => {
     expect(client.formDue()).toBe('preChat')
     expect(await client.submitForm('preChat', { email: 'ada@example.org' })).toEqual({ status: 'submitted' })
     expect(keys().size).toBe(2)
-    client.stop()
   })
 
   it('a form submission is reported as failed after its last attempt; the next submission has the same idempotency key', async () => {
@@ -186,7 +168,6 @@ describe('form submissions', () => {
     expect(posts()).toHaveLength(6)
     expect(await client.submitForm('preChat', fields)).toEqual({ status: 'submitted' })
     expect(keys().size).toBe(1)
-    client.stop()
   })
 
   it('a form submission is sent once if the application calls submitForm twice, and not again after it was accepted', async () => {
@@ -194,6 +175,5 @@ describe('form submissions', () => {
     await Promise.all([client.submitForm('preChat', fields), client.submitForm('preChat', fields)])
     await client.submitForm('preChat', fields)
     expect(posts()).toHaveLength(1)
-    client.stop()
   })
 })

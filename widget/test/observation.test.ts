@@ -1,19 +1,14 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createManualClock } from '../../test/support/manual-clock.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createClientHarness, until } from './client-harness.ts'
-import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+import { serverPerTest } from './server-per-test.ts'
 
 const page = { url: 'http://shop.test/', title: 'Shop' }
 const consent = { required: true, policyUrl: 'https://shop.test/privacy', policyVersion: '2' }
-let server: ScenarioServer
-let clock: ReturnType<typeof createManualClock>
-let config: { consent: object }
-beforeEach(async () => {
-  clock = createManualClock()
-  config = { consent }
-  server = await startScenarioServer({ now: clock.now, config })
+const config: { consent: object } = { consent }
+const { clock, server, restart } = serverPerTest(config)
+beforeEach(() => {
+  config.consent = consent
 })
-afterEach(() => server.close())
 
 /** Starts a client in a tab that may have stored an earlier decision. */
 async function started(stored?: object) {
@@ -47,7 +42,6 @@ describe('contract 7, rule 3: what the package reports', () => {
     await act(harness)
     for (const route of reports) await until(() => server.seen(route).length > 0)
     expect(pagesSent().map(({ path }) => path)).toEqual(['/sessions'])
-    harness.client.stop()
   })
 
   it.each([
@@ -65,7 +59,6 @@ describe('contract 7, rule 3: what the package reports', () => {
     await act(harness)
     for (const route of [...reports, 'POST /messages']) expect(server.seen(route), route).toEqual([])
     expect(pagesSent()).toEqual([])
-    harness.client.stop()
   })
 
   it('begins when the visitor grants the consent', async () => {
@@ -78,12 +71,10 @@ describe('contract 7, rule 3: what the package reports', () => {
         () => server.seen(route).length > 0,
         () => clock.advance(500),
       )
-    harness.client.stop()
   })
 
   it('is nothing while the configuration is unknown', async () => {
-    await server.close()
-    server = await startScenarioServer({ now: clock.now, config: { capabilities: undefined } })
+    await restart({ capabilities: undefined })
     const harness = createClientHarness(server, 'pk_friendly', { clock, options: { pageContext: () => page } })
     void harness.client.start()
     await until(
@@ -93,7 +84,6 @@ describe('contract 7, rule 3: what the package reports', () => {
     await act(harness)
     for (const route of reports) expect(server.seen(route), route).toEqual([])
     expect(pagesSent()).toEqual([])
-    harness.client.stop()
   })
 })
 
@@ -113,7 +103,6 @@ describe('contract 7, rule 8: closing the panel', () => {
     expect(new Set(sent.map(({ headers }) => headers['idempotency-key'])).size).toBe(2)
     client.sendMessage('Still here')
     await until(() => client.messages()[0]?.deliveryStatus === 'queued')
-    client.stop()
   })
 })
 
@@ -131,5 +120,4 @@ it('messages that failed because consent was denied are sent in their order as s
   await consentStep.decide('granted')
   await until(() => statuses().every((status) => /sent|queued/.test(status)))
   expect(server.conversation('pk_friendly').messages.map(({ body }) => body)).toEqual(['One', 'Two'])
-  client.stop()
 })

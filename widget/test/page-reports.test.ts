@@ -1,20 +1,16 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createManualClock } from '../../test/support/manual-clock.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { PageContext } from '../src/vocabulary/types.ts'
 import { createClientHarness, settled, until } from './client-harness.ts'
-import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+import { serverPerTest } from './server-per-test.ts'
 
-let server: ScenarioServer
-let clock: ReturnType<typeof createManualClock>
+const { clock, server, restart } = serverPerTest()
 let page: PageContext
 beforeEach(() => {
-  clock = createManualClock()
   page = { url: 'http://shop.test/', title: 'Shop' }
 })
-afterEach(() => server.close())
 
 async function started(config?: Record<string, unknown>) {
-  server = await startScenarioServer({ now: clock.now, config })
+  if (config) await restart(config)
   const harness = createClientHarness(server, 'pk_friendly', { clock, options: { pageContext: () => page } })
   await harness.started()
   return harness
@@ -36,7 +32,6 @@ describe('page reports', () => {
     clock.advance(5_000)
     await settled()
     expect(reports()).toEqual([{ url: 'http://shop.test/lamps', title: 'Lamps' }])
-    client.stop()
   })
 
   it('the visitor’s page is reported without query and fragment, and with only the origin of the referrer', async () => {
@@ -57,7 +52,6 @@ describe('page reports', () => {
         viewport: { width: 390, height: 844 },
       },
     ])
-    client.stop()
   })
 
   it('only the last of many pages that change quickly is reported', async () => {
@@ -69,7 +63,6 @@ describe('page reports', () => {
     clock.advance(5_000)
     await settled()
     expect(reports()).toEqual([{ url: 'http://shop.test/50' }])
-    client.stop()
   })
 
   it('the visitor’s page is not reported if the capability is off or its URL is neither http nor https', async () => {
@@ -77,15 +70,13 @@ describe('page reports', () => {
     client.updatePageContext({ url: 'http://shop.test/secret' })
     clock.advance(5_000)
     client.stop()
-    await server.close()
-    const other = await started()
+    const other = await started({})
     for (const url of ['file:///home/ada/shop.html', 'blob:http://shop.test/1', 'nonsense']) {
       other.client.updatePageContext({ url })
       clock.advance(5_000)
     }
     await settled()
     expect(reports()).toEqual([])
-    other.client.stop()
   })
 
   it('a failed page report emits no error and is not retried; the next call of updatePageContext reports the page', async () => {
@@ -102,6 +93,5 @@ describe('page reports', () => {
     clock.advance(3_000)
     await until(() => reports().length === 2)
     expect(count('error')).toBe(0)
-    client.stop()
   })
 })

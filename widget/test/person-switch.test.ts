@@ -1,29 +1,20 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createManualClock } from '../../test/support/manual-clock.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, settled, until } from './client-harness.ts'
-import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+import { serverPerTest } from './server-per-test.ts'
 
 const fields = { email: 'ada@example.com' }
 const featureKey = 'service.widget.1.pk_friendly.features'
 
-let server: ScenarioServer
-let clock: ReturnType<typeof createManualClock>
-let person: string | undefined
-beforeEach(async () => {
-  person = 'ada'
-  clock = createManualClock()
-  server = await startScenarioServer({
-    now: clock.now,
-    config: {
-      capabilities: { navigation: true, screenshots: true, preChatForm: true },
-      forms: {
-        preChat: { fields: [{ name: 'email', label: 'Email', type: 'email', required: true, maxLength: 254 }] },
-      },
-    },
-  })
+const email = { name: 'email', label: 'Email', type: 'email', required: true, maxLength: 254 }
+const { clock, server } = serverPerTest({
+  capabilities: { navigation: true, screenshots: true, preChatForm: true },
+  forms: { preChat: { fields: [email] } },
 })
-afterEach(() => server.close())
+let person: string | undefined
+beforeEach(() => {
+  person = 'ada'
+})
 
 async function startedAsAda() {
   const options = {
@@ -98,7 +89,6 @@ describe.each(Object.keys(changes))('when %s', (name) => {
     expect(await submitting).toEqual({ status: 'open' })
     expect(harness.events.slice(eventCount).map(({ name }) => name)).not.toContain('form.changed')
     expect(harness.client.formDue()).toBe('preChat')
-    harness.client.stop()
   })
 
   it('a pending form whose first attempt failed is not sent again after the visitor changed', async () => {
@@ -111,7 +101,6 @@ describe.each(Object.keys(changes))('when %s', (name) => {
     await expectNothingOf(harness, '/forms/', 1)
     await submitting
     expect(server.features.leads).toEqual([])
-    harness.client.stop()
   })
 
   it('a late response to the previous visitor’s answer to an agent’s request is ignored', async () => {
@@ -128,7 +117,6 @@ describe.each(Object.keys(changes))('when %s', (name) => {
     await expect(harness.client.acknowledgeNavigation(id, 'completed')).rejects.toMatchObject({
       code: 'request_unknown',
     })
-    harness.client.stop()
   })
 
   it('a pending upload whose first attempt failed is not sent again after the visitor changed', async () => {
@@ -145,7 +133,6 @@ describe.each(Object.keys(changes))('when %s', (name) => {
     await expectNothingOf(harness, 'upload', 1)
     expect(await uploading).toBe('session_ended')
     expect(server.features.uploads.size).toBe(0)
-    harness.client.stop()
   })
 })
 
@@ -164,7 +151,6 @@ it('a change of visitor removes the previous visitor’s data before the service
   person = undefined
   await harness.client.clearIdentity()
   expect(seen).toEqual([[], { status: 'open' }, null])
-  harness.client.stop()
 })
 
 describe('when an anonymous visitor is identified', () => {
@@ -189,7 +175,6 @@ describe('when an anonymous visitor is identified', () => {
       sessionId: harness.client.session()?.sessionId,
       requests: [],
     })
-    harness.client.stop()
   })
 
   it('a form that is pending during an identification keeps its idempotency key, and uses the new grant once the old one has expired', async () => {
@@ -207,6 +192,5 @@ describe('when an anonymous visitor is identified', () => {
     expect(second?.headers['idempotency-key']).toBe(first?.headers['idempotency-key'])
     expect(second?.headers.authorization).not.toBe(first?.headers.authorization)
     expect(server.features.leads).toHaveLength(1)
-    harness.client.stop()
   })
 })

@@ -3,8 +3,8 @@ import type { LifecycleSignal } from '../../browser/platform.ts'
 import { createClientHarness, settled, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
-const fixture = serverPerTest()
-const reports = () => fixture.server.seen('POST /presence').map(({ body }) => body?.state)
+const { clock, server } = serverPerTest()
+const reports = () => server.seen('POST /presence').map(({ body }) => body?.state)
 
 /** Starts a client whose page the test can hide. */
 async function started() {
@@ -18,8 +18,8 @@ async function started() {
       return () => listeners.delete(listener)
     },
   }
-  const harness = createClientHarness(fixture.server, 'pk_friendly', {
-    clock: fixture.clock,
+  const harness = createClientHarness(server, 'pk_friendly', {
+    clock,
     options: { platform: { lifecycle } },
   })
   await harness.started()
@@ -42,17 +42,16 @@ describe('the visitor’s presence', () => {
     await settled()
     client.setChatShown(true)
     await reported('here')
-    fixture.clock.advance(1_900)
+    clock.advance(1_900)
     await reported('here')
-    fixture.clock.advance(200)
+    clock.advance(200)
     await reported('here', 'here')
     client.setChatShown(false)
     await reported('here', 'here', 'away')
-    fixture.clock.advance(60_000)
+    clock.advance(60_000)
     await reported('here', 'here', 'away')
-    const tabs = new Set(fixture.server.seen('POST /presence').map(({ body }) => body?.tab))
+    const tabs = new Set(server.seen('POST /presence').map(({ body }) => body?.tab))
     expect(tabs.size).toBe(1)
-    client.stop()
   })
 
   it('is reported as `away` on a hidden page, and not at all on a left page, offline or without a session', async () => {
@@ -73,22 +72,20 @@ describe('the visitor’s presence', () => {
     signal('online')
     await reported('here', 'away', 'here')
     client.stop()
-    fixture.clock.advance(10_000)
+    clock.advance(10_000)
     await reported('here', 'away', 'here')
     await client.start()
     await reported('here', 'away', 'here', 'here')
-    client.stop()
   })
 
   it('is not reported for a minute after a service without this route has refused a report', async () => {
     const { client, reported } = await started()
-    fixture.server.features.failNext('/presence', { status: 404, code: 'NotFound' })
+    server.features.failNext('/presence', { status: 404, code: 'NotFound' })
     client.setChatShown(true)
     await reported('here')
-    fixture.clock.advance(59_000)
+    clock.advance(59_000)
     await reported('here')
-    fixture.clock.advance(2_000)
+    clock.advance(2_000)
     await reported('here', 'here')
-    client.stop()
   })
 })

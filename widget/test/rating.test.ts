@@ -1,15 +1,13 @@
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { transcriptOf } from '../src/ui/forms/rating-card.ts'
 import { createDates } from '../src/ui/languages/dates.ts'
 import { englishTexts } from '../src/ui/languages/en.ts'
 import { createClientHarness, until } from './client-harness.ts'
-import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+import { serverPerTest } from './server-per-test.ts'
 
-let server: ScenarioServer
-afterEach(() => server.close())
+const { server } = serverPerTest({ capabilities: { rating: true } })
 
 async function asked() {
-  server = await startScenarioServer({ config: { capabilities: { rating: true } } })
   const harness = createClientHarness(server, 'pk_friendly')
   await harness.started()
   const talk = server.conversation('pk_friendly')
@@ -30,7 +28,6 @@ it('a rating is sent once, with one key for all attempts of the same rating, and
   expect(server.features.ratings).toEqual([rating])
   const keys = server.seen('POST /ratings').map(({ headers }) => headers['idempotency-key'])
   expect(new Set(keys).size).toBe(1)
-  client.stop()
 })
 
 it.each([
@@ -41,7 +38,6 @@ it.each([
   server.features.failNext('/ratings', { status: 409, code })
   await client.rate({ score: 1 })
   expect(client.presence().rating).toBe(state)
-  client.stop()
 })
 
 it('a page that is opened later shows that another tab has rated, and shows no rating after the conversation is reopened', async () => {
@@ -54,11 +50,9 @@ it('a page that is opened later shows that another tab has rated, and shows no r
   talk.emit('conversation.reopened')
   await until(() => !fresh.client.presence().isClosed)
   expect(fresh.client.presence().rating).toBeUndefined()
-  fresh.client.stop()
 })
 
 it('a transcript has the whole history with authors and times, withdrawn messages, and no line that looks like another message', async () => {
-  server = await startScenarioServer()
   const { client, started, storage } = createClientHarness(server, 'pk_friendly')
   await started()
   const talk = server.conversation('pk_friendly')
@@ -78,5 +72,4 @@ it('a transcript has the whole history with authors and times, withdrawn message
     expect.stringMatching(/\] Anna Keller: This message was withdrawn\.$/),
     '',
   ])
-  again.client.stop()
 })

@@ -1,13 +1,8 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createClientHarness, settled, until } from './client-harness.ts'
-import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
+import { serverPerTest } from './server-per-test.ts'
 
-let server: ScenarioServer
-beforeEach(async () => {
-  await server?.close()
-  server = await startScenarioServer()
-})
-afterAll(() => server.close())
+const { server } = serverPerTest()
 
 describe('sending', () => {
   it('a message is shown at once and accepted once; response, event and history entry are merged into one message', async () => {
@@ -26,7 +21,6 @@ describe('sending', () => {
     expect(harness.count('message.accepted')).toBe(1)
     expect(harness.count('message.received')).toBe(1)
     expect(harness.client.messages()[0]?.key).toBe(message.key)
-    harness.client.stop()
   })
 
   it('a message is sent with one id as operation id and idempotency key, and without credentials in the URL', async () => {
@@ -42,7 +36,6 @@ describe('sending', () => {
     for (const { query } of server.requests) {
       expect(Object.keys(query).filter((name) => !/^(afterSequence|beforeSequence|limit)$/.test(name))).toEqual([])
     }
-    harness.client.stop()
   })
 
   it('a message is sent after the messages that were written before it, even if sends are slow', async () => {
@@ -53,7 +46,6 @@ describe('sending', () => {
 
     expect(harness.bodies()).toEqual(['one', 'two', 'three'])
     expect(harness.client.messages().map(({ sequence }) => sequence)).toEqual([1, 2, 3])
-    harness.client.stop()
   })
 
   it('a message is shown once if its event arrives before the response to the POST', async () => {
@@ -66,7 +58,6 @@ describe('sending', () => {
 
     expect(harness.bodies()).toEqual(['Hello', 'Hi'])
     expect(harness.count('message.accepted')).toBe(1)
-    harness.client.stop()
   })
 
   it('a message is retried only after the Retry-After of a 429, even if the network returns earlier', async () => {
@@ -82,7 +73,6 @@ describe('sending', () => {
     await until(() => harness.states()[0] === 'queued')
 
     expect(server.seen('POST /messages')).toHaveLength(2)
-    harness.client.stop()
   })
 
   it('a message is retried after each 503 and emits each attempt', async () => {
@@ -98,7 +88,6 @@ describe('sending', () => {
     const attempts = harness.events.filter(({ name }) => name === 'message.retrying')
     expect(attempts.map(({ payload }) => (payload as { attempt: number }).attempt)).toEqual([1, 2])
     expect(server.conversation('pk_unavailable_twice').messages).toHaveLength(1)
-    harness.client.stop()
   })
 
   it('a message is retried while the service still executes an earlier attempt', async () => {
@@ -110,7 +99,6 @@ describe('sending', () => {
       harness.clock.advance(4_000)
     }
     await until(() => harness.states()[0] === 'queued')
-    harness.client.stop()
   })
 
   it('a message fails after its last attempt, and a manual retry keeps the operation id', async () => {
@@ -130,7 +118,6 @@ describe('sending', () => {
     await until(() => harness.count('message.retrying') === 8)
     const keys = new Set(server.seen('POST /messages').map(({ headers }) => headers['idempotency-key']))
     expect([...keys]).toEqual([clientOperationId])
-    harness.client.stop()
   })
 
   it.each([
@@ -142,7 +129,6 @@ describe('sending', () => {
     await harness.started()
     expect(() => harness.client.sendMessage(body)).toThrow(expect.objectContaining({ code }))
     expect(harness.bodies()).toEqual([])
-    harness.client.stop()
   })
 
   it('a message is sent if it has 4,000 code points of two UTF-16 units each', async () => {
@@ -151,7 +137,6 @@ describe('sending', () => {
     harness.client.sendMessage('😀'.repeat(4_000))
     await until(() => harness.states()[0] === 'queued')
     expect(server.seen('POST /messages')[0]?.body?.body).toBe('😀'.repeat(4_000))
-    harness.client.stop()
   })
 
   it('a message is sent without control characters, and with lone surrogates replaced', async () => {
@@ -160,6 +145,5 @@ describe('sending', () => {
     harness.client.sendMessage('a\r\nb\tc\u0000\u0007d \ud800 e 🌿')
     await until(() => harness.states()[0] === 'queued')
     expect(server.seen('POST /messages')[0]?.body?.body).toBe('a\nb\tcd \ufffd e 🌿')
-    harness.client.stop()
   })
 })

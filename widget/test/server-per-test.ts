@@ -1,22 +1,27 @@
 import { afterEach, beforeEach } from 'vitest'
+import { latest } from '../../test/support/latest.ts'
 import { createManualClock, type ManualClock } from '../../test/support/manual-clock.ts'
 import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 
 /** Starts a scenario server with a manual clock before each test of a file. */
-export function serverPerTest() {
-  const fixture = {
-    clock: undefined as unknown as ManualClock,
-    server: undefined as unknown as ScenarioServer,
+export function serverPerTest(config?: Record<string, unknown>) {
+  let started: ScenarioServer
+  let made: ManualClock
+  const start = async (config?: Record<string, unknown>, now = made.now) => {
+    started = await startScenarioServer({ now, config })
+  }
+  beforeEach(() => {
+    made = createManualClock()
+    return start(config)
+  })
+  afterEach(() => started.close())
+  return {
+    clock: latest(() => made),
+    server: latest(() => started),
     /** Replaces the server with one that has another configuration. */
-    async restart(config: Record<string, unknown>) {
-      await fixture.server.close()
-      fixture.server = await startScenarioServer({ now: fixture.clock.now, config })
+    async restart(...given: Parameters<typeof start>) {
+      await started.close()
+      await start(...given)
     },
   }
-  beforeEach(async () => {
-    fixture.clock = createManualClock()
-    fixture.server = await startScenarioServer({ now: fixture.clock.now })
-  })
-  afterEach(() => fixture.server.close())
-  return fixture
 }

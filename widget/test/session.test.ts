@@ -4,30 +4,28 @@ import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
 import type { SiteKey } from './scenarios.ts'
 import { serverPerTest } from './server-per-test.ts'
 
-const fixture = serverPerTest()
+const { clock, server } = serverPerTest()
 
-const start = (siteKey: SiteKey, storage?: KeyValueStorage) =>
-  createClientHarness(fixture.server, siteKey, { clock: fixture.clock, storage })
+const start = (siteKey: SiteKey, storage?: KeyValueStorage) => createClientHarness(server, siteKey, { clock, storage })
 
 describe('sessions', () => {
   it('the client stores nothing and sends no request before it starts', () => {
     const storage = storageFor('memory')
     storage.setItem = () => expect.unreachable('written before the start')
     start('pk_friendly', storage)
-    expect(fixture.server.requests).toEqual([])
+    expect(server.requests).toEqual([])
   })
 
   it('a session is created once if the first response is lost', async () => {
     const harness = start('pk_lost_session')
     const starting = harness.client.start()
     await until(() => harness.count('error') === 1)
-    fixture.clock.advance(2_000)
+    clock.advance(2_000)
     await starting
-    const keys = new Set(fixture.server.seen('POST /sessions').map(({ headers }) => headers['idempotency-key']))
+    const keys = new Set(server.seen('POST /sessions').map(({ headers }) => headers['idempotency-key']))
     expect(keys.size).toBe(1)
-    expect(fixture.server.sessionCount('pk_lost_session')).toBe(1)
+    expect(server.sessionCount('pk_lost_session')).toBe(1)
     expect(harness.client.session()?.sessionId).toMatch(/^ses_/)
-    harness.client.stop()
   })
 
   it('a session is resumed after a reload with the same conversation, and no message is duplicated or lost', async () => {
@@ -36,27 +34,25 @@ describe('sessions', () => {
     await before.started()
     before.client.sendMessage('Hello')
     await until(() => before.states()[0] === 'queued')
-    fixture.server.conversation('pk_friendly').agentSays('Hi')
+    server.conversation('pk_friendly').agentSays('Hi')
     await until(() => before.bodies().length === 2)
     const session = before.client.session()
     before.client.stop()
-    fixture.server.conversation('pk_friendly').agentSays('Still there?')
+    server.conversation('pk_friendly').agentSays('Still there?')
 
     const after = start('pk_friendly', storage)
     await after.started()
     await until(() => after.bodies().length === 3)
     expect(after.client.session()).toEqual(session)
     expect(after.bodies()).toEqual(['Hello', 'Hi', 'Still there?'])
-    expect(fixture.server.seen('POST /sessions')).toHaveLength(1)
-    after.client.stop()
+    expect(server.seen('POST /sessions')).toHaveLength(1)
   })
 
   it('the client loads the newest history page at its start, and older pages on request', async () => {
     const storage = storageFor('memory')
     const first = start('pk_friendly', storage)
     await first.started()
-    for (let count = 1; count <= 120; count += 1)
-      fixture.server.conversation('pk_friendly').agentSays(`message ${count}`)
+    for (let count = 1; count <= 120; count += 1) server.conversation('pk_friendly').agentSays(`message ${count}`)
     await until(() => first.bodies().length === 120)
     first.client.stop()
 
@@ -70,7 +66,6 @@ describe('sessions', () => {
     expect(second.bodies()).toHaveLength(120)
     expect(second.bodies()[0]).toBe('message 1')
     expect(second.client.hasOlder()).toBe(false)
-    second.client.stop()
   })
 
   it('a session ends with the error code of the service if the installation is unknown', async () => {
@@ -81,7 +76,7 @@ describe('sessions', () => {
       name: 'error',
       payload: { code: 'InstallationNotFound', recoverable: false },
     })
-    expect(fixture.server.seen('GET /events')).toHaveLength(0)
+    expect(server.seen('GET /events')).toHaveLength(0)
   })
 })
 
@@ -89,39 +84,37 @@ describe('the renewal of a grant', () => {
   it('a grant is renewed before it expires; the renewal sends the last event id and rotates the renewal token', async () => {
     const harness = start('pk_friendly')
     await harness.started()
-    fixture.server.conversation('pk_friendly').agentSays('Hi')
+    server.conversation('pk_friendly').agentSays('Hi')
     await until(() => harness.bodies().length === 1)
-    fixture.clock.advance(599_000)
-    expect(fixture.server.seen('POST /sessions/renew')).toHaveLength(0)
-    fixture.clock.advance(17_000)
-    await until(() => fixture.server.seen('POST /sessions/renew').length === 1)
-    expect(fixture.server.seen('POST /sessions/renew')[0]?.body).toMatchObject({ lastSeenEventId: 'e1-1' })
-    const firstGrant = fixture.server.seen('POST /sessions/renew')[0]?.headers.authorization
-    await until(() => (fixture.clock.nextIn(100_000) ?? 0) > 0)
-    fixture.clock.advance(616_000)
-    await until(() => fixture.server.seen('POST /sessions/renew').length === 2)
-    const [first, second] = fixture.server.seen('POST /sessions/renew')
+    clock.advance(599_000)
+    expect(server.seen('POST /sessions/renew')).toHaveLength(0)
+    clock.advance(17_000)
+    await until(() => server.seen('POST /sessions/renew').length === 1)
+    expect(server.seen('POST /sessions/renew')[0]?.body).toMatchObject({ lastSeenEventId: 'e1-1' })
+    const firstGrant = server.seen('POST /sessions/renew')[0]?.headers.authorization
+    await until(() => (clock.nextIn(100_000) ?? 0) > 0)
+    clock.advance(616_000)
+    await until(() => server.seen('POST /sessions/renew').length === 2)
+    const [first, second] = server.seen('POST /sessions/renew')
     expect(second?.headers.authorization).not.toBe(firstGrant)
     expect(second?.body?.renewalToken).not.toBe(first?.body?.renewalToken)
-    harness.client.stop()
   })
 
   it('the renewal of a grant is retried with the same key after transient failures', async () => {
     const harness = start('pk_renew_unstable')
     await harness.started()
-    fixture.clock.advance(616_000)
+    clock.advance(616_000)
     for (const failures of [1, 2]) {
       await until(() => harness.count('error') === failures)
-      fixture.clock.advance(5_000)
+      clock.advance(5_000)
     }
-    await until(() => fixture.server.seen('POST /sessions/renew').length === 3)
-    await until(() => (fixture.clock.nextIn(100_000) ?? 0) > 0)
-    const keys = new Set(fixture.server.seen('POST /sessions/renew').map(({ headers }) => headers['idempotency-key']))
+    await until(() => server.seen('POST /sessions/renew').length === 3)
+    await until(() => (clock.nextIn(100_000) ?? 0) > 0)
+    const keys = new Set(server.seen('POST /sessions/renew').map(({ headers }) => headers['idempotency-key']))
     expect(keys.size).toBe(1)
     expect(harness.client.ended()).toBeUndefined()
     harness.client.sendMessage('Still here')
     await until(() => harness.states()[0] === 'queued')
-    harness.client.stop()
   })
 
   it('a refused renewal ends the session; only the visitor can then start a new session', async () => {
@@ -129,28 +122,26 @@ describe('the renewal of a grant', () => {
     await harness.started()
     harness.client.sendMessage('Hello')
     await until(() => harness.states()[0] === 'queued')
-    fixture.clock.advance(616_000)
+    clock.advance(616_000)
     await until(() => harness.client.ended() !== undefined)
     expect(harness.names()).toContain('session.expired')
-    expect(fixture.server.seen('POST /sessions')).toHaveLength(1)
+    expect(server.seen('POST /sessions')).toHaveLength(1)
 
     expect(harness.client.canStartNew()).toBe(true)
     await harness.client.startNew()
     await until(() => harness.client.connection() === 'online')
-    expect(fixture.server.seen('POST /sessions')).toHaveLength(2)
+    expect(server.seen('POST /sessions')).toHaveLength(2)
     expect(harness.bodies()).toEqual([])
-    harness.client.stop()
   })
 
   it('a renewal that became due during sleep starts when the computer wakes up', async () => {
     const harness = start('pk_friendly')
     await harness.started()
-    fixture.clock.sleep(700_000)
+    clock.sleep(700_000)
     harness.signal('visible')
-    fixture.clock.advance(1)
-    await until(() => fixture.server.seen('POST /sessions/renew').length === 1)
+    clock.advance(1)
+    await until(() => server.seen('POST /sessions/renew').length === 1)
     expect(harness.client.ended()).toBeUndefined()
-    harness.client.stop()
   })
 })
 
@@ -162,11 +153,10 @@ describe('disabled connections', () => {
     const { client } = start('pk_friendly', storage)
     await client.start()
     expect(client.ended()?.event).toBe('connection.disabled')
-    expect(fixture.server.seen('POST /sessions')).toHaveLength(0)
+    expect(server.seen('POST /sessions')).toHaveLength(0)
     await client.startNew()
     expect(client.ended()).toBeUndefined()
-    expect(fixture.server.seen('POST /sessions')).toHaveLength(1)
-    client.stop()
+    expect(server.seen('POST /sessions')).toHaveLength(1)
   })
 })
 
@@ -183,8 +173,8 @@ describe('sessions that an operator ended', () => {
         isRefused && /\/sessions$/.test(String(input))
           ? Response.json({ code, retryable: false, terminal: true, correlationId: 'c' }, { status: 403 })
           : fetchFromPage(input, init)
-      const refused = createClientHarness(fixture.server, 'pk_friendly', {
-        clock: fixture.clock,
+      const refused = createClientHarness(server, 'pk_friendly', {
+        clock,
         storage,
         options: { platform: { fetch } },
       })
@@ -192,14 +182,13 @@ describe('sessions that an operator ended', () => {
       expect([refused.client.ended(), refused.count(event)]).toEqual([{ event, code: event }, 1])
       refused.client.stop()
       isRefused = false
-      const harness = createClientHarness(fixture.server, 'pk_friendly', {
-        clock: fixture.clock,
+      const harness = createClientHarness(server, 'pk_friendly', {
+        clock,
         storage,
         options: { platform: { fetch } },
       })
       await harness.started()
-      expect([harness.client.ended(), fixture.server.seen('POST /sessions').length]).toEqual([undefined, 1])
-      harness.client.stop()
+      expect([harness.client.ended(), server.seen('POST /sessions').length]).toEqual([undefined, 1])
     },
   )
 })

@@ -5,7 +5,7 @@ import { assertionOf } from './assertion-of.ts'
 import { until } from './client-harness.ts'
 import { grantMs, isOnline, nap, night, record, sleepingClients } from './sleeping-clients.ts'
 
-const { fixture, start, renewals, sends, sleep, settled } = sleepingClients()
+const { clock, server, start, renewals, sends, sleep, settled } = sleepingClients()
 
 describe('a client after a sleep of 20 minutes', () => {
   it.each<LifecycleSignal>(['visible', 'online', 'pageshow'])(
@@ -15,17 +15,16 @@ describe('a client after a sleep of 20 minutes', () => {
       await harness.started()
       const session = harness.client.session()
       sleep(nap)
-      fixture.server.conversation('pk_friendly').agentSays('Still there?')
+      server.conversation('pk_friendly').agentSays('Still there?')
       harness.signal(signal)
       await until(() => renewals().length === 1)
       await until(
         () => harness.bodies().length === 1 && isOnline(harness),
-        () => fixture.clock.advance(100),
+        () => clock.advance(100),
       )
       expect(harness.client.session()).toEqual(session)
       expect(renewals()).toHaveLength(1)
-      expect(fixture.server.seen('POST /sessions')).toHaveLength(1)
-      harness.client.stop()
+      expect(server.seen('POST /sessions')).toHaveLength(1)
     },
   )
 
@@ -37,7 +36,6 @@ describe('a client after a sleep of 20 minutes', () => {
     await until(() => harness.states()[0] === 'queued')
     expect(sends().map(({ headers }) => headers['idempotency-key'])).toEqual([clientOperationId])
     expect(renewals()).toHaveLength(1)
-    harness.client.stop()
   })
 
   it('after a sleep without a page signal, the client renews the session when the stream reconnects', async () => {
@@ -46,10 +44,9 @@ describe('a client after a sleep of 20 minutes', () => {
     sleep(nap)
     await until(
       () => renewals().length === 1 && isOnline(harness),
-      () => fixture.clock.advance(100),
+      () => clock.advance(100),
     )
     expect(harness.client.ended()).toBeUndefined()
-    harness.client.stop()
   })
 
   it('a reload after a sleep renews the session, and keeps the conversation and the unsent message', async () => {
@@ -61,7 +58,7 @@ describe('a client after a sleep of 20 minutes', () => {
     before.network.online = false
     before.client.sendMessage('Left behind')
     const session = before.client.session()
-    expect(JSON.parse(storage.getItem(record)!).times.endsAtMs).toBe(fixture.clock.now() + grantMs + 7_200_000)
+    expect(JSON.parse(storage.getItem(record)!).times.endsAtMs).toBe(clock.now() + grantMs + 7_200_000)
     before.client.stop()
     sleep(nap)
     const after = start('pk_friendly', { storage })
@@ -69,8 +66,7 @@ describe('a client after a sleep of 20 minutes', () => {
     await until(() => after.states().join() === 'queued,queued')
     expect(after.client.session()).toEqual(session)
     expect(after.bodies()).toEqual(['Hello', 'Left behind'])
-    expect([fixture.server.seen('POST /sessions').length, renewals().length]).toEqual([1, 1])
-    after.client.stop()
+    expect([server.seen('POST /sessions').length, renewals().length]).toEqual([1, 1])
   })
 
   it('after a sleep, a tab and its duplicate both renew the session', async () => {
@@ -86,17 +82,15 @@ describe('a client after a sleep of 20 minutes', () => {
       tab.signal('visible')
       await until(
         () => isOnline(tab),
-        () => fixture.clock.advance(100),
+        () => clock.advance(100),
       )
       tab.client.sendMessage('Hello')
     }
     await until(
       () => [first, second].every((tab) => tab.states().join() === 'queued,queued'),
-      () => fixture.clock.advance(100),
+      () => clock.advance(100),
     )
     expect([first.client.ended(), second.client.ended()]).toEqual([undefined, undefined])
-    first.client.stop()
-    second.client.stop()
   })
 
   it.each([false, true])(
@@ -106,7 +100,7 @@ describe('a client after a sleep of 20 minutes', () => {
       const harness = start('pk_lost_renewal', { storage })
       await harness.started()
       const { sessionId } = harness.client.session()!
-      fixture.clock.advance(616_000)
+      clock.advance(616_000)
       await until(() => harness.count('error') === 1)
       const before = renewals().length
       sleep(2 * nap, 'pk_lost_renewal')
@@ -118,12 +112,11 @@ describe('a client after a sleep of 20 minutes', () => {
       await until(() => renewals().length === before + 2)
       await until(
         () => isOnline(after),
-        () => fixture.clock.advance(100),
+        () => clock.advance(100),
       )
       expect(after.client.session()?.sessionId).toBe(sessionId)
       const keys = renewals().map(({ headers }) => headers['idempotency-key'])
       expect([keys[before] === keys[before - 1], keys[before + 1] === keys[before]]).toEqual([true, false])
-      after.client.stop()
     },
   )
 
@@ -138,8 +131,6 @@ describe('a client after a sleep of 20 minutes', () => {
     expect(identified.client.session()?.identity.state).toBe('verified')
     await harness.client.clearIdentity()
     expect(harness.client.ended()).toBeUndefined()
-    harness.client.stop()
-    identified.client.stop()
   })
 })
 
@@ -148,13 +139,12 @@ describe('a grant that the service rejects as expired', () => {
     // The browser's clock runs behind after a wake-up, so the client considers the grant valid.
     const harness = start('pk_friendly', { options: { platform: { clock: behind(nap) } } })
     await harness.started()
-    fixture.clock.sleep(nap)
+    clock.sleep(nap)
     const { clientOperationId } = harness.client.sendMessage('Hello')
     await until(() => harness.states()[0] === 'queued')
     expect(sends().map(({ headers }) => headers['idempotency-key'])).toEqual([clientOperationId, clientOperationId])
     expect(renewals()).toHaveLength(1)
     expect(harness.client.ended()).toBeUndefined()
-    harness.client.stop()
   })
 
   /**
@@ -162,8 +152,9 @@ describe('a grant that the service rejects as expired', () => {
    * late afterwards.
    */
   function behind(ms: number) {
-    const beganMs = fixture.clock.now()
-    return { ...fixture.clock, now: () => Math.max(beganMs, fixture.clock.now() - ms) }
+    const beganMs = clock.now()
+    const { setTimeout, clearTimeout } = clock
+    return { setTimeout, clearTimeout, now: () => Math.max(beganMs, clock.now() - ms) }
   }
 })
 
@@ -176,23 +167,22 @@ describe('after a sleep of three hours', () => {
       harness.client.sendMessage('Hello')
       await until(() => harness.states()[0] === 'queued')
       await settled()
-      fixture.clock.sleep(night)
+      clock.sleep(night)
       // The configuration is not part of the session.
-      const requests = () => fixture.server.requests.filter(({ path }) => !path.includes('/config/')).length
+      const requests = () => server.requests.filter(({ path }) => !path.includes('/config/')).length
       const before = requests()
       if (what === 'the page wakes up') harness.signal('visible')
       else if (what === 'the visitor acts') harness.client.markRead()
       else if (what === 'the visitor sends a message') {
         expect(() => harness.client.sendMessage('Hello?')).toThrow('session_ended')
-      } else fixture.clock.advance(1)
+      } else clock.advance(1)
       expect(harness.client.ended()).toEqual({ event: 'session.expired', code: 'session.expired' })
       expect(harness.client.canStartNew()).toBe(true)
       await settled()
       expect(requests()).toBe(before)
       await harness.client.startNew()
       await until(() => isOnline(harness))
-      expect(fixture.server.seen('POST /sessions')).toHaveLength(2)
-      harness.client.stop()
+      expect(server.seen('POST /sessions')).toHaveLength(2)
     },
   )
 })

@@ -12,20 +12,21 @@ export const isOnline = ({ client }: ClientHarness) => client.connection() === '
 
 /** Prepares clients on a computer that sleeps. Call it at the top level of a test file. */
 export function sleepingClients() {
-  const fixture = serverPerTest()
+  const { clock, server } = serverPerTest()
   return {
-    fixture,
+    clock,
+    server,
 
     start: (siteKey: SiteKey = 'pk_friendly', options: Partial<Parameters<typeof createClientHarness>[2]> = {}) =>
-      createClientHarness(fixture.server, siteKey, { clock: fixture.clock, ...options }),
+      createClientHarness(server, siteKey, { clock, ...options }),
 
-    renewals: () => fixture.server.seen('POST /sessions/renew'),
-    sends: () => fixture.server.seen('POST /messages'),
+    renewals: () => server.seen('POST /sessions/renew'),
+    sends: () => server.seen('POST /messages'),
 
     /** Lets the computer sleep. The service closes the stream meanwhile. */
     sleep(ms: number, siteKey: SiteKey = 'pk_friendly') {
-      fixture.clock.sleep(ms)
-      fixture.server.conversation(siteKey).cutStreams()
+      clock.sleep(ms)
+      server.conversation(siteKey).cutStreams()
     },
 
     /** Waits until all requests are answered and all timers of the next seconds have run. */
@@ -33,11 +34,11 @@ export function sleepingClients() {
       let seen = -1
       await until(
         () => {
-          const isQuiet = seen === fixture.server.requests.length
-          seen = fixture.server.requests.length
+          const isQuiet = seen === server.requests.length
+          seen = server.requests.length
           return isQuiet
         },
-        () => fixture.clock.advance(0),
+        () => clock.advance(0),
       )
     },
   }

@@ -1,15 +1,10 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createManualClock } from '../../test/support/manual-clock.ts'
 import { createClientHarness, fetchFromPage, settled, until } from './client-harness.ts'
-import { type ScenarioServer, startScenarioServer } from './scenario-server.ts'
 import type { SiteKey } from './scenarios.ts'
+import { serverPerTest } from './server-per-test.ts'
 
-let server: ScenarioServer
-beforeEach(async () => {
-  await server?.close()
-  server = await startScenarioServer()
-})
-afterAll(() => server.close())
+const { server } = serverPerTest()
 
 const streams = () => server.seen('GET /events').length
 
@@ -30,7 +25,6 @@ describe('the event stream', () => {
     expect(first?.headers['last-event-id']).toBe('e1-0')
     expect(second?.headers['last-event-id']).toBe('e1-1')
     expect(second?.query).toEqual({ afterSequence: '1' })
-    harness.client.stop()
   })
 
   it.each<[string, SiteKey]>([
@@ -54,7 +48,6 @@ describe('the event stream', () => {
 
     expect(harness.bodies()).toEqual(expected)
     expect(harness.count('message.received')).toBe(expected.length)
-    harness.client.stop()
   })
 
   it('a lost message is loaded from the history after the next heartbeat', async () => {
@@ -72,7 +65,6 @@ describe('the event stream', () => {
 
     expect(harness.bodies()).toEqual(['lost', 'not lost'])
     expect(harness.count('message.received')).toBe(2)
-    harness.client.stop()
   })
 
   it('the stream reconnects at once when the page wakes after a long sleep', async () => {
@@ -83,7 +75,6 @@ describe('the event stream', () => {
     await until(() => harness.client.connection() === 'reconnecting')
     harness.signal('pageshow')
     await until(() => streams() === 2)
-    harness.client.stop()
   })
 
   it('the stream keeps a connection that only receives heartbeats', async () => {
@@ -101,7 +92,6 @@ describe('the event stream', () => {
       harness.signal('visible')
     }
     expect(streams()).toBe(1)
-    harness.client.stop()
   })
 
   it('a missing event causes one request for the history, and not one at each heartbeat', async () => {
@@ -117,7 +107,6 @@ describe('the event stream', () => {
     await until(() => harness.bodies().length === 1)
     expect(server.seen('GET /messages')).toHaveLength(2)
     expect(streams()).toBe(1)
-    harness.client.stop()
   })
 
   it('the stream backs off after failures, and waits for the delay that the service asks for', async () => {
@@ -135,7 +124,6 @@ describe('the event stream', () => {
     expect(streams()).toBe(2)
     harness.clock.advance(200)
     await until(() => harness.client.connection() === 'online')
-    harness.client.stop()
   })
 })
 
@@ -154,7 +142,6 @@ it('a connection that never opens is not stable: the pauses between attempts gro
     () => clock.advance(100),
   )
   expect(attempts[5]! - attempts[4]! - 12_000).toBeGreaterThan(4 * (attempts[1]! - attempts[0]! - 12_000))
-  harness.client.stop()
 })
 it('a connection that brought an event works: the next pause is a first one, however often connections break', async () => {
   let cut = () => {}
@@ -175,7 +162,6 @@ it('a connection that brought an event works: the next pause is a first one, how
     harness.clock.advance(2_000)
     await until(() => harness.client.connection() === 'online')
   }
-  harness.client.stop()
 })
 
 describe('stream resets', () => {
@@ -195,7 +181,6 @@ describe('stream resets', () => {
       { name: 'replay.reset.required', payload: { reason: 'window', reauthenticationRequired: false } },
     ])
     expect(harness.client.ended()).toBeUndefined()
-    harness.client.stop()
   })
 
   it('the session ends if a replay.reset.required event demands a new authentication', async () => {

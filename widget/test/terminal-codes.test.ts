@@ -4,7 +4,7 @@ import type { SessionEnd } from '../src/vocabulary/types.ts'
 import { createClientHarness, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
-const fixture = serverPerTest()
+const { clock, server } = serverPerTest()
 
 const conditions = [
   ['session.expired', 'SessionExpired', 401],
@@ -25,29 +25,29 @@ function codesOf({ client, events }: ReturnType<typeof createClientHarness>, eve
 
 describe('the code that the client reports after the end of a session', () => {
   it.each(conditions)('the reported code is the name of the event if the stream delivers %s', async (event) => {
-    const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock })
+    const harness = createClientHarness(server, 'pk_friendly', { clock })
     await harness.started()
     harness.network.online = false
     harness.client.sendMessage('Waits for the network')
-    fixture.server.endSessions('pk_friendly', event, { status: 401, code: 'SessionExpired' })
+    server.endSessions('pk_friendly', event, { status: 401, code: 'SessionExpired' })
     await until(() => harness.client.connection() === 'ended')
     expect(codesOf(harness, event)).toEqual([event, event, event])
   })
 
   it.each(conditions)('the reported code is %s if a response has the code %s', async (event, code, status) => {
-    const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock })
+    const harness = createClientHarness(server, 'pk_friendly', { clock })
     await harness.started()
-    fixture.server.conversation('pk_friendly').streams.clear()
-    fixture.server.endSessions('pk_friendly', event, { status, code })
+    server.conversation('pk_friendly').streams.clear()
+    server.endSessions('pk_friendly', event, { status, code })
     harness.client.sendMessage('Hello')
     await until(() => harness.client.connection() === 'ended')
     expect(codesOf(harness, event)).toEqual([event, event, event])
   })
 
   it('the reported code is session.expired if the session expires by the clock of the client', async () => {
-    const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock })
+    const harness = createClientHarness(server, 'pk_friendly', { clock })
     await harness.started()
-    fixture.clock.sleep(8_100_000)
+    clock.sleep(8_100_000)
     harness.signal('visible')
     expect(codesOf(harness, 'session.expired')).toEqual(['session.expired', 'session.expired'])
   })
@@ -56,9 +56,9 @@ describe('the code that the client reports after the end of a session', () => {
     const storage = storageFor('memory')
     const ended = { event: 'visitor.banned', code: 'VisitorBanned' }
     storage.setItem('service.widget.1.pk_friendly', JSON.stringify({ clientInstanceId: 'tab', ended }))
-    const harness = createClientHarness(fixture.server, 'pk_friendly', { clock: fixture.clock, storage })
+    const harness = createClientHarness(server, 'pk_friendly', { clock, storage })
     await harness.client.start()
     expect(codesOf(harness, 'visitor.banned')).toEqual(['visitor.banned', 'visitor.banned'])
-    expect(fixture.server.seen('POST /sessions')).toEqual([])
+    expect(server.seen('POST /sessions')).toEqual([])
   })
 })

@@ -4,7 +4,7 @@ import { assertionOf } from './assertion-of.ts'
 import { createClientHarness, fetchFromPage, until } from './client-harness.ts'
 import { serverPerTest } from './server-per-test.ts'
 
-const fixture = serverPerTest()
+const { clock, server } = serverPerTest()
 const key = 'service.widget.1.pk_friendly'
 const parts = ['', '.outbox', '.features', '.consent']
 
@@ -23,8 +23,8 @@ function load(storage: KeyValueStorage, person: string | undefined, watched: Reg
     return fetchFromPage(input, init)
   }
   const leftovers: string[] = []
-  const harness = createClientHarness(fixture.server, 'pk_friendly', {
-    clock: fixture.clock,
+  const harness = createClientHarness(server, 'pk_friendly', {
+    clock,
     storage,
     options: { identityProvider: async () => site.person && assertionOf(site.person), platform: { fetch } },
   })
@@ -37,7 +37,7 @@ async function startedAs(person: string | undefined, watched: RegExp) {
   const loaded = load(storage, person, watched)
   const { harness } = loaded
   await harness.started()
-  fixture.server.conversation('pk_friendly').agentSays('Secret answer')
+  server.conversation('pk_friendly').agentSays('Secret answer')
   await until(() => harness.bodies().length === 1)
   harness.network.online = false
   harness.client.sendMessage('Secret unsent')
@@ -60,7 +60,6 @@ describe('C7.4 another person', () => {
     expect(leftovers).toHaveLength(1)
     expect(leftovers[0]).not.toMatch(/Secret|accessGrant|ada/)
     expect([harness.bodies(), harness.client.draft()]).toEqual([[], ''])
-    harness.client.stop()
   })
 
   it.each(['bob', undefined])(
@@ -73,7 +72,6 @@ describe('C7.4 another person', () => {
       expect(next.site.seen.at(-1)).toEqual(gone)
       expect(next.leftovers.join()).not.toMatch(/Secret|accessGrant|ada/)
       expect(next.harness.client.session()?.identity.state).toBe(person ? 'verified' : 'anonymous')
-      next.harness.client.stop()
     },
   )
 
@@ -81,7 +79,7 @@ describe('C7.4 another person', () => {
     const { harness, site, storage } = await startedAs('ada', identifies)
     site.person = 'bob'
     const refusal = { status: 401, code: 'IdentityAssertionInvalid' }
-    const { url } = fixture.server
+    const { url } = server
     const value = { refuseIdentities: [refusal] }
     await fetch(`${url}/control`, {
       method: 'POST',
@@ -93,29 +91,27 @@ describe('C7.4 another person', () => {
     harness.network.online = true
     await harness.client.startNew()
     expect(harness.client.session()?.identity.state).toBe('verified')
-    harness.client.stop()
   })
 
   it('is refused: the previous session is closed, and no session begins after a reload until startNew()', async () => {
     const { harness, site, storage } = await startedAs('ada', identifies)
     const adas = JSON.parse(storage.getItem(key)!).session.accessGrant
-    const sessions = fixture.server.sessionCount('pk_friendly')
+    const sessions = server.sessionCount('pk_friendly')
     site.person = 'bob'
-    fixture.server.set('pk_friendly', { refuseIdentities: [{ status: 401, code: 'IdentityAssertionInvalid' }] })
+    server.set('pk_friendly', { refuseIdentities: [{ status: 401, code: 'IdentityAssertionInvalid' }] })
     harness.network.online = true
     await expect(harness.client.identify()).rejects.toMatchObject({ code: 'IdentityAssertionInvalid' })
-    await until(() => fixture.server.seen('POST /sessions/close').length === 1)
-    expect(fixture.server.seen('POST /sessions/close')[0]?.headers.authorization).toBe(`Bearer ${adas}`)
+    await until(() => server.seen('POST /sessions/close').length === 1)
+    expect(server.seen('POST /sessions/close')[0]?.headers.authorization).toBe(`Bearer ${adas}`)
     harness.client.stop()
 
     const next = load(storage, 'bob', identifies)
     await next.harness.client.start()
     expect(next.harness.client.ended()).toMatchObject({ event: 'session.closed' })
-    expect(fixture.server.sessionCount('pk_friendly')).toBe(sessions)
+    expect(server.sessionCount('pk_friendly')).toBe(sessions)
     expect(stored(storage)).not.toMatch(/Secret|accessGrant|ada/)
     await next.harness.client.startNew()
     expect(next.harness.client.session()?.identity.state).toBe('verified')
-    next.harness.client.stop()
   })
 
   it.each(['ends', 'still waits when the page is left'])(
@@ -131,8 +127,8 @@ describe('C7.4 another person', () => {
         return isAway ? Promise.reject(new TypeError('Load failed')) : fetchFromPage(...given)
       }
       const open = (person: string) =>
-        createClientHarness(fixture.server, 'pk_friendly', {
-          clock: fixture.clock,
+        createClientHarness(server, 'pk_friendly', {
+          clock,
           storage,
           options: { identityProvider: async () => person && assertionOf(person), platform: { fetch: away } },
         })
@@ -142,7 +138,7 @@ describe('C7.4 another person', () => {
       if (how === 'ends') {
         await until(
           () => storage.getItem(`${key}.left`) !== null,
-          () => fixture.clock.advance(1_000),
+          () => clock.advance(1_000),
         )
         expect(await leaving).toMatch(/timeout|network_error/)
       } else {
@@ -155,10 +151,9 @@ describe('C7.4 another person', () => {
       isAway = false
       const next = open('bob')
       void next.client.start()
-      await until(() => fixture.server.seen('POST /sessions/close').length === 1)
-      expect(fixture.server.seen('POST /sessions/close')[0]?.headers.authorization).toBe(`Bearer ${adas}`)
+      await until(() => server.seen('POST /sessions/close').length === 1)
+      expect(server.seen('POST /sessions/close')[0]?.headers.authorization).toBe(`Bearer ${adas}`)
       await until(() => storage.getItem(`${key}.left`) === '[]')
-      next.client.stop()
     },
   )
 
@@ -172,7 +167,6 @@ describe('C7.4 another person', () => {
       'Secret draft',
       [],
     ])
-    harness.client.stop()
   })
 })
 
@@ -195,7 +189,6 @@ describe('C7.4 a logout', () => {
     expect([harness.bodies(), harness.client.draft()]).toEqual([[], ''])
     expect(harness.client.session()?.identity.state).toBe('anonymous')
     expect(harness.client.session()?.conversationId).not.toBe(before?.conversationId)
-    harness.client.stop()
   })
 
   it.each(cases)('%s of %s before the start ends the stored session on the service', async (name, person) => {
@@ -208,41 +201,39 @@ describe('C7.4 a logout', () => {
     expect(next.leftovers[0]).not.toMatch(/Secret|accessGrant|ada/)
     expect(stored(storage)).not.toMatch(/Secret|accessGrant|ada/)
     expect(next.harness.client.connection()).toBe('idle')
-    const answer = await fetchFromPage(`${fixture.server.url}/api/integrations/v1/widget/messages`, {
+    const answer = await fetchFromPage(`${server.url}/api/integrations/v1/widget/messages`, {
       headers: { Authorization: `Bearer ${grant}`, 'X-Service-Widget-Version': '1.0' },
     })
     expect((await answer.json()).code).toBe('SessionClosed')
     await next.harness.started()
     expect(next.harness.bodies()).toEqual([])
-    next.harness.client.stop()
   })
 
   it.each(['refused', 'hanging'])('ends within two seconds while the service is %s', async (kind) => {
     const { harness, storage, site } = await startedAs('ada', /none/)
     harness.network.online = true
     site.away = kind
-    const began = fixture.clock.now()
+    const began = clock.now()
     let outcome = ''
     harness.client.clearIdentity().then(
       () => (outcome = 'done'),
       ({ code }) => (outcome = code),
     )
     await until(() => !/Secret|accessGrant/.test(stored(storage)))
-    await fixture.clock.advance(2_000)
+    await clock.advance(2_000)
     await until(() => outcome !== '')
     expect(outcome).toMatch(/timeout|network_error/)
-    expect(fixture.clock.now() - began).toBeLessThanOrEqual(2_000)
+    expect(clock.now() - began).toBeLessThanOrEqual(2_000)
     expect([harness.bodies(), harness.client.draft()]).toEqual([[], ''])
-    harness.client.stop()
   })
 
   it('renews an expired grant of the stored session first', async () => {
     const { harness, storage } = await startedAs('ada', leaves)
     harness.client.stop()
-    fixture.clock.sleep(1_000_000)
+    clock.sleep(1_000_000)
     const next = load(storage, undefined, leaves)
     await next.harness.client.clearIdentity()
-    expect(fixture.server.seen('POST /sessions/renew')).toHaveLength(1)
+    expect(server.seen('POST /sessions/renew')).toHaveLength(1)
     expect(stored(storage)).not.toMatch(/accessGrant/)
   })
 
@@ -255,12 +246,11 @@ describe('C7.4 a logout', () => {
     next.harness.network.online = false
     await next.harness.started()
     expect([next.harness.bodies(), next.harness.client.draft()]).toEqual([['Secret unsent'], ''])
-    next.harness.client.stop()
   })
 })
 
 it('identify before the start is refused with not_started', async () => {
   const { harness } = load(storageFor('memory'), 'ada', leaves)
   await expect(harness.client.identify()).rejects.toMatchObject({ code: 'not_started' })
-  expect(fixture.server.requests).toEqual([])
+  expect(server.requests).toEqual([])
 })
