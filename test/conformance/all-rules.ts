@@ -13,7 +13,7 @@ import { loadDocument } from './document-check.ts'
 import { eventFeedRules } from './event-feed.ts'
 import { eventHookRules } from './event-hooks.ts'
 import { failureRules } from './failures.ts'
-import { fourthEditionRules } from './fourth-edition.ts'
+import { fourthEditionRules, limitRules } from './fourth-edition.ts'
 import { growingAnswerRules } from './growing-answers.ts'
 import { idempotencyRules } from './idempotency.ts'
 import { identityRules } from './identity.ts'
@@ -76,6 +76,7 @@ export function waitingRules(suite: () => Suite, database: TestDatabase): void {
   assertionFormRules(suite)
   slowReaderRules(suite)
   unseenAnswerRules(suite)
+  limitRules(suite)
 }
 
 /** Registers the rules that `waitingRules` and `responseRules` do not register. */
