@@ -50,7 +50,9 @@ function restrict(path: string) {
     const { code } = error as NodeJS.ErrnoException
     // A running engine removes files at any time.
     if (code === 'ENOENT') return
-    throw new SettingError(`Other users can access ${path}, and its mode cannot be changed (${code}).`)
+    throw new SettingError(
+      `Other users can access ${path}, and its mode cannot be changed (${code}): let this user own it`,
+    )
   }
 }
 

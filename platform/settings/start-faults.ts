@@ -8,9 +8,22 @@ const wrongSettingExitCode = 2
 
 /** Prints one line per fault and no stack. */
 export function failStart(part: string, error: unknown): never {
-  const { message } = error as Error
-  for (const line of message.split('\n')) console.error(`${part}: ${line}`)
+  for (const line of startFault(error).split('\n')) console.error(`${part}: ${line}`)
   process.exit(error instanceof SettingError ? wrongSettingExitCode : 1)
+}
+
+const fileRemedies: Record<string, string> = {
+  EACCES: 'let this user own it',
+  EPERM: 'let this user own it',
+  EROFS: 'its file system is read-only',
+  ENOSPC: 'its disk is full',
+}
+
+/** Returns the message, with the remedy if it is about a file or folder. */
+export function startFault(error: unknown): string {
+  const { message, code = '', path } = error as NodeJS.ErrnoException
+  const remedy = path !== undefined && fileRemedies[code]
+  return remedy ? `${path} cannot be used (${code}): ${remedy}` : message
 }
 
 export function asUsageError(error: unknown): unknown {
