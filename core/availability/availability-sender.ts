@@ -1,6 +1,6 @@
 import { createJob } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
-import type { StreamSubscription, SubscriptionSink } from '../streams/session-streams.ts'
+import type { StreamSubscription, SubscriptionSink } from '../streams/stream-subscriptions.ts'
 import { streamSubscriptionsOf } from '../streams/stream-subscriptions.ts'
 import { siteDirectoryOf } from '../workspaces/workspaces.ts'
 import { type AvailabilityState, readAvailability } from './availability.ts'

@@ -2,7 +2,7 @@ import { clientNetwork, UNKNOWN_ADDRESS } from '../../platform/addresses/client-
 import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
 import { shortHash } from '../keys/keyring.ts'
-import { idsKey } from '../sessions/ids-key.ts'
+import { idsKey } from '../sessions/visitor-ids.ts'
 
 /**
  * The ban of one network because of one visitor. Stores only a keyed hash of the address. The

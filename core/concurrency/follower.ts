@@ -1,16 +1,15 @@
-/** What runs behind a write: it makes complete what the write could not do in the same document. */
 export type Follower = ReturnType<typeof createFollower>
 
 /**
- * The one runner of what is repaired later. A crash delays this work and never loses it, because what
- * is left is stored: as a position in a log, or as a mark in a document that its write has set.
+ * The one runner of what is repaired later, because no write spans two documents. What is left to do is
+ * stored, as a position in a log or as a mark in a document, so a crash only delays it.
  *
  * @param read returns at most `batch` items after the stored position, or with the mark, oldest first
  * @param handle does the work of these items, then moves the position or removes their marks. It must
  *   accept items that were handled before. Throws if some must be read again. Returns false if another
  *   process has moved the position and goes on from there.
  * @param since returns the time since which an item waits. Default: there is no lag.
- * @param paced runs a batch, after a pause that keeps the work polite. Default: without pause.
+ * @param paced runs a batch, after a pause that keeps the work polite
  */
 export function createFollower<T>(options: {
   batch: number
@@ -24,7 +23,7 @@ export function createFollower<T>(options: {
   const { batch, read, handle, since, now = Date.now, paced = (work) => work(), signal } = options
   let lagMs = 0
   return {
-    /** Time in milliseconds for which the oldest item waits that this process has read. */
+    /** Time in milliseconds for which the oldest item that this process has read waits. */
     lagMs: () => lagMs,
     /** Handles batches until none is left, another process goes on, or the signal aborts. */
     async run() {

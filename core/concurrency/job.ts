@@ -6,17 +6,14 @@ export type Job = ReturnType<typeof createJob>
 
 /** A job that keeps failing is logged again after this time. */
 const logEveryMs = 60_000
-/**
- * The first run begins within this time, because a crash may have left work. Jobs with longer periods
- * than a minute keep to them.
- */
+/** The first run begins within this time, because a crash may have left work. */
 const firstRunMs = 5_000
+/** Jobs with a longer period keep to it from the start. */
 const longPeriodMs = 60_000
 /** Shortest pause before work that `run` says is due. The clocks of cores differ. */
 const minPauseMs = 20
-/** Longest pause in milliseconds after a failure. */
+/** Longest pause after a failure. */
 const retryMs = 5_000
-
 /**
  * Runs work periodically, one run at a time. The pause between runs varies at random by up to 20
  * percent. What makes work calls `wake`, so the period is only for work that a crash has left. `run`
@@ -32,13 +29,12 @@ export function createJob(options: {
   const { name, everyMs, run, logger, random = Math.random } = options
   let timer: NodeJS.Timeout | undefined
   let running: Promise<unknown> | undefined
-  /** Time of the next run. During a run, of the one after it. */
+  /** Time of the next run, on the clock of `performance`. During a run, of the one after it. */
   let nextAt = Number.POSITIVE_INFINITY
   let state: 'created' | 'started' | 'stopped' = 'created'
   let lastSuccessAt = Date.now()
   /** Number of failures since the last success. */
   let failures = 0
-  /** The failure that was logged last. */
   let logged: { at: number; place: string | undefined } | undefined
 
   function report(error: Error) {
@@ -78,10 +74,7 @@ export function createJob(options: {
   return {
     name,
     everyMs,
-    /**
-     * Returns the end of the last successful run, in milliseconds since 1970. Before the first one,
-     * returns the time at which the job was created.
-     */
+    /** End of the last successful run, in milliseconds since 1970; at first the time of creation. */
     lastSuccessAt: () => lastSuccessAt,
     start() {
       state = 'started'
@@ -111,9 +104,8 @@ function placeOf(error: Error): string | undefined {
 
 /**
  * Divides work on many keys over several calls. Each call of the returned function returns the next
- * part of the keys. `steps` consecutive calls form a round, which covers all keys. Parts have at least
- * `minPart` keys, so the last calls of a round may return none. A key that is added during a round may
- * wait for the next round.
+ * part of the keys, of at least `minPart`; `steps` calls return all of them. A key that is added
+ * meanwhile may wait for the next round.
  */
 export function createRounds<K>(present: () => Iterable<K>, steps: number, minPart = 1): () => K[] {
   let left: K[] = []

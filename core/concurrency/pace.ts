@@ -3,10 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 interface PaceOptions {
   /** Maximum share of the time that the work takes. Default: no limit. */
   share?: number
-  /**
-   * Time in milliseconds by which the work is behind. The further behind, the larger the share, up to
-   * the whole time.
-   */
+  /** Time by which the work is behind. The further behind, the larger the share, up to the whole time. */
   lagMs?: () => number
   /** Minimum time in milliseconds between the starts of two pieces of work. */
   everyMs?: number
@@ -20,14 +17,9 @@ interface PaceOptions {
 const grows = { fromMs: 1_000, overMs: 2_000 }
 
 /**
- * Runs a piece of work, after the pause that follows the previous piece. `signal` ends the pause, and
- * `atOnce` skips it.
- */
-type Pace = <T>(work: () => Promise<T>, options?: { signal?: AbortSignal; atOnce?: boolean }) => Promise<T>
-
-/**
- * Creates a pace for background work, so that this work does not delay database calls for messages.
- * After an idle time, work starts at once.
+ * Returns a function that runs pieces of background work, each after a pause, so that they do not delay
+ * database calls for messages. After an idle time, work starts at once. The `signal` of a piece ends its
+ * pause, and `atOnce` skips it.
  */
 export function createPace({
   share = 1,
@@ -35,10 +27,10 @@ export function createPace({
   everyMs = 0,
   maxPauseMs = Number.POSITIVE_INFINITY,
   signal,
-}: PaceOptions): Pace {
+}: PaceOptions) {
   let pausedUntil = Number.NEGATIVE_INFINITY
 
-  return async (work, options = {}) => {
+  return async <T>(work: () => Promise<T>, options: { signal?: AbortSignal; atOnce?: boolean } = {}) => {
     const waitMs = pausedUntil - performance.now()
     if (waitMs > 0 && !options.atOnce)
       await delay(waitMs, undefined, { signal: options.signal ?? signal }).catch(() => {})

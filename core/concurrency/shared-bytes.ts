@@ -14,8 +14,8 @@ export function createSharedBytes(max: number) {
       }
       return {
         /**
-         * Counts bytes. Returns false, and counts nothing, if the holder would have more than its maximum,
-         * or if all holders have used the memory up and this one would have more than its fair share.
+         * Counts bytes. Returns false, and counts nothing, beyond the maximum of the holder, or beyond
+         * its fair share once all holders have used the memory up.
          */
         take(bytes: number) {
           const isFair = used + bytes <= max || own + bytes <= max / holders
@@ -26,7 +26,6 @@ export function createSharedBytes(max: number) {
         giveBack(bytes: number) {
           if (isHolding) change(-bytes)
         },
-        /** Gives all bytes back. */
         leave() {
           if (!isHolding) return
           isHolding = false

@@ -1,25 +1,17 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { createPace } from './pace.ts'
 
-interface SingleFlightOptions {
-  /**
-   * Minimum time between the starts of two rounds. During the pause, more work arrives for the next
-   * round.
-   */
-  paceMs?: number
-  /** Returns true if the next round has no room for more work. The round then starts at once. */
-  isFull?: () => boolean
-}
-
 /**
- * Creates a single flight. `round` does the work that is present at its start, and `hasMore`
- * returns whether work is left. Work that arrives during a run is done in that run. After an idle
- * time of at least `paceMs`, the first round starts at once.
+ * Runs rounds one after another while `hasMore`. Work that arrives during a run is done in that run.
+ * The first round after an idle time of `paceMs` starts at once.
+ *
+ * @param paceMs minimum time between the starts of two rounds, in which more work arrives
+ * @param isFull returns true if the next round has no room for more work, and therefore starts at once
  */
 export function createSingleFlight(
   hasMore: () => boolean,
   round: () => Promise<void>,
-  { paceMs = 0, isFull = () => false }: SingleFlightOptions = {},
+  { paceMs = 0, isFull = (): boolean => false } = {},
 ) {
   let running: Promise<void> | undefined
   const paced = createPace({ everyMs: paceMs })
@@ -36,37 +28,31 @@ export function createSingleFlight(
 
   async function runAll() {
     try {
-      // Starts the first round only after the current synchronous code, so that the round includes
-      // all work that this code adds. With a pace, it also waits for the I/O callbacks of this turn
-      // of the event loop.
+      // So the first round has all work that the current synchronous code adds; with a pace, also what
+      // the I/O callbacks of this turn of the event loop add.
       await (paceMs > 0 ? turn() : null)
       while (hasMore()) {
         const begin = () => {
           begun += 1
           return round()
         }
-        // `settled` and `caughtUp` abort the pause before the round.
         await paced(begin, { signal: skippingPace.signal, atOnce: isFull() })
         endRound()
       }
     } finally {
-      // The run must end in the same turn of the event loop as the last call of `hasMore`.
-      // Otherwise, work that arrives after that call and before the end would not start a run.
+      // In the same turn as the last call of `hasMore`, so that work after that call starts a run.
       running = undefined
       endRound()
     }
   }
 
   return {
-    /**
-     * Starts a run, or joins the current run. Settles when that run ends, and rejects if a round
-     * fails.
-     */
+    /** Starts a run, or joins the current one. Rejects if a round fails. */
     run() {
       running ??= runAll()
       return running
     },
-    /** Resolves when no run is active, even after a failed run. Skips the pause between rounds. */
+    /** Resolves when no run is active, even after a failed one. Skips the pauses. */
     async settled() {
       while (running) {
         skippingPace.abort()
@@ -76,7 +62,7 @@ export function createSingleFlight(
     },
     /**
      * Resolves when the work that was present at this call has been tried once, even if new work
-     * keeps arriving. Skips the pause between rounds.
+     * keeps arriving. Skips the pauses.
      */
     async caughtUp() {
       const next = begun + 1

@@ -12,7 +12,7 @@ import type { IdempotencyDocument } from '../idempotency/idempotency-store.ts'
 import type { NonceDocument, SubjectDocument } from '../identity/identity-store.ts'
 import type { LeadDocument, SuppressionDocument } from '../leads/model.ts'
 import type { EventDocument } from '../log/event-store.ts'
-import type { FollowerDocument } from '../log/follower-store.ts'
+import type { FollowerDocument } from '../log/log-follower.ts'
 import type {
   ConsoleSessionDocument,
   SignInAttemptDocument,

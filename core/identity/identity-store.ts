@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Core } from '../core.ts'
 import { insertOnce } from '../mongodb/insert-each.ts'
-import { openErasures } from '../sessions/open-erasures-store.ts'
+import { openErasures } from '../sessions/session-store.ts'
 
 /** A verified visitor on a connection. */
 export interface Subject {
@@ -29,7 +29,7 @@ export type SubjectDocument = Omit<Subject, 'subjectId'> & {
 export async function findSubject(core: Core, subjectId: string): Promise<Subject | undefined> {
   // Read the erasures before the conversation. A conversation that is set after an erasure
   // began stores the id of that erasure.
-  const open = await openErasures(core.db.erasures, [subjectId])
+  const open = await openErasures(core, [subjectId])
   const found = await core.db.subjects.findOne({ _id: subjectId })
   if (!found) return undefined
   const { _id, afterErasures = [], ...rest } = found
@@ -47,7 +47,7 @@ export async function setSubjectConversation(
   { subjectId, ...rest }: Subject,
   from: string | undefined,
 ): Promise<boolean> {
-  const afterErasures = await openErasures(core.db.erasures, [subjectId])
+  const afterErasures = await openErasures(core, [subjectId])
   if (from !== undefined) {
     const { conversationId } = rest
     const { matchedCount } = await core.db.subjects.updateOne(

@@ -2,34 +2,26 @@ import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { SettingError } from '../../platform/settings/settings.ts'
 import { type IdPrefix, plannedId } from '../ids.ts'
 
-/**
- * Purpose of a key. Each purpose has its own keys, derived from the secret keys of the settings.
- */
+/** Each purpose has its own keys, derived from the secret keys of the settings. */
 type KeyPurpose = 'access-grant' | 'renewal-token' | 'service-token' | 'planned-id' | 'encryption'
-
-interface DerivedKey {
-  kid: string
-  /** The key: 32 bytes. */
-  key: Uint8Array
-}
 
 export type Keyring = ReturnType<typeof createKeyring>
 
 export interface SecretKey {
   kid: string
-  /** The secret: at least 32 bytes. */
+  /** At least 32 bytes. */
   secret: Uint8Array
 }
 
 /**
  * Time in milliseconds for which a silent core counts as live. A resting core announces its keys
- * every 25 s. A silent one may only be slow, or its supervisor starts it again with the same keys.
+ * every 25 s. A silent one may only be slow, or starts again with the same keys.
  */
 const liveForMs = 45_000
 
 /**
- * Derives the keys of every purpose (HKDF-SHA256, RFC 5869). One of the secret keys is the current
- * one. The others are only used to verify and decrypt.
+ * Derives the keys of every purpose (HKDF-SHA256, RFC 5869), each of 32 bytes. One of the secret keys is
+ * the current one. The others only verify and decrypt.
  */
 export function createKeyring(
   secretKeys: [SecretKey, ...SecretKey[]],
@@ -37,30 +29,25 @@ export function createKeyring(
 ) {
   const announced = new Map<string, { kids: readonly string[]; at: number }>()
   let current = 0
-  const derived = new Map<KeyPurpose, [DerivedKey, ...DerivedKey[]]>()
+  const derived = new Map<KeyPurpose, { kid: string; key: Uint8Array }[]>()
 
   /** Returns all accepted keys, in the order of the settings. */
   function keysFor(purpose: KeyPurpose) {
-    let keys = derived.get(purpose)
-    if (!keys) {
-      const derive = ({ kid, secret }: SecretKey) => ({
+    const keys =
+      derived.get(purpose) ??
+      secretKeys.map(({ kid, secret }) => ({
         kid,
         key: new Uint8Array(hkdfSync('sha256', secret, '', `service/${purpose}`, 32)),
-      })
-      const [first, ...rest] = secretKeys
-      keys = [derive(first), ...rest.map(derive)]
-      derived.set(purpose, keys)
-    }
+      }))
+    derived.set(purpose, keys)
     return keys
   }
 
   return {
     /** Returns the key with which new data is signed or encrypted. */
     current: (purpose: KeyPurpose) => keysFor(purpose)[current]!,
-    /** Returns an accepted key by its id; undefined for an unknown id. */
     find: (purpose: KeyPurpose, kid: string) => keysFor(purpose).find((key) => key.kid === kid),
     all: keysFor,
-    /** Ids of all accepted keys, in the order of the settings. */
     kids: secretKeys.map(({ kid }) => kid),
     /** Must be called when another core has announced the ids of its keys. */
     announcedBy: (core: string, kids: readonly string[]) => void announced.set(core, { kids, at: monotonic() }),
@@ -77,10 +64,7 @@ export function createKeyring(
   }
 }
 
-/**
- * Parses secret keys in the form `k2:…,k1:…`. Throws `SettingError` for a short key and for two keys
- * with one id. The message contains the id, never the key itself.
- */
+/** Parses `k2:…,k1:…`. The message of a `SettingError` contains the id of a bad key, never the key. */
 export function parseSecretKeys(text: string): [SecretKey, ...SecretKey[]] {
   const keys = text.split(',').map((entry) => {
     const [kid = '', encoded = ''] = entry.split(':')
@@ -89,20 +73,15 @@ export function parseSecretKeys(text: string): [SecretKey, ...SecretKey[]] {
       throw new SettingError(`SECRET_KEYS: the key ${JSON.stringify(kid)} has fewer than 32 bytes`)
     return { kid, secret }
   })
-  const [first, ...rest] = keys
-  if (!first) throw new SettingError('SECRET_KEYS is empty')
   const twice = keys.find(({ kid }, index) => keys.findIndex((key) => key.kid === kid) < index)
   if (twice)
     throw new SettingError(
       `SECRET_KEYS has two keys with the id ${JSON.stringify(twice.kid)}; give each key its own id`,
     )
-  return [first, ...rest]
+  return keys as [SecretKey, ...SecretKey[]]
 }
 
-/**
- * Returns the HMAC-SHA256 of the parts. Two different lists of parts are never encoded as the same
- * input of the hash.
- */
+/** Returns the HMAC-SHA256 of the parts. Different lists of parts are different input of the hash. */
 export function keyedHash(key: Uint8Array, ...parts: string[]): Buffer {
   return createHmac('sha256', key).update(JSON.stringify(parts)).digest()
 }
@@ -120,12 +99,10 @@ export function equalInConstantTime(left: string, right: string): boolean {
   return timingSafeEqual(a, b)
 }
 
-/**
- * Returns the id of the object that an operation creates. Every run of the operation gets the same
- * id.
- */
-export type PlannedIds = (prefix: IdPrefix, ...operation: string[]) => string
+export type PlannedIds = ReturnType<typeof createPlannedIds>
 
-export function createPlannedIds(keyring: Keyring): PlannedIds {
-  return (prefix, ...operation) => plannedId(prefix, keyedHash(keyring.current('planned-id').key, prefix, ...operation))
-}
+/** Returns a function that plans the id of what an operation creates: the same in every run. */
+export const createPlannedIds =
+  (keyring: Keyring) =>
+  (prefix: IdPrefix, ...operation: string[]) =>
+    plannedId(prefix, keyedHash(keyring.current('planned-id').key, prefix, ...operation))

@@ -3,21 +3,23 @@ import type { Keyring } from './keyring.ts'
 
 export type SecretBox = ReturnType<typeof createSecretBox>
 
-/**
- * Full length of the authentication tag. Node also accepts shorter tags, which are easier to guess.
- */
+/** Full length of the authentication tag. Node also accepts shorter tags, which are easier to guess. */
 const tagBytes = 16
+
+/** Time in milliseconds for which a repeat of the creating call returns a secret (contract, rule 19). */
+const shownMs = 600_000
+
+/** Whether a secret that was created at this time is still returned in plain text. */
+export const isShown = (createdAt: Date | undefined, at: Date): boolean =>
+  createdAt !== undefined && at.getTime() - createdAt.getTime() < shownMs
 
 /** Returns the id of the key that sealed a secret. */
 export const kidOf = (sealed: string): string => sealed.slice(0, sealed.indexOf('.'))
 
-/** Encrypts the secrets that are stored in the database. */
+/** Encrypts the secrets that are stored in the database, with AES-256-GCM. */
 export function createSecretBox(keyring: Keyring) {
   return {
-    /**
-     * Encrypts with AES-256-GCM. Returns `<kid>.<nonce>.<ciphertext and tag>`, each part in
-     * base64url.
-     */
+    /** Returns `<kid>.<nonce>.<ciphertext and tag>`, each part in base64url. */
     seal(plaintext: string) {
       const { kid, key } = keyring.current('encryption')
       const nonce = randomBytes(12)
@@ -26,7 +28,7 @@ export function createSecretBox(keyring: Keyring) {
       return [kid, nonce.toString('base64url'), sealed.toString('base64url')].join('.')
     },
 
-    /** Decrypts a sealed text. Throws when its key is missing or the text was changed. */
+    /** Throws when the key is missing or the text was changed. */
     open(text: string) {
       const [kid = '', nonce = '', body = ''] = text.split('.')
       const found = keyring.find('encryption', kid)

@@ -9,7 +9,7 @@ import {
   identityProviderOf,
   recheckProviderSessions,
 } from '../operators/provider-sign-in.ts'
-import { idsKey } from '../sessions/ids-key.ts'
+import { idsKey } from '../sessions/visitor-ids.ts'
 import { testDeliveries } from '../test/deliveries.ts'
 import { createConnection, createInstallation, createWorkspace, updateInstallation } from '../workspaces/workspaces.ts'
 

@@ -1,13 +1,16 @@
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
-import { activeContext, type Context } from '../../platform/observability/tracing.ts'
+import { byKey } from '../../platform/concurrency/batcher.ts'
+import { activeContext, batchOrigin, type Context, inSpan, SpanKind } from '../../platform/observability/tracing.ts'
 import { perCore } from '../core.ts'
 import { ServiceError, unavailable } from '../errors.ts'
-import { isEntry, type LogEnd, type LogEvent } from '../log-event.ts'
+import { isCompletion, isEntry, type LogEnd, type LogEvent } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
-import { type EventDraft, eventAfter, reopened } from './event-draft.ts'
 import { type EventStore, eventsOf } from './event-store.ts'
 import { type LogHeads, logHeadsOf } from './log-heads.ts'
-import { measuredInsert } from './measured-insert.ts'
+import { transientMs } from './transient-sweep.ts'
+
+/** An event to append. The log adds the sequence, the time, the state after it and `removableAt`. */
+export type EventDraft = Omit<LogEvent, 'sequence' | 'occurredAt' | 'closed' | 'waitingSince' | 'removableAt'>
 
 export interface Appended {
   event: LogEvent
@@ -19,6 +22,8 @@ interface Pending {
   draft: EventDraft
   /** The only end of the log after which the event may be appended. */
   onlyAfter?: number | undefined
+  /** The end of the log, as the present try knows it. */
+  end: LogEnd
   origin: Context
   tries: number
   resolve(appended: Appended | undefined): void
@@ -30,7 +35,6 @@ export interface EventLogDependencies {
   heads: LogHeads
   metrics?: CoreMetrics
   now: () => number
-  /** Called after an event of this process was written. */
   onAppended: (event: LogEvent) => void
   maxBatch?: number
   /** Maximum number of batches being written at once. */
@@ -38,10 +42,7 @@ export interface EventLogDependencies {
   maxWaiting?: number
 }
 
-/**
- * Maximum number of tries for one event. Concurrent writers alone cannot cause so many conflicts,
- * so another cause is likely, and the event is rejected.
- */
+/** Concurrent writers alone cannot cause so many conflicts, so another cause is likely. */
 const maxTries = 200
 
 export const logOf = perCore((core) => {
@@ -56,15 +57,12 @@ export const logOf = perCore((core) => {
 })
 
 /**
- * Writes the events of this process to the log in batches. Events that arrive during a write form
- * the next batch.
+ * Writes the events of this process to the log in batches, each with at most one event of a conversation.
+ * Events that arrive during a write form the next batch. A conversation never has two events in flight.
  *
  * A writer guesses the next sequence, and the unique index rejects a wrong guess. A writer takes
  * sequence n + 1 only if it has seen event n. Each event states whether its conversation is closed
  * and since when its visitor waits, so the writer always decides on the latest state.
- *
- * A batch has at most one event of a conversation, and a conversation never has two events in
- * flight.
  */
 export function createEventLog({
   store,
@@ -76,7 +74,6 @@ export function createEventLog({
   maxInFlight = 2,
   maxWaiting = 20_000,
 }: EventLogDependencies) {
-  const insert = measuredInsert(store, metrics)
   let waiting: Pending[] = []
   /** Conversations with an event in flight. */
   const busy = new Set<string>()
@@ -128,25 +125,21 @@ export function createEventLog({
   }
 
   async function write(batch: Pending[]) {
-    const last = await heads.get(batch.map(({ draft }) => draft.conversationId))
-    const ends = new Map(batch.map((pending, index) => [pending, last[index]!]))
-    const toClosed = batch.filter((pending) => isEntry(pending.draft) && ends.get(pending)!.closed)
+    const ends = await heads.get(batch.map(({ draft }) => draft.conversationId))
+    for (const [index, pending] of batch.entries()) pending.end = ends[index]!
+    const toClosed = batch.filter(({ draft, end }) => isEntry(draft) && end.closed)
     const known = await findRepeated(toClosed)
     // A repeated message must not reopen its conversation.
-    const reopening = new Set(toClosed.filter((pending) => !known.has(pending)))
-    const writing = batch.filter(
-      (pending) => !resolveIfMoved(pending, ends.get(pending)!) && !resolveIfClosed(pending, ends.get(pending)!),
-    )
+    const reopening = new Set(toClosed.filter(({ draft }) => !known.has(operationOf(draft))))
+    const writing = batch.filter((pending) => !resolveWithoutEvent(pending))
+    if (writing.length === 0) return
     const events = writing.map((pending) =>
-      eventAfter(ends.get(pending)!, reopening.has(pending) ? reopened(pending.draft) : pending.draft, new Date(now())),
+      eventAfter(pending.end, reopening.has(pending) ? reopened(pending.draft) : pending.draft, new Date(now())),
     )
-    const outcomes =
-      events.length > 0
-        ? await insert(
-            events,
-            writing.map(({ origin }) => origin),
-          )
-        : []
+    const outcomes = await insert(
+      events,
+      writing.map(({ origin }) => origin),
+    )
 
     const repeated: Pending[] = []
     const conflicted: Pending[] = []
@@ -165,66 +158,66 @@ export function createEventLog({
       }
     }
     waiting = [...next, ...waiting]
-    if (conflicted.length > 0) retryConflicted(conflicted)
-    if (repeated.length > 0) {
-      await answerRepeats(repeated).catch((error) => {
-        for (const { reject } of repeated) reject(unavailable(error))
-      })
+    retryConflicted(conflicted)
+    await answerRepeats(repeated).catch((error) => {
+      for (const { reject } of repeated) reject(unavailable(error))
+    })
+  }
+
+  /** Inserts events with a span and with metrics of size and duration. */
+  async function insert(events: LogEvent[], origins: Context[]) {
+    metrics.logBatchSize.observe(events.length)
+    const attributes = {
+      'db.system.name': 'mongodb',
+      'db.collection.name': 'events',
+      'db.operation.name': 'insert',
+      'db.operation.batch.size': events.length,
+    }
+    const options = { ...batchOrigin(origins), kind: SpanKind.CLIENT, attributes }
+    const endTimer = metrics.logInsertDuration.startTimer()
+    try {
+      return await inSpan('insert events', options, () => store.insert(events))
+    } finally {
+      endTimer()
     }
   }
 
-  /** If an event may not be appended after this end, resolves its request and returns true. */
-  function resolveIfMoved({ onlyAfter, resolve }: Pending, { sequence }: LogEnd) {
-    if (onlyAfter === undefined || onlyAfter === sequence) return false
-    resolve(undefined)
-    return true
-  }
-
   /**
-   * If a request closes a conversation that is already closed, resolves the request without a write
-   * and returns true. The returned event may not be the last event of the log.
+   * Resolves a request that appends nothing, and returns true: its log has moved on, or it closes a
+   * closed conversation. In the second case, the event may not be the last one of the log.
    */
-  function resolveIfClosed({ draft, resolve }: Pending, end: LogEnd) {
-    if (draft.type !== 'conversation.closed' || !end.closed) return false
-    resolve({ event: { ...draft, sequence: end.sequence, occurredAt: new Date(now()), closed: true }, replayed: true })
+  function resolveWithoutEvent({ draft, onlyAfter, end: { sequence, closed }, resolve }: Pending) {
+    if (onlyAfter !== undefined && onlyAfter !== sequence) resolve(undefined)
+    else if (draft.type === 'conversation.closed' && closed)
+      resolve({ event: { ...draft, sequence, occurredAt: new Date(now()), closed }, replayed: true })
+    else return false
     return true
   }
 
-  /** Returns the events that the log already has for the operations of these requests. */
-  async function findRepeated(requests: Pending[]): Promise<Map<Pending, LogEvent>> {
+  /** Returns the events that the log already has for the operations of these requests, by `operationOf`. */
+  async function findRepeated(requests: Pending[]): Promise<Map<string, LogEvent>> {
     if (requests.length === 0) return new Map()
-    const operations = requests.map(({ draft }) => ({
-      conversationId: draft.conversationId,
-      operationKey: draft.operationKey!,
+    const operations = requests.map(({ draft: { conversationId, operationKey } }) => ({
+      conversationId,
+      operationKey: operationKey!,
     }))
-    const found = new Map((await store.findOperations(operations)).map((event) => [operationOf(event), event]))
-    return new Map(
-      requests.flatMap((pending) => {
-        const event = found.get(operationOf(pending.draft))
-        return event ? [[pending, event]] : []
-      }),
-    )
+    return byKey(await store.findOperations(operations), operationOf)
   }
 
-  /**
-   * Retries events whose sequence another process took. First drops the cached ends of their logs.
-   */
+  /** Retries events whose sequence another process took. */
   function retryConflicted(conflicted: Pending[]) {
     heads.forget(conflicted.map(({ draft }) => draft.conversationId))
-    for (const pending of conflicted) pending.tries += 1
-    const [exhausted, again] = [
-      conflicted.filter(({ tries }) => tries >= maxTries),
-      conflicted.filter(({ tries }) => tries < maxTries),
-    ]
-    for (const { reject } of exhausted) reject(unavailable())
-    waiting = [...again, ...waiting]
+    for (const pending of conflicted) {
+      pending.tries += 1
+      if (pending.tries >= maxTries) pending.reject(unavailable())
+    }
+    waiting = [...conflicted.filter(({ tries }) => tries < maxTries), ...waiting]
   }
 
   async function answerRepeats(repeated: Pending[]) {
     const known = await findRepeated(repeated)
-    for (const pending of repeated) {
-      const { draft, resolve, reject } = pending
-      const event = known.get(pending)
+    for (const { draft, resolve, reject } of repeated) {
+      const event = known.get(operationOf(draft))
       if (!event) reject(unavailable())
       else if (event.inputHash !== draft.inputHash) reject(new ServiceError(ErrorCode.IDEMPOTENCY_CONFLICT))
       else resolve({ event, replayed: true })
@@ -234,13 +227,20 @@ export function createEventLog({
   function enqueue(draft: EventDraft, onlyAfter?: number) {
     if (waiting.length >= maxWaiting) return Promise.reject(unavailable())
     const { promise, resolve, reject } = Promise.withResolvers<Appended | undefined>()
-    waiting.push({ draft, onlyAfter, origin: activeContext(), tries: 0, resolve, reject })
+    waiting.push({
+      draft,
+      onlyAfter,
+      end: { sequence: 0, closed: false },
+      origin: activeContext(),
+      tries: 0,
+      resolve,
+      reject,
+    })
     metrics.logQueueLength.set(waiting.length)
     if (!isStarting) {
       if (inFlight === 0) idle = Promise.withResolvers()
       isStarting = true
-      // Starts after the current turn of the event loop, so that the batch has all events of the
-      // turn.
+      // The batch has all events of the current synchronous code.
       queueMicrotask(start)
     }
     return promise
@@ -249,8 +249,8 @@ export function createEventLog({
   return {
     /**
      * Appends an event. When the call resolves, the event survives the loss of any process. A message
-     * to a closed conversation reopens the conversation: `conversation.reopened` is appended just
-     * before the message. Closing a closed conversation appends nothing and returns `replayed`.
+     * to a closed conversation reopens it: `conversation.reopened` is appended just before the message.
+     * Closing a closed conversation appends nothing and returns `replayed`.
      *
      * Errors: `IdempotencyConflict` when the operation key was used with different input.
      * `ServiceUnavailable` when the store failed or the queue is full. It is then unknown whether the
@@ -258,14 +258,12 @@ export function createEventLog({
      */
     append: (draft: EventDraft) => enqueue(draft) as Promise<Appended>,
     /**
-     * Appends an event like `append`, but only if `end` is the end of the log. Otherwise returns
-     * undefined. So a caller that decides on state whose changes are events decides on the latest
-     * state: it reads the end, then the state, and appends.
+     * Like `append`, but only if `end` is the end of the log. Otherwise returns undefined. So a caller
+     * that reads the end, then a state whose changes are events, decides on the latest state.
      */
     appendAfter: (end: number, draft: EventDraft) => enqueue(draft, end),
-    /** Returns the presumed end of a log. The log may have later events. */
+    /** The log may have later events. */
     endOf: async (conversationId: string) => (await heads.get([conversationId]))[0]!.sequence,
-    /** Resolves when no write is in progress. */
     drain: () => idle.promise,
   }
 }
@@ -273,3 +271,30 @@ export function createEventLog({
 export type EventLog = ReturnType<typeof createEventLog>
 
 const operationOf = ({ conversationId, operationKey }: EventDraft) => `${conversationId} ${operationKey}`
+
+const opens = (draft: EventDraft) => isEntry(draft) || draft.type === 'conversation.reopened'
+
+/** A visitor waits from the first message or form after an answer, or from a bot's request for a person. */
+function waitingAfter(draft: EventDraft, end: LogEnd, occurredAt: Date) {
+  const { type, message } = draft
+  if (isCompletion(draft)) return end.waitingSince
+  const begins = message ? message.author.kind === 'visitor' : type === 'human.requested' || type === 'form.submitted'
+  if (begins) return end.waitingSince ?? occurredAt
+  return message ? undefined : end.waitingSince
+}
+
+/** Returns the event with its sequence: the one after the end of its log. */
+function eventAfter(end: LogEnd, { transient, ...draft }: EventDraft, occurredAt: Date): LogEvent {
+  const closed = draft.type === 'conversation.closed' || (end.closed && !opens(draft))
+  return {
+    ...draft,
+    sequence: end.sequence + 1,
+    occurredAt,
+    closed: closed || undefined,
+    waitingSince: waitingAfter(draft, end, occurredAt),
+    transient,
+    removableAt: transient && new Date(occurredAt.getTime() + transientMs),
+  }
+}
+
+const reopened = ({ conversationId }: EventDraft): EventDraft => ({ conversationId, type: 'conversation.reopened' })

@@ -1,5 +1,12 @@
-import { type BulkWriteResult, type Collection, MongoBulkWriteError, type MongoServerError, ObjectId } from 'mongodb'
-import { byKey } from '../../platform/concurrency/batcher.ts'
+import {
+  type Collection,
+  type FindCursor,
+  MongoBulkWriteError,
+  type MongoServerError,
+  ObjectId,
+  type WithId,
+} from 'mongodb'
+import { byKey, createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { perCore } from '../core.ts'
 import {
   type EventType,
@@ -9,31 +16,75 @@ import {
   type LogStart,
   type OperationKey,
 } from '../log-event.ts'
-import { duplicateIndex, isDuplicateKey } from '../mongodb/faults.ts'
-import { createHistoryPages, toEvent } from './history-page-store.ts'
+import { duplicateIndex, duplicateKey, isDuplicateKey } from '../mongodb/faults.ts'
 
 export type EventDocument = LogEvent
 
 /** Result of the insert of one event. */
 type InsertOutcome = 'inserted' | 'sequence_taken' | 'operation_taken'
 
-export interface Range {
+interface Range {
   conversationId: string
   after: number
 }
 
+/**
+ * A page of messages and the state of its log. It includes every message and every state change up
+ * to `lastSequence`.
+ */
+interface HistoryPage {
+  /**
+   * Messages in ascending order: either the first ones after the requested sequence or the last
+   * ones before it. At most `limit` messages or `pageMaxBytes`.
+   */
+  messages: LogEvent[]
+  /** Whether the requested range has further messages. */
+  hasMore: boolean
+  /** Changes of message states that are in the log but may not be applied to the messages yet. */
+  changes: LogEvent[]
+  /** Sequence of the log's last event; 0 when it is empty. */
+  lastSequence: number
+  /** Whether the conversation is closed after the event `lastSequence`. */
+  closed: boolean
+  /** Sequence of the conversation's first message; 0 when it has no message. */
+  oldestSequence: number
+}
+
+/** Maximum size of the messages of a page, as JSON. A larger message is a page of its own. */
+export const pageMaxBytes = 262_144
+/** Documents that the first batch of a page has. Most pages need no further batch. */
+const firstBatch = 32
+
+/**
+ * Reads only events that a majority of the servers has. A failover must not roll back an event that
+ * a reader has seen.
+ */
+const committed = { readConcern: { level: 'majority' } } as const
+
+const isMessage = { message: { $exists: true } }
+const lasting = { transient: { $exists: false } }
+const activityTypes: EventType[] = [
+  'conversation.closed',
+  'conversation.reopened',
+  'human.requested',
+  'rating.given',
+  'form.submitted',
+]
+
+/** Reads that say nothing else return committed events only, in the order of their sequences. */
 export function createEventStore({ events }: { events: Collection<EventDocument> }) {
-  const isMessage = { message: { $exists: true } }
-  const lasting = { transient: { $exists: false } }
+  const read = async (filter: object, page: { limit?: number; sort?: Record<string, 1 | -1> } = {}) =>
+    (await events.find(filter, { ...committed, ...page }).toArray()).map(toEvent)
 
   /** Returns these fields of the oldest event (`order` 1) or the newest event (-1) of each log. */
   async function edges<F extends 'sequence' | 'closed' | 'occurredAt' | 'transient' | 'waitingSince'>(
     conversationIds: string[],
-    { order, fields, options }: { order: 1 | -1; fields: F[]; options: typeof committed | object },
+    order: 1 | -1,
+    fields: F[],
+    options: typeof committed | object = committed,
   ) {
     const first = Object.fromEntries(fields.map((field) => [field, { $first: `$${field}` }]))
-    // With this sort order the database jumps in the index from one conversation's end to the
-    // next.
+    // With this sort order the database jumps in the index from one conversation's end to the next.
     const stages = [
       { $match: { conversationId: { $in: conversationIds } } },
       { $sort: { conversationId: order, sequence: order } },
@@ -43,18 +94,17 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
   }
 
   /**
-   * Returns the last sequence of each conversation that has events, and whether the conversation is
-   * closed. By default the query reads the latest data, which a failover may roll back. That is
-   * enough for writers, because the unique index rejects a wrong sequence. With `committed` the
-   * query reads only data that no failover rolls back. Calls for readers must set `committed`.
+   * Returns the ends of those logs that have events. By default, a failover may roll the end back. That
+   * is enough for writers, because the unique index rejects a wrong sequence. Readers must set
+   * `committed`.
    */
   async function ends(
     conversationIds: string[],
     { committed: onlyCommitted = false }: { committed?: boolean } = {},
   ): Promise<Map<string, LogEnd>> {
     if (conversationIds.length === 0) return new Map()
-    const options = onlyCommitted ? committed : {}
-    const rows = await edges(conversationIds, { order: -1, fields: ['sequence', 'closed', 'waitingSince'], options })
+    const fields = ['sequence' as const, 'closed' as const, 'waitingSince' as const]
+    const rows = await edges(conversationIds, -1, fields, onlyCommitted ? committed : {})
     return new Map(
       rows.map(({ _id, sequence, closed, waitingSince }) => [
         _id,
@@ -62,6 +112,12 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       ]),
     )
   }
+
+  // Concurrent pages share these reads, because a call costs the database more than a document.
+  const endOf = createBatchLoader((ids) => ends(ids, { committed: true }))
+  const changesOf = createBatchLoader(async (ids) =>
+    Map.groupBy(await read({ unapplied: true, conversationId: { $in: ids } }), ({ conversationId }) => conversationId),
+  )
 
   return {
     /**
@@ -84,87 +140,106 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
     },
 
     /** Returns the events of these operations, in any order. */
-    async findOperations(operations: { conversationId: string; operationKey: OperationKey }[]): Promise<LogEvent[]> {
-      return (await events.find({ $or: operations }, committed).toArray()).map(toEvent)
-    },
+    findOperations: (operations: { conversationId: string; operationKey: OperationKey }[]): Promise<LogEvent[]> =>
+      read({ $or: operations }),
 
     ends,
-    /**
-     * Returns the events after a sequence, in order. Transient events are included only on request.
-     */
+    /** Returns the events after a sequence. Transient events are included only on request. */
     async readAfter(
       { conversationId, after }: Range,
       limit: number,
       { transient = false }: { transient?: boolean } = {},
     ) {
-      const found = events.find({ conversationId, sequence: { $gt: after }, ...(transient ? {} : lasting) }, committed)
-      return withTexts(events, (await found.sort({ sequence: 1 }).limit(limit).toArray()).map(toEvent))
+      const filter = { conversationId, sequence: { $gt: after }, ...(transient ? {} : lasting) }
+      return withTexts(events, await read(filter, { limit, sort: { sequence: 1 } }))
     },
 
     /**
-     * Returns the events after a sequence in each of many conversations, in order within each
-     * conversation. `limit` is the maximum for all conversations together.
+     * Returns the events after a sequence in each of many conversations, sorted by conversation. `limit`
+     * is the maximum for all conversations together.
      */
     async readManyAfter(ranges: Range[], limit: number, { transient = false }: { transient?: boolean } = {}) {
       // The database makes a query plan for each alternative of `$or`. A plan costs as much as the
       // read. So ranges with the same start share one alternative.
       const places = Map.groupBy(ranges, ({ after }) => after)
-      const alternatives = [...places].map(([after, together]) => ({
+      const $or = [...places].map(([after, together]) => ({
         conversationId: { $in: together.map(({ conversationId }) => conversationId) },
         sequence: { $gt: after },
       }))
-      const found = events.find({ $or: alternatives, ...(transient ? {} : lasting) }, committed)
-      return withTexts(
-        events,
-        (await found.sort({ conversationId: 1, sequence: 1 }).limit(limit).toArray()).map(toEvent),
-      )
+      const filter = { $or, ...(transient ? {} : lasting) }
+      return withTexts(events, await read(filter, { limit, sort: { conversationId: 1, sequence: 1 } }))
     },
 
     /** Returns the events with these sequences, in any order. */
-    async at(places: { conversationId: string; sequence: number }[]): Promise<LogEvent[]> {
-      return places.length === 0 ? [] : (await events.find({ $or: places }, committed).toArray()).map(toEvent)
-    },
+    at: async (places: { conversationId: string; sequence: number }[]): Promise<LogEvent[]> =>
+      places.length === 0 ? [] : read({ $or: places }),
 
     /** Counts the events after a sequence, without transient ones. Stops counting at `limit`. */
     countAfter({ conversationId, after }: Range, limit: number) {
       return events.countDocuments({ conversationId, sequence: { $gt: after }, ...lasting }, { ...committed, limit })
     },
 
-    historyPage: createHistoryPages(events, (ids) => ends(ids, { committed: true }), committed),
-    /** Returns the events of these types in a range, in order. */
-    async ofTypes(
+    /**
+     * Reads the end of the log first. So events that are written during the call come after that end, and
+     * the stream delivers them. Reads the unapplied changes before the messages. So a change that is
+     * applied meanwhile is in the messages.
+     */
+    async historyPage({
+      conversationId,
+      after = 0,
+      before,
+      limit,
+    }: {
+      conversationId: string
+      after?: number
+      before?: number
+      limit: number
+    }): Promise<HistoryPage> {
+      const end = await endOf(conversationId)
+      if (!end) return { messages: [], hasMore: false, changes: [], lastSequence: 0, closed: false, oldestSequence: 0 }
+      const { sequence: lastSequence, closed } = end
+      const changes = ((await changesOf(conversationId)) ?? []).filter(({ sequence }) => sequence <= lastSequence)
+
+      const isAscending = before === undefined
+      const sequence = isAscending ? { $gt: after, $lte: lastSequence } : { $lt: Math.min(before, lastSequence + 1) }
+      const cursor = events.find({ conversationId, ...isMessage, sequence }, { ...committed, batchSize: firstBatch })
+      const { found, hasMore } = await takePage(cursor.sort({ sequence: isAscending ? 1 : -1 }).limit(limit + 1), limit)
+      const messages = isAscending ? found : found.reverse()
+
+      const page = { messages, hasMore, changes, lastSequence, closed }
+      const hasFirst = isAscending ? after === 0 : messages.length > 0 && !hasMore
+      if (hasFirst) return { ...page, oldestSequence: messages[0]?.sequence ?? 0 }
+      const first = await events.findOne(
+        { conversationId, ...isMessage, sequence: { $lte: lastSequence } },
+        { ...committed, sort: { sequence: 1 }, projection: { _id: 0, sequence: 1 } },
+      )
+      return { ...page, oldestSequence: first?.sequence ?? 0 }
+    },
+
+    /** Returns the events of these types in a range. */
+    ofTypes(
       types: EventType[],
       { conversationId, after, before }: Range & { before?: number },
       limit: number,
     ): Promise<LogEvent[]> {
       const sequence = { $gt: after, ...(before !== undefined && { $lt: before }) }
-      const found = events.find({ conversationId, sequence, type: { $in: types } }, committed)
-      return (await found.sort({ sequence: 1 }).limit(limit).toArray()).map(toEvent)
+      return read({ conversationId, sequence, type: { $in: types } }, { limit, sort: { sequence: 1 } })
     },
 
     /** Returns the newest events of these types up to a sequence, the newest first. */
-    async newestOf(
+    newestOf: (
       types: EventType[],
       { conversationId, through }: { conversationId: string; through: number },
       limit: number,
-    ): Promise<LogEvent[]> {
-      const found = events.find({ conversationId, sequence: { $lte: through }, type: { $in: types } }, committed)
-      return (await found.sort({ sequence: -1 }).limit(limit).toArray()).map(toEvent)
-    },
+    ): Promise<LogEvent[]> =>
+      read({ conversationId, sequence: { $lte: through }, type: { $in: types } }, { limit, sort: { sequence: -1 } }),
 
-    async firstMessage(conversationId: string): Promise<LogEvent | undefined> {
-      const [first] = await events
-        .find({ conversationId, ...isMessage }, committed)
-        .sort({ sequence: 1 })
-        .limit(1)
-        .toArray()
-      return first && toEvent(first)
-    },
+    firstMessage: async (conversationId: string): Promise<LogEvent | undefined> =>
+      (await read({ conversationId, ...isMessage }, { limit: 1, sort: { sequence: 1 } }))[0],
 
     /** Returns the oldest stored event of each conversation. */
     async starts(conversationIds: string[]): Promise<Map<string, LogStart>> {
-      const fields = ['sequence' as const, 'occurredAt' as const, 'transient' as const]
-      return byKey(await edges(conversationIds, { order: 1, fields, options: committed }), ({ _id }) => _id)
+      return byKey(await edges(conversationIds, 1, ['sequence', 'occurredAt', 'transient']), ({ _id }) => _id)
     },
 
     /**
@@ -173,18 +248,13 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
      */
     async oldestSequence(conversationId: string, { since, newest }: { since: Date; newest?: number | undefined }) {
       const options = { ...committed, projection: { _id: 0, sequence: 1 } }
-      const newestOnes = events.find({ conversationId, ...lasting }, options).sort({ sequence: -1 })
-      const [edge] =
+      const ofLog = { conversationId, ...lasting }
+      const edge =
         newest === undefined
-          ? []
-          : await newestOnes
-              .skip(newest - 1)
-              .limit(1)
-              .toArray()
-      const sequence = { $gte: edge?.sequence ?? 0 }
-      const inWindow = { conversationId, sequence, occurredAt: { $gte: since }, ...lasting }
-      const [oldest] = await events.find(inWindow, options).sort({ sequence: 1 }).limit(1).toArray()
-      return oldest?.sequence ?? 0
+          ? null
+          : await events.findOne(ofLog, { ...options, sort: { sequence: -1 }, skip: newest - 1 })
+      const inWindow = { ...ofLog, sequence: { $gte: edge?.sequence ?? 0 }, occurredAt: { $gte: since } }
+      return (await events.findOne(inWindow, { ...options, sort: { sequence: 1 } }))?.sequence ?? 0
     },
 
     /**
@@ -219,26 +289,10 @@ export function createEventStore({ events }: { events: Collection<EventDocument>
       return deletedCount
     },
 
-    /** Returns the messages, closings and ratings that all processes wrote since a time, in any order. */
+    /** Returns what the inbox shows of the events that all processes wrote since a time, in any order. */
     async *activitySince(time: Date): AsyncIterable<LogEvent> {
-      const from = ObjectId.createFromTime(Math.floor(time.getTime() / 1000))
-      const activity = {
-        $or: [
-          isMessage,
-          {
-            type: {
-              $in: [
-                'conversation.closed',
-                'conversation.reopened',
-                'human.requested',
-                'rating.given',
-                'form.submitted',
-              ] as const,
-            },
-          },
-        ],
-      }
-      for await (const document of events.find({ _id: { $gte: from }, ...activity })) yield toEvent(document)
+      const activity = { _id: { $gte: idAt(time) }, $or: [isMessage, { type: { $in: activityTypes } }] }
+      for await (const document of events.find(activity)) yield toEvent(document)
     },
   }
 }
@@ -247,14 +301,34 @@ export type EventStore = ReturnType<typeof createEventStore>
 
 export const eventsOf = perCore(({ db }) => createEventStore(db))
 
+export const toEvent = ({ _id, ...event }: WithId<LogEvent>): LogEvent => event
+
+/** The first id of a second. */
+export const idAt = (time: Date) => ObjectId.createFromTime(Math.floor(time.getTime() / 1000))
+
+/** Reads events until the page is full. Always takes the first event, so that a reader advances. */
+async function takePage(cursor: FindCursor<WithId<LogEvent>>, limit: number) {
+  const found: LogEvent[] = []
+  let bytes = 0
+  try {
+    for await (const document of cursor) {
+      const event = toEvent(document)
+      bytes += Buffer.byteLength(JSON.stringify(event))
+      if (found.length === limit || (found.length > 0 && bytes > pageMaxBytes)) return { found, hasMore: true }
+      found.push(event)
+    }
+    return { found, hasMore: false }
+  } finally {
+    await cursor.close()
+  }
+}
+
 /** Adds to each event `message.completed` the message that it completes, with its present text. */
 export async function withTexts(events: Collection<EventDocument>, found: LogEvent[]): Promise<LogEvent[]> {
-  const completions = found.filter(isCompletion)
-  if (completions.length === 0) return found
-  const places = completions.map(({ conversationId, messageSequence = 0 }) => ({
-    conversationId,
-    sequence: messageSequence,
-  }))
+  const places = found
+    .filter(isCompletion)
+    .map(({ conversationId, messageSequence = 0 }) => ({ conversationId, sequence: messageSequence }))
+  if (places.length === 0) return found
   const begun = await events.find({ $or: places }, committed).toArray()
   const messages = new Map(begun.map((each) => [`${each.conversationId} ${each.sequence}`, each.message]))
   return found.map((event) => {
@@ -263,37 +337,21 @@ export async function withTexts(events: Collection<EventDocument>, found: LogEve
   })
 }
 
-/**
- * Reads only events that a majority of the servers has. A failover must not roll back an event that
- * a reader has seen.
- */
-const committed = { readConcern: { level: 'majority' } } as const
+const outcomes: Record<string, InsertOutcome> = { by_sequence: 'sequence_taken', by_operation: 'operation_taken' }
 
-/**
- * Returns the index of each rejected event and the reason. If `error` has a cause other than
- * rejected events, throws it again.
- */
+/** Returns the index of each rejected event and the reason. Throws an error with another cause again. */
 function rejections(error: unknown): [number, InsertOutcome][] {
-  const failures = failuresOf(error)
+  const isBulk = error instanceof MongoBulkWriteError
+  const single = isDuplicateKey(error)
+    ? [{ index: 0, code: duplicateKey, errmsg: (error as MongoServerError).errmsg }]
+    : []
+  const failures = isBulk ? [error.writeErrors].flat() : single
   // The driver also reports a broken connection as a failed write. In that case no outcome is known.
-  if (failures.length === 0) throw error
-  return failures.map((failure) => [failure.index, outcomeOf(failure, error)])
-}
-
-function failuresOf(error: unknown): { index: number; code?: unknown; errmsg?: unknown }[] {
-  if (error instanceof MongoBulkWriteError) return hasWriteConcernError(error.result) ? [] : [error.writeErrors].flat()
-  if (!isDuplicateKey(error)) return []
-  const { code, errmsg } = error as MongoServerError
-  return [{ index: 0, code, errmsg }]
-}
-
-function outcomeOf(failure: { code?: unknown; errmsg?: unknown }, error: unknown): InsertOutcome {
-  const name = duplicateIndex(failure)
-  if (name === 'by_sequence') return 'sequence_taken'
-  if (name === 'by_operation') return 'operation_taken'
-  throw error
-}
-
-function hasWriteConcernError(result: BulkWriteResult) {
-  return result.getWriteConcernError() !== undefined
+  const isUnknown = failures.length === 0 || (isBulk && error.result.getWriteConcernError() !== undefined)
+  if (isUnknown) throw error
+  return failures.map((failure) => {
+    const outcome = outcomes[duplicateIndex(failure) ?? '']
+    if (!outcome) throw error
+    return [failure.index, outcome]
+  })
 }

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { ObjectId } from 'mongodb'
 import { expect, it } from 'vitest'
 import { testCores } from '../test/cores.ts'
-import { followerStoreOf } from './follower-store.ts'
-import { createLogFollower } from './log-follower.ts'
+import { createLogFollower, followerStoreOf } from './log-follower.ts'
 
 const cores = testCores({ started: false })
 const settledMs = 90_000

@@ -1,42 +1,95 @@
+import { ObjectId } from 'mongodb'
 import { createFollower } from '../concurrency/follower.ts'
+import { perCore } from '../core.ts'
 import type { LogEvent } from '../log-event.ts'
-import type { FollowerPosition, FollowerStore } from './follower-store.ts'
+import { idAt, toEvent, withTexts } from './event-store.ts'
+
+/** Position up to which a follower has read the logs. */
+export interface FollowerDocument {
+  /** Name of the follower. */
+  _id: string
+  after: ObjectId
+}
+
+/** A place in the order in which events were created. Undefined for the place before all events. */
+type FollowerPosition = string | undefined
+
+export const followerStoreOf = perCore(({ db: { followers, events } }) => ({
+  position: async (name: string): Promise<FollowerPosition> =>
+    (await followers.findOne({ _id: name }))?.after.toHexString(),
+
+  /** Moves a position. Returns false if another core has moved it. */
+  async advance(name: string, from: FollowerPosition, to: string) {
+    const after = new ObjectId(to)
+    if (from !== undefined) {
+      const filter = { _id: name, after: new ObjectId(from) }
+      return (await followers.updateOne(filter, { $set: { after } })).modifiedCount === 1
+    }
+    const created = await followers.updateOne({ _id: name }, { $setOnInsert: { after } }, { upsert: true })
+    return created.upsertedCount === 1
+  },
+
+  /**
+   * Returns the events that were created after a position, or since a time if there is no position, and
+   * before a time, oldest first.
+   */
+  async eventsAfter(
+    position: FollowerPosition,
+    { since, before }: { since?: Date | undefined; before: Date },
+    limit: number,
+  ) {
+    const from = position === undefined ? since && idAt(since) : new ObjectId(position)
+    const found = await events
+      .find(
+        { _id: { ...(from && { $gt: from }), $lt: idAt(before) } },
+        { projection: { operationKey: 0, inputHash: 0 } },
+      )
+      .sort({ _id: 1 })
+      .limit(limit)
+      .toArray()
+    return { events: await withTexts(events, found.map(toEvent)), end: found.at(-1)?._id.toHexString() }
+  },
+}))
 
 /**
- * Minimum age in milliseconds of the events that a follower reads. An id has the second in which its
- * core created it. The insert of an event takes less than a minute with all retries, and the clocks
- * of cores differ by some seconds at most. So when a follower reads an event, the logs already
- * contain all events with lower ids.
+ * Minimum age in milliseconds of the events that a follower reads. An id has the second in which its core
+ * created it. The insert takes less than a minute with all retries, and clocks differ by some seconds at
+ * most. So the logs then contain all events with lower ids.
  */
 const settledMs = 90_000
 const eventsPerRead = 500
 
 /**
- * Reads every event of all logs once more, oldest first, some time after it was written. What is
- * derived from the logs is written at once by the core that appends an event. The follower makes it
- * complete: it finds what a crash, a full queue or a failed write left out. It is the only reader of
- * this kind, for the search entries and for the event feed.
+ * Reads every event of all logs once more, oldest first, some time after it was written. It completes
+ * what the core that appended the event derives from it at once, but a crash, a full queue or a failed
+ * write left out.
  *
- * - Each follower has a name and a stored position, an id of an event. All cores may run it. One of
- *   them moves the position, and the others then continue from there.
+ * - All cores may run it. One of them moves the stored position, an id of an event, and the others then
+ *   continue from there.
  * - The position moves only after `handle` has succeeded. So each event is handled at least once,
  *   also if a core dies, and `handle` must accept repeats.
  * - Late commits are not missed, because events younger than `settledMs` are not read. Events of one
  *   conversation may arrive out of order by as much as clocks differ. So `handle` must not depend on
  *   the order; it takes the order from the logs.
+ *
+ * @param startAgeMs age of the first event that the follower reads at its first start. Default: any.
  */
-export function createLogFollower(dependencies: {
+export function createLogFollower({
+  name,
+  store,
+  handle,
+  signal,
+  now,
+  startAgeMs,
+}: {
   name: string
-  store: FollowerStore
-  /** Must accept events that it has handled before. Throws to read the events again later. */
+  store: ReturnType<typeof followerStoreOf>
+  /** Throws to read the events again later. */
   handle: (events: LogEvent[]) => Promise<void>
   signal: AbortSignal
   now: () => number
-  /** Age in milliseconds of the first event that the follower reads at its first start. Default: any. */
   startAgeMs?: number
 }) {
-  const { name, store, handle, signal, now, startAgeMs } = dependencies
-
   let from: FollowerPosition
   let end: FollowerPosition
   const follower = createFollower({

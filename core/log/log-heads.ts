@@ -15,42 +15,31 @@ interface CachedEnd extends LogEnd {
   wallAt: number
 }
 
-interface LogHeadsOptions {
-  now?: () => number
-  monotonic?: () => number
-  /**
-   * Time for which an end is cached. A writer with an outdated end could write into the hole that a
-   * removed transient event left. So this time must be well below the age at which transient events
-   * are removed.
-   */
-  rememberMs?: number
-}
-
 const maxEntries = 100_000
 
 export const logHeadsOf = perCore((core) => {
   const { bus, now } = core
-  const logHeads = createLogHeads(eventsOf(core), { now, rememberMs: transientMs / 6 })
+  const logHeads = createLogHeads(eventsOf(core), { now })
   bus.on('advanced', logHeads.advance)
   return logHeads
 })
 
 /**
- * Caches the ends of logs, so that an append needs only one insert. If a cached end is outdated,
- * the unique index rejects the write. The index cannot do this if the event after the cached end
- * was removed, so entries expire soon.
+ * Caches the ends of logs, so that an append needs only one insert. If a cached end is outdated, the
+ * unique index rejects the write. The index cannot do this if a sweep has removed the event after the
+ * cached end, so an end is cached for much less than the age at which transient events are removed.
  */
 export function createLogHeads(
   events: Pick<EventStore, 'ends'>,
-  { now = Date.now, monotonic = () => performance.now(), rememberMs = 10 * 60_000 }: LogHeadsOptions = {},
+  {
+    now = Date.now,
+    monotonic = () => performance.now(),
+    rememberMs = transientMs / 6,
+  }: { now?: () => number; monotonic?: () => number; rememberMs?: number } = {},
 ) {
   const heads = createLruCache<CachedEnd>(maxEntries)
 
-  function remember(
-    conversationId: string,
-    { sequence, closed, waitingSince }: LogEnd,
-    at: { at: number; wallAt: number },
-  ) {
+  function remember(conversationId: string, { sequence, closed, waitingSince }: LogEnd, at = present()) {
     heads.set(conversationId, { sequence, closed, waitingSince, ...at })
   }
 
@@ -63,7 +52,7 @@ export function createLogHeads(
     return age <= rememberMs ? known : undefined
   }
 
-  /** Reads the ends of these logs with `read` and caches them. Errors: those of `read`. */
+  /** Reads the ends of these logs with `read` and caches them. */
   async function learn(conversationIds: string[], read: ReadEnds) {
     // The clocks are read before the database, so that the age of an entry is never underestimated.
     const asked = present()
@@ -85,15 +74,12 @@ export function createLogHeads(
       return conversationIds.map((id) => heads.get(id) ?? { sequence: 0, closed: false })
     },
 
-    /**
-     * Caches an end: the log has an event with this sequence, and the other fields are the state after
-     * that event.
-     */
+    /** The log has an event with this sequence, and the other fields are the state after that event. */
     advance(conversationId: string, end: LogEnd) {
-      if ((heads.get(conversationId)?.sequence ?? -1) < end.sequence) remember(conversationId, end, present())
+      if ((heads.get(conversationId)?.sequence ?? -1) < end.sequence) remember(conversationId, end)
     },
 
-    /** Drops the ends of these logs from the cache, because they were wrong. */
+    /** Drops ends that were wrong. */
     forget(conversationIds: string[]) {
       for (const id of conversationIds) heads.delete(id)
     },

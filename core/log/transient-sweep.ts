@@ -11,20 +11,16 @@ const sweepEveryMs = 60_000
  *
  * These rules ensure that no reader misses an event and that no sequence is used twice:
  * - The end of a log never goes back. A sweep removes only events before an end that a majority
- *   has, so no failover rolls that end back. An end is removed only after a later end exists. So
- *   concurrent or interrupted sweeps are safe.
- * - A hole is never filled. A writer writes event n + 1 only if n is its cached end of the log. The
- *   sweep removes event n + 1 only after the minimum age of transient events. `log-heads.ts` drops
- *   a cached end after a fraction of that age, measured by two clocks.
+ *   has, so no failover rolls that end back. So concurrent or interrupted sweeps are safe.
+ * - A hole is never filled. A writer writes event n + 1 only if n is its cached end of the log.
+ *   `log-heads.ts` drops that end long before the sweep removes event n + 1, measured by two clocks.
  * - Readers take the events after their position in order and accept holes. A feed reads up to an
- *   announced end. If the read returns no more events, the log has none (`feeds.ts`). A replay
- *   skips transient events, continues to the feed's position and reports that position with
- *   `advanced` (`stream-subscriptions.ts`).
+ *   announced end (`feeds.ts`). A replay skips transient events, continues to the feed's position and
+ *   reports that position with `advanced` (`stream-subscriptions.ts`).
  * - The position of a removed event stays valid, because positions are compared and never looked up
  *   (`replay-window.ts`).
  *
- * Removes due events among the oldest `batch` candidates. `more` is true if there may be further due
- * events.
+ * Removes due events among the oldest `batch` candidates. `more` is true if there may be further ones.
  */
 export async function sweepTransient(core: Core, batch = 1000): Promise<{ removed: number; more: boolean }> {
   const events = eventsOf(core)
@@ -40,15 +36,13 @@ export async function sweepTransient(core: Core, batch = 1000): Promise<{ remove
   return { removed, more: seen === batch }
 }
 
-async function sweepAll(core: Core) {
-  for (let more = true; more; ) ({ more } = await sweepTransient(core))
-}
-
 export const logJobs = (core: Core) => [
   createJob({
     name: 'sweep of transient events',
     everyMs: sweepEveryMs,
-    run: () => sweepAll(core),
+    async run() {
+      while ((await sweepTransient(core)).more);
+    },
     logger: core.logger,
   }),
 ]

@@ -54,7 +54,7 @@ async function announce(core: Core, removal: Removal, { sessionIds, conversation
 /**
  * Hiding ends the sessions and hides the conversations. This is repeated for new sessions before the data,
  * and the late data, is removed. A visitor who returns meanwhile is a new one: the new sessions store the
- * ids of unfinished erasures (`core/sessions/open-erasures-store.ts`), which skip them. One that has joined
+ * ids of unfinished erasures (`core/sessions/session-store.ts`), which skip them. One that has joined
  * a conversation of the erasure is ended first.
  */
 export const visitorList: RemovalList = {

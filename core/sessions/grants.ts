@@ -22,10 +22,7 @@ const maxVerified = 50_000
 
 export const grantsOf = perCore(({ keyring }) => createGrants(keyring))
 
-/**
- * Signs and verifies access grants, and derives renewal tokens. Needs only the secret keys and no
- * database.
- */
+/** Access grants and renewal tokens. Needs only the secret keys and no database. */
 export function createGrants(keyring: Keyring) {
   /** Claims of grants verified earlier. A visitor sends the same grant until it expires. */
   const verified = createLruCache<GrantClaims>(maxVerified)
@@ -50,9 +47,8 @@ export function createGrants(keyring: Keyring) {
     throw new ServiceError(ErrorCode.GRANT_INVALID)
   }
 
-  function renewalToken(sessionId: string, generation: number, { kid, key } = keyring.current('renewal-token')) {
-    return `${kid}.${keyedHash(key, sessionId, String(generation)).toString('base64url')}`
-  }
+  const renewalToken = (sessionId: string, generation: number, { kid, key } = keyring.current('renewal-token')) =>
+    `${kid}.${keyedHash(key, sessionId, String(generation)).toString('base64url')}`
 
   return {
     /** Returns a compact JWS. The same claims give the same grant. */
@@ -72,18 +68,15 @@ export function createGrants(keyring: Keyring) {
 
     /** Derives a renewal token of 256 bits in base64url. The token is never stored. */
     renewalToken: (sessionId: string, generation: number) => renewalToken(sessionId, generation),
-    isRenewalToken(token: string, sessionId: string, generation: number) {
-      return keyring
-        .all('renewal-token')
-        .some((key) => equalInConstantTime(token, renewalToken(sessionId, generation, key)))
-    },
+    isRenewalToken: (token: string, sessionId: string, generation: number) =>
+      keyring.all('renewal-token').some((key) => equalInConstantTime(token, renewalToken(sessionId, generation, key))),
   }
 }
 
 export type Grants = ReturnType<typeof createGrants>
 
 function isGrantClaims(value: unknown): value is GrantClaims {
-  const { sid, aud, org, iat, exp } = value as Partial<Record<keyof GrantClaims, unknown>>
-  const texts = [sid, aud, org].every((text) => typeof text === 'string')
-  return texts && Number.isInteger(iat) && Number.isInteger(exp) && aud === audience
+  const { sid, aud, org, iat, exp } = value as Partial<GrantClaims>
+  const areTexts = typeof sid === 'string' && typeof org === 'string'
+  return areTexts && Number.isInteger(iat) && Number.isInteger(exp) && aud === audience
 }

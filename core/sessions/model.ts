@@ -33,10 +33,7 @@ export interface Session {
   publicSiteKey: string
   /** Origin to which the session's grants are bound. */
   origin: string
-  /**
-   * Conversation of the session. Never changes after a client has received the session's
-   * credentials.
-   */
+  /** Never changes after a client has received the session's credentials. */
   conversationId: string
   visitorId: string
   clientInstanceId: string
@@ -49,32 +46,26 @@ export interface Session {
   /** Time at which the visitor closed the panel. Absent while the panel is open. */
   panelClosedAt?: Date
   /**
-   * Identity of the visitor. A verified session has an identity from its start. An anonymous
-   * session gets an identity from the write that replaces it with a verified session. From then on
-   * the anonymous session belongs to the verified visitor too.
+   * A verified session has an identity from its start. An anonymous session gets one from the write that
+   * replaces it with a verified session. From then on it belongs to the verified visitor too.
    */
   identity?: Identity
   /**
    * True if the visitor may have written a message. Set before the first message of an anonymous
-   * session is written. An identification then continues the session's conversation.
+   * session, so that an identification continues its conversation.
    */
   hasWritten?: boolean
-  /**
-   * Version of the connection's status when the session began. A later version ends the session.
-   */
+  /** Version of the connection's status when the session began. A later version ends the session. */
   connectionVersion: number
   /** The visitor's decisions on the consent policy, newest last, also from earlier sessions. */
   consents?: StoredConsent[]
   /** The session that replaced this one, and the operation that made the replacement. */
   successor?: { operation: string; sessionId: string }
-  /**
-   * Id of the session that this one replaces. The field is removed when this session gets its
-   * conversation. Until then, no client gets the credentials of this session.
-   */
+  /** The session that this one replaces, until this one has its conversation and gets credentials. */
   provisionalFor?: string
   /**
-   * Id of the anonymous session before this one. The browser may repeat operations of that session
-   * in this session, because their outcome may be unknown.
+   * The anonymous session before this one. The browser may repeat its operations in this session,
+   * because their outcome may be unknown.
    */
   operationSessionId?: string
   /** The visitor's operation that closed the session. */
@@ -97,13 +88,8 @@ export interface Session {
   }
 }
 
-/**
- * Returns the session id for the operation keys of a visitor. An identified session uses the id of
- * the anonymous session before it, so that repeated operations are found.
- */
-export function operationSessionOf({ sessionId, operationSessionId = sessionId }: Session): string {
-  return operationSessionId
-}
+/** Returns the session id for the operation keys of a visitor, so that repeated operations are found. */
+export const operationSessionOf = ({ sessionId, operationSessionId = sessionId }: Session): string => operationSessionId
 
 export interface ConsentDecision {
   decision: 'granted' | 'denied'
@@ -159,10 +145,7 @@ export interface GrantTimes {
   renewableUntil: number
 }
 
-/**
- * The part of a session's content that is stored. It has no credentials. A repeated operation
- * rebuilds the content from it.
- */
+/** The stored part of a session's content. A repeated operation adds the credentials to it again. */
 export interface Issued extends GrantTimes {
   sessionId: string
   conversationId: string
@@ -173,30 +156,22 @@ export interface Issued extends GrantTimes {
   identity?: { displayName?: string }
 }
 
-/** Lifetimes in seconds. */
-interface GrantLifetimes {
+/** Lifetimes in seconds. A session can be renewed for the time `renewable` after its grant has expired. */
+export interface SessionLifetimes {
   grantLifetime: number
-  /** Time during which a session can be renewed after its grant has expired. */
   renewable: number
-}
-
-export interface SessionLifetimes extends GrantLifetimes {
   sessionLifetime: number
 }
 
 /** Returns the times of a grant that begins now. No time is after the end of the session. */
-export function grantTimes(
-  now: number,
-  { grantLifetime, renewable }: GrantLifetimes,
-  endsAt: Date,
-): Required<GrantTimes> {
+export function grantTimes(now: number, { grantLifetime, renewable }: SessionLifetimes, endsAt: Date): GrantTimes {
   const issuedAt = Math.floor(now / 1000)
   const sessionEnd = Math.floor(endsAt.getTime() / 1000)
   const expiresAt = Math.min(issuedAt + grantLifetime, sessionEnd)
   return { issuedAt, expiresAt, renewableUntil: Math.min(expiresAt + renewable, sessionEnd) }
 }
 
-/** Returns the end of a grant and of its session in the form that a session stores. */
+/** Returns the ends of a grant and of its session in the form that a session stores. */
 export function storedTimes({ expiresAt, renewableUntil }: GrantTimes) {
   return { grantExpiresAt: new Date(expiresAt * 1000), renewableUntil: new Date(renewableUntil * 1000) }
 }
@@ -226,10 +201,7 @@ export function newConversation(
   return { conversationId, workspaceId, connectionId, epoch: newEpoch(), createdAt: new Date(now) }
 }
 
-/**
- * Returns times and generation of the first grant of a session. The session must not have been
- * renewed.
- */
+/** Returns times and generation of the first grant of a session that was not renewed. */
 export function firstGrantOf(session: Session) {
   const { createdAt, grantExpiresAt, renewableUntil, renewal } = session
   return {
@@ -240,7 +212,6 @@ export function firstGrantOf(session: Session) {
   }
 }
 
-/** Credentials that the browser sends. */
 export interface VisitorCredentials {
   accessGrant: string
   origin: string

@@ -19,23 +19,16 @@ const endTypes: Record<SessionEnd, SessionEndType> = {
   closed: 'session.closed',
 }
 
-/**
- * Time limit in milliseconds for writing the end event of a session. After this time the streams
- * end although the event is not written.
- */
+/** After this time, the streams of a session end although its end event is not written. */
 const endWriteMs = 400
 
-/** Sessions that one read checks at least. */
 const minPart = 100
 
 interface Watched {
   session: StreamSession
   streams: number
   expiresAt: number
-  /**
-   * Number of wake-ups for this session. The streams continue only after a check that began after
-   * the last wake-up.
-   */
+  /** Wake-ups for this session. Its streams continue only after a check that began after the last one. */
   changes: number
   /** True while the streams send nothing, because no check has succeeded yet. */
   isHeld: boolean
@@ -75,7 +68,15 @@ export function sessionJobs(core: Core) {
  * expired grant. After a wake-up, the affected streams send nothing until the core has read the
  * change. So the streams of an ended session get no event after the end event.
  */
-export function createSessionCheck(dependencies: {
+export function createSessionCheck({
+  access,
+  log,
+  subscriptions,
+  bus,
+  logger,
+  now,
+  checkSteps = 1,
+}: {
   access: Pick<VisitorAccess, 'endOf' | 'isUnchanged'>
   log: Pick<EventLog, 'append' | 'drain'>
   subscriptions: Omit<StreamSubscriptions, 'open' | 'resume' | 'close' | 'checkSome'>
@@ -84,12 +85,9 @@ export function createSessionCheck(dependencies: {
   now: () => number
   checkSteps?: number
 }) {
-  const { access, log, subscriptions, bus, logger, now, checkSteps = 1 } = dependencies
-
   const watched = new Map<string, Watched>()
-  /** Watched sessions by the ids whose changes concern them: of the session, its connection and its site. */
+  /** Watched sessions by the ids whose changes concern them. */
   const concerned = new Map<string, Set<Watched>>()
-  /** Running checks of changed sessions. */
   const checking = new Set<Promise<void>>()
 
   const nextPart = createRounds(() => watched.keys(), checkSteps, minPart)
@@ -134,9 +132,7 @@ export function createSessionCheck(dependencies: {
     }
   }
 
-  async function checkMany(sessionIds: string[]) {
-    await Promise.all(sessionIds.map(check))
-  }
+  const checkMany = async (sessionIds: string[]) => void (await Promise.all(sessionIds.map(check)))
 
   /** Stops sending on the streams of a session until its state is read. */
   function holdAndCheck(entry: Watched) {
@@ -175,26 +171,16 @@ export function createSessionCheck(dependencies: {
     }
   }
 
-  function checkChanged(ids: string[]) {
-    for (const entry of new Set(ids.flatMap((id) => [...(concerned.get(id) ?? [])]))) holdAndCheck(entry)
-  }
-
   subscriptions.observe({ opened: ({ session }) => add(session), ended: ({ session }) => remove(session) })
-  bus.on('changed', checkChanged)
+  bus.on('changed', (ids) => new Set(ids.flatMap((id) => [...(concerned.get(id) ?? [])])).forEach(holdAndCheck))
   bus.on('gap', () => void checkMany([...watched.keys()]))
 
   return {
     /** Resolves when the checks of changed sessions that run now have ended. */
     settled: async (): Promise<void> => void (await Promise.all(checking)),
-    /**
-     * Checks the state of one part of the sessions with an open stream. `checkSteps` consecutive
-     * calls check all of them.
-     */
+    /** Checks one part of the sessions with an open stream. `checkSteps` calls check all of them. */
     checkSome: () => checkMany(nextPart()),
-    /**
-     * Checks the sessions whose last known grant has expired and the sessions whose last check
-     * failed.
-     */
+    /** Checks the sessions whose last known grant has expired or whose last check failed. */
     checkDue: () =>
       checkMany([...watched].flatMap(([id, { expiresAt, isHeld }]) => (isHeld || expiresAt <= now() ? [id] : []))),
   }

@@ -20,10 +20,7 @@ export const sessionContentsOf = perCore((core) => {
   )
   const endOf = createBatchLoader((ids) => eventsOf(core).ends(ids, { committed: true }))
 
-  /**
-   * Returns the end of the log, and whether a stream can resume after the last event that the
-   * browser has seen.
-   */
+  /** Returns whether a stream can resume after the last event that the browser has seen. */
   async function replayOf(conversationId: string, lastSeenEventId?: string): Promise<Replay> {
     const [conversation, end] = await Promise.all([findConversation(conversationId), endOf(conversationId)])
     const epoch = conversation?.epoch ?? ''
@@ -53,29 +50,20 @@ export const sessionContentsOf = perCore((core) => {
       }
     },
 
-    /**
-     * Adds the credentials to a stored content. They are derived and never stored, so a repeated
-     * operation gets the same credentials.
-     */
+    /** Adds the credentials, which are derived and never stored, so that a repeat gets the same ones. */
     async contentOf({
-      sessionId,
-      conversationId,
-      replay,
-      continuityState,
-      ...issued
+      issuedAt,
+      expiresAt,
+      renewableUntil,
+      generation,
+      origin,
+      identity,
+      ...content
     }: Issued): Promise<SessionContent> {
-      const { issuedAt, expiresAt, renewableUntil, generation, origin, identity } = issued
+      const { sessionId } = content
       return {
-        sessionId,
-        conversationId,
-        replay,
-        continuityState,
-        accessGrant: await grantsOf(core).sign({
-          sid: sessionId,
-          org: origin,
-          iat: issuedAt,
-          exp: expiresAt,
-        }),
+        ...content,
+        accessGrant: await grantsOf(core).sign({ sid: sessionId, org: origin, iat: issuedAt, exp: expiresAt }),
         expiresAt: new Date(expiresAt * 1000),
         renewAfter: new Date((issuedAt + Math.floor(((expiresAt - issuedAt) * 2) / 3)) * 1000),
         renewableUntil: new Date(renewableUntil * 1000),

@@ -1,26 +1,17 @@
-import type { Filter } from 'mongodb'
+import type { Filter, UpdateFilter } from 'mongodb'
 import { createBatcher } from '../../platform/concurrency/batcher.ts'
 import { type Core, perCore } from '../core.ts'
 import { type DocumentUpdate, updateEach } from '../mongodb/update-each.ts'
-import type { ConsentDecision, Identity, PageContext, Session, SessionStatus, VisitorConversation } from './model.ts'
-import { openErasures } from './open-erasures-store.ts'
+import type { Identity, PageContext, Session, SessionStatus, VisitorConversation } from './model.ts'
 import type { VisitorIds } from './visitor-ids.ts'
 
 export type SessionDocument = Omit<Session, 'sessionId'> & {
   _id: string
-  /**
-   * Ids of the visitor's erasures that were unfinished when the session began. These erasures do
-   * not remove the session.
-   */
+  /** Erasures of the visitor that were unfinished when the session began. They do not remove it. */
   afterErasures?: string[]
-  /**
-   * Ids of the verified visitor's erasures that were unfinished when an identification linked the
-   * anonymous session to that visitor. These erasures do not remove the session.
-   */
+  /** The same of the verified visitor to whom an identification linked the anonymous session. */
   joinedAfterErasures?: string[]
-  /**
-   * Start of the period after which the retention checks whether the session has a message.
-   */
+  /** Start of the period after which the retention checks whether the session has a message. */
   reviewAt?: Date
   /** Time of the next review of a session that is kept although its period is over. */
   postponedUntil?: Date
@@ -31,17 +22,16 @@ export type SessionDocument = Omit<Session, 'sessionId'> & {
   linkedSubjectIds?: string[]
 }
 
-/** End of a session's latest grant, and time at which the session expires if it is not renewed. */
 type GrantEnds = Pick<Session, 'grantExpiresAt' | 'renewableUntil'>
 
 /** The queries of conversations that visitors' sessions use. */
 interface ConversationRecords {
-  /** Inserts a conversation. Returns false and changes nothing if it exists. */
+  /** Returns false and changes nothing if it exists. */
   insertConversation(core: Core, conversation: VisitorConversation): Promise<boolean>
   findConversations(core: Core, conversationIds: string[]): Promise<VisitorConversation[]>
   /**
-   * Stores the session that has taken over the conversation from an earlier session. `sequence` is
-   * the position of the takeover event in the log. Changes nothing if a higher sequence is stored.
+   * Stores the session that has taken over the conversation, unless a higher sequence is stored.
+   * `sequence` is the position of the takeover event in the log.
    */
   setLastSession(
     core: Core,
@@ -55,31 +45,41 @@ export const conversationRecordsOf = perCore((): ConversationRecords => {
   throw new Error('the core has no conversations')
 })
 
-export const sessionStoreOf = perCore(({ db: { sessions, erasures } }) => {
+/**
+ * Returns the unfinished erasures of any of these browsers and verified visitors. New sessions, and new
+ * conversations of verified visitors, store their ids, so that these erasures do not remove them.
+ */
+export async function openErasures({ db }: Pick<Core, 'db'>, visitorIds: (string | undefined)[]): Promise<string[]> {
+  const unfinished = {
+    'traces.visitorIds': { $in: visitorIds.filter((id) => id !== undefined) },
+    isSwept: { $exists: false },
+  } as const
+  return (await db.erasures.find(unfinished, { projection: { _id: 1 } }).toArray()).map(({ _id }) => _id)
+}
+
+export const sessionStoreOf = perCore((core) => {
+  const { sessions } = core.db
   const { add: update } = createBatcher((updates: DocumentUpdate<SessionDocument>[]) => updateEach(sessions, updates))
 
-  /**
-   * Returns an object with one field, which lists the ids of unfinished erasures of these visitors.
-   * Returns an empty object when there are none.
-   */
+  /** Returns false when the session is not active. */
+  async function updateActive(_id: string, change: UpdateFilter<SessionDocument>) {
+    return (await sessions.updateOne({ _id, status: 'active' }, change)).matchedCount === 1
+  }
+
+  /** Returns the unfinished erasures as the value of this field, if there are any. */
   async function erasureField(field: 'afterErasures' | 'joinedAfterErasures', visitorIds: (string | undefined)[]) {
-    const ids = await openErasures(erasures, visitorIds)
+    const ids = await openErasures(core, visitorIds)
     return ids.length > 0 ? { [field]: ids } : {}
   }
 
-  const afterErasures = ({ visitorId, identity }: Pick<Session, 'visitorId' | 'identity'>) =>
-    erasureField('afterErasures', [visitorId, identity?.subjectId])
-
   return {
-    /** Inserts a session. Returns false and changes nothing when the session exists. */
+    /** Returns false and changes nothing when the session exists. */
     async insertOnce({ sessionId, ...rest }: Session) {
-      const session = { ...rest, reviewAt: rest.renewableUntil, ...(await afterErasures(rest)) }
-      const { upsertedCount } = await sessions.updateOne(
-        { _id: sessionId },
-        { $setOnInsert: session },
-        { upsert: true },
+      const afterErasures = await erasureField('afterErasures', [rest.visitorId, rest.identity?.subjectId])
+      const session = { ...rest, reviewAt: rest.renewableUntil, ...afterErasures }
+      return (
+        (await sessions.updateOne({ _id: sessionId }, { $setOnInsert: session }, { upsert: true })).upsertedCount === 1
       )
-      return upsertedCount === 1
     },
 
     async find(sessionIds: string[]): Promise<Session[]> {
@@ -87,22 +87,13 @@ export const sessionStoreOf = perCore(({ db: { sessions, erasures } }) => {
     },
 
     sitesOf: (conversationId: string) => sessions.distinct('publicSiteKey', { conversationId }),
-    /**
-     * Ends an active session. Returns false when it was not active. `closedBy` is the visitor's
-     * operation that closes it.
-     */
-    async end(sessionId: string, status: Exclude<SessionStatus, 'active'>, closedBy?: string) {
-      const { modifiedCount } = await sessions.updateOne(
-        { _id: sessionId, status: 'active' },
-        { $set: { status, closedBy } },
-      )
-      return modifiedCount === 1
-    },
+    /** Returns false when the session was not active. `closedBy` is the visitor's operation that closes it. */
+    end: (sessionId: string, status: Exclude<SessionStatus, 'active'>, closedBy?: string) =>
+      updateActive(sessionId, { $set: { status, closedBy } }),
 
     /**
      * Returns the ids of all sessions of a browser or a verified visitor that could have a valid grant
-     * at `at`. The ids include sessions that were ended, because the process that ended them may have
-     * sent no wake-up.
+     * at `at`, also of ended ones, because the process that ended them may have sent no wake-up.
      */
     async unendedOf({ browserIds, subjectIds }: Pick<VisitorIds, 'browserIds' | 'subjectIds'>, at: Date) {
       const wanted = [{ visitorId: { $in: browserIds } }, { 'identity.subjectId': { $in: subjectIds } }]
@@ -117,18 +108,13 @@ export const sessionStoreOf = perCore(({ db: { sessions, erasures } }) => {
         await sessions.updateMany({ _id: { $in: sessionIds }, status: 'active' }, { $set: { status } })
     },
 
-    /** Replaces the identity of an active session. Returns false when it was not active. */
-    async refreshIdentity(sessionId: string, identity: Identity, times: GrantEnds) {
-      const { matchedCount } = await sessions.updateOne(
-        { _id: sessionId, status: 'active' },
-        { $set: { identity }, $max: times },
-      )
-      return matchedCount === 1
-    },
+    /** Returns false when the session was not active. */
+    refreshIdentity: (sessionId: string, identity: Identity, times: GrantEnds) =>
+      updateActive(sessionId, { $set: { identity }, $max: times }),
 
     /**
-     * Closes an active session that another one replaces. Returns false when it was not active.
-     * `identity` is set when the session is anonymous; it is the identity of the new session.
+     * Closes a session that another one replaces. Returns false when it was not active. `identity` is the
+     * one of the new session if the closed session is anonymous.
      */
     async replaceBy(
       sessionId: string,
@@ -136,24 +122,11 @@ export const sessionStoreOf = perCore(({ db: { sessions, erasures } }) => {
       identity: Identity | undefined,
     ) {
       const joined = identity && (await erasureField('joinedAfterErasures', [identity.subjectId]))
-      const { matchedCount } = await sessions.updateOne(
-        { _id: sessionId, status: 'active' },
-        { $set: { status: 'closed', successor, identity, ...joined } },
-      )
-      return matchedCount === 1
+      return updateActive(sessionId, { $set: { status: 'closed', successor, identity, ...joined } })
     },
 
-    /**
-     * Records that an active session has written a message. Returns false when the session is not
-     * active.
-     */
-    async markWritten(sessionId: string) {
-      const { matchedCount } = await sessions.updateOne(
-        { _id: sessionId, status: 'active' },
-        { $set: { hasWritten: true } },
-      )
-      return matchedCount === 1
-    },
+    /** Records that the session has written a message. Returns false when it is not active. */
+    markWritten: (sessionId: string) => updateActive(sessionId, { $set: { hasWritten: true } }),
 
     /** Returns the verified visitor's sessions for which `setConversation` was not called yet. */
     async findProvisional(subjectId: string): Promise<Session[]> {
@@ -161,9 +134,7 @@ export const sessionStoreOf = perCore(({ db: { sessions, erasures } }) => {
       return (await sessions.find(filter).toArray()).map(toSession)
     },
 
-    /**
-     * Sets the conversation of a session that has replaced another one. Later calls change nothing.
-     */
+    /** Sets the conversation of a session that has replaced another one. Later calls change nothing. */
     async setConversation(sessionId: string, conversationId: string) {
       await sessions.updateOne(
         { _id: sessionId, provisionalFor: { $exists: true } },
@@ -177,30 +148,24 @@ export const sessionStoreOf = perCore(({ db: { sessions, erasures } }) => {
     },
 
     /**
-     * Stores the page. With `policyVersion`, stores it only if the session's latest decision grants
-     * this version of the consent policy.
+     * Stores the page. With `policyVersion`, only if the session's latest decision grants this version of
+     * the consent policy.
      */
     async setPageContext(sessionId: string, pageContext: PageContext, at: Date, policyVersion?: string) {
       const change = { $set: { pageContext, pageContextAt: at } }
       if (policyVersion === undefined) await update({ filter: { _id: sessionId }, update: change })
-      else await sessions.updateOne({ _id: sessionId, ...lastDecision('granted', policyVersion) }, change)
+      else await sessions.updateOne({ _id: sessionId, ...hasGranted(policyVersion) }, change)
     },
 
-    /** Stores that the panel was closed. Returns false when the session is not active. */
-    async closePanel(sessionId: string, at: Date) {
-      const active = { _id: sessionId, status: 'active' as const }
-      return (await sessions.updateOne(active, { $set: { panelClosedAt: at } })).matchedCount === 1
-    },
+    /** Returns false when the session is not active. */
+    closePanel: (sessionId: string, at: Date) => updateActive(sessionId, { $set: { panelClosedAt: at } }),
 
-    /** Removes the time at which the panel was closed, if it was closed at `until` or earlier. */
+    /** Removes the time at which the panel was closed, if that was at `until` or earlier. */
     async openPanel(sessionId: string, until: Date) {
       await sessions.updateOne({ _id: sessionId, panelClosedAt: { $lte: until } }, { $unset: { panelClosedAt: '' } })
     },
 
-    /**
-     * Extends the grant and rotates the token. Returns false when another renewal changed the session
-     * first.
-     */
+    /** Extends the grant and rotates the token. Returns false when another renewal came first. */
     renew(sessionId: string, from: number, times: GrantEnds, rotation: { previousUntil: Date; operation: string }) {
       const generation = from + 1
       return update({
@@ -216,9 +181,7 @@ export const sessionStoreOf = perCore(({ db: { sessions, erasures } }) => {
       })
     },
 
-    /**
-     * Extends the grant without rotating the token. Returns false when the generation has changed.
-     */
+    /** Extends the grant without rotating the token. Returns false when the generation has changed. */
     extend: (sessionId: string, generation: number, times: GrantEnds) =>
       update({
         filter: { _id: sessionId, status: 'active', 'renewal.generation': generation },
@@ -241,16 +204,11 @@ export const sessionStoreOf = perCore(({ db: { sessions, erasures } }) => {
   }
 })
 
-/** Matches sessions whose latest consent decision is this one. */
-function lastDecision(decision: ConsentDecision['decision'], policyVersion: string): Filter<SessionDocument> {
-  const last = { $last: { $ifNull: ['$consents', []] } }
+/** Matches sessions whose latest consent decision grants this version of the policy. */
+function hasGranted(policyVersion: string): Filter<SessionDocument> {
+  const granted = [{ $eq: ['$$last.decision', 'granted'] }, { $eq: ['$$last.policyVersion', policyVersion] }]
   return {
-    $expr: {
-      $let: {
-        vars: { last },
-        in: { $and: [{ $eq: ['$$last.decision', decision] }, { $eq: ['$$last.policyVersion', policyVersion] }] },
-      },
-    },
+    $expr: { $let: { vars: { last: { $last: { $ifNull: ['$consents', []] } } }, in: { $and: granted } } },
   }
 }
 

@@ -60,27 +60,21 @@ export function createVisitorAccess({
   now: () => number
 }) {
   /**
-   * @param grantEnd end of a grant of the session, in milliseconds since 1970. Another core may
-   * have issued it after the session was cached. So the session does not expire before this grant.
+   * `grantEnd` is the end of a grant in milliseconds. Another core may have issued it after the session
+   * was cached, so the session does not expire before.
    */
   function classifyEnd(session: Session, connection: Connection | undefined, grantEnd = 0): SessionEnd | undefined {
     const expiry = Math.max(session.renewableUntil.getTime(), grantEnd)
     if (session.status === 'active' && Math.min(expiry, session.endsAt.getTime()) <= now()) return 'expired'
     if (session.status === 'revoked' || session.status === 'banned') return session.status
-    if (!isConnected(session, connection)) return 'disabled'
+    // Was the connection never disabled since the session began?
+    if (connection?.status !== 'enabled' || session.connectionVersion !== connection.statusVersion) return 'disabled'
     return session.status === 'closed' ? 'closed' : undefined
   }
 
-  /**
-   * Whether the site allows the session. If not, an operator can allow it again, and the session
-   * then continues.
-   */
-  function isSiteAllowed(
-    session: Pick<Session, 'origin'>,
-    installation: Installation | undefined,
-  ): installation is Installation {
-    return installation?.enabled === true && isOriginAllowed(session.origin, installation.origins)
-  }
+  /** If not, an operator can allow the site again, and the session then continues. */
+  const isSiteAllowed = ({ origin }: Pick<Session, 'origin'>, installation: Installation | undefined) =>
+    installation?.enabled === true && isOriginAllowed(origin, installation.origins)
 
   /**
    * Reads a live session from the store. Its grant may have expired. Errors: GrantInvalid for an
@@ -116,8 +110,7 @@ export function createVisitorAccess({
       const grantIssuedAt = new Date(claims.iat * 1000)
       const grantExpiresAt = new Date(claims.exp * 1000)
       const hasExpired = grantExpiresAt.getTime() <= now()
-      // Renewals send no wake-ups, so another core may have renewed the session. If the grant has
-      // expired, the session is therefore read from the store.
+      // Another core may have renewed the session, and renewals send no wake-ups.
       const session = await (closedToo || resumed || hasExpired
         ? directory.sessions.reload(claims.sid)
         : directory.sessions.get(claims.sid))
@@ -137,10 +130,7 @@ export function createVisitorAccess({
       return { session, installation, grantIssuedAt, grantExpiresAt }
     },
 
-    /**
-     * Returns whether an authorized session has not ended and its cached state is unchanged. Does not
-     * read the store.
-     */
+    /** Whether an authorized session has not ended and its cached state is unchanged. Does not read the store. */
     isUnchanged(session: StreamSession) {
       const { sessionId, connectionId, publicSiteKey } = session
       const current = directory.sessions.peek(sessionId)
@@ -152,16 +142,11 @@ export function createVisitorAccess({
     },
 
     /**
-     * Reads from the store whether requests of a session are refused. `end` is set if the session has
-     * ended for good. `refused` is set if its site refuses the session or if its latest grant has
-     * expired. An operator or a renewal can undo these refusals. `grantExpiresAt` is absent if the
-     * session does not exist.
+     * Reads from the store whether requests of a session are refused. `end` is set if it has ended for
+     * good. `refused` is set if its site refuses it or if its latest grant has expired, which an operator
+     * or a renewal can undo. `grantExpiresAt` is absent if the session does not exist.
      */
-    async endOf(sessionId: string): Promise<{
-      end?: SessionEnd
-      refused?: ErrorCode
-      grantExpiresAt?: Date
-    }> {
+    async endOf(sessionId: string): Promise<{ end?: SessionEnd; refused?: ErrorCode; grantExpiresAt?: Date }> {
       const session = await directory.sessions.reload(sessionId)
       if (!session) return { end: 'closed' }
       const { connectionId, publicSiteKey, grantExpiresAt } = session
@@ -170,17 +155,13 @@ export function createVisitorAccess({
         directory.connections.reload(connectionId),
         directory.installations.reload(publicSiteKey),
       ])
-      const end = classifyEnd(session, connection)
-      const isAllowed = isSiteAllowed(session, installation)
       const expired = grantExpiresAt.getTime() <= now() ? ErrorCode.GRANT_EXPIRED : undefined
-      return { end, refused: isAllowed ? expired : ErrorCode.ORIGIN_NOT_ALLOWED, grantExpiresAt }
+      const refused = isSiteAllowed(session, installation) ? expired : ErrorCode.ORIGIN_NOT_ALLOWED
+      return { end: classifyEnd(session, connection), refused, grantExpiresAt }
     },
 
     live,
-    /**
-     * Throws the error for a session that another operation has ended. For a write that found the
-     * session ended.
-     */
+    /** For a write that found the session ended. Throws the error for that end. */
     async rejectEnded(sessionId: string) {
       await live(sessionId)
       throw new ServiceError(ErrorCode.SESSION_CLOSED)
@@ -189,7 +170,3 @@ export function createVisitorAccess({
 }
 
 export type VisitorAccess = ReturnType<typeof createVisitorAccess>
-
-/** Whether the connection was never disabled since the session began. */
-const isConnected = ({ connectionVersion }: Pick<Session, 'connectionVersion'>, connection: Connection | undefined) =>
-  connection?.status === 'enabled' && connectionVersion === connection.statusVersion

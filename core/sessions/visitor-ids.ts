@@ -1,8 +1,18 @@
+import { randomBytes } from 'node:crypto'
 import type { Core } from '../core.ts'
 import { shortHash } from '../keys/keyring.ts'
+import { storedKey } from '../stored-key.ts'
 import { listConnections } from '../workspaces/workspaces.ts'
-import { idsKey } from './ids-key.ts'
 import type { Session } from './model.ts'
+
+const storedIdsKey = storedKey('ids', () => randomBytes(32).toString('base64url'))
+
+/**
+ * Returns the key with which the ids of browsers and verified visitors are hashed. The ids of known
+ * visitors and their bans depend on it.
+ */
+export const idsKey = async (core: Core): Promise<Uint8Array> =>
+  new Uint8Array(Buffer.from(await storedIdsKey(core), 'base64url'))
 
 type Browser = Pick<Session, 'workspaceId' | 'connectionId' | 'clientInstanceId'>
 type Visitor = Browser & { identity?: { externalSubject: string } | undefined }
@@ -27,14 +37,14 @@ export async function visitorIdsOf(
   return { workspaceIds, connectionIds: [browserIds[0]!, subjectIds[0]!], browserIds, subjectIds }
 }
 
-/** Returns all ids under which a ban of the subject may be stored. */
+/** All ids under which a ban of the subject may be stored. */
 export async function banIdsOfSubject(core: Core, workspaceId: string, externalSubject: string): Promise<string[]> {
   const connections = await connectionsOf(core, workspaceId)
   const subjectIds = await Promise.all(connections.map((id) => subjectIdOn(core, id, externalSubject)))
   return [await subjectIn(core, workspaceId, externalSubject), ...subjectIds]
 }
 
-/** Returns ids under which a ban of the browser is stored. Reads no connections. */
+/** Ids under which a ban of the browser is stored. Reads no connections. */
 export async function banIdsOfBrowser(
   core: Core,
   { workspaceId, connectionId, clientInstanceId }: Browser,
@@ -61,7 +71,7 @@ export interface VisitorIds {
   subjectIds: string[]
 }
 
-/** Returns all ids under which a ban of the visitor may be stored, on any connection. */
+/** All ids under which a ban of the visitor may be stored, on any connection. */
 export const allIdsOf = ({ workspaceIds, browserIds, subjectIds }: VisitorIds): string[] => [
   ...workspaceIds,
   ...browserIds,

@@ -10,14 +10,12 @@ import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 /** Pause before a failed read is retried. */
 const READ_PAUSES = { minMs: 40, maxMs: 1_000 }
 
-/**
- * The log of one conversation that this process follows, and its members: the readers to which its
- * events are delivered.
- */
+/** The log of one conversation that this process follows. */
 export interface Feed<M> {
   readonly conversationId: string
   /** Every event up to this sequence was delivered. */
   through: number
+  /** The readers to which its events are delivered. */
   readonly members: Set<M>
 }
 
@@ -29,17 +27,21 @@ const eventsPerRead = 2000
  * Follows the logs of all conversations that have streams on this core. Each event is read from the
  * log and delivered once, in order. A wake-up is only a reason to read the log.
  */
-export function createFeeds<M>(dependencies: {
+export function createFeeds<M>({
+  events,
+  deliver,
+  metrics = createCoreMetrics(),
+  logger,
+  checkSteps = 1,
+}: {
   events: Pick<EventStore, 'ends' | 'readManyAfter'>
   deliver: (feed: Feed<M>, event: LogEvent) => void
   metrics?: CoreMetrics
   logger: Logger
   checkSteps?: number
 }) {
-  const { events, deliver, metrics = createCoreMetrics(), logger, checkSteps = 1 } = dependencies
-
   const readEnds = (conversationIds: string[]) => events.ends(conversationIds, { committed: true })
-  /** Loads the ends of logs in batches, because many streams join at once after an outage. */
+  // In batches, because many streams join at once after an outage.
   const endOf = createBatchLoader(readEnds)
   const feeds = new Map<string, Feed<M> & { opened: Promise<void> }>()
   /** Feeds with unread events, and the sequence up to which each must be read. */
@@ -63,9 +65,11 @@ export function createFeeds<M>(dependencies: {
     deliver(feed, event)
   }
 
+  const note = (id: string, sequence: number) => behind.set(id, Math.max(sequence, behind.get(id) ?? 0))
+
   function fallBehind(feed: Feed<M>, sequence: number) {
     if (sequence <= feed.through) return
-    behind.set(feed.conversationId, Math.max(sequence, behind.get(feed.conversationId) ?? 0))
+    note(feed.conversationId, sequence)
     if (reading) return
     reading = true
     queueMicrotask(() => void catchUp())
@@ -82,7 +86,7 @@ export function createFeeds<M>(dependencies: {
       } catch (error) {
         failures += 1
         logger.warn({ reason: (error as Error).name }, 'read of event logs failed; retrying')
-        for (const [id, target] of targets) behind.set(id, Math.max(target, behind.get(id) ?? 0))
+        for (const [id, target] of targets) note(id, target)
         await delay(backoffMs(failures, READ_PAUSES))
       }
     }
@@ -104,32 +108,25 @@ export function createFeeds<M>(dependencies: {
     // After a failover, a read may return fewer events than were announced. So only events that were
     // read count as delivered. The periodic check finds the others.
     if (found.length < eventsPerRead) return
-    for (const { feed, target } of wanted)
-      if (feed.through < target) behind.set(feed.conversationId, Math.max(target, behind.get(feed.conversationId) ?? 0))
+    for (const { feed, target } of wanted) if (feed.through < target) note(feed.conversationId, target)
+  }
+
+  /** Creates a feed that starts at the end of the log. */
+  function open(conversationId: string) {
+    const feed = { conversationId, through: 0, members: new Set<M>(), opened: Promise.resolve() }
+    // The feed is registered before its start is known, so it already receives events.
+    // `through` must not go back when the end of the log arrives.
+    feed.opened = endOf(conversationId).then((end) => {
+      feed.through = Math.max(feed.through, end?.sequence ?? 0)
+    })
+    feeds.set(conversationId, feed)
+    return feed
   }
 
   return {
-    /**
-     * Adds a member to the feed of a conversation. A new feed starts at the end of the log. Errors:
-     * those of the store.
-     */
+    /** Adds a member to the feed of a conversation. Errors: those of the store. */
     async join(conversationId: string, member: M): Promise<Feed<M>> {
-      let feed = feeds.get(conversationId)
-      if (!feed) {
-        const created: Feed<M> & { opened: Promise<void> } = {
-          conversationId,
-          through: 0,
-          members: new Set(),
-          opened: Promise.resolve(),
-        }
-        // The feed is registered before its start is known, so it already receives events.
-        // `through` must not go back when the end of the log arrives.
-        created.opened = endOf(conversationId).then((end) => {
-          created.through = Math.max(created.through, end?.sequence ?? 0)
-        })
-        feeds.set(conversationId, created)
-        feed = created
-      }
+      const feed = feeds.get(conversationId) ?? open(conversationId)
       feed.members.add(member)
       try {
         await feed.opened
@@ -146,10 +143,7 @@ export function createFeeds<M>(dependencies: {
     },
 
     membersOf: (conversationId: string): Iterable<M> => feeds.get(conversationId)?.members ?? [],
-    /**
-     * Must be called after this or another process has written events up to this sequence. `event` is
-     * the event at this sequence, if it is known.
-     */
+    /** This or another process has written events up to this sequence. `event` is the one at it, if known. */
     advanced(conversationId: string, sequence: number, event?: LogEvent) {
       const feed = feeds.get(conversationId)
       if (!feed) return
@@ -157,24 +151,16 @@ export function createFeeds<M>(dependencies: {
       else fallBehind(feed, sequence)
     },
 
-    /**
-     * Compares all followed logs with their ends in the store and reads missed events. This repairs
-     * lost wake-ups.
-     */
+    /** Compares all followed logs with their ends in the store and reads missed events. */
     async check() {
       const ids = [...feeds.keys()]
       for (let start = 0; start < ids.length; start += 1000) await checkEnds(ids.slice(start, start + 1000))
     },
 
-    /**
-     * Like `check`, but for one part of the followed logs. `checkSteps` consecutive calls check all
-     * of them.
-     */
+    /** Like `check`, but for one part of the followed logs. `checkSteps` calls check all of them. */
     async checkSome() {
       const part = nextPart()
       if (part.length > 0) await checkEnds(part)
     },
   }
 }
-
-export type Feeds<M> = ReturnType<typeof createFeeds<M>>

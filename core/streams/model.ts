@@ -3,19 +3,15 @@ import { eventCategories } from '../../contract/event-categories.ts'
 import { publicMessage } from '../log/message-model.ts'
 import { type EventType, type GrowingText, isVisible, type LogEvent, type VisibleType } from '../log-event.ts'
 
-/**
- * Encodes an event for streams as one line of JSON. Every stream and every replay sends the same
- * bytes.
- */
+type EventName = keyof typeof eventCategories
+
+const encode = (type: EventName, occurredAt: Date, data: object, sequence?: number) =>
+  JSON.stringify({ sequence, type, category: eventCategories[type], occurredAt: occurredAt.toISOString(), data })
+
+/** Encodes an event as one line of JSON. Every stream and every replay sends the same bytes. */
 export function encodeEvent(event: LogEvent & { type: VisibleType }): string {
-  const { message } = event
-  return JSON.stringify({
-    sequence: event.sequence,
-    type: event.type,
-    category: eventCategories[event.type],
-    occurredAt: event.occurredAt.toISOString(),
-    data: message ? { message: publicMessage(event, message, message.state) } : (event.data ?? {}),
-  })
+  const { sequence, type, occurredAt, message, data = {} } = event
+  return encode(type, occurredAt, message ? { message: publicMessage(event, message, message.state) } : data, sequence)
 }
 
 /** Data of a session that its streams need. */
@@ -51,7 +47,7 @@ export interface SentText {
 
 const streamEvents = new WeakMap<LogEvent, StreamEvent>()
 
-/** Encodes an event for streams. Returns the same object for the same event. */
+/** Returns the same object for the same event. */
 export function toStreamEvent(event: LogEvent): StreamEvent {
   const known = streamEvents.get(event)
   if (known) return known
@@ -88,14 +84,10 @@ export function encodeFor({ sequence, type, json = '' }: StreamEvent, epoch: str
 export function encodeGrowth({ messageId, text }: GrowingText, sent: SentText | undefined, at: Date): EncodedEvent {
   const type = 'message.grew'
   const data = { messageId, offset: sent?.length ?? 0, text: text.slice(sent?.chars ?? 0) }
-  const json = JSON.stringify({ type, category: eventCategories[type], occurredAt: at.toISOString(), data })
-  return { id: '', sequence: 0, type, json }
+  return { id: '', sequence: 0, type, json: encode(type, at, data) }
 }
 
-/**
- * Whether the streams of a session send an event. Events that belong to a session are sent on its
- * own streams only.
- */
+/** Events that belong to a session are sent on its own streams only. */
 export function isSentTo({ sessionId, json }: StreamEvent, session: StreamSession): boolean {
   return json !== undefined && (sessionId === undefined || sessionId === session.sessionId)
 }
@@ -106,20 +98,11 @@ export function isSentTo({ sessionId, json }: StreamEvent, session: StreamSessio
  */
 export function resetRequired(
   epoch: string,
-  head: number,
-  decision: { reason: string; at: Date },
+  sequence: number,
+  { reason, at }: { reason: string; at: Date },
   reauthenticationRequired: boolean,
 ): EncodedEvent {
-  return {
-    id: `${epoch}-${head}`,
-    sequence: head,
-    type: 'replay.reset.required',
-    json: JSON.stringify({
-      sequence: head,
-      type: 'replay.reset.required',
-      category: eventCategories['replay.reset.required'],
-      occurredAt: decision.at.toISOString(),
-      data: { reason: decision.reason, reauthenticationRequired },
-    }),
-  }
+  const type = 'replay.reset.required'
+  const json = encode(type, at, { reason, reauthenticationRequired }, sequence)
+  return { id: `${epoch}-${sequence}`, sequence, type, json }
 }

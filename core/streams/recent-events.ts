@@ -15,11 +15,10 @@ interface Tail {
 }
 
 /**
- * Maximum age in milliseconds of an event when the next one is appended. Memory never has an event
- * for longer than twice this time, even if the database has already removed the event.
+ * Maximum age in milliseconds of an event when the next one is appended. So no event is in memory for
+ * longer than twice this time, even if the database has already removed it.
  */
 const keptMs = 300_000
-/** Maximum number of events of one log. */
 const maxEvents = 100
 const maxBytes = 64 * 1024 * 1024
 /** Estimated memory of an event without its JSON, and of a log, in bytes. */
@@ -29,9 +28,8 @@ const logBytes = 500
 export const recentEventsOf = perCore(({ bus, now }) => createRecentEvents(bus, now))
 
 /**
- * Keeps the newest events that this process has appended. So a replay of a few missed events needs
- * no database query. If another process has appended one of the requested events, `read` returns
- * undefined. The caller then queries the database.
+ * Keeps the newest events that this process has appended, so that a replay of a few missed events needs
+ * no query.
  */
 export function createRecentEvents(bus: Bus, now: () => number) {
   const tails = createLruCache<Tail>(maxBytes, ({ bytes }) => logBytes + bytes)
@@ -41,8 +39,7 @@ export function createRecentEvents(bus: Bus, now: () => number) {
     const encoded = toStreamEvent(event)
     const { at } = encoded
     const known = tails.peek(conversationId)
-    // An earlier event may have the text of a message that this event withdraws, or has only the
-    // beginning of a message that grew.
+    // An earlier event may have the text of a withdrawn message, or only the beginning of one that grew.
     const isOutdated = event.type === 'message.redacted' || event.type === 'message.completed' || encoded.growing
     const continues = known?.last === sequence - 1 && !isOutdated
     const before = continues ? known : { first: encoded.growing ? sequence + 1 : sequence, events: [], bytes: 0 }
@@ -56,10 +53,7 @@ export function createRecentEvents(bus: Bus, now: () => number) {
   })
 
   return {
-    /**
-     * Returns the events after a sequence in order, without transient ones. Returns undefined if
-     * memory lacks an event after `after` up to `through`.
-     */
+    /** Returns the events after a sequence, without transient ones; undefined if one up to `through` lacks. */
     read({ conversationId, after, through }: { conversationId: string; after: number; through: number }) {
       const tail = tails.peek(conversationId)
       if (!tail || after < tail.first - 1 || tail.last < through) return undefined

@@ -12,16 +12,9 @@ export const replayPage = 100
 /** Number of events in the first read. Most replays have fewer events. */
 export const firstPage = 32
 
-/** After this number of characters a replay pauses until the reader continues it. */
-export const maxReplayChars = 64 * 1024
-
-/** Returns how many events of a size a replay sends before it pauses, at most `replayPage`. */
-export const pageSizeFor = (charsPerEvent: number): number =>
-  Math.min(replayPage, Math.ceil(maxReplayChars / charsPerEvent))
-
 /**
- * `page` has the first events after `sequence`, at most `firstPage`. `page` is set only if the log was read to find the
- * start.
+ * `page` has the first events after `sequence`, at most `firstPage`. It is set only if the log was read
+ * to find the start.
  */
 export type ReplayStart =
   | { state: 'ready'; sequence: number; page?: StreamEvent[] }
@@ -36,23 +29,6 @@ export interface StartPoint {
   lastEventId?: string
 }
 
-/**
- * Events after a position. If the page is not full, it has every event up to `through`. After a
- * full page, the log may have more.
- */
-export interface ReadPage {
-  page: StreamEvent[]
-  through: number
-  /** Maximum number of events in the page. */
-  limit: number
-}
-
-interface ReplayWindowSettings {
-  maxEvents: number
-  /** Maximum age of a replayed event, in seconds. */
-  maxAge: number
-}
-
 /** Maximum numbers of conversations and of events in one shared read. */
 const sharedReads = 50
 const sharedEvents = 3000
@@ -63,17 +39,18 @@ export const replayWindowOf = perCore((core) => {
   return createReplayWindow(eventsOf(core), recentEventsOf(core), window, now)
 })
 
-/** Limits replays to the newest events, by number and by age. */
+/**
+ * Limits replays to the newest events, by number and by age.
+ *
+ * @param settings.maxAge maximum age of a replayed event, in seconds
+ */
 export function createReplayWindow(
   events: Pick<EventStore, 'ends' | 'starts' | 'readAfter' | 'readManyAfter' | 'countAfter' | 'oldestSequence'>,
   recentEvents: Pick<RecentEvents, 'read'>,
-  settings: ReplayWindowSettings,
+  settings: { maxEvents: number; maxAge: number },
   now: () => number,
 ) {
-  /**
-   * Reads for many streams with one query, because many streams resume at once after an outage.
-   * Most of them missed few events.
-   */
+  /** Many streams resume at once after an outage, and most of them missed few events. */
   const readShared = createBatchLoader<LogEvent[]>(
     async (keys) => {
       const ranges = keys.map((key) => {
@@ -88,9 +65,8 @@ export function createReplayWindow(
         ranges.map(({ conversationId, after }) => ({ conversationId, after })),
         maxFound,
       )
-      // The result is sorted by conversation. A full result may miss events of its last
-      // conversation and has no events of later ones. The streams of these conversations then read
-      // their own pages.
+      // The result is sorted by conversation. A full result may miss events of its last conversation and
+      // of later ones. Their streams then read their own pages.
       const brokenOff = found.length === maxFound ? found.at(-1)?.conversationId : undefined
       const byConversation = Map.groupBy(found, ({ conversationId }) => conversationId)
       return new Map(
@@ -106,14 +82,8 @@ export function createReplayWindow(
 
   const startOf = createBatchLoader((ids) => events.starts(ids))
 
-  function reset(reason: ResetReason): ReplayStart {
-    return { state: 'reset_required', reason, at: new Date(now()) }
-  }
-
-  /**
-   * Returns up to `limit` events after a sequence, in order. The log has all events up to `through`.
-   * Concurrent reads share one query.
-   */
+  const reset = (reason: ResetReason): ReplayStart => ({ state: 'reset_required', reason, at: new Date(now()) })
+  /** Returns up to `limit` events after a sequence, in order. The log has all events up to `through`. */
   async function read(conversationId: string, after: number, through: number, limit: number) {
     const recent = recentEvents.read({ conversationId, after, through })
     if (recent) return recent.slice(0, limit)
@@ -124,10 +94,7 @@ export function createReplayWindow(
 
   return {
     read,
-    /**
-     * Returns the position where a stream starts, or the reason why it cannot start (contract,
-     * section 4).
-     */
+    /** Returns where a stream starts, or why it cannot start (contract, section 4). */
     async resolveStart(
       conversationId: string,
       { epoch, head, start }: { epoch: string; head: number; start: StartPoint },
@@ -137,26 +104,23 @@ export function createReplayWindow(
       const positions = [last?.sequence, start.afterSequence].filter((sequence) => sequence !== undefined)
       if (positions.length === 0) return { state: 'ready', sequence: head }
       const sequence = Math.max(...positions)
-      // The client may have received a newer position from another process whose wake-up has not
-      // arrived here yet.
+      // Another process may have given the client a newer position, whose wake-up has not arrived here.
       if (sequence > head) {
         const end = (await events.ends([conversationId], { committed: true })).get(conversationId)
         return sequence > (end?.sequence ?? 0) ? reset('position_unknown') : { state: 'ready', sequence }
       }
       if (sequence === head) return { state: 'ready', sequence }
-      const tooMany = async () =>
-        head - sequence > settings.maxEvents &&
-        (await events.countAfter({ conversationId, after: sequence }, settings.maxEvents + 1)) > settings.maxEvents
-      if (await tooMany()) return reset('window_exceeded')
+      const { maxEvents, maxAge } = settings
+      const isTooMany =
+        head - sequence > maxEvents &&
+        (await events.countAfter({ conversationId, after: sequence }, maxEvents + 1)) > maxEvents
+      if (isTooMany) return reset('window_exceeded')
       const page = await read(conversationId, sequence, head, firstPage)
-      const tooOld = page[0] !== undefined && page[0].at < now() - settings.maxAge * 1000
-      return tooOld ? reset('window_exceeded') : { state: 'ready', sequence, page }
+      const isTooOld = page[0] !== undefined && page[0].at < now() - maxAge * 1000
+      return isTooOld ? reset('window_exceeded') : { state: 'ready', sequence, page }
     },
 
-    /**
-     * Returns the sequence of the oldest event that can be replayed; 0 when there is none. `head` is the
-     * end of the log.
-     */
+    /** Returns the oldest sequence that can be replayed; 0 when there is none. `head` is the end of the log. */
     async oldest(conversationId: string, head: number) {
       if (head === 0) return 0
       const since = new Date(now() - settings.maxAge * 1000)

@@ -16,8 +16,7 @@ import { openTestDatabase } from '../test/open-test-database.ts'
 import type { EncodedEvent } from './model.ts'
 import { createRecentEvents } from './recent-events.ts'
 import { createReplayWindow, type StartPoint } from './replay-window.ts'
-import type { StreamSubscription, SubscriptionSink } from './session-streams.ts'
-import { createStreamSubscriptions } from './stream-subscriptions.ts'
+import { createStreamSubscriptions, type StreamSubscription, type SubscriptionSink } from './stream-subscriptions.ts'
 
 const { uri, name } = testDatabase()
 const logger = pino({ level: 'silent' })

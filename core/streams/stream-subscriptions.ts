@@ -5,12 +5,22 @@ import { type Core, perCore } from '../core.ts'
 import { storedEpochOf } from '../ids.ts'
 import { type EventStore, eventsOf } from '../log/event-store.ts'
 import { logHeadsOf } from '../log/log-heads.ts'
-import { endsSession, type GrowingText, type LogEvent } from '../log-event.ts'
+import { endsSession, type GrowingText, type LogEvent, type SessionEndType } from '../log-event.ts'
 import { type CoreMetrics, createCoreMetrics } from '../metrics.ts'
 import { wakeupsOf } from '../wakeups/wakeups.ts'
 import { createFeeds, type Feed } from './feeds.ts'
 import { type GrowingTexts, growingTextsOf } from './growing-texts.ts'
-import { encodeFor, encodeGrowth, isSentTo, resetRequired, type StreamSession, toStreamEvent } from './model.ts'
+import {
+  type EncodedEvent,
+  encodeFor,
+  encodeGrowth,
+  isSentTo,
+  resetRequired,
+  type SentText,
+  type StreamEvent,
+  type StreamSession,
+  toStreamEvent,
+} from './model.ts'
 import { recentEventsOf } from './recent-events.ts'
 import {
   firstPage,
@@ -20,8 +30,48 @@ import {
   replayWindowOf,
   type StartPoint,
 } from './replay-window.ts'
-import { createReplays } from './replays.ts'
-import { createSessionStreams, noteText, type StreamSubscription, type SubscriptionSink } from './session-streams.ts'
+
+/** Receives the events and the states of all subscriptions of one gateway. */
+export interface SubscriptionSink {
+  opened(subscriptionId: number, session: StreamSession, position: { epoch: string; sequence: number }): void
+  event(subscriptionIds: number[], event: EncodedEvent): void
+  replayed(subscriptionId: number, events: EncodedEvent[]): void
+  /** Reports the new end of the log to subscriptions that receive no event for it. */
+  advanced(subscriptionIds: number[], sequence: number): void
+  /** An installation became online or away. `data` is JSON. The event is not in the log. */
+  availability(subscriptionIds: number[], change: { occurredAt: Date; data: string }): void
+  /** The replay of the subscription waits for `resume`. */
+  paused(subscriptionId: number): void
+  closed(subscriptionId: number, error?: unknown): void
+}
+
+export interface StreamSubscription {
+  readonly id: number
+  readonly sink: SubscriptionSink
+  readonly session: StreamSession
+  readonly epoch: string
+  feed: Feed<StreamSubscription>
+  /** Every event up to this sequence was sent or deliberately skipped. */
+  position: number
+  /**
+   * A `live` subscription receives events from the feed. A `replaying` one reads the log until it
+   * has caught up. A `paused` one waits for `resume`.
+   */
+  mode: 'replaying' | 'paused' | 'live' | 'ended'
+  /** Number of events sent since the current replay began. */
+  replayed: number
+  /** Maximum number of events in the next read of a replay. */
+  pageSize: number
+  isOpen: boolean
+  /** The availability that was last sent to the reader, as JSON. */
+  toldAvailability?: string | undefined
+  /** How much was sent of messages that grow, by their ids. */
+  sentTexts?: Map<string, SentText>
+  /** True while nothing may be sent, because the state of the session is not known yet. */
+  isHeld: boolean
+  /** Ends the subscription once it is open. Set when the session ended before. */
+  ending?: () => void
+}
 
 interface SubscriptionObserver {
   opened(subscription: StreamSubscription): void
@@ -29,19 +79,15 @@ interface SubscriptionObserver {
   ended(subscription: StreamSubscription): void
 }
 
-interface StreamSubscriptionsDependencies {
-  events: Pick<EventStore, 'ends' | 'readManyAfter'>
-  bus: Bus
-  replayWindow: ReplayWindow
-  growingTexts?: GrowingTexts
-  metrics?: CoreMetrics
-  logger: Logger
-  /** Whether a log with this stored epoch exists, or an erasure has removed it. */
-  isKnownEpoch?: (epoch: string) => Promise<boolean>
-  /** Whether streams may send events. `current` is emitted when they may send again. */
-  maySend?: () => boolean
-  now?: () => number
-  checkSteps?: number
+/**
+ * Events after a position. If the page is not full, it has every event up to `through`. After a
+ * full page, the log may have more.
+ */
+interface ReadPage {
+  page: StreamEvent[]
+  through: number
+  /** Maximum number of events in the page. */
+  limit: number
 }
 
 /**
@@ -52,14 +98,10 @@ interface StreamSubscriptionsDependencies {
 const checkEveryMs = 300
 const checkSteps = 10
 
-/** Whether this is the epoch of an existing log, or of one that an erasure has removed. */
-async function isKnownEpoch({ db }: Core, epoch: string) {
-  const idOnly = { projection: { _id: 1 } } as const
-  const found = [db.conversations.findOne({ epoch }, idOnly), db.erasures.findOne({ epochs: epoch }, idOnly)]
-  return (await Promise.all(found)).some((each) => each !== null)
-}
-
 const dropOldEveryMs = 60_000
+
+/** After this number of characters a replay pauses until the reader continues it. */
+const maxReplayChars = 64 * 1024
 
 export const streamJobs = (core: Core) => [
   createJob({
@@ -81,8 +123,7 @@ export const streamSubscriptionsOf = perCore((core) => {
   const events = eventsOf(core)
   const logHeads = logHeadsOf(core)
   return createStreamSubscriptions({
-    // An end that was read for streams is cached for the writer too, so that an append needs no
-    // read.
+    // An end that was read for streams is cached for the writer too, so that an append needs no read.
     events: { ...events, ends: (ids, options) => logHeads.learn(ids, (each) => events.ends(each, options)) },
     bus,
     // Its memory of recent events must subscribe to the bus before the streams, so that a new event
@@ -98,9 +139,17 @@ export const streamSubscriptionsOf = perCore((core) => {
   })
 })
 
+/** Whether this is the stored epoch of an existing log, or of one that an erasure has removed. */
+async function isKnownEpoch({ db }: Core, epoch: string) {
+  const idOnly = { projection: { _id: 1 } } as const
+  const found = [db.conversations.findOne({ epoch }, idOnly), db.erasures.findOne({ epochs: epoch }, idOnly)]
+  return (await Promise.all(found)).some((each) => each !== null)
+}
+
 /**
  * Sends events to subscribers: first a replay from the log, then live events. Each event is sent
- * once to a subscriber (contract, section 4).
+ * once to a subscriber (contract, section 4). While `maySend` returns false, nothing is sent until the
+ * bus event `current`.
  */
 export function createStreamSubscriptions({
   events,
@@ -113,32 +162,32 @@ export function createStreamSubscriptions({
   maySend = () => true,
   now = Date.now,
   checkSteps,
-}: StreamSubscriptionsDependencies) {
+}: {
+  events: Pick<EventStore, 'ends' | 'readManyAfter'>
+  bus: Bus
+  replayWindow: ReplayWindow
+  growingTexts?: GrowingTexts
+  metrics?: CoreMetrics
+  logger: Logger
+  isKnownEpoch?: (epoch: string) => Promise<boolean>
+  maySend?: () => boolean
+  now?: () => number
+  checkSteps?: number
+}) {
   const feeds = createFeeds<StreamSubscription>({ events, deliver, metrics, logger, checkSteps })
-  const sessionStreams = createSessionStreams({
-    feeds,
-    replay: (subscription) => void replay(subscription),
-    sendNow: (subscription, event) =>
-      subscription.sink.event([subscription.id], encodeFor(toStreamEvent(event), subscription.epoch)),
-    end,
-    now,
-  })
-  const replay = createReplays({
-    replayWindow,
-    metrics,
-    maySend,
-    end,
-    onLive(subscription) {
-      for (const growing of growingTexts.in(subscription.feed.conversationId)) sendGrowth(growing, [subscription])
-    },
-  })
+  const bySession = new Map<string, Set<StreamSubscription>>()
   const observers: SubscriptionObserver[] = []
+
+  const ofSession = (sessionId: string) => [...(bySession.get(sessionId) ?? [])]
 
   function close(subscription: StreamSubscription) {
     if (subscription.mode === 'ended') return false
     subscription.mode = 'ended'
     feeds.leave(subscription.feed, subscription)
-    sessionStreams.remove(subscription)
+    const { sessionId } = subscription.session
+    const streams = bySession.get(sessionId)
+    streams?.delete(subscription)
+    if (streams?.size === 0) bySession.delete(sessionId)
     metrics.subscriptionsOpen.dec()
     for (const observer of observers) observer.ended(subscription)
     return true
@@ -146,6 +195,12 @@ export function createStreamSubscriptions({
 
   function end(subscription: StreamSubscription, error?: unknown) {
     if (close(subscription)) subscription.sink.closed(subscription.id, error)
+  }
+
+  /** Ends a subscription now, or as soon as it is open. */
+  function endWhenOpen(subscription: StreamSubscription, ending: () => void) {
+    if (subscription.isOpen) ending()
+    else subscription.ending = ending
   }
 
   function deliver(feed: Feed<StreamSubscription>, appended: LogEvent) {
@@ -161,11 +216,8 @@ export function createStreamSubscriptions({
       if (subscription.mode !== 'live' || subscription.isHeld || event.sequence <= subscription.position) continue
       subscription.position = event.sequence
       epoch = subscription.epoch
-      let group = readers.get(subscription.sink)
-      if (!group) {
-        group = { receiving: [], skipping: [] }
-        readers.set(subscription.sink, group)
-      }
+      const group = readers.get(subscription.sink) ?? { receiving: [], skipping: [] }
+      readers.set(subscription.sink, group)
       if (!isSentTo(event, subscription.session)) group.skipping.push(subscription.id)
       else {
         group.receiving.push(subscription.id)
@@ -210,6 +262,92 @@ export function createStreamSubscriptions({
   }
 
   /**
+   * Sends a subscription the events that it missed, until it is live, paused or ended. `known` is the
+   * first page, if it was already read. Never rejects.
+   */
+  async function replay(subscription: StreamSubscription, known?: ReadPage) {
+    const { feed, sink, id } = subscription
+    try {
+      for (let chars = 0, next = known; subscription.mode === 'replaying'; next = undefined) {
+        if (subscription.position >= feed.through) {
+          subscription.mode = 'live'
+          metrics.replaySize.observe(subscription.replayed)
+          subscription.replayed = 0
+          for (const growing of growingTexts.in(feed.conversationId)) sendGrowth(growing, [subscription])
+          return
+        }
+        const { page, through, limit } = next ?? (await readPage(subscription))
+        if (subscription.mode !== 'replaying') return
+        if (subscription.isHeld || !maySend()) {
+          subscription.mode = 'live'
+          return
+        }
+        const sent = sendPage(subscription, page, maxReplayChars - chars)
+        if (sent.hasEnded) return end(subscription)
+        chars += sent.chars
+        // After large events, a read has no more of them than are sent before the next pause.
+        if (sent.events > 0)
+          subscription.pageSize = Math.min(replayPage, Math.ceil((maxReplayChars * sent.events) / sent.chars))
+        if (chars >= maxReplayChars) {
+          subscription.mode = 'paused'
+          sink.paused(id)
+          return
+        }
+        if (page.length < limit && subscription.position < through) {
+          subscription.position = through
+          sink.advanced([id], through)
+        }
+      }
+    } catch (error) {
+      end(subscription, error)
+    }
+  }
+
+  async function readPage({ feed, position, pageSize: limit }: StreamSubscription): Promise<ReadPage> {
+    const { through } = feed
+    return { page: await replayWindow.read(feed.conversationId, position, through, limit), through, limit }
+  }
+
+  /** Sends events until `maxChars` were sent. Skips events that the session must not receive. */
+  function sendPage(subscription: StreamSubscription, page: StreamEvent[], maxChars: number) {
+    const { id, sink, session, epoch } = subscription
+    const sending: EncodedEvent[] = []
+    let chars = 0
+    let ending: EncodedEvent | undefined
+    for (const event of page) {
+      subscription.position = event.sequence
+      if (!isSentTo(event, session)) continue
+      noteText(subscription, event)
+      const encoded = encodeFor(event, epoch)
+      chars += encoded.json.length
+      if (endsSession(event.type)) {
+        ending = encoded
+        break
+      }
+      sending.push(encoded)
+      if (chars >= maxChars) break
+    }
+    subscription.replayed += sending.length
+    if (sending.length > 0) sink.replayed(id, sending)
+    if (ending) sink.event([id], ending)
+    else if ((sending.at(-1)?.sequence ?? 0) < subscription.position) sink.advanced([id], subscription.position)
+    return { chars, events: sending.length, hasEnded: ending !== undefined }
+  }
+
+  /** Replays what a stream missed while nothing could be sent. */
+  function continueStream(subscription: StreamSubscription) {
+    const { isOpen, isHeld, mode, position, feed } = subscription
+    if (!isOpen || isHeld || mode !== 'live' || position >= feed.through) return
+    subscription.mode = 'replaying'
+    void replay(subscription)
+  }
+
+  function unhold(subscription: StreamSubscription) {
+    subscription.isHeld = false
+    continueStream(subscription)
+  }
+
+  /**
    * Whether the position belongs to a log that the session may not read: its conversation is another
    * one since an identification, or was erased. A position of the session's own log of before a
    * restore does not.
@@ -225,36 +363,26 @@ export function createStreamSubscriptions({
   bus.on('growing', (texts) => {
     for (const growing of texts) sendGrowth(growing, feeds.membersOf(growing.conversationId))
   })
-  bus.on('current', sessionStreams.releaseAll)
+  bus.on('current', () => {
+    for (const streams of bySession.values()) for (const subscription of [...streams]) continueStream(subscription)
+  })
   bus.on('gap', () => {
     feeds.check().catch((error: Error) => logger.warn({ reason: error.name }, 'check of event logs failed; will retry'))
   })
 
   return {
-    ...sessionStreams,
-    /** Starts a subscription for an authorized session. Errors: those of the store. */
+    /**
+     * Starts a subscription for an authorized session. `toldAvailability` is the availability that the
+     * reader receives with `opened`, as JSON. Errors: those of the store.
+     */
     async open({
-      id,
-      sink,
-      session,
-      epoch,
       start,
-      toldAvailability,
-    }: {
-      id: number
-      sink: SubscriptionSink
-      session: StreamSession
-      epoch: string
-      start: StartPoint
-      /** The availability that the reader receives with `opened`, as JSON. */
-      toldAvailability?: string
-    }) {
+      ...given
+    }: Pick<StreamSubscription, 'id' | 'sink' | 'session' | 'epoch' | 'toldAvailability'> & { start: StartPoint }) {
+      const { id, sink, session, epoch } = given
+      const { sessionId, conversationId } = session
       const subscription: StreamSubscription = {
-        id,
-        sink,
-        session,
-        epoch,
-        toldAvailability,
+        ...given,
         feed: undefined as never,
         position: 0,
         mode: 'replaying',
@@ -263,19 +391,19 @@ export function createStreamSubscriptions({
         isOpen: false,
         isHeld: false,
       }
-      const feed = await feeds.join(session.conversationId, subscription)
+      const feed = await feeds.join(conversationId, subscription)
       subscription.feed = feed
-      sessionStreams.add(subscription)
+      bySession.set(sessionId, (bySession.get(sessionId) ?? new Set()).add(subscription))
       metrics.subscriptionsOpen.inc()
       try {
         for (const observer of observers) observer.opened(subscription)
         const { through } = feed
-        const decision = await replayWindow.resolveStart(session.conversationId, { epoch, head: through, start })
+        const decision = await replayWindow.resolveStart(conversationId, { epoch, head: through, start })
         if (decision.state === 'ready') {
           subscription.position = decision.sequence
           sink.opened(id, session, { epoch, sequence: decision.sequence })
           subscription.isOpen = true
-          subscription.ending?.(subscription)
+          subscription.ending?.()
           void replay(subscription, decision.page && { page: decision.page, through, limit: firstPage })
         } else {
           metrics.streamResets.inc({ reason: decision.reason })
@@ -298,14 +426,46 @@ export function createStreamSubscriptions({
     },
 
     close: (subscription: StreamSubscription): void => void close(subscription),
+    /** Stops sending on the streams of a session until `release` is called or the streams end. */
+    hold(sessionId: string) {
+      for (const subscription of ofSession(sessionId)) subscription.isHeld = true
+    },
+
+    /** Resumes sending on the streams of a session. The streams replay the events that they missed. */
+    release: (sessionId: string): void => ofSession(sessionId).forEach(unhold),
+    /**
+     * Ends the streams of a session that ended. `event` is the end event, if the log has one.
+     * `session.closed` is sent in its order in the log, because the visitor may continue in another
+     * session. An end event of another type is sent at once, and the events before it are skipped.
+     */
+    endSession(sessionId: string, type: SessionEndType, event?: LogEvent) {
+      if (event) feeds.advanced(event.conversationId, event.sequence)
+      for (const subscription of ofSession(sessionId))
+        endWhenOpen(subscription, () => {
+          const { id, sink, feed, epoch, position } = subscription
+          if (type === 'session.closed' && event && position < event.sequence) return unhold(subscription)
+          const { conversationId, through: sequence } = feed
+          const last = event ?? { conversationId, sequence, type, occurredAt: new Date(now()) }
+          sink.event([id], encodeFor(toStreamEvent(last), epoch))
+          end(subscription)
+        })
+    },
+
+    /** Ends the streams of a session with an error, without an end event. */
+    refuseSession(sessionId: string, error: unknown) {
+      for (const subscription of ofSession(sessionId)) endWhenOpen(subscription, () => end(subscription, error))
+    },
+
     /** Registers an observer of each subscription that opens or ends from now on. */
     observe: (observer: SubscriptionObserver): void => void observers.push(observer),
-    /**
-     * Compares one part of the followed logs with their ends in the store. `checkSteps` consecutive
-     * calls compare all of them.
-     */
+    /** Checks one part of the followed logs. `checkSteps` consecutive calls check all of them. */
     checkSome: feeds.checkSome,
   }
 }
 
 export type StreamSubscriptions = ReturnType<typeof createStreamSubscriptions>
+
+/** Remembers how much of a growing message an event sends. */
+function noteText(subscription: StreamSubscription, { growing }: StreamEvent) {
+  if (growing) subscription.sentTexts = new Map(subscription.sentTexts).set(growing.messageId, growing)
+}

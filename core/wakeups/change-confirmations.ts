@@ -11,28 +11,30 @@ interface Waiting {
 }
 
 /**
- * Waits until all cores have applied a change, so that no core acts on the state before a change
- * after the change was answered, for example a ban.
+ * Waits until all cores have applied a change, for example a ban, so that none acts on the earlier state
+ * after the change was answered.
  *
  * The order of the wake-ups tells which cores these are. A core acts on cached state only for
- * `leaseMs` after a beat that it has written and read back. Either the beat comes after the change,
- * and the core has read the change before the beat. Or the beat comes before the change, and this
- * process has read the beat when its own wake-up arrives.
+ * `leaseMs` after a beat that it has written and read back. If the beat comes after the change, the core
+ * has read the change before the beat. If it comes before, this process has read the beat when its own
+ * wake-up arrives.
+ *
+ * @param processId id of this process, which confirms its own changes too
  */
-export function createChangeConfirmations(dependencies: {
-  /** Id of this process. It confirms its own changes too. */
+export function createChangeConfirmations({
+  processId,
+  leaseMs,
+  monotonic,
+}: {
   processId: string
-  /** Time in milliseconds after which a core that has not confirmed a change no longer acts on earlier state. */
   leaseMs: number
   monotonic: () => number
 }) {
-  const { processId, leaseMs, monotonic } = dependencies
-
   const waiting = new Set<Waiting>()
   const confirmed = new Map<string, number>()
   /** Time of the last beat of each other core. */
   const beats = new Map<string, number>()
-  /** Number of changes in the wake-ups of this process that have arrived. */
+  /** Changes in the wake-ups of this process that have arrived. */
   let arrivedUpTo = 0
   const stopping = new AbortController()
 
@@ -56,8 +58,7 @@ export function createChangeConfirmations(dependencies: {
   return {
     /**
      * Resolves when every core has applied the changes of this process up to a number, or after
-     * `leaseMs`. A core that has not confirmed them by then sends nothing on streams until it has read
-     * them.
+     * `leaseMs`: a core that is silent for so long sends nothing on streams until it has read them.
      */
     async applied(changes: number) {
       const lease = new AbortController()
@@ -83,7 +84,6 @@ export function createChangeConfirmations(dependencies: {
       waiting.forEach(findMissing)
     },
 
-    /** Must be called when a core has confirmed the changes of this process up to a number. */
     confirmedBy(id: string, changes: number) {
       confirmed.set(id, Math.max(changes, confirmed.get(id) ?? 0))
       for (const entry of waiting) {
@@ -92,7 +92,7 @@ export function createChangeConfirmations(dependencies: {
       }
     },
 
-    /** Returns the number of other cores that live. Some of them may rest, and write beats rarely. */
+    /** The number of other cores that live, also those that rest. */
     others() {
       forgetSilent()
       return beats.size

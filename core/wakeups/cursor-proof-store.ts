@@ -1,22 +1,18 @@
 import { ObjectId } from 'mongodb'
 
-/** Interval in milliseconds between two beats while somebody needs the proof. */
+/** Milliseconds between two beats while somebody needs the proof. */
 export const beatEveryMs = 250
-/** Interval in milliseconds between two beats otherwise. They tell the other cores that this one lives. */
+/** Between two beats otherwise. They tell the other cores that this one lives. */
 const restingBeatEveryMs = 25_000
-/**
- * If the cursor does not return a confirmed beat within this time in milliseconds, its server is
- * probably not the primary.
- */
+/** A cursor that lacks a confirmed beat for so many milliseconds is probably not on the primary. */
 const lostAfterMs = 5_000
 
 /**
- * Finds out up to which time a tailable cursor has returned every document. An empty result of the
- * cursor is no proof. The server of the cursor may no longer be the primary, or may be cut off from
- * the other servers. It may not have detected this yet. So the reader writes a beat: a document that
- * a majority of the servers must confirm. When the beat is confirmed and the cursor has returned it,
- * the cursor has also returned everything that was written before. While no majority confirms beats,
- * the time does not change and the cursor is kept.
+ * Finds out up to which time a tailable cursor has returned every document. An empty result is no proof:
+ * the server of the cursor may be cut off, or no longer the primary, and not know it yet. So the reader
+ * writes a beat: a document that a majority of the servers must confirm. When it is confirmed and the
+ * cursor has returned it, the cursor has also returned everything that was written before. While no
+ * majority confirms beats, the time does not change and the cursor is kept.
  *
  * `writeBeat` must not be retried after a failure. A retry on a new primary could confirm a beat
  * that the cursor has received from the former primary.
@@ -38,7 +34,7 @@ export function createCursorProof(
       await writeBeat(beat.id)
       pending.confirmedAt = monotonic()
     } catch {
-      // The outcome is unknown, so the beat proves nothing. The next call of `asOf` writes another.
+      // The outcome is unknown, so the beat proves nothing.
       pending = undefined
     }
   }
@@ -49,15 +45,13 @@ export function createCursorProof(
 
   return {
     beatIfDue,
-    /** Must be called when the reader received this document. */
     received(id: ObjectId) {
       if (pending?.id.equals(id)) pending.isReceived = true
     },
 
     /**
-     * Writes a beat when one is due. Returns a time: every document written before it has reached the
-     * reader. Returns undefined while no such time is known. Errors: throws if the cursor has not
-     * returned a confirmed beat for several seconds. The reader must then open a new cursor.
+     * Writes a beat if one is due. Returns the time before which every document has reached the reader;
+     * undefined while it is unknown. Throws if the reader must open a new cursor.
      */
     asOf() {
       if (pending?.confirmedAt !== undefined) {

@@ -2,21 +2,18 @@ import { createBatchLoader } from '../../platform/concurrency/batcher.ts'
 import { createLruCache } from '../../platform/lru-cache.ts'
 import type { Bus } from '../bus.ts'
 
-/**
- * Default maximum age of an entry, in milliseconds. It bounds the delay of a change whose wake-up
- * was lost.
- */
+/** Bounds the delay of a change whose wake-up was lost, in milliseconds. */
 const defaultMaxAgeMs = 5_000
 /**
- * Maximum age of an entry, in milliseconds, if `Wakeups.changing` makes every change that may not wait.
- * No such change can remain unknown, even if a core dies before its wake-up.
+ * Maximum age if `Wakeups.changing` makes every change that may not wait. No such change can remain
+ * unknown, even if a core dies before its wake-up.
  */
 export const announcedMaxAgeMs = 60_000
 
 /**
  * Caches state whose changes must take effect on every core within a second. The bus event
  * `changed` drops the entry. An entry is used only while `isCurrent` confirms that all wake-ups
- * have arrived. An entry is never used longer than `maxAgeMs` after its load began.
+ * have arrived, and for `maxAgeMs` after its load began.
  */
 export function createLiveCache<V>(options: {
   loadMany: (keys: string[]) => Promise<Map<string, V>>
@@ -24,7 +21,6 @@ export function createLiveCache<V>(options: {
   isCurrent: (isRoutine?: boolean) => boolean
   maxEntries: number
   maxAgeMs?: number
-  /** A clock in milliseconds that never goes back. */
   monotonic?: () => number
 }) {
   const { bus, isCurrent, maxEntries, maxAgeMs = defaultMaxAgeMs, monotonic = () => performance.now() } = options
@@ -34,7 +30,6 @@ export function createLiveCache<V>(options: {
   /** Running loads by key. A change of the key removes them, and their results are not cached. */
   const loading = new Map<string, { loads: number }>()
 
-  /** Reads the value from the store. */
   async function reload(key: string) {
     const mine = loading.get(key) ?? { loads: 0 }
     loading.set(key, mine)
@@ -63,8 +58,7 @@ export function createLiveCache<V>(options: {
 
   return {
     /**
-     * Returns the cached value if all wake-ups have arrived and the entry has not reached its maximum
-     * age. Otherwise loads the value. A routine check keeps no core awake: see `isCurrent` of the
+     * Returns the cached value, or loads it. A routine check keeps no core awake: see `isCurrent` of the
      * wake-ups. Errors: those of the load.
      */
     async get(key: string, isRoutine = false) {

@@ -7,9 +7,8 @@ export interface WakeupDocument {
   /** Id of the process that wrote the document. */
   from: string
   /**
-   * New ends of logs, and whether each conversation is closed at that end. The event at the end is
-   * included if it is small, so that other processes need not read it. Without the event, the time
-   * since when the visitor waits is included.
+   * New ends of logs, and whether each conversation is closed then. With the event if it is small, so
+   * that other processes need not read it; else with the time since when the visitor waits.
    */
   heads: [
     conversationId: string,
@@ -18,7 +17,6 @@ export interface WakeupDocument {
     event?: AnnouncedEvent | null,
     waitingSince?: Date,
   ][]
-  /** Parts of messages that grow. */
   grown?: GrownPart[]
   /** Ids of sessions, connections and installations whose state changed. */
   changed: string[]
@@ -32,7 +30,7 @@ export interface WakeupDocument {
   awaited?: true
   /** Numbers of changes of other processes that this process has applied. */
   confirmed?: [processId: string, changes: number][]
-  /** Whether the process reads wake-ups and has written this one only to read it back. */
+  /** Written only to be read back (`createCursorProof`). */
   beat?: true
   /** Only in beats: ids of the secret keys that the process accepts. */
   kids?: string[]
@@ -42,17 +40,15 @@ export interface WakeupDocument {
 /** An event without the fields that only the log needs. */
 export type AnnouncedEvent = Omit<LogEvent, 'operationKey' | 'inputHash'>
 
-/** New ends of logs, and new parts of messages. */
 export type PassedEnds = Pick<WakeupDocument, 'heads' | 'grown'>
 
 /**
- * Nudges: messages between the processes of one machine, whose embedded engine does not hold
- * questions for new documents. A nudge may be late or lost.
+ * Messages between the processes of one machine, whose embedded engine does not hold questions for new
+ * documents. A nudge may be late or lost.
  */
 export interface Nudge {
   /** Passes new ends of logs to the other processes at once. */
   pass(ends: PassedEnds): void
-  /** Registers the function that receives what the other processes pass. */
   onPassed(receive: (ends: PassedEnds) => void): void
   /** Tells the other processes to read the wake-ups. */
   announce(): void
@@ -62,48 +58,39 @@ export interface Nudge {
   after(known: number, atMostMs: number): Promise<void>
 }
 
-/**
- * Tells the reader that every wake-up published before `asOf` was yielded. `asOf` is a time of the
- * clock `monotonic`.
- */
+/** Every wake-up published before `asOf`, a time of the clock `monotonic`, was yielded. */
 export interface CaughtUp {
   asOf: number
 }
 
-/**
- * Time in milliseconds for which the server waits for new documents before it returns an empty
- * result.
- */
+/** Time in milliseconds for which the server waits for new documents. */
 const maxAwaitMs = 1_000
 const batchSize = 1000
 /**
- * If an empty result arrives within this time in milliseconds, the server did not wait for
- * documents. The embedded database never waits. The reader then pauses before the next read.
+ * If an empty result arrives within this time, the server did not wait, as the embedded engine never
+ * does. The reader then pauses before the next read.
  */
 const minAwaitMs = 50
-/** Maximum wait for a nudge or an own write before the next read, in milliseconds. */
+/** Maximum wait for a nudge or an own write before the next read. */
 const nudgedPauseMs = 1_000
-/** Pause in milliseconds before the next read if nudges are not used. */
+/** Pause before the next read if nudges are not used. */
 const pauseMs = 10
 
 const removedAtOnce = 500
 /** Writer of wake-ups that only allow older ones to be removed. */
 const emptyFrom = ''
 
+/** @param nudge present if all processes run on one machine */
 export function createWakeupStore({
   wakeups,
   nudge,
 }: {
   wakeups: Collection<WakeupDocument>
-  /** Present if all processes run on one machine. */
   nudge?: Nudge | undefined
 }) {
   const empty = (from: string, at: Date) => ({ from, heads: [], changed: [], at })
 
-  /**
-   * Writes a beat with `updateMany`, because the driver never retries it (see `createCursorProof`).
-   * The default write concern applies: a majority on a replica set.
-   */
+  /** With `updateMany`, because the driver never retries it (see `createCursorProof`). */
   const writeBeat = (_id: ObjectId, from: string, kids: string[], at: Date) =>
     wakeups.updateMany({ _id }, { $set: { ...empty(from, at), beat: true, kids } }, { upsert: true })
 
@@ -111,27 +98,15 @@ export function createWakeupStore({
   let ownWrite = Promise.withResolvers<void>()
   let beatIfDue = () => {}
 
-  /**
-   * Waits before the next read. `heard` is the number of nudges before the last read. A later
-   * nudge or an own write ends the wait.
-   */
-  const pause = (heard: number, signal: AbortSignal) =>
-    nudge
-      ? Promise.race([nudge.after(heard, nudgedPauseMs), ownWrite.promise])
-      : delay(pauseMs, undefined, { signal }).catch(() => {})
-
   return {
-    /** Present if new ends of logs can be passed to all other processes without the database. */
     nudge,
     /** A hint may be lost when the database fails over, and waits for no journal. */
     async publish(wakeup: WakeupDocument, { isHint = false }: { isHint?: boolean } = {}) {
-      // A lost end of a log only delays events, and waiting for the journal would slow every send.
-      // A lost state change would leave outdated authorization data in caches. So wake-ups with
-      // state changes must survive a failover.
+      // A lost end of a log only delays events, and waiting for the journal would slow every send. A lost
+      // state change would leave outdated authorization data in caches, so it must survive a failover.
       const hasChanges = wakeup.changed.length > 0 || wakeup.announced !== undefined
       const options = hasChanges && !isHint ? {} : { writeConcern: { w: 1 } }
       await wakeups.insertOne({ ...wakeup }, options)
-      // New ends of logs are passed without a read.
       if (hasChanges || wakeup.confirmed) nudge?.announce()
       if (wakeup.awaited) ownWrite.resolve()
     },
@@ -139,10 +114,10 @@ export function createWakeupStore({
     /** Writes a beat at once if one is due. Must be called when `isNeeded` becomes true. */
     wake: () => beatIfDue(),
     /**
-     * Removes wake-ups from before `time`, oldest first. A cursor that has not read them loses its
-     * place, so it ends instead of missing them. Keeps the newest wake-up, because cursors wait at
-     * it. If the newest wake-up is outdated too, adds an empty wake-up, so that a later call can
-     * remove the outdated one. Returns whether no outdated wake-up with ids is left.
+     * Removes wake-ups from before `time`, oldest first. A cursor that has not read them ends instead of
+     * missing them. Keeps the newest wake-up, because cursors wait at it. If that one is outdated too,
+     * adds an empty one, so that a later call can remove it. Returns whether no outdated wake-up with
+     * ids is left.
      */
     async removeBefore(time: Date, now: Date) {
       // The order of a capped collection is the order of its inserts.
@@ -165,9 +140,9 @@ export function createWakeupStore({
 
     /**
      * Yields the wake-ups of all processes until the signal aborts, and `CaughtUp` whenever it is known
-     * up to which time every wake-up was yielded. To find out, writes beats: wake-ups of the process
-     * `from` without content. While `isNeeded` returns false, beats are rare. Ends or throws when the cursor is lost, or when writers have overwritten
-     * documents that the cursor did not read. Some wake-ups are then lost.
+     * up to which time every wake-up was yielded. For that it writes beats, rarely while `isNeeded`
+     * returns false. Ends or throws when the cursor is lost, or when writers have overwritten documents
+     * that it did not read. Some wake-ups are then lost.
      */
     async *follow({
       from,
@@ -187,7 +162,7 @@ export function createWakeupStore({
       const beat = (id: ObjectId) => writeBeat(id, from, kids, new Date(now())).finally(() => ownWrite.resolve())
       // A tailable cursor on an empty collection ends at once.
       await beat(new ObjectId())
-      // So the other cores read this first beat at once.
+      // Beats announce themselves to no other core, except for this first one.
       nudge?.announce()
       const cursor = wakeups.find({}, { tailable: true, awaitData: true, maxAwaitTimeMS: maxAwaitMs, batchSize })
       const proof = createCursorProof(beat, monotonic, isNeeded)
@@ -211,13 +186,13 @@ export function createWakeupStore({
           if (cursor.bufferedCount() > 0) continue
           const asOf = proof.asOf()
           if (asOf !== undefined) yield { asOf }
-          // After a full batch there may be more documents. Otherwise, with nudges, wait for the next
-          // nudge. A nudge that arrived since the read began ends this wait at once. Without nudges,
-          // pause only if the server returned an empty result without waiting.
+          // After a full batch there may be more documents. A nudge since the read began ends the wait at
+          // once. Without nudges, only an empty result that came without waiting makes a pause.
           const isRead = taken < batchSize
           taken = 0
-          const mustPause = nudge ? isRead : next === null && monotonic() - askedAt < minAwaitMs
-          if (mustPause) await pause(heard, signal)
+          if (nudge && isRead) await Promise.race([nudge.after(heard, nudgedPauseMs), ownWrite.promise])
+          if (!nudge && next === null && monotonic() - askedAt < minAwaitMs)
+            await delay(pauseMs, undefined, { signal }).catch(() => {})
         }
       } finally {
         clearInterval(beats)

@@ -3,32 +3,31 @@ import { createSingleFlight } from '../concurrency/single-flight.ts'
 import type { GrownPart, LogEvent } from '../log-event.ts'
 import type { AnnouncedEvent, WakeupDocument, WakeupStore } from './wakeup-store.ts'
 
-/**
- * Minimum time in milliseconds between two wake-ups that this process writes. The first wake-up
- * after a pause is written at once.
- */
+/** Minimum time in milliseconds between two wake-ups of this process. */
 const paceMs = 10
 /**
- * Maximum number of new ends, and maximum length of their bodies in characters, up to which a wake-up
- * contains the events themselves. Beyond, one shared read costs less, and large wake-ups would fill
- * the capped collection before slow cores have read it.
+ * New ends, and characters of their bodies, up to which a wake-up contains the events themselves.
+ * Beyond, one shared read costs less, and large wake-ups would fill the capped collection before slow
+ * cores have read it.
  */
 const maxContents = 32
 const maxContentChars = 16_000
 
 /** Collects what the next wake-up of this process announces, and writes it. */
-export function createWakeupWriter(dependencies: {
+export function createWakeupWriter({
+  store,
+  processId,
+  logger,
+  now,
+}: {
   store: Pick<WakeupStore, 'publish'>
   processId: string
   logger: Logger
   now: () => number
 }) {
-  const { store, processId, logger, now } = dependencies
-
   let next = newContent()
   let changesWritten = 0
 
-  /** Writes wake-ups. Each has everything that was added since the previous wake-up. */
   const publishing = createSingleFlight(
     () => next.ends.size > 0 || next.grown.length > 0 || hasChanges() || next.confirmed.size > 0,
     async () => {
@@ -59,7 +58,7 @@ export function createWakeupWriter(dependencies: {
     { paceMs },
   )
 
-  /** Like `addChanged`, for changes whose announcement may be lost. */
+  /** A change whose announcement may be lost. */
   function addHint(ids: string[]) {
     for (const id of ids) next.changed.add(id)
   }
@@ -90,15 +89,12 @@ export function createWakeupWriter(dependencies: {
       next.isAwaited = true
     },
 
-    /** Confirms that the changes of another process up to this number have taken effect here. */
+    /** The changes of another process up to this number have taken effect here. */
     confirm(from: string, changes: number) {
       next.confirmed.set(from, Math.max(changes, next.confirmed.get(from) ?? 0))
     },
 
-    /**
-     * Writes everything that was added. Resolves when the other processes can read it. Returns the
-     * number of written wake-ups with state changes.
-     */
+    /** Resolves when the other processes can read it. Returns the number of wake-ups with state changes. */
     publish() {
       const { promise } = next.published
       publishing
@@ -118,7 +114,7 @@ export function createWakeupWriter(dependencies: {
 
 function newContent() {
   const published = Promise.withResolvers<number>()
-  // Prevents an unhandled rejection when no caller waits for the promise.
+  // Nobody may wait for it.
   published.promise.catch(() => {})
   return {
     /** The newest event of each conversation. */
@@ -134,7 +130,6 @@ function newContent() {
   }
 }
 
-/** Converts events that are the new ends of their logs. */
 export function headsOf(ends: LogEvent[]): WakeupDocument['heads'] {
   const chars = ends.reduce((sum, { message }) => sum + (message?.body.length ?? 0), 0)
   const hasContents = ends.length <= maxContents && chars <= maxContentChars

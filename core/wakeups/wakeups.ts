@@ -1,42 +1,35 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { backoffMs } from '../../platform/concurrency/backoff.ts'
+import type { Bus } from '../bus.ts'
 import { createJob } from '../concurrency/job.ts'
 import { type Core, perCore } from '../core.ts'
 import type { GrownPart, LogEvent } from '../log-event.ts'
-import { createAnnouncedChanges, unknownForMs } from './announced-changes.ts'
 import { createChangeConfirmations } from './change-confirmations.ts'
 import { createWakeupStore, type PassedEnds, type WakeupDocument, type WakeupStore } from './wakeup-store.ts'
 import { createWakeupWriter, headsOf } from './wakeup-writer.ts'
 
-/**
- * If no other core waits for new ends of logs in the database, they are written after this time in
- * milliseconds. A core that has just started reads them from there.
- */
+/** Ends of logs that no other core awaits are written after this time, for a core that has just started. */
 const unawaitedPaceMs = 100
 
 /** Pause before a lost cursor is opened again. */
 const CURSOR_PAUSES = { minMs: 50, maxMs: 1_000 }
 
-/**
- * Caches are current while the last complete read of wake-ups is younger than this time in
- * milliseconds. The age of a read counts from its start.
- */
+/** Caches are current while the last complete read of wake-ups began less than this time ago. */
 const currentForMs = 900
-/**
- * Time in milliseconds after which a core that has not confirmed a published change no longer acts
- * on earlier state, because its caches are not current.
- */
+/** After this time, a core that has not confirmed a change no longer acts on earlier state. */
 const confirmedWithinMs = currentForMs + 100
 
-/**
- * Routine checks use cached state while the last read of wake-ups is younger than this time in
- * milliseconds. A core that rests reads them once a second.
- */
+/** Routine checks use cached state for this time after a read. A core that rests reads once a second. */
 const inContactForMs = 1_500
 
-/** A core proves that it is current until this time in milliseconds after somebody needed it. */
+/** A core proves that it is current until this time after somebody needed it. */
 const neededForMs = 2_000
+
+/** While the result of an announced change is unknown, its state is read so often. */
+const rereadEveryMs = 400
+/** Time within which the write of an announced change succeeds or fails. */
+const unknownForMs = 10_000
 
 export const wakeupStoreOf = perCore(({ db: { wakeups }, nudge }) => createWakeupStore({ wakeups, nudge }))
 
@@ -46,16 +39,13 @@ export const wakeupsOf = perCore((core) => {
 })
 
 /**
- * How long wake-ups are kept. Cursors read them within a second. Wake-ups contain ids and events, so
- * they must be gone within the minute after which a removal ends.
+ * How long wake-ups are kept. Cursors read them within a second. They contain ids and events, so they
+ * must be gone within the minute after which a removal ends.
  */
 const keptMs = 30_000
 const sweepEveryMs = 60_000
 
-/**
- * Removes the wake-ups that are older than half a minute. Returns whether none is left. If the
- * newest wake-up is that old, it is left until a later call.
- */
+/** Returns whether no outdated wake-up is left. The newest one is left until a later call. */
 export const sweepWakeups = (core: Core): Promise<boolean> =>
   wakeupStoreOf(core).removeBefore(new Date(core.now() - keptMs), new Date(core.now()))
 
@@ -64,10 +54,9 @@ export const wakeupJobs = (core: Core) => [
 ]
 
 /**
- * Sends wake-ups between the cores. Each write batch adds one small document to a capped
- * collection, which every core follows. All that a core tells the others is in the one order of this
- * collection: new ends of logs, changes before and after their write, confirmations of changes, and
- * beats by which a core proves that it has read everything.
+ * Sends wake-ups between the cores, through a capped collection that every core follows. All that a core
+ * tells the others is in its one order: new ends of logs, changes before and after their write,
+ * confirmations of changes, and beats by which a core proves that it has read everything.
  */
 export function createWakeups({
   store,
@@ -82,21 +71,16 @@ export function createWakeups({
   store: WakeupStore
   processId: string
   keyring: Pick<Core['keyring'], 'kids' | 'current' | 'announcedBy' | 'choose'>
-  /** A clock in milliseconds that never goes back. */
   monotonic?: () => number
 }) {
   const writer = createWakeupWriter({ store, processId, logger, now })
-  /**
-   * Every change before this time has arrived. The time is the start of the last beat that this
-   * process has written and read.
-   */
+  /** Every change before the start of the last beat that this process has written and read has arrived. */
   let currentAsOf = Number.NEGATIVE_INFINITY
-  /** Time of the last read of wake-ups. */
   let readAt = Number.NEGATIVE_INFINITY
-  /** Time at which somebody last needed the proof that this process is current. */
+  /** When somebody last needed the proof that this process is current. */
   let neededAt = Number.NEGATIVE_INFINITY
   let following: Promise<void> = Promise.resolve()
-  const announced = createAnnouncedChanges({ bus, monotonic })
+  const pending = createPendingChanges(bus, monotonic)
   const confirmations = createChangeConfirmations({ processId, leaseMs: confirmedWithinMs, monotonic })
   const settlers: (() => Promise<void>)[] = []
   let isFollowing = false
@@ -105,11 +89,8 @@ export function createWakeups({
   const stopping = new AbortController()
   const caughtUpOnce = Promise.withResolvers<void>()
 
-  /**
-   * Records the delay of a wake-up. Ignores wake-ups that were written before this process began to
-   * follow them.
-   */
   function measureLag({ at }: WakeupDocument) {
+    // Those from before this process began to follow would look late.
     if (currentAsOf === Number.NEGATIVE_INFINITY) return
     metrics.wakeupLag.observe(Math.max(0, now() - at.getTime()) / 1000)
   }
@@ -144,12 +125,11 @@ export function createWakeups({
   const isNeeded = () => monotonic() - neededAt < neededForMs
 
   /**
-   * Whether every change older than a second has arrived here. Cached state is then at most a
-   * second old. The first call after a rest returns false, and begins the proof that it is current.
+   * Whether every change older than a second has arrived here. The first call after a rest returns false,
+   * and begins the proof.
    *
    * A routine check needs no proof, so that a core rests while streams are open. It only asks whether
-   * wake-ups are read: a change then drops the cached state as soon as it is announced. While they
-   * cannot be read, changes may be missing.
+   * wake-ups are read: a change then drops the cached state as soon as it is announced.
    */
   function isCurrent(isRoutine = false) {
     if (isRoutine) return monotonic() - readAt < inContactForMs
@@ -170,19 +150,16 @@ export function createWakeups({
   function announce({ heads, grown, changed, announced: begun = [], ended = [], at }: WakeupDocument) {
     announceEnds({ heads, ...(grown && { grown }) })
     if (changed.length > 0) bus.emit('changed', changed)
-    for (const change of ended) announced.remove(change)
+    for (const change of ended) pending.remove(change)
     // The cursor also reads old wake-ups, for example after the start of this process.
-    if (now() - at.getTime() < unknownForMs) for (const { change, ids } of begun) announced.add(change, ids)
+    if (now() - at.getTime() < unknownForMs) for (const { change, ids } of begun) pending.add(change, ids)
   }
 
   function publish() {
     writer.publish().catch(() => {}) // The writer logs the error.
   }
 
-  /**
-   * Announces to every process that the state of these ids changed. Resolves when the change has
-   * taken effect in every process: none acts on the earlier state any more.
-   */
+  /** Resolves when the change of these ids has taken effect in every process. */
   async function stateChanged(...ids: string[]) {
     if (ids.length === 0) return
     writer.addChanged(ids)
@@ -194,7 +171,6 @@ export function createWakeups({
     if (isFollowing) await confirmations.applied(changes)
   }
 
-  /** Applies a wake-up that has arrived. */
   function receive(wakeup: WakeupDocument) {
     const { from, beat, kids = [], changes = 0, confirmed = [] } = wakeup
     if (from === processId) return confirmations.arrived(changes)
@@ -278,8 +254,8 @@ export function createWakeups({
   return {
     stateChanged,
     /**
-     * Like `stateChanged`, for changes that may take effect a little later. Waits for no journal and
-     * for no confirmation. If no other core is known, it is written a moment later.
+     * Like `stateChanged`, for changes that may take effect a little later. Waits for no journal and no
+     * confirmation.
      */
     async hint(...ids: string[]) {
       writer.addHint(ids)
@@ -288,24 +264,21 @@ export function createWakeups({
       else await writer.publish()
     },
 
-    /**
-     * Registers a function that resolves when the changes that were emitted so far have taken effect
-     * in this process.
-     */
+    /** `settle` resolves when the changes that were emitted so far have taken effect in this process. */
     settleWith: (settle: () => Promise<void>): void => void settlers.push(settle),
     /**
-     * Runs a write that changes the state of these ids. Announces the change to every process before
-     * the write, and calls `stateChanged` after the write. If this process dies during the write, or
-     * the result of the write is unknown, every process reads the state again several times. So every
-     * process finds the change within a second. Errors: those of the announcement and of the write.
+     * Runs a write that changes the state of these ids, and announces it before and after. If this
+     * process dies during the write, or its result is unknown, every process reads the state again
+     * several times, and so finds the change within a second. Errors: those of the announcement and of
+     * the write.
      */
     async changing<T>(ids: string[], write: () => Promise<T>) {
       const change = randomUUID()
-      announced.add(change, ids)
+      pending.add(change, ids)
       writer.addAnnounced({ change, ids })
       await writer.publish()
       const result = await write()
-      announced.remove(change)
+      pending.remove(change)
       writer.addEnded(change)
       await stateChanged(...ids)
       return result
@@ -313,30 +286,67 @@ export function createWakeups({
 
     isCurrent,
     /**
-     * Whether streams may send events. False while other processes may have confirmed changes to
-     * their callers that this process does not know yet. `current` is emitted when it is true again.
+     * Whether streams may send events. False while other processes may have confirmed changes to their
+     * callers that this process does not know yet. `current` is emitted when it is true again.
      */
     maySend,
-    /** Starts to read the wake-ups of other processes. Must be called before the first call of a client. */
+    /** Must be called before the first call of a client. */
     start() {
       isFollowing = true
       neededAt = monotonic()
       following = follow()
     },
 
-    /**
-     * Resolves when this process has read what the others have announced, or after this time.
-     */
+    /** Resolves when this process has read what the others have announced, or after this time. */
     caughtUp: (atMostMs: number): Promise<void> =>
       Promise.race([caughtUpOnce.promise, delay(atMostMs, undefined, { ref: false })]),
     flush,
     async stop() {
       stopping.abort()
       confirmations.stop()
-      announced.stop()
+      pending.stop()
       await Promise.allSettled([following, flush()])
     },
   }
 }
 
 export type Wakeups = ReturnType<typeof createWakeups>
+
+/**
+ * Emits `changed` again and again for announced changes whose result is unknown. So readers find a
+ * change even if the process died after the write and sent no wake-up for it.
+ */
+function createPendingChanges(bus: Bus, monotonic: () => number) {
+  const pending = new Map<string, { ids: string[]; until: number }>()
+  let timer: NodeJS.Timeout | undefined
+
+  function reread() {
+    bus.emit('changed', [...new Set([...pending.values()].flatMap(({ ids }) => ids))])
+    for (const [change, { until }] of pending) if (until <= monotonic()) pending.delete(change)
+    stopIfEmpty()
+  }
+
+  function stopIfEmpty() {
+    if (pending.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+
+  return {
+    add(change: string, ids: string[]) {
+      pending.set(change, { ids, until: monotonic() + unknownForMs })
+      timer ??= setInterval(reread, rereadEveryMs)
+    },
+
+    /** Forgets a change, because its result is known. */
+    remove(change: string) {
+      pending.delete(change)
+      stopIfEmpty()
+    },
+
+    stop() {
+      pending.clear()
+      stopIfEmpty()
+    },
+  }
+}

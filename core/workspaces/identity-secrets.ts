@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { ErrorCode } from '#proto/error/v1/error_pb.js'
 import { ServiceError } from '../errors.ts'
 import type { SecretBox } from '../keys/secret-box.ts'
-import { isShown } from '../keys/shown-secrets.ts'
+import { isShown } from '../keys/secret-box.ts'
 import type { Installation, SealedIdentitySecret } from './model.ts'
 
 export interface IdentitySecret {

@@ -7,7 +7,7 @@ import { createSharedBytes } from '../../core/concurrency/shared-bytes.ts'
 import type { RunningCore } from '../../core/context.ts'
 import { visitorPresenceOf } from '../../core/conversations/visitor-presence.ts'
 import { watchEvents } from '../../core/rpc/watch-events.ts'
-import type { SubscriptionSink } from '../../core/streams/session-streams.ts'
+import type { SubscriptionSink } from '../../core/streams/stream-subscriptions.ts'
 import { bareCore } from '../../core/test/core-with.ts'
 import { wakeupsOf } from '../../core/wakeups/wakeups.ts'
 

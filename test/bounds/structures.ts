@@ -50,7 +50,6 @@ export const structures: Record<string, Record<string, string>> = {
     changed: 'messages that gained text in 110 ms',
   },
   'core/conversations/growing-messages.ts': { seen: 'LRU by characters' },
-  'core/wakeups/announced-changes.ts': { announced: 'changes of this cluster in 10 s' },
   'core/streams/feeds.ts': { feeds: 'conversations with a subscription', behind: 'conversations with a subscription' },
   'core/feed/appended-events.ts': {
     waiting: 'maxWaiting conversations, each with maxEvents events',
@@ -60,11 +59,10 @@ export const structures: Record<string, Record<string, string>> = {
   'core/feed/feed-log.ts': { ends: 'LRU of maxEnds' },
   'core/feed/feed-reader.ts': { waiting: 'calls and streams that wait, by workspace', readTimes: 'LRU of maxReads' },
   'core/log/event-log.ts': { waiting: 'maxWaiting events', busy: 'two batches' },
-  'core/streams/session-streams.ts': { bySession: 'subscriptions' },
-  'core/streams/stream-subscriptions.ts': { observers: 'modules' },
-  'core/log/history-page-store.ts': { found: 'one page' },
+  'core/streams/stream-subscriptions.ts': { bySession: 'subscriptions', observers: 'modules' },
+  'core/log/event-store.ts': { found: 'one page' },
   'core/wakeups/live-cache.ts': { entries: 'LRU of maxEntries', loading: 'running loads' },
-  'core/wakeups/wakeups.ts': { settlers: 'modules' },
+  'core/wakeups/wakeups.ts': { settlers: 'modules', pending: 'changes of this cluster in 10 s' },
   'core/notices/operator-notices.ts': { failing: 'push services of one run' },
   'core/log/log-heads.ts': { heads: 'LRU of maxEntries' },
   'core/wakeups/change-confirmations.ts': {

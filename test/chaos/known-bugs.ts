@@ -48,7 +48,7 @@ export const knownBugs: KnownBug[] = [
   {
     name: 'treats a broken connection as a written batch',
     faults: ['engine-killed', 'engine-cut'],
-    changes: [{ folder: 'core', from: 'if (failures.length === 0) throw error', to: '' }],
+    changes: [{ folder: 'core', from: 'if (isUnknown) throw error', to: '' }],
   },
   {
     name: 'accepts results without the current claim',

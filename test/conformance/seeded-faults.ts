@@ -145,8 +145,8 @@ export const seededFaults: SeededFault[] = [
     'C4.6',
     'replays more events than the window has',
     'core/streams',
-    "if (await tooMany()) return reset('window_exceeded')",
-    'await tooMany()',
+    "if (isTooMany) return reset('window_exceeded')",
+    '',
   ),
   fault(
     'C4.9',

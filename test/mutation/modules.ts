@@ -25,7 +25,7 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['core/deliveries/delivery-results.test.ts'],
   },
   'event-log': {
-    mutate: ['core/log/{event-log,event-draft}.ts'],
+    mutate: ['core/log/event-log.ts'],
     tests: ['core/log/{event-log,event-log-limits}.test.ts', 'core/conversations/assignments.test.ts'],
   },
   replay: {
@@ -33,7 +33,7 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     tests: ['core/streams/replay-window.test.ts'],
   },
   subscriptions: {
-    mutate: ['core/streams/{stream-subscriptions,replays}.ts'],
+    mutate: ['core/streams/stream-subscriptions.ts'],
     tests: ['core/streams/{stream-subscriptions-steps,lost-wakeups}.test.ts'],
   },
   idempotency: {
