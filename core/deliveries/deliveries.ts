@@ -14,7 +14,6 @@ import { field, integer, issueIf, oneOf, operationId, validate } from '../rules.
 import { addDelivery, type DeliveryContent, leadContent, newDelivery, sampleTypes, testContent } from './intake.ts'
 import { type KnownSubscription, liveSubscriptionsOf } from './live-subscriptions.ts'
 import {
-  type AttemptOutcome,
   type Delivery,
   type DeliveryDocument,
   type DeliveryQuery,
@@ -291,20 +290,10 @@ export const viewAttempts = (delivery: Delivery) => delivery.attempts.map((_, in
  */
 function viewAttempt(delivery: Delivery, index: number) {
   const { deliveryId, leadId, eventType, subscriptionId, attempts, dueAt } = delivery
-  const { outcome, requestedBy: _, ...facts } = attempts[index]!
+  const { outcome, ...facts } = attempts[index]!
   const isLatest = index === attempts.length - 1
-  const { claimId: __, status: ended = delivery.status, ...rest } = outcome ?? ({} as Partial<AttemptOutcome>)
-  const status = isLatest ? delivery.status : ended
+  const status = isLatest ? delivery.status : (outcome?.status ?? delivery.status)
   const nextRetryAt = isLatest && status === 'retry_scheduled' ? dueAt : undefined
-  return {
-    deliveryId,
-    leadId,
-    eventType,
-    subscriptionId,
-    ...facts,
-    attemptNumber: index + 1,
-    ...rest,
-    status,
-    nextRetryAt,
-  }
+  const of = { deliveryId, leadId, eventType, subscriptionId }
+  return { ...of, ...facts, ...outcome, attemptNumber: index + 1, status, nextRetryAt }
 }

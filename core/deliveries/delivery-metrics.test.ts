@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, expect, it } from 'vitest'
 import { SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { testDeliveries } from '../test/deliveries.ts'
 import { pendingFaultsOf } from './faults.ts'
-import { measureDestinations, measureQueue } from './waits.ts'
+import { measureDestinations, measureQueue } from './jobs.ts'
 
 const test = testDeliveries()
 beforeAll(() => test.open({ count: 1 }))

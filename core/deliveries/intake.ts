@@ -147,6 +147,7 @@ export type DeliveryContent = DeliveryEvent &
   }
 
 const bodyMaxBytes = 65_536
+const tooLargeOutcome: AttemptOutcome = { status: 'failed', responseClass: 'rejected_payload' }
 
 /**
  * Creates a delivery with its first attempt: `held` if the subscription is disabled; `failed` without a
@@ -164,41 +165,37 @@ export function newDelivery(
     isSuppressed?: boolean
   },
 ): NewDelivery {
-  const { content, subscription, operation, requestedBy, isSuppressed = false } = options
+  const { content, subscription, operation, requestedBy, isSuppressed } = options
+  const { data: _, isTest: __, occurredAt: ___, ...about } = content
+  const { subscriptionId, workspaceId, status, workflow } = subscription
   const at = new Date(core.now())
   const deliveryId = newId('dlv')
   const body = bodyOf(content, deliveryId, at)
   const isTooLarge = body.length > bodyMaxBytes
-  const traceparent = traceparentOf()
-  const hasFailed = isTooLarge || isSuppressed
-  const isPaused = subscription.status === 'disabled' && !hasFailed
-  const outcome: AttemptOutcome | undefined = isSuppressed
-    ? suppressedOutcome
-    : isTooLarge
-      ? { status: 'failed', responseClass: 'rejected_payload' }
-      : undefined
+  const outcome = isSuppressed ? suppressedOutcome : isTooLarge ? tooLargeOutcome : undefined
+  const isPaused = status === 'disabled' && !outcome
   const attempt = newAttempt(at, { manual: requestedBy !== undefined, requestedBy, outcome })
   return {
+    ...about,
     deliveryId,
-    workspaceId: subscription.workspaceId,
-    eventType: content.eventType,
-    leadId: content.leadId,
-    conversationId: content.conversationId,
-    messageSequence: content.messageSequence,
-    subscriptionId: subscription.subscriptionId,
-    destination: subscription.subscriptionId,
-    status: hasFailed ? 'failed' : isPaused ? 'held' : 'pending',
+    workspaceId,
+    subscriptionId,
+    destination: subscriptionId,
+    status: outcome ? 'failed' : isPaused ? 'held' : 'pending',
     attempts: [attempt],
     operations: [{ ...operation, attemptId: attempt.attemptId }],
     createdAt: at,
     updatedAt: at,
-    traceparent,
-    ...(isHandedOff(content) && subscription.workflow?.workflowId && { workflow: subscription.workflow }),
+    traceparent: traceparentOf(),
+    ...(isHandedOff(content) && workflow?.workflowId && { workflow }),
     requestedAt: requestedBy === undefined ? undefined : at,
     // Kept for a suppressed person, so that it can be retried after the person is removed from the list.
     ...(!isTooLarge && { body }),
-    ...(hasFailed && { deleteAt: retainedUntil(core, at), unannounced: true }),
-    ...(!hasFailed && (isPaused ? { heldDueAt: at } : { dueAt: at })),
+    ...(outcome
+      ? { deleteAt: retainedUntil(core, at), unannounced: true }
+      : isPaused
+        ? { heldDueAt: at }
+        : { dueAt: at }),
   }
 }
 

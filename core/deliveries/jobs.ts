@@ -1,14 +1,19 @@
+import { DeliveryStatus } from '#proto/lead/v1/delivery_pb.js'
+import { waitOf } from '../../contract/delivery-waits.ts'
 import { measureAtScrape } from '../../platform/observability/metrics.ts'
 import { createJob, type Job } from '../concurrency/job.ts'
 import type { Core } from '../core.ts'
 import { deliveryDispatchOf } from './dispatch.ts'
 import { pendingFaultsOf } from './faults.ts'
 import { leadFanOutOf } from './lead-capture.ts'
+import { findSubscriptions, notDeleted } from './live-subscriptions.ts'
+import { anyDestination } from './model.ts'
 import { closePauses, reconcilePauses } from './pauses.ts'
+import { deliveryQueueOf } from './queue.ts'
 import { proceedRecoveries } from './recovery.ts'
 import { changedSourcesOf } from './sources.ts'
+import { disabledByService } from './subscription-model.ts'
 import { unsweptSuppressionsOf } from './suppressing.ts'
-import { measureDestinations, measureQueue } from './waits.ts'
 
 /** Interval in milliseconds at which a core looks for what a crash has left. */
 const everyMs = 60_000
@@ -42,4 +47,50 @@ export function openDeliveries(core: Core) {
 export function closeDeliveries(core: Core) {
   deliveryDispatchOf(core).close()
   closePauses(core)
+}
+
+const countedMax = 1000
+const shownQueuesMax = 10
+
+/**
+ * Counts at most `countedMax` index entries. A scrape returns the last values, so it never waits for the
+ * database.
+ */
+export async function measureQueue(core: Core) {
+  const { metrics, now, db } = core
+  const queue = deliveryQueueOf(core)
+  // The index has no status: its entries wait like retries.
+  const isDue = ({ dueAt }: { dueAt: Date }) =>
+    waitOf(DeliveryStatus.RETRY_SCHEDULED, dueAt.getTime(), now()) === 'worker'
+  const upcoming = await queue.upcoming(countedMax)
+  const due = upcoming.filter(isDue)
+  const paused = await db.deliveries.countDocuments({ ...anyDestination, status: 'held' }, { limit: countedMax })
+  // A busy destination is slow; its deliveries do not show that workers are missing.
+  const [oldest] = (await queue.upcoming(1, deliveryDispatchOf(core).busyDestinations())).filter(isDue)
+  metrics.deliveriesDue.set(due.length)
+  metrics.deliveriesScheduled.set(upcoming.length - due.length)
+  metrics.deliveriesHeld.set(paused)
+  metrics.oldestDueAge.set(oldest === undefined ? 0 : (now() - oldest.dueAt.getTime()) / 1000)
+  const longest = [...Map.groupBy(upcoming, ({ destination }) => destination)]
+    .toSorted(([, one], [, other]) => other.length - one.length)
+    .slice(0, shownQueuesMax)
+  const ids = longest.map(([id]) => id)
+  const found = ids.length === 0 ? [] : await findSubscriptions(core, ids)
+  const workspaces = new Map(found.map(({ subscriptionId, workspaceId }) => [subscriptionId, workspaceId]))
+  metrics.longestQueues.reset()
+  for (const [subscription, { length }] of longest)
+    metrics.longestQueues.set({ workspace: workspaces.get(subscription) ?? '', subscription }, length)
+}
+
+/** By two index scans. */
+export async function measureDestinations({ db: { leadSubscriptions }, metrics, now }: Core) {
+  const failing = { failingSince: { $exists: true }, status: 'enabled' as const, ...notDeleted }
+  const oldest = { projection: { failingSince: 1 }, sort: { failingSince: 1 }, hint: 'by_failing' } as const
+  const since = (await leadSubscriptions.findOne(failing, oldest))?.failingSince
+  metrics.failingDestination.set(since === undefined ? 0 : (now() - since.getTime()) / 1000)
+  for (const disabledReason of disabledByService) {
+    const options = { limit: countedMax, hint: 'by_disabled' }
+    const count = await leadSubscriptions.countDocuments({ disabledReason, ...notDeleted }, options)
+    metrics.disabledSubscriptions.set({ reason: disabledReason }, count)
+  }
 }

@@ -1,66 +1,55 @@
 import type { Core } from '../core.ts'
-import type { AttemptFacts, AttemptOutcome, Fault, ResponseClass } from './model.ts'
+import type { AttemptFacts, AttemptOutcome, FailureReason, Fault, ResponseClass } from './model.ts'
 
 /** A destination that answers has probably received the request each time. */
 export const maxUnreadableAnswers = 3
 
-interface Classification {
-  responseClass: ResponseClass
-  retryable: boolean
-  /** From `Retry-After`, for the statuses 429 and 503 only. */
-  retryAfterMs?: number
-  /** The fault of the subscription that the answer shows. */
-  fault?: Fault['kind']
+const failures: Partial<Record<FailureReason, ResponseClass>> = {
+  destination_blocked: 'destination_blocked',
+  response_too_large: 'rejected',
+  protocol_error: 'unreadable_answer',
+  timeout: 'timeout',
 }
 
-/** Classifies an attempt by the table of outcomes (contract, section 5). */
-export function classify(facts: AttemptFacts): Classification {
-  if ('reason' in facts) {
-    switch (facts.reason) {
-      case 'destination_blocked':
-        return { responseClass: 'destination_blocked', retryable: false }
-      case 'response_too_large':
-        return { responseClass: 'rejected', retryable: false }
-      case 'protocol_error':
-        return { responseClass: 'unreadable_answer', retryable: true }
-      default:
-        return { responseClass: facts.reason === 'timeout' ? 'timeout' : 'network_error', retryable: true }
-    }
-  }
-  const { status, retryAfterMs } = facts
-  const asked = retryAfterMs === undefined ? {} : { retryAfterMs }
-  // An informational status is not a final answer.
-  if (status < 200) return { responseClass: 'unreadable_answer', retryable: true }
-  if (status < 300) return { responseClass: 'accepted', retryable: false }
-  if (status < 400) return { responseClass: 'redirected', retryable: false }
-  switch (status) {
-    case 400:
-    case 422:
-      return { responseClass: 'rejected_payload', retryable: false }
-    case 401:
-    case 403:
-      return { responseClass: 'rejected_auth', retryable: false, fault: 'rejected_auth' }
-    case 404:
-      return { responseClass: 'gone', retryable: false, fault: 'not_found' }
-    case 410:
-      return { responseClass: 'gone', retryable: false, fault: 'gone' }
-    case 408:
-    case 425:
-      return { responseClass: 'server_error', retryable: true }
-    case 409:
-      return { responseClass: 'conflict', retryable: false }
-    case 429:
-      return { responseClass: 'rate_limited', retryable: true, ...asked }
-    case 503:
-      return { responseClass: 'server_error', retryable: true, ...asked }
-    default:
-      return status < 500
-        ? { responseClass: 'rejected', retryable: false }
-        : { responseClass: 'server_error', retryable: true }
+/** Statuses with a class of their own, and the fault of the subscription that they show. */
+const statuses: Record<number, [ResponseClass, Fault['kind']?]> = {
+  400: ['rejected_payload'],
+  401: ['rejected_auth', 'rejected_auth'],
+  403: ['rejected_auth', 'rejected_auth'],
+  404: ['gone', 'not_found'],
+  408: ['server_error'],
+  409: ['conflict'],
+  410: ['gone', 'gone'],
+  422: ['rejected_payload'],
+  425: ['server_error'],
+  429: ['rate_limited'],
+}
+/** The classes of 1xx, which is not a final answer, to 5xx. */
+const hundreds: ResponseClass[] = ['unreadable_answer', 'accepted', 'redirected', 'rejected', 'server_error']
+
+/** Classes of attempts that may be repeated automatically. */
+const retried: ResponseClass[] = ['unreadable_answer', 'server_error', 'rate_limited', 'timeout', 'network_error']
+
+/**
+ * Classifies an attempt by the table of outcomes (contract, section 5). The `Retry-After` of a destination
+ * counts for the statuses 429 and 503 only.
+ */
+export function classify(facts: AttemptFacts) {
+  const [responseClass, fault] =
+    'reason' in facts
+      ? [failures[facts.reason] ?? 'network_error']
+      : (statuses[facts.status] ?? [hundreds[Math.floor(facts.status / 100) - 1] ?? 'server_error'])
+  const isAsked = 'status' in facts && (facts.status === 429 || facts.status === 503)
+  return {
+    responseClass,
+    retryable: retried.includes(responseClass),
+    ...(fault && { fault }),
+    ...(isAsked && facts.retryAfterMs !== undefined && { retryAfterMs: facts.retryAfterMs }),
   }
 }
 
 export const suppressedOutcome: AttemptOutcome = { status: 'failed', responseClass: 'suppressed' }
 
+/** A delivery that ends at `at` is kept until this time. */
 export const retainedUntil = ({ config }: Pick<Core, 'config'>, at: Date): Date =>
   new Date(at.getTime() + config.DELIVERY_RETENTION_DAYS * 86_400_000)
