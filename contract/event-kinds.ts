@@ -1,5 +1,6 @@
 import { type Static, type TObject, type TSchema, Type } from 'typebox'
 
+const Text = Type.String()
 const Id = (description: string) => Type.String({ description })
 const OneOf = <Value extends string>(...values: Value[]) => Type.Unsafe<Value>({ type: 'string', enum: values })
 
@@ -34,7 +35,7 @@ const conversationKind = kindOf('conversation', 'messages:read')
 const visitorKind = kindOf('visitor', 'sessions:read')
 const operationalKind = kindOf('operational', 'subscriptions:read')
 
-const Conversation = Type.Object({ reference: Id('the conversation'), conversationId: Type.String() })
+const Conversation = Type.Object({ reference: Id('the conversation'), conversationId: Text })
 const conversation = (when: string) =>
   conversationKind({
     when,
@@ -45,7 +46,7 @@ const conversation = (when: string) =>
 const tag = (when: string) =>
   conversationKind({
     when,
-    data: Type.Object({ ...Conversation.properties, tag: Type.String() }),
+    data: Type.Object({ ...Conversation.properties, tag: Text }),
     example: { reference: 'cnv_test', conversationId: 'cnv_test', tag: 'test' },
   })
 
@@ -54,10 +55,10 @@ const message = (when: string) =>
     when,
     data: Type.Object({
       reference: Id('the message'),
-      messageId: Type.String(),
-      conversationId: Type.String(),
+      messageId: Text,
+      conversationId: Text,
       sequence: Type.Integer(),
-      body: Type.String(),
+      body: Text,
       displayName: Type.Optional(Type.String({ description: 'of the author' })),
       redactedAt: Type.Optional(Type.String({ description: 'set if the message was withdrawn; `body` is then empty' })),
     }),
@@ -75,9 +76,9 @@ const delivery = (when: string) =>
     when,
     data: Type.Object({
       reference: Id('the delivery'),
-      subscriptionId: Type.String(),
-      deliveryId: Type.String(),
-      leadId: Type.Optional(Type.String()),
+      subscriptionId: Text,
+      deliveryId: Text,
+      leadId: Type.Optional(Text),
     }),
     example: { reference: 'dlv_test', subscriptionId: 'sub_test', deliveryId: 'dlv_test', leadId: 'lead_test' },
   })
@@ -102,10 +103,10 @@ export const deliveryEvents = {
     when: 'a delivery ended as the hand-off of its subscription says',
     data: Type.Object({
       reference: Id('the delivery'),
-      workflowId: Type.String(),
-      subscriptionId: Type.String(),
-      deliveryId: Type.String(),
-      leadId: Type.String(),
+      workflowId: Text,
+      subscriptionId: Text,
+      deliveryId: Text,
+      leadId: Text,
       outcome: OneOf('accepted', 'failed'),
     }),
     example: {
@@ -131,7 +132,7 @@ export const deliveryEvents = {
     data: Type.Object({
       ...Conversation.properties,
       score: Type.Integer({ description: '1 to 5; 5 is the best' }),
-      comment: Type.Optional(Type.String()),
+      comment: Type.Optional(Text),
     }),
     example: { reference: 'cnv_test', conversationId: 'cnv_test', score: 5 },
   }),
@@ -142,7 +143,7 @@ export const deliveryEvents = {
   'message.bot': message('a message of a bot was accepted'),
   'message.redacted': conversationKind({
     when: 'an operator withdrew a message',
-    data: Type.Object({ ...Conversation.properties, reference: Id('the message'), messageId: Type.String() }),
+    data: Type.Object({ ...Conversation.properties, reference: Id('the message'), messageId: Text }),
     example: { reference: 'msg_test', messageId: 'msg_test', conversationId: 'cnv_test' },
   }),
   'message.unseen': conversationKind({
@@ -151,8 +152,8 @@ export const deliveryEvents = {
     data: Type.Object({
       ...Conversation.properties,
       reference: Id('the message'),
-      messageId: Type.String(),
-      sentAt: Type.String(),
+      messageId: Text,
+      sentAt: Text,
     }),
     example: {
       reference: 'msg_test',
@@ -166,15 +167,15 @@ export const deliveryEvents = {
   'bot.resumed': conversation('an operator gave the conversation back to its bot'),
   'visitor.identified': visitorKind({
     when: 'the visitor became a verified visitor',
-    data: Type.Object({ reference: Id('the session'), sessionId: Type.String(), conversationId: Type.String() }),
+    data: Type.Object({ reference: Id('the session'), sessionId: Text, conversationId: Text }),
     example: { reference: 'ses_test', sessionId: 'ses_test', conversationId: 'cnv_test' },
   }),
   'visitor.left': visitorKind({
     when: 'a session with an open stream ended, and no other session continues it',
     data: Type.Object({
       reference: Id('the session'),
-      sessionId: Type.String(),
-      conversationId: Type.String(),
+      sessionId: Text,
+      conversationId: Text,
       reason: OneOf('closed', 'expired', 'revoked', 'banned', 'connection_disabled'),
     }),
     example: { reference: 'ses_test', sessionId: 'ses_test', conversationId: 'cnv_test', reason: 'closed' },
@@ -183,7 +184,7 @@ export const deliveryEvents = {
     when: 'a subscription was disabled',
     data: Type.Object({
       reference: Id('the subscription'),
-      subscriptionId: Type.String(),
+      subscriptionId: Text,
       reason: OneOf('operator', 'rejected_auth', 'gone', 'failing'),
     }),
     example: { reference: 'sub_test', subscriptionId: 'sub_test', reason: 'operator' },
@@ -192,8 +193,8 @@ export const deliveryEvents = {
     when: 'the first dead letter of a subscription since its last success',
     data: Type.Object({
       reference: Id('the subscription'),
-      subscriptionId: Type.String(),
-      deliveryId: Type.String(),
+      subscriptionId: Text,
+      deliveryId: Text,
     }),
     example: { reference: 'sub_test', subscriptionId: 'sub_test', deliveryId: 'dlv_test' },
   }),

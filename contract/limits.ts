@@ -2,6 +2,11 @@
 export const contractLimits = {
   bodyMaxLength: 4_000,
   ratingCommentMaxLength: 500,
+  /** The best score of a rating. */
+  ratingScoreMax: 5,
+  policyVersionMaxLength: 64,
+  /** Of the signed assertion of a visitor's identity. */
+  assertionMaxLength: 8_192,
   historyPageMax: 100,
   /** As JSON, in a request. */
   pageContextSentMaxBytes: 16_384,
@@ -9,3 +14,6 @@ export const contractLimits = {
   /** Of a destination's response, kept with an attempt. */
   responseTextMaxLength: 300,
 } as const
+
+/** Form of an `Idempotency-Key` and of the id of an operation. */
+export const operationIdForm = /^[A-Za-z0-9._:-]{1,128}$/

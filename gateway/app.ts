@@ -17,7 +17,7 @@ import type { Config } from './config.ts'
 import { coreOf } from './core-calls/core-clients.ts'
 import { describeApi } from './docs/api-document.ts'
 import { docsRoutes, useDocsOrigin } from './docs/docs-routes.ts'
-import { GatewayError, toGatewayError, unavailable } from './errors.ts'
+import { type GatewayError, invalid, toGatewayError, unavailable } from './errors.ts'
 import { hubOf } from './events/event-hub.ts'
 import { streamsOf } from './events/event-streams.ts'
 import { type Clock, Gateway, systemClock } from './gateway.ts'
@@ -105,7 +105,7 @@ export function createGateway(deps: {
       : undefined
   const requireHost: Check = (request, reply) => {
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
-      return refuse(request, reply, new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] }))
+      return refuse(request, reply, invalid('', 'http'))
   }
   app.addHook('onRequest', inOrder([setHeaders, requireOpen, requireHost]))
   // An open connection would delay the stop.

@@ -58,6 +58,9 @@ export class GatewayError extends Error {
   }
 }
 
+export const invalid = (path: string, rule: string, details: GatewayErrorDetails = {}) =>
+  new GatewayError('ValidationFailed', { issues: [{ path, rule }], ...details })
+
 export const unavailable = (cause?: unknown) => new GatewayError('ServiceUnavailable', { decidedBy: 'core', cause })
 
 /** Converts the error detail of a core. An unknown code, of a newer core, becomes `InternalError`. */
@@ -106,19 +109,18 @@ export function toGatewayError(error: unknown): GatewayError {
     if (UNAVAILABLE_CODES.has(error.code)) return unavailable(error)
     return new GatewayError('InternalError', { decidedBy: 'core', cause: error })
   }
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const { code, statusCode } = (error instanceof Error ? error : {}) as { code?: unknown; statusCode?: unknown }
+  const cause = error
   switch (code) {
     case 'FST_ERR_BAD_URL':
     case 'FST_ERR_MAX_PARAM_LENGTH':
-      return new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'url' }], cause: error })
+      return invalid('', 'url', { cause })
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new GatewayError('UnsupportedMediaType', { cause: error })
+      return new GatewayError('UnsupportedMediaType', { cause })
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new GatewayError('PayloadTooLarge', { cause: error })
+      return new GatewayError('PayloadTooLarge', { cause })
     default:
       // If the socket fails while Fastify reads a body, Fastify sets this status on the error.
-      if (error instanceof Error && 'statusCode' in error && error.statusCode === 400)
-        return new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }], cause: error })
-      return new GatewayError('InternalError', { cause: error })
+      return statusCode === 400 ? invalid('', 'http', { cause }) : new GatewayError('InternalError', { cause })
   }
 }

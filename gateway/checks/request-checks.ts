@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { operationIdForm } from '../../contract/limits.ts'
 import { CONTRACT_VERSION } from '../../contract/public-api.ts'
 import { GatewayError } from '../errors.ts'
 import { isEmptyBody } from '../http/request-body.ts'
@@ -32,6 +33,10 @@ export const refuseUrlCredentials: Check = (request) => {
     if (CREDENTIAL_NAMES.has(name.toLowerCase())) throw new GatewayError('CredentialInUrl')
   }
 }
+
+/** For answers that only pages of this host read, and that nothing stores. */
+export const keepPrivate: Check = (_request, reply) =>
+  void reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
 
 /**
  * Throws `PermissionDenied` for a page of another host. A second protection: such a page has no session to
@@ -72,12 +77,10 @@ export function mediaTypeOf(contentType: string): string {
   return contentType.split(';', 1)[0]!.trim().toLowerCase()
 }
 
-const KEY = /^[A-Za-z0-9._:-]{1,128}$/
-
 export const requireIdempotencyKey: Check = (request) => {
   const { idempotent } = request.routeOptions.config
   const needed = idempotent === true || (idempotent === 'optional' && request.headers['idempotency-key'] !== undefined)
-  if (needed && !KEY.test(idempotencyKeyOf(request))) throw new GatewayError('IdempotencyKeyInvalid')
+  if (needed && !operationIdForm.test(idempotencyKeyOf(request))) throw new GatewayError('IdempotencyKeyInvalid')
 }
 
 export const requireMatchingKey: Check = (request) => {

@@ -25,11 +25,6 @@ interface Document extends Json {
   components: Record<string, Json>
 }
 
-const DESCRIPTION = `The public API of the chat widget: \`${CONTRACT}\`, version ${CONTRACT_VERSION}. [Getting started](/docs/getting-started) has commands to try.
-
-Every request sends its \`Origin\`, which browsers do by themselves, and \`X-Service-Widget-Version\`. The access grant of a session goes into
-\`Authorization\`, never into a URL. The lead delivery routes are for backends: they need a workspace session instead of these headers. Every failure is an \`ErrorEnvelope\`: use \`retryable\` and \`terminal\` to decide what to do.`
-
 /**
  * Describes the routes below these prefixes that are registered after this call: `app.swagger()` returns
  * the OpenAPI 3.2 document, with the schemas that validate and serialise. Headers and errors come from each
@@ -48,11 +43,9 @@ export async function describeApi(app: FastifyInstance, ...prefixes: string[]) {
     openapi: {
       openapi: '3.1.1',
       info: {
-        title: 'Service widget API',
+        ...texts.info,
         version: CONTRACT_VERSION,
-        description: DESCRIPTION,
-        contact: { name: 'The operator of this gateway' },
-        license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+        description: texts.info.description.replace('{contract}', CONTRACT).replace('{version}', CONTRACT_VERSION),
       },
       servers: [{ url: '/', description: 'This gateway' }],
       ...(texts.head as object),

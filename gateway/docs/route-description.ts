@@ -31,95 +31,49 @@ const SCOPED: PublicErrorCode[] = [
   'VisitorBanned',
   'ConnectionDisabled',
 ]
-const WITH_BODY: PublicErrorCode[] = ['UnsupportedMediaType', 'PayloadTooLarge']
-const IDEMPOTENT: PublicErrorCode[] = ['IdempotencyKeyInvalid', 'IdempotencyConflict', 'OperationInProgress']
 
-export function errorsOf(config: FastifyContextConfig, hasBody: boolean): Set<PublicErrorCode> {
-  return new Set([
+const when = (applies: unknown, ...codes: PublicErrorCode[]) => (applies ? codes : [])
+
+export const errorsOf = (config: FastifyContextConfig, hasBody: boolean): Set<PublicErrorCode> =>
+  new Set([
     ...EVERY_ROUTE,
     ...(config.operator ? OF_OPERATORS : OF_PAGES),
-    ...(config.scoped ? SCOPED : []),
-    ...(config.scoped && !config.expiredToo ? (['GrantExpired'] as const) : []),
-    ...(hasBody ? WITH_BODY : []),
-    ...(config.idempotent ? IDEMPOTENT : []),
-    ...(config.keyField === undefined ? [] : (['IdempotencyKeyMismatch'] as const)),
-    ...(config.advertisedBy === undefined ? [] : (['RouteNotAdvertised'] as const)),
-    ...(config.rate === undefined ? [] : (['RateLimited'] as const)),
+    ...when(config.scoped, ...SCOPED),
+    ...when(config.scoped && !config.expiredToo, 'GrantExpired'),
+    ...when(hasBody, 'UnsupportedMediaType', 'PayloadTooLarge'),
+    ...when(config.idempotent, 'IdempotencyKeyInvalid', 'IdempotencyConflict', 'OperationInProgress'),
+    ...when(config.keyField, 'IdempotencyKeyMismatch'),
+    ...when(config.advertisedBy, 'RouteNotAdvertised'),
+    ...when(config.rate, 'RateLimited'),
     ...(config.errors ?? []),
   ])
-}
 
 type Json = Record<string, unknown>
 
-const text = { type: 'string' }
-
-const PAGE_HEADERS: Json[] = [
-  {
-    name: 'Origin',
-    in: 'header',
-    schema: text,
-    description:
-      'Origin of the page, which the installation must allow. Browsers send it by themselves, so a page cannot set it. Other clients must send it.',
-    example: 'http://localhost:8081',
-  },
-  {
-    name: 'X-Service-Widget-Version',
-    in: 'header',
-    required: true,
-    schema: { type: 'string', enum: [CONTRACT_VERSION] },
-    description: 'Version of the contract that the client implements.',
-    example: CONTRACT_VERSION,
-  },
-]
-
-const EVERY_HEADER: Json[] = [
-  {
-    name: 'X-Correlation-Id',
-    in: 'header',
-    schema: { type: 'string', pattern: correlationIdPattern },
-    description: 'Id of the request in logs and answers; generated if missing.',
-  },
-]
-
-const IDEMPOTENCY_KEY: Json = {
-  name: 'Idempotency-Key',
-  in: 'header',
-  schema: OperationId,
-  description: 'Stable per logical operation: a repeat with the same input gets the first answer again.',
-  example: '018f3f9e-6a51-7bd2-9c6e-6a0d9e2f4b10',
-}
+const { common, answers } = texts
+const VERSION = { ...common.version, schema: { type: 'string', enum: [CONTRACT_VERSION] }, example: CONTRACT_VERSION }
+const EVERY_HEADER = { ...common.correlationId, schema: { type: 'string', pattern: correlationIdPattern } }
 
 /** Without `Authorization`, which the security scheme describes. */
 export function parametersOf({ idempotent, keyField, headers = [], operator }: FastifyContextConfig): Json[] {
-  const key = {
-    ...IDEMPOTENCY_KEY,
-    required: idempotent === true,
-    ...(keyField && { description: `${IDEMPOTENCY_KEY.description} Equal to \`${keyField}\`.` }),
-  }
-  const every = operator ? EVERY_HEADER : [...PAGE_HEADERS, ...EVERY_HEADER]
+  const key = { ...common.idempotencyKey, schema: OperationId, required: idempotent === true }
+  if (keyField) key.description += ` Equal to \`${keyField}\`.`
+  const every = operator ? [EVERY_HEADER] : [common.origin, VERSION, EVERY_HEADER]
   return [...every, ...(idempotent ? [key] : []), ...headers.map((name) => texts.headers[name])]
 }
 
-const CORRELATION = { 'X-Correlation-Id': { schema: text, description: 'Id of the request in the logs.' } }
+export const headersOfAnswer = (
+  { scoped, operator, idempotent, headers }: FastifyContextConfig,
+  status: number,
+): Json => ({
+  'X-Correlation-Id': answers.correlationId,
+  ...(idempotent && status < 300 && { 'Idempotency-Replayed': answers.replayed }),
+  ...((scoped || operator) && { 'Cache-Control': answers.cacheControl }),
+  ...(headers?.includes('If-None-Match') && { ETag: answers.etag }),
+})
 
-export function headersOfAnswer({ scoped, operator, idempotent, headers }: FastifyContextConfig, status: number): Json {
-  const replayed = {
-    schema: { type: 'string', enum: ['true'] },
-    description: 'Set if this repeats the answer of an earlier request.',
-  }
-  return {
-    ...CORRELATION,
-    ...(idempotent && status < 300 ? { 'Idempotency-Replayed': replayed } : {}),
-    ...(scoped || operator ? { 'Cache-Control': { schema: text, description: 'Always `no-store`.' } } : {}),
-    ...(headers?.includes('If-None-Match') ? { ETag: { schema: text } } : {}),
-  }
-}
-
-export function headersOfFailure(status: number): Json {
-  const seconds = { schema: { type: 'integer', minimum: 1 }, description: 'Seconds to wait, same as `retryAfter`.' }
-  return {
-    ...CORRELATION,
-    ...(status === 429 || status === 503 ? { 'Retry-After': seconds } : {}),
-    ...(status === 401 ? { 'WWW-Authenticate': { schema: { type: 'string', enum: ['Bearer'] } } } : {}),
-  }
-}
+export const headersOfFailure = (status: number): Json => ({
+  'X-Correlation-Id': answers.correlationId,
+  ...((status === 429 || status === 503) && { 'Retry-After': answers.retryAfter }),
+  ...(status === 401 && { 'WWW-Authenticate': answers.authenticate }),
+})

@@ -3,7 +3,7 @@ import texts from './document.json' with { type: 'json' }
 
 type Json = Record<string, unknown>
 
-const text = { type: 'string' }
+const { operation, schema } = texts.webhooks
 const kinds = Object.entries(deliveryEvents) as [string, EventKind][]
 const schemaName = (type: string) => `Webhook.${type}`
 const refOf = (name: string) => ({ $ref: `#/components/schemas/${name}` })
@@ -17,43 +17,23 @@ export function webhookPaths(): Json {
     kinds.map(([type, { version, when, example }]) => {
       const occurredAt = '2026-11-20T12:00:00.000Z'
       const body = { eventType: type, id: 'dlv_1', contractVersion: version, occurredAt, data: example }
-      const operation = {
-        operationId: operationIdOf(type),
-        summary: `Sent when ${when}`,
-        description: 'Verify a signature before you parse the body. Accept and ignore unknown types.',
-        tags: ['Webhooks'],
-        parameters: texts.webhookHeaders,
-        requestBody: {
-          required: true,
-          content: { 'application/json': { schema: refOf(schemaName(type)), example: body } },
-        },
-        responses: {
-          '2XX': { description: 'Accepted: the receiver has stored the event.' },
-          default: { description: 'Not accepted. 408, 425, 429 and 5xx are retried, others fail.' },
-        },
-      }
-      return [type, { post: operation }]
+      const content = { 'application/json': { schema: refOf(schemaName(type)), example: body } }
+      const summary = `Sent when ${when}`
+      const requestBody = { required: true, content }
+      return [type, { post: { ...operation, operationId: operationIdOf(type), summary, requestBody } }]
     }),
   )
 }
 
 export function webhookSchemas(): Json {
-  const schemas = kinds.map(([type, { when, hasLeadFields, data }]) => [
-    schemaName(type),
-    {
-      type: 'object',
-      description: `Sent when ${when}.`,
-      properties: {
-        eventType: { type: 'string', enum: [type] },
-        id: text,
-        contractVersion: text,
-        occurredAt: { type: 'string', format: 'date-time' },
-        test: { type: 'boolean', description: 'True for a test of the destination.' },
-        // The mapped fields of a lead are texts.
-        data: hasLeadFields ? { ...data, additionalProperties: text } : data,
-      },
-      required: ['eventType', 'id', 'contractVersion', 'occurredAt', 'data'],
-    },
-  ])
+  const schemas = kinds.map(([type, { when, hasLeadFields, data }]) => {
+    const properties = {
+      eventType: { type: 'string', enum: [type] },
+      ...schema.properties,
+      // The mapped fields of a lead are texts.
+      data: hasLeadFields ? { ...data, additionalProperties: { type: 'string' } } : data,
+    }
+    return [schemaName(type), { ...schema, description: `Sent when ${when}.`, properties }]
+  })
   return Object.fromEntries(schemas)
 }

@@ -1,17 +1,56 @@
+import type { Socket } from 'node:net'
 import { timestampDate } from '@bufbuild/protobuf/wkt'
+import type { FastifyReply } from 'fastify'
 import type { ErrorInfo } from '#proto/error/v1/error_pb.js'
 import type { Event, Frame, Opened } from '#proto/messaging/v1/messaging_pb.js'
+import { eventCategories } from '../../contract/event-categories.ts'
 import { encodeStreamedEvent } from '../../contract/event-stream.ts'
 import type { CoreNode } from '../../core-client/core-pool.ts'
 import { readAtScrape } from '../../platform/observability/metrics.ts'
 import type { Credentials } from '../core-calls/grant-cache.ts'
 import { errorFromInfo, type GatewayError, unavailable } from '../errors.ts'
 import { perGateway } from '../gateway.ts'
+import { eventDefinitions } from '../schemas/events.ts'
 import { createEventLink, type EventLink } from './event-link.ts'
-import type { EventSink, StartPoint, Stream, StreamSubscription } from './event-sink.ts'
-import { ENDING_EVENTS, encodeAvailability } from './event-stream-encoding.ts'
 import { PRESENCE_FLUSH_MS, presenceOf } from './presence-relay.ts'
-import { planMove } from './stream-balance.ts'
+
+export interface StartPoint {
+  afterSequence?: number
+  lastEventId?: string
+}
+
+export interface StreamSubscription {
+  readonly position: number
+  readonly attached: boolean
+}
+
+/** A browser's stream. There are thousands, so it holds little data and no closures. */
+export interface Stream {
+  /** The pending request; undefined once the stream has begun. */
+  opening: { reply: FastifyReply; resolve: () => void; reject: (refusal: unknown) => void } | undefined
+  subscription: StreamSubscription | undefined
+  socket: Socket | undefined
+  sessionId: string
+  conversationId: string
+  correlationId: string
+  endsAt: number
+  /** The set of streams whose heartbeat is due in the same second. */
+  wheelSlot: Set<Stream> | undefined
+}
+
+/** Gets `opened` first, then events, then `ended` once. A refused subscription gets `ended` only. */
+export interface EventSink {
+  opened(reader: Stream, sessionId: string, conversationId: string): void
+  /** Writes the bytes of `events` events (default: 1), which readers may share. */
+  write(reader: Stream, bytes: Uint8Array, events?: number): void
+  /** Calls `run` once the bytes written so far have left the buffers of the process. */
+  whenDrained(reader: Stream, run: () => void): void
+  /**
+   * `refusal` says why the subscription was refused, before `opened`. `endedBy` is the type of the event,
+   * or the code of the error, that ended the stream after it.
+   */
+  ended(reader: Stream, refusal?: GatewayError, endedBy?: string): void
+}
 
 interface Entry extends StreamSubscription {
   id: number
@@ -39,6 +78,11 @@ interface Link {
   link: EventLink
   entries: Entries
 }
+
+/** Events that end a stream. They are never duplicates, so they skip the check of the sequence. */
+const ENDING_EVENTS: ReadonlySet<string> = new Set(
+  Object.entries(eventDefinitions).flatMap(([name, { terminal }]) => (terminal === 'never' ? [] : [name])),
+)
 
 const TICK_MS = 1_000
 const OPEN_DEADLINE_MS = 10_000
@@ -101,18 +145,9 @@ export const hubOf = perGateway((gateway) => {
     entry.id = lastId
     entry.link = target
     target.entries.set(entry.id, entry)
-    const start = entry.opened
-      ? { lastEventId: `${entry.epoch}-${entry.position}` }
-      : { afterSequence: entry.start?.afterSequence, lastEventId: entry.start?.lastEventId }
-    target.link.send({
-      case: 'subscribe',
-      value: {
-        subscriptionId: entry.id,
-        credentials: entry.credentials,
-        ...start,
-        resumed: entry.opened,
-      },
-    })
+    const start = entry.opened ? { lastEventId: `${entry.epoch}-${entry.position}` } : entry.start
+    const { credentials, opened: resumed } = entry
+    target.link.send({ case: 'subscribe', value: { subscriptionId: entry.id, credentials, ...start, resumed } })
     return true
   }
 
@@ -215,7 +250,10 @@ export const hubOf = perGateway((gateway) => {
    * change, or already have it.
    */
   function forwardAvailability(readers: Iterable<Entry>, data: string, occurredAt: Date) {
-    const bytes = encodeAvailability(data, occurredAt)
+    const type = 'availability.changed'
+    const at = occurredAt.toISOString()
+    const json = `{"type":"${type}","category":"${eventCategories[type]}","occurredAt":"${at}","data":${data}}`
+    const bytes = Buffer.from(encodeStreamedEvent({ id: '', type, json })!)
     for (const entry of readers) {
       if (entry.availability === data) continue
       entry.availability = data
@@ -303,3 +341,18 @@ export const hubOf = perGateway((gateway) => {
     },
   }
 })
+
+/** Each moved stream reads what it may have missed. */
+const MOVES_MAX = 20
+/** Smaller differences stay, so that no stream moves to and fro. */
+const SLACK_MIN = 10
+const SLACK_SHARE = 0.1
+
+/** Returns how many streams to move from the fullest to the emptiest core, as indexes of `sizes`. */
+export function planMove(sizes: readonly number[]): { from: number; to: number; count: number } | undefined {
+  const [least, most] = [Math.min(...sizes), Math.max(...sizes)]
+  const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length
+  if (!(most - least > Math.max(SLACK_MIN, mean * SLACK_SHARE))) return undefined
+  const count = Math.min(MOVES_MAX, Math.ceil((most - least) / 2))
+  return { from: sizes.indexOf(most), to: sizes.indexOf(least), count }
+}

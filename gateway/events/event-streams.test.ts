@@ -5,7 +5,7 @@ import { queueRequests } from '../../platform/http/request-queue.ts'
 import { unavailable } from '../errors.ts'
 import { isStreamSocket } from '../http/stream-socket.ts'
 import { newScene, TestSocket } from '../test/test-event-streams.ts'
-import { UNSENT_MAX_BYTES } from './event-streams.ts'
+import { encodeHeartbeat, encodeOpening, UNSENT_MAX_BYTES } from './event-streams.ts'
 
 const nextTick = () => new Promise<void>((resolve) => process.nextTick(resolve))
 const nextTurn = () => new Promise(setImmediate)
@@ -263,4 +263,12 @@ describe('stopping all streams', () => {
   test('has no effect before the streams are started', () => {
     expect(() => newScene().stop()).not.toThrow()
   })
+})
+
+test('encodeOpening writes the retry time in whole milliseconds and a comment', () => {
+  expect(encodeOpening(1999.6)).toBe('retry: 2000\n\n: open\n\n')
+})
+
+test('encodeHeartbeat writes a comment with the position', () => {
+  expect(encodeHeartbeat(42)).toBe(': hb 42\n\n')
 })

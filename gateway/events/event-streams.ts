@@ -2,12 +2,10 @@ import type { Socket } from 'node:net'
 import type { FastifyReply } from 'fastify'
 import { hasMoreToAnswer } from '../../platform/http/request-queue.ts'
 import type { Credentials } from '../core-calls/grant-cache.ts'
-import { GatewayError, unavailable } from '../errors.ts'
+import { invalid, unavailable } from '../errors.ts'
 import { perGateway } from '../gateway.ts'
 import { encodeHead, takeSocket } from '../http/stream-socket.ts'
-import { hubOf } from './event-hub.ts'
-import type { EventSink, StartPoint, Stream } from './event-sink.ts'
-import { encodeHeartbeat, encodeOpening } from './event-stream-encoding.ts'
+import { type EventSink, hubOf, type StartPoint, type Stream } from './event-hub.ts'
 
 const TICK_MS = 1_000
 const MAX_AGE_JITTER = 0.2
@@ -45,7 +43,8 @@ export const streamsOf = perGateway((gateway) => {
       const { reply, resolve } = stream.opening!
       if (reply.raw.socket !== null && hasMoreToAnswer(reply.raw.socket)) {
         hub.unsubscribe(stream.subscription!)
-        refuse(stream, pipelined())
+        // A stream takes over its connection, so no later request gets an answer.
+        refuse(stream, invalid('', 'pipelining', { closesConnection: true }))
         return
       }
       stream.opening = undefined
@@ -198,10 +197,11 @@ export const streamsOf = perGateway((gateway) => {
   }
 })
 
-/** A stream takes over its connection, so no later request gets an answer. */
-const pipelined = () =>
-  new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'pipelining' }], closesConnection: true })
-
 function uncork(socket: Socket) {
   socket.uncork()
 }
+
+/** Some proxies forward the headers with the first bytes of the body only, so a comment follows. */
+export const encodeOpening = (retryMs: number) => `retry: ${Math.round(retryMs)}\n\n: open\n\n`
+
+export const encodeHeartbeat = (position: number) => `: hb ${position}\n\n`

@@ -6,7 +6,7 @@ import { createTestCore } from '../test/test-core.ts'
 import { startTestGateway } from '../test/test-gateway.ts'
 import { eventFrame } from '../test/test-link.ts'
 import { ids, openStream } from '../test/test-streams.ts'
-import { planMove } from './stream-balance.ts'
+import { planMove } from './event-hub.ts'
 
 describe('the plan of moves', () => {
   it.each([[[]], [[5]], [[0, 10]], [[1000, 1100]], [[7, 7, 7]]])('leaves %j as it is', (sizes) => {

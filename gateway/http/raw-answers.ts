@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { validCorrelationId } from '../../contract/correlation-id.ts'
 import { answerLast, unfinishedRequest } from '../../platform/http/request-queue.ts'
-import { GatewayError } from '../errors.ts'
+import { GatewayError, invalid } from '../errors.ts'
 import { isStreamSocket } from './stream-socket.ts'
 
 /** Defaults for answers that are data. Routes that serve pages override them. */
@@ -69,5 +69,5 @@ export function takeOverNodeAnswers(app: FastifyInstance) {
 function malformed(code: string | undefined) {
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return new GatewayError('PayloadTooLarge')
   const rule = code === 'HPE_HEADER_OVERFLOW' ? 'headerSize' : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'timeout' : 'http'
-  return new GatewayError('ValidationFailed', { issues: [{ path: '', rule }] })
+  return invalid('', rule)
 }

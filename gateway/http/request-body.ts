@@ -1,7 +1,7 @@
 import { on } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import { GatewayError } from '../errors.ts'
+import { GatewayError, invalid } from '../errors.ts'
 
 const DROPPED_BODY_FACTOR = 4
 const DROP_DEADLINE_MS = 5_000
@@ -20,11 +20,11 @@ export function acceptJsonBodies(app: FastifyInstance) {
     try {
       text = utf8.decode(bytes)
     } catch {
-      return done(invalidJson())
+      return done(invalid('', 'json'))
     }
     const { schema, config } = request.routeOptions
     if (text === '' && (schema?.body === undefined || config.bodyOptional)) return done(null, undefined)
-    parse(request, text, (failure, body) => (failure ? done(invalidJson()) : done(null, body)))
+    parse(request, text, (failure, body) => (failure ? done(invalid('', 'json')) : done(null, body)))
   })
   app.addContentTypeParser('*', (_request, payload: IncomingMessage, done) => {
     void isEmptyBody(payload).then((isEmpty) => done(isEmpty ? null : new GatewayError('UnsupportedMediaType')))
@@ -89,7 +89,7 @@ export function readChunks(payload: IncomingMessage, limit: number) {
 
   async function* chunks(): AsyncGenerator<Uint8Array> {
     if (payload.destroyed && !payload.complete) {
-      failure = incompleteBody()
+      failure = invalid('', 'http')
       return
     }
     const options = {
@@ -111,11 +111,8 @@ export function readChunks(payload: IncomingMessage, limit: number) {
     } catch {
       // The client disconnected, or `stop` was called.
     }
-    if (!whole && !stopping.signal.aborted) failure = incompleteBody()
+    if (!whole && !stopping.signal.aborted) failure = invalid('', 'http')
   }
 
   return { chunks: chunks(), isWhole: () => whole, failure: () => failure, stop: () => stopping.abort() }
 }
-
-const incompleteBody = () => new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'http' }] })
-const invalidJson = () => new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'json' }] })

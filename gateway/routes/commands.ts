@@ -5,7 +5,7 @@ import { operationOf } from '../checks/grant.ts'
 import { mediaTypeOf } from '../checks/request-checks.ts'
 import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { withTimes } from '../core-calls/proto-values.ts'
-import { GatewayError } from '../errors.ts'
+import { GatewayError, invalid } from '../errors.ts'
 import { readChunks } from '../http/request-body.ts'
 import {
   CommandParams,
@@ -94,8 +94,7 @@ const uploadRoute: FastifyPluginAsyncTypebox = async (app) => {
     async (request, reply) => {
       const { 'content-type': contentType, 'content-length': length } = request.headers
       // Only an empty body passes the content type check without a type.
-      if (contentType === undefined)
-        throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'type' }] })
+      if (contentType === undefined) throw invalid('', 'type')
       const header = {
         ...request.params,
         ...operationOf(request),

@@ -3,13 +3,13 @@ import type { FastifyPluginAsync, FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import type { ConsoleSession, SignInResponse } from '#proto/console/v1/console_pb.js'
 import { consoleOrigin, consoleSecret, cookieSecret, setCookie } from '../checks/operator-session.ts'
-import { refuseUrlCredentials, requireContentType, requireSameOrigin } from '../checks/request-checks.ts'
+import { keepPrivate, refuseUrlCredentials, requireContentType, requireSameOrigin } from '../checks/request-checks.ts'
 import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { timeOf } from '../core-calls/proto-values.ts'
 import { asOperator, operatorError } from '../errors.ts'
 import { type Check, inOrder } from '../in-order.ts'
 import { checkRate } from '../limits/rate-limits.ts'
-import { refuseQuery } from '../schemas/fields.ts'
+import { refuseQuery, Strict } from '../schemas/fields.ts'
 
 export const CONSOLE_SESSION_PREFIX = '/console/session'
 
@@ -18,17 +18,13 @@ const ATTEMPT_SECONDS = 600
 /** Reasons that the console shows, by the public error code. */
 const REASONS: Record<string, string> = { Unauthenticated: 'refused', PermissionDenied: 'denied' }
 
-const SignInBody = Type.Object(
-  {
-    link: Type.Optional(Type.String({ maxLength: 256 })),
-    token: Type.Optional(Type.String({ maxLength: 8_192 })),
-    displayName: Type.Optional(Type.String({ maxLength: 512 })),
-    workspaceName: Type.Optional(Type.String({ maxLength: 512 })),
-  },
-  { additionalProperties: false },
-)
-const oneText = (name: string, maxLength: number) =>
-  Type.Object({ [name]: Type.String({ maxLength }) }, { additionalProperties: false })
+const oneText = (name: string, maxLength: number) => Strict({ [name]: Type.String({ maxLength }) })
+const SignInBody = Strict({
+  link: Type.Optional(Type.String({ maxLength: 256 })),
+  token: Type.Optional(Type.String({ maxLength: 8_192 })),
+  displayName: Type.Optional(Type.String({ maxLength: 512 })),
+  workspaceName: Type.Optional(Type.String({ maxLength: 512 })),
+})
 const LinkBody = oneText('link', 256)
 const MailBody = oneText('mail', 512)
 const PasskeyBody = oneText('response', 16_384)
@@ -40,10 +36,8 @@ const PasskeyBody = oneText('response', 16_384)
 export const consoleSessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { console: operators } = coreOf(app.gateway)
   app.addHook('onRoute', refuseQuery)
-  const setHeaders: Check = (_request, reply) =>
-    void reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
   const requireConsole: Check = (request) => void consoleOrigin(request)
-  const checks = [setHeaders, requireSameOrigin, requireConsole, refuseUrlCredentials, requireContentType]
+  const checks = [keepPrivate, requireSameOrigin, requireConsole, refuseUrlCredentials, requireContentType]
   app.addHook('onRequest', inOrder(checks))
   app.addHook('preHandler', inOrder([checkRate]))
   const config = { rate: 'rpc' } as const
@@ -130,9 +124,8 @@ export const consoleSessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
  * redirect, so that the code does not stay in the history.
  */
 export const providerCallbackRoute: FastifyPluginAsync = async (app) => {
-  app.addHook('preHandler', inOrder([checkRate]))
+  app.addHook('preHandler', inOrder([checkRate, keepPrivate]))
   app.get('/callback', { config: { rate: 'rpc' } }, async (request, reply) => {
-    reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
     const addresses = ['https', 'http'].map((scheme) => `${scheme}://${request.host}`)
     const origins = addresses.filter((each) => URL.canParse(each)).map((each) => new URL(each))
     const origin = origins.find((each) => cookieSecret(request, 'sign_in', each) !== undefined)

@@ -4,7 +4,7 @@ import { FormKind } from '#proto/lead/v1/lead_pb.js'
 import { operationOf } from '../checks/grant.ts'
 import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import about from '../schemas/about.json' with { type: 'json' }
-import { Strict, WellFormed } from '../schemas/fields.ts'
+import { Strict, Text, WellFormed } from '../schemas/fields.ts'
 import operations from './operations.json' with { type: 'json' }
 import { answerOnce, operation } from './sessions.ts'
 
@@ -12,11 +12,11 @@ const FIELDS_MAX = 64
 
 /** The installation defines the fields of a form, and the core validates them. */
 const SubmitFormBody = Strict(
-  { fields: Type.Record(Type.String(), WellFormed(), { maxProperties: FIELDS_MAX }) },
+  { fields: Type.Record(Text, WellFormed(), { maxProperties: FIELDS_MAX }) },
   about.SubmitFormBody,
 )
 
-const SubmitFormAnswer = Strict({ formSubmissionId: Type.String() }, about.SubmitFormAnswer)
+const SubmitFormAnswer = Strict({ formSubmissionId: Text }, about.SubmitFormAnswer)
 
 const forms = [
   {

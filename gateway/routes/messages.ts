@@ -6,7 +6,7 @@ import { operationOf, visitorOf } from '../checks/grant.ts'
 import { callOptions, coreOf } from '../core-calls/core-clients.ts'
 import { timeOf, toAdvisory, toUint32, withTimes } from '../core-calls/proto-values.ts'
 import { sendMessage } from '../core-calls/send-batcher.ts'
-import { GatewayError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import { streamsOf } from '../events/event-streams.ts'
 import { presenceOf } from '../events/presence-relay.ts'
 import {
@@ -76,9 +76,8 @@ export const messageRoutes: FastifyPluginAsyncTypebox = async (app) => {
       },
     },
     async (request, reply) => {
-      if (request.params.clientOperationId !== request.body.clientOperationId) {
-        throw new GatewayError('ValidationFailed', { issues: [{ path: '/clientOperationId', rule: 'const' }] })
-      }
+      if (request.params.clientOperationId !== request.body.clientOperationId)
+        throw invalid('/clientOperationId', 'const')
       return reply.code(202).send(await send(reply, request.body, true))
     },
   )

@@ -5,8 +5,8 @@ import { fastifyHttpProxy } from '@fastify/http-proxy'
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { traceparentOf } from '../../platform/observability/tracing.ts'
 import { botAuthorization, consoleAuthorization } from '../checks/operator-session.ts'
-import { mediaTypeOf, refuseUrlCredentials, requireSameOrigin } from '../checks/request-checks.ts'
-import { GatewayError, unavailable } from '../errors.ts'
+import { keepPrivate, mediaTypeOf, refuseUrlCredentials, requireSameOrigin } from '../checks/request-checks.ts'
+import { GatewayError, invalid, unavailable } from '../errors.ts'
 import { answerUnknownRoutes } from '../http/unknown-routes.ts'
 import { type Check, inOrder } from '../in-order.ts'
 import { takeRate } from '../limits/rate-limits.ts'
@@ -59,13 +59,11 @@ export const rpcRoutes: FastifyPluginAsync = async (app) => {
   app.addContentTypeParser<Buffer>(CONTENT_TYPES, { parseAs: 'buffer', bodyLimit }, (_request, bytes, done) =>
     done(null, bytes),
   )
-  const setHeaders: Check = (_request, reply) =>
-    void reply.header('cache-control', 'no-store').header('cross-origin-resource-policy', 'same-origin')
   const requireCall: Check = (request) => {
     request.rpc = callOf(request)
   }
   app.decorateRequest('rpc', null)
-  const checks = [setHeaders, requireSameOrigin, refuseUrlCredentials, requireCall]
+  const checks = [keepPrivate, requireSameOrigin, refuseUrlCredentials, requireCall]
   app.addHook('onRequest', inOrder(checks))
   const limitRate: Check = (request) => takeRate(request, request.rpc!.rate)
   const requireValidMessage: Check = (request) => requireMessage(request.rpc!.method, request)
@@ -134,7 +132,7 @@ function requireMessage({ input }: DescMethod, { headers, body }: FastifyRequest
   try {
     fromBinary(input, body as Buffer)
   } catch (cause) {
-    throw new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'protobuf' }], cause })
+    throw invalid('', 'protobuf', { cause })
   }
 }
 

@@ -1,13 +1,13 @@
 import { Type } from 'typebox'
 import about from './about.json' with { type: 'json' }
-import { Named, OneOf, Strict, Time } from './fields.ts'
+import { Named, OneOf, Strict, Text, Time } from './fields.ts'
 
 /** The core checks that the bytes match the type. */
 export const SCREENSHOT_TYPES = ['image/png', 'image/jpeg', 'image/webp'] as const
 
 /** An unknown id is answered with `CommandNotFound`. */
-export const CommandParams = Strict({ commandId: Type.String() })
-export const ScreenshotParams = Strict({ requestId: Type.String() })
+export const CommandParams = Strict({ commandId: Text })
+export const ScreenshotParams = Strict({ requestId: Text })
 
 export const NavigationAcknowledgementBody = Strict(
   { outcome: OneOf(['accepted', 'declined', 'completed', 'failed', 'unsupported']) },
@@ -15,7 +15,7 @@ export const NavigationAcknowledgementBody = Strict(
 )
 export const NavigationAcknowledgementAnswer = Strict(
   {
-    commandId: Type.String(),
+    commandId: Text,
     state: Named('accepted', 'declined', 'completed', 'failed', 'unsupported'),
   },
   about.NavigationAcknowledgementAnswer,
@@ -27,18 +27,16 @@ export const ScreenshotAcknowledgementBody = Strict(
 )
 export const ScreenshotAcknowledgementAnswer = Strict(
   {
-    requestId: Type.String(),
+    requestId: Text,
     state: Named('granted', 'denied', 'unsupported'),
-    upload: Type.Optional(
-      Strict({ maxBytes: Type.Integer(), contentTypes: Type.Array(Type.String()), expiresAt: Time }),
-    ),
+    upload: Type.Optional(Strict({ maxBytes: Type.Integer(), contentTypes: Type.Array(Text), expiresAt: Time })),
   },
   about.ScreenshotAcknowledgementAnswer,
 )
 
 export const UploadAnswer = Strict(
   {
-    requestId: Type.String(),
+    requestId: Text,
     state: Named('uploaded'),
     byteLength: Type.Integer({ minimum: 1 }),
     sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),

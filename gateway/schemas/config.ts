@@ -15,7 +15,7 @@ import type {
 import { compatibility } from '../../contract/event-categories.ts'
 import { widgetLanguages } from '../../contract/widget-locales.ts'
 import about from './about.json' with { type: 'json' }
-import { Identifier, Named, OneOf, type SchemasOf, Strict, Time } from './fields.ts'
+import { Identifier, Named, OneOf, OptionalText, type SchemasOf, Strict, Text, Time } from './fields.ts'
 
 export const ConfigParams = Strict({ publicSiteKey: { ...Identifier, examples: ['pk_demo'] } })
 
@@ -26,8 +26,8 @@ const Capability = Type.Boolean({ default: false })
 const Form = Strict({
   fields: Type.Array(
     Strict({
-      name: Type.String(),
-      label: Type.String(),
+      name: Text,
+      label: Text,
       type: Named('text', 'email', 'tel', 'textarea'),
       required: Type.Boolean(),
       maxLength: Type.Integer({ minimum: 0, default: 0 }),
@@ -35,7 +35,7 @@ const Form = Strict({
   ),
 } satisfies SchemasOf<FormMessage>)
 
-const OpeningReplies = Type.Optional(Strict({ texts: Type.Array(Type.String()) } satisfies SchemasOf<QuickReplies>))
+const OpeningReplies = Type.Optional(Strict({ texts: Type.Array(Text) } satisfies SchemasOf<QuickReplies>))
 
 /** Fields of the core that the answer has in `locale` and `availability`. */
 type Regrouped = 'defaultLocale' | 'supportedLocales' | 'online' | 'nextChangeAt'
@@ -43,22 +43,22 @@ type GatewayOwn = 'contract' | 'contractVersion' | 'locale' | 'availability' | '
 
 export const WidgetConfigAnswer = Strict(
   {
-    contract: Type.String(),
-    contractVersion: Type.String(),
-    publicSiteKey: Type.String(),
-    locale: Strict({ default: Type.String(), supported: Type.Array(Type.String()) }),
+    contract: Text,
+    contractVersion: Text,
+    publicSiteKey: Text,
+    locale: Strict({ default: Text, supported: Type.Array(Text) }),
     appearance: Strict({
-      title: Type.String(),
-      greeting: Type.String(),
-      accentColor: Type.String(),
+      title: Text,
+      greeting: Text,
+      accentColor: Text,
       position: OneOf(['left', 'right']),
-      logoUrl: Type.Optional(Type.String()),
+      logoUrl: OptionalText,
       translations: Type.Optional(
         Type.Record(
-          Type.String(),
+          Text,
           Strict({
-            title: Type.Optional(Type.String()),
-            greeting: Type.Optional(Type.String()),
+            title: OptionalText,
+            greeting: OptionalText,
             openingReplies: OpeningReplies,
           } satisfies SchemasOf<AppearanceTranslation>),
           { description: 'Texts in other languages, by locale tag.' },
@@ -83,8 +83,8 @@ export const WidgetConfigAnswer = Strict(
     forms: Strict({ preChat: Type.Optional(Form), offline: Type.Optional(Form) } satisfies SchemasOf<Forms>),
     consent: Strict({
       required: Type.Boolean(),
-      policyUrl: Type.Optional(Type.String()),
-      policyVersion: Type.Optional(Type.String()),
+      policyUrl: OptionalText,
+      policyVersion: OptionalText,
     } satisfies SchemasOf<Consent>),
     availability: Strict({ online: Type.Boolean(), nextChangeAt: Type.Optional(Time) }),
     usualAnswerMinutes: Type.Optional(

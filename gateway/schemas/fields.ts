@@ -1,6 +1,6 @@
 import type { onRouteHookHandler } from 'fastify'
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
-import { contractLimits } from '../../contract/limits.ts'
+import { contractLimits, operationIdForm } from '../../contract/limits.ts'
 import type { ProtoFields } from '../../contract/proto-fields.ts'
 
 export const Strict = <Properties extends TProperties>(
@@ -10,6 +10,9 @@ export const Strict = <Properties extends TProperties>(
 
 /** A field of the proto without a schema, and not in `Left`, does not compile. */
 export type SchemasOf<Type, Left extends keyof Type = never> = Record<keyof Omit<ProtoFields<Type>, Left>, TSchema>
+
+export const Text = Type.String()
+export const OptionalText = Type.Optional(Text)
 
 /** Without control characters or lone surrogates. Ajv runs it in Unicode mode. */
 const LINE = '^[^\\p{Cc}\\p{Cs}]*$'
@@ -34,7 +37,7 @@ export const WellFormed = () => Type.String({ pattern: WELL_FORMED })
 export const Line = (minLength: number, maxLength: number) => Type.String({ minLength, maxLength, pattern: LINE })
 
 /** A retry of the operation sends the same id. */
-export const OperationId = Type.String({ pattern: '^[A-Za-z0-9._:-]{1,128}$' })
+export const OperationId = Type.String({ pattern: operationIdForm.source })
 export const Identifier = Line(1, 128)
 export const OpaqueToken = Line(1, 512)
 export const EventId = Line(0, 256)
@@ -67,7 +70,7 @@ export const PageContext = Strict(
 export type PageContext = Static<typeof PageContext>
 
 export const Time = Type.String({ format: 'date-time' })
-export const Score = Type.Integer({ minimum: 1, maximum: 5 })
+export const Score = Type.Integer({ minimum: 1, maximum: contractLimits.ratingScoreMax })
 export const Sequence = Type.Integer({ minimum: 0 })
 export const OneOf = <const Names extends readonly string[]>(names: Names) =>
   Type.Unsafe<Names[number]>({ type: 'string', enum: names })
@@ -81,10 +84,10 @@ export const refuseQuery: onRouteHookHandler = (route) => {
 
 /** Body of every failure (specification, section 2.5). */
 export const Envelope = Strict({
-  code: Type.String(),
+  code: Text,
   retryable: Type.Boolean(),
   terminal: Type.Boolean(),
   retryAfter: Type.Optional(Type.Integer({ minimum: 1 })),
-  correlationId: Type.String(),
-  issues: Type.Optional(Type.Array(Strict({ path: Type.String(), rule: Type.String() }))),
+  correlationId: Text,
+  issues: Type.Optional(Type.Array(Strict({ path: Text, rule: Text }))),
 })

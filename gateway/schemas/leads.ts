@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { DeliveryStatus, ResponseClass } from '#proto/lead/v1/delivery_pb.js'
 import about from './about.json' with { type: 'json' }
-import { Identifier, Named, OperationId, Strict, Time } from './fields.ts'
+import { Identifier, Named, OperationId, Strict, Text, Time } from './fields.ts'
 
 const namesOf = (values: object) =>
   Object.keys(values)
@@ -22,10 +22,10 @@ const orNull = (schema: object) => Type.Unsafe<string | null>({ ...schema, type:
 
 export const DeliveryAttemptAnswer = Strict(
   {
-    attemptId: Type.String(),
+    attemptId: Text,
     deliveryId: Type.String({ description: 'The same for all attempts; the destination deduplicates by it.' }),
-    leadId: Type.String(),
-    subscriptionId: Type.String(),
+    leadId: Text,
+    subscriptionId: Text,
     attemptNumber: Type.Integer({ minimum: 1 }),
     status: Named(...namesOf(DeliveryStatus)),
     responseClass: orNull({
@@ -37,7 +37,7 @@ export const DeliveryAttemptAnswer = Strict(
       description: 'HTTP status of the destination, if it answered.',
     }),
     nextRetryAt: orNull({ format: 'date-time', description: 'When the next attempt is due, if there is one.' }),
-    correlationId: Type.String(),
+    correlationId: Text,
     createdAt: Time,
     updatedAt: Time,
   },

@@ -18,11 +18,13 @@ import {
   Named,
   OneOf,
   OperationId,
+  OptionalText,
   PageContext,
   type SchemasOf,
   Score,
   Sequence,
   Strict,
+  Text,
   Time,
 } from './fields.ts'
 
@@ -40,10 +42,10 @@ export type SendMessageBody = Static<typeof SendMessageBody>
 
 export const SendMessageAnswer = Strict(
   {
-    clientOperationId: Type.String(),
-    messageId: Type.String(),
-    sessionId: Type.String(),
-    conversationId: Type.String(),
+    clientOperationId: Text,
+    messageId: Text,
+    sessionId: Text,
+    conversationId: Text,
     sequence: Sequence,
     state: Named('queued'),
     acceptedAt: Time,
@@ -65,26 +67,26 @@ export const HistoryQuery = Strict(
 
 export const AuthorAnswer = Strict({
   kind: Named('visitor', 'agent', 'bot', 'system'),
-  displayName: Type.Optional(Type.String()),
-  avatarUrl: Type.Optional(Type.String()),
+  displayName: OptionalText,
+  avatarUrl: OptionalText,
 } satisfies SchemasOf<Author>)
 
 export const MessageAnswer = Strict({
-  messageId: Type.String(),
-  clientOperationId: Type.Optional(Type.String()),
-  sessionId: Type.Optional(Type.String()),
-  conversationId: Type.String(),
+  messageId: Text,
+  clientOperationId: OptionalText,
+  sessionId: OptionalText,
+  conversationId: Text,
   sequence: Sequence,
   author: AuthorAnswer,
-  body: Type.String(),
+  body: Text,
   contentType: Named('text'),
-  locale: Type.Optional(Type.String()),
+  locale: OptionalText,
   state: Named('queued', 'sent', 'delivered', 'read', 'failed'),
   createdAt: Time,
   /** Its body is then empty. */
   redactedAt: Type.Optional(Time),
   quickReplies: Type.Optional(
-    Type.Array(Type.String(), { description: 'Answers of a bot’s message that the visitor can send with a tap.' }),
+    Type.Array(Text, { description: 'Answers of a bot’s message that the visitor can send with a tap.' }),
   ),
   growing: Type.Optional(
     Type.Boolean({ description: 'Whether a bot still writes the message. `body` is the text so far.' }),
@@ -110,7 +112,7 @@ export const StopParams = Strict({ messageId: Type.String({ pattern: '^[A-Za-z0-
 
 export const StopAnswer = Strict(
   {
-    messageId: Type.String(),
+    messageId: Text,
     state: { ...Named('stopped', 'completed', 'interrupted'), description: 'How the answer ended.' },
     sequence: Sequence,
   } satisfies SchemasOf<StopAnswerResponse, 'replayed'>,

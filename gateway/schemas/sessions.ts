@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { contractLimits } from '../../contract/limits.ts'
 import about from './about.json' with { type: 'json' }
 import {
   EventId,
@@ -8,9 +9,11 @@ import {
   Named,
   OneOf,
   OpaqueToken,
+  OptionalText,
   PageContext,
   Sequence,
   Strict,
+  Text,
   Time,
 } from './fields.ts'
 
@@ -50,7 +53,7 @@ export const CloseSessionBody = Strict({ scope: OneOf(['panel', 'continuity']) }
 
 export const IdentifyBody = Strict(
   {
-    assertion: Type.String({ minLength: 1, maxLength: 8192 }),
+    assertion: Type.String({ minLength: 1, maxLength: contractLimits.assertionMaxLength }),
     renewalToken: Type.Optional(OpaqueToken),
   },
   about.IdentifyBody,
@@ -59,44 +62,44 @@ export const IdentifyBody = Strict(
 export const ClearIdentityBody = Strict({ renewalToken: Type.Optional(OpaqueToken) }, about.ClearIdentityBody)
 
 const sessionContent = {
-  sessionId: Type.String(),
-  conversationId: Type.String(),
-  accessGrant: Type.String(),
+  sessionId: Text,
+  conversationId: Text,
+  accessGrant: Text,
   expiresAt: Time,
   renewAfter: Time,
   renewableUntil: Time,
-  renewalToken: Type.String(),
+  renewalToken: Text,
   replay: Strict({
     state: Named('ready', 'reset_required'),
-    epoch: Type.String(),
+    epoch: Text,
     lastSequence: Sequence,
     oldestSequence: Sequence,
   }),
   continuity: Strict({ state: Named('new', 'continued', 'reset') }),
-  identity: Strict({ state: Named('anonymous', 'verified'), displayName: Type.Optional(Type.String()) }),
+  identity: Strict({ state: Named('anonymous', 'verified'), displayName: OptionalText }),
 }
 const described = { description: 'The session and its credentials.', examples: [sessionExample] }
 
 export const SessionAnswer = Strict(sessionContent, described)
 export type SessionAnswer = Static<typeof SessionAnswer>
 
-export const IdentityAnswer = Strict({ ...sessionContent, renewalToken: Type.Optional(Type.String()) }, described)
+export const IdentityAnswer = Strict({ ...sessionContent, renewalToken: OptionalText }, described)
 export type IdentityAnswer = Static<typeof IdentityAnswer>
 
 export const CloseSessionAnswer = Strict(
-  { sessionId: Type.String(), state: Named('active', 'closed') },
+  { sessionId: Text, state: Named('active', 'closed') },
   about.CloseSessionAnswer,
 )
 
 export const ConsentBody = Strict(
   {
-    policyVersion: Line(1, 64),
+    policyVersion: Line(1, contractLimits.policyVersionMaxLength),
     decision: OneOf(['granted', 'denied']),
   },
   about.ConsentBody,
 )
 
 export const ConsentAnswer = Strict(
-  { decision: Named('granted', 'denied'), policyVersion: Type.String(), decidedAt: Time },
+  { decision: Named('granted', 'denied'), policyVersion: Text, decidedAt: Time },
   about.ConsentAnswer,
 )

@@ -1,6 +1,6 @@
 import type { FastifySchemaValidationError, FastifyServerOptions, preValidationHookHandler } from 'fastify'
 import { useLineFeedsIn } from '../../contract/line-ends.ts'
-import { GatewayError } from '../errors.ts'
+import { GatewayError, invalid } from '../errors.ts'
 
 const PATH_MAX_LENGTH = 256
 
@@ -64,8 +64,7 @@ export const refuseUnknownBody: preValidationHookHandler = (request, _reply, don
   const { schema, config } = request.routeOptions
   if (config.bodyOptional) request.body ??= {}
   if (schema?.body !== undefined || config.bodyTypes !== undefined || body === undefined) return done()
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    return done(new GatewayError('ValidationFailed', { issues: [{ path: '', rule: 'type' }] }))
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return done(invalid('', 'type'))
   const issues = Object.keys(body).map((name) => ({
     path: `/${pointerToken(name)}`.slice(0, PATH_MAX_LENGTH),
     rule: 'additionalProperties',

@@ -8,10 +8,6 @@ export const modules: Record<string, { mutate: string[]; tests: string[] }> = {
     mutate: ['core/deliveries/outcomes.ts', 'contract/retry-delay.ts'],
     tests: ['core/deliveries/outcomes.test.ts'],
   },
-  encoding: {
-    mutate: ['gateway/events/event-stream-encoding.ts'],
-    tests: ['gateway/events/event-stream-encoding.test.ts'],
-  },
   streams: {
     mutate: ['gateway/events/event-streams.ts', 'gateway/http/stream-socket.ts'],
     tests: ['gateway/events/event-streams.test.ts'],
