@@ -1,13 +1,17 @@
 import { describe, expect, test } from 'vitest'
-import { startTestGateway } from '../test/test-gateway.ts'
+import { sharedGateway, startTestGateway, type TestGateway } from '../test/test-gateway.ts'
 import { openSocket } from '../test/test-socket.ts'
 
 const BASE = '/api/integrations/v1/widget'
 const own = { origin: null, 'sec-fetch-site': 'same-origin' }
 
-/** Starts a gateway whose own origin is allowed, and one that only a proxy knows. */
-async function startOwnGateway(env: Record<string, string> = {}) {
-  const gateway = await startTestGateway({ env })
+/** Starts a gateway whose own origin is allowed, and two that only a proxy knows. */
+const startOwnGateway = async (env: Record<string, string> = {}) => withOwnOrigin(await startTestGateway({ env }))
+/** For cases that leave no trace in a gateway. */
+const shared = sharedGateway()
+const sharedOwnGateway = async () => withOwnOrigin(await shared())
+
+function withOwnOrigin(gateway: TestGateway) {
   gateway.core.origins.add(gateway.url).add('https://shop.example').add('https://other.example')
   gateway.core.siteKeys.add('pk_demo')
   return {
@@ -47,20 +51,20 @@ describe('a GET without Origin from a page of this host', () => {
   test.each(['cross-site', 'same-site', 'none', 'Same-Origin', 'same-origin, cross-site', ''])(
     'is refused with Sec-Fetch-Site: %s',
     async (site) => {
-      const { from, port } = await startOwnGateway()
+      const { from, port } = await sharedOwnGateway()
       expect(await from(`127.0.0.1:${port}`, { site })).toEqual({ status: 403, cors: undefined })
     },
   )
 
   test('is refused without Sec-Fetch-Site, and with an Origin that is not allowed', async () => {
-    const { call } = await startOwnGateway()
+    const { call } = await sharedOwnGateway()
     expect((await call('GET', '/messages', { headers: { origin: null } })).status).toBe(403)
     for (const origin of ['null', 'https://evil.example', ''])
       expect((await call('GET', '/messages', { headers: { ...own, origin } })).status).toBe(403)
   })
 
   test('does not open POST, DELETE and preflights', async () => {
-    const { call, from, port } = await startOwnGateway()
+    const { call, from, port } = await sharedOwnGateway()
     const body = { publicSiteKey: 'pk_demo', clientInstanceId: 'browser' }
     expect((await call('POST', '/sessions', { headers: own, body })).status).toBe(403)
     const preflight = { method: 'OPTIONS', more: 'Access-Control-Request-Method: GET\r\n' }
@@ -79,7 +83,7 @@ describe('a GET without Origin from a page of this host', () => {
     ['a backslash', 'shop.example\\@evil.example'],
     ['nothing', ''],
   ])('is refused if Host has %s', async (_, host) => {
-    const { from } = await startOwnGateway()
+    const { from } = await sharedOwnGateway()
     expect((await from(host)).cors).toBeUndefined()
     expect([400, 403]).toContain((await from(host)).status)
   })
@@ -115,7 +119,7 @@ describe('a GET without Origin from a page of this host', () => {
   })
 
   test('shows a page of this host an error before the origin check', async () => {
-    const { call, url } = await startOwnGateway()
+    const { call, url } = await sharedOwnGateway()
     const response = await call('GET', '/unknown', { headers: own })
     expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([404, url])
   })

@@ -1,32 +1,96 @@
 import { get, type IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { publicErrors } from '../../contract/errors.ts'
+import { deliveryEvents } from '../../contract/event-kinds.ts'
+import { webhookHeaders } from '../../contract/webhook-headers.ts'
 import { itLong, runs } from '../../test/support/is-long.ts'
 import { validatorOf } from '../../test/support/json-schema.ts'
 import { eventDefinitions } from '../schemas/events.ts'
 import { portablePatterns } from '../schemas/fields.ts'
 import { SITE } from '../test/test-core.ts'
-import { message, startTestGateway } from '../test/test-gateway.ts'
+import { message, sharedGateway, startTestGateway } from '../test/test-gateway.ts'
 
 const PREFIX = '/api/integrations/v1/widget'
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests inspect an arbitrary document
 type Document = any
 
-async function startWithDocument() {
-  const gateway = await startTestGateway()
+/** For tests that leave no trace in a gateway. */
+const shared = sharedGateway()
+
+async function readDocument() {
+  const gateway = await shared()
   const response = await fetch(`${gateway.url}/docs/openapi.json`)
   const document: Document = await response.json()
   const operations: Document[] = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods as object).map(([method, operation]) => ({ ...operation, path, method })),
   )
-  return { ...gateway, response, document, operations }
+  return { ...gateway, document, operations }
 }
+let read: ReturnType<typeof readDocument> | undefined
+const startWithDocument = () => (read ??= readDocument())
 
 describe('the OpenAPI document', () => {
+  test.each([
+    ['3.2.0', 'openapi.json'],
+    ['3.1.1', 'openapi-3.1.json'],
+  ])('is valid OpenAPI %s at /docs/%s', async (version, name) => {
+    const { url } = await shared()
+    const response = await fetch(`${url}/docs/${name}`)
+    expect(response.headers.get('content-type')).toContain('application/json')
+    const document: Document = await response.json()
+    expect(document.openapi).toBe(version)
+    expect(await new Validator().validate(document)).toEqual({ valid: true })
+  })
+
+  test('describes the stream by its events, and in 3.1 by their data', async () => {
+    const { url, document } = await startWithDocument()
+    const { content } = document.paths[`${PREFIX}/events`].get.responses[200]
+    const { itemSchema, schema, examples } = content['text/event-stream']
+    expect(schema).toBeUndefined()
+    expect(itemSchema.properties.data.contentSchema).toEqual({ $ref: '#/components/schemas/Event' })
+    const { dataValue, serializedValue } = examples['message.received']
+    const parsed: Document[] = []
+    createParser({ onEvent: (event) => parsed.push(event) }).feed(serializedValue)
+    expect(parsed).toEqual([dataValue])
+    const older: Document = await (await fetch(`${url}/docs/openapi-3.1.json`)).json()
+    const { responses } = older.paths[`${PREFIX}/events`].get
+    expect(responses[200].content['text/event-stream']).toEqual({
+      schema: { $ref: '#/components/schemas/Event' },
+      example: JSON.parse(dataValue.data),
+    })
+  })
+
+  test('describes each kind of event that destinations receive, with a valid example', async () => {
+    const { document } = await startWithDocument()
+    const { schemas } = document.components
+    expect(Object.keys(document.webhooks)).toEqual(Object.keys(deliveryEvents))
+    for (const [type, { post }] of Object.entries(document.webhooks) as [string, Document][]) {
+      const { schema, example } = post.requestBody.content['application/json']
+      expect(schema).toEqual({ $ref: `#/components/schemas/Webhook.${type}` })
+      const problems = validatorOf({ ...schema, components: { schemas } })
+      expect(problems(example), type).toEqual([])
+      expect(problems({ ...example, later: 1 }), type).toEqual([])
+      expect(problems({ ...example, data: {} }), type).not.toEqual([])
+      const sent = Object.keys(
+        webhookHeaders({
+          deliveryId: 'dlv_1',
+          correlationId: 'c',
+          body: new Uint8Array(),
+          secrets: { active: 'whsec_AA==', all: ['whsec_AA=='] },
+          at: 0,
+        }),
+      )
+      const described = post.parameters.map(({ name }: Document) => name.toLowerCase())
+      expect(described.toSorted()).toEqual(sent.filter((name) => !/^(content-type|user-agent)$/.test(name)).toSorted())
+    }
+  })
+
   test('describes every route of the widget and of lead delivery, and nothing else', async () => {
     const { gateway, operations } = await startWithDocument()
     const described = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
@@ -155,9 +219,8 @@ describe('the OpenAPI document', () => {
   })
 
   test('shows the limits of the contract, and the routes enforce them', async () => {
-    const { url, call } = await startTestGateway()
-    const { paths }: Document = await (await fetch(`${url}/docs/openapi.json`)).json()
-    const operation = (path: string, method: string) => paths[`${PREFIX}${path}`][method]
+    const { document, call } = await startWithDocument()
+    const operation = (path: string, method: string) => document.paths[`${PREFIX}${path}`][method]
     const sent = operation('/messages', 'post').requestBody.content['application/json'].schema
     expect(sent.properties.body.maxLength).toBe(4000)
     const limit = operation('/messages', 'get').parameters.find((each: Document) => each.name === 'limit')
@@ -206,7 +269,7 @@ describe('the OpenAPI document', () => {
 
 describe('docs page', () => {
   test('loads nothing from other hosts, and its policy forbids such loads', async () => {
-    const { url } = await startTestGateway()
+    const { url } = await shared()
     const page = await fetch(`${url}/docs/`)
     const html = await page.text()
     expect(page.status).toBe(200)
@@ -224,7 +287,7 @@ describe('docs page', () => {
   })
 
   test('can call the API with the origin that the reader enters', async () => {
-    const { url } = await startTestGateway()
+    const { url } = await shared()
     const trial = (headers: Record<string, string>) =>
       fetch(`${url}${PREFIX}/config/pk_demo`, { headers: { 'x-service-widget-version': '1.0', ...headers } })
     const own = await trial({ 'sec-fetch-site': 'same-origin', 'x-docs-origin': SITE })
@@ -236,7 +299,7 @@ describe('docs page', () => {
   test.each(['cross-site', 'same-site', 'none', ''])(
     'is the only page that may set the origin: others get 403 (Sec-Fetch-Site: %j)',
     async (site) => {
-      const { raw } = await startTestGateway()
+      const { raw } = await shared()
       const answer = await raw(
         `GET ${PREFIX}/config/pk_demo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Service-Widget-Version: 1.0\r\nX-Docs-Origin: ${SITE}\r\n${site ? `Sec-Fetch-Site: ${site}\r\n` : ''}\r\n`,
       )
@@ -245,7 +308,7 @@ describe('docs page', () => {
   )
 
   itLong('sends the script of the page compressed, in an encoding that the browser accepts', async () => {
-    const { url } = await startTestGateway()
+    const { url } = await shared()
     const download = async (encodings: string) => {
       const response = await new Promise<IncomingMessage>((resolve, reject) =>
         get(`${url}/docs/js/scalar.js`, { headers: { 'accept-encoding': encodings } }, resolve).on('error', reject),

@@ -65,7 +65,7 @@ describe('CORS', () => {
 
 describe('paths and methods', () => {
   test('an unknown path answers NotFound to any request', async () => {
-    const { url } = await startTestGateway()
+    const { url } = await shared()
     for (const path of ['/', '/nowhere', `${PREFIX}/nowhere`, '/livez/']) {
       const response = await fetch(`${url}${path}`, { method: 'POST', body: 'x', headers: { 'content-type': 'a/b' } })
       expect(response.status).toBe(404)
@@ -74,7 +74,7 @@ describe('paths and methods', () => {
   })
 
   test('a known path answers an unsupported method with 405 and the path’s methods in Allow', async () => {
-    const { call, url } = await startTestGateway()
+    const { call, url } = await shared()
     const wrong = await call('DELETE', '/messages')
     expect(wrong.headers.get('allow')).toBe('GET, HEAD, OPTIONS, POST')
     expect(await wrong.json()).toMatchObject({ code: 'MethodNotAllowed' })
@@ -85,7 +85,7 @@ describe('paths and methods', () => {
   })
 
   test('HEAD is answered like GET, but without a body', async () => {
-    const { call } = await startTestGateway()
+    const { call } = await shared()
     const response = await call('HEAD', '/config/pk_demo')
     expect(response.status).toBe(200)
     expect(response.headers.get('etag')).not.toBeNull()
@@ -124,7 +124,7 @@ describe('hostile requests', () => {
   )
 
   test('a body that is not UTF-8 gets ValidationFailed', async () => {
-    const { raw } = await startTestGateway()
+    const { raw } = await shared()
     const body = '{"a":"\xff"}'
     const answer = await raw(
       `POST ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Connection: close\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
@@ -135,7 +135,7 @@ describe('hostile requests', () => {
   test.each([65_537, 4 * 65_536])(
     'an oversized body of %i bytes gets 413 after it is read, and the connection stays open',
     async (size) => {
-      const { raw } = await startTestGateway()
+      const { raw } = await shared()
       const head = `POST ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Content-Type: application/json\r\n`
       const next = `GET ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Connection: close\r\n\r\n`
       const answer = await raw(`${head}Content-Length: ${size}\r\n\r\n${'x'.repeat(size)}${next}`)
@@ -147,7 +147,7 @@ describe('hostile requests', () => {
   )
 
   test('a body above four times the limit gets 413 before it is read, and the connection is closed', async () => {
-    const { raw } = await startTestGateway()
+    const { raw } = await shared()
     const head = `POST ${PREFIX}/messages HTTP/1.1\r\n${HEADERS}Content-Type: application/json\r\n`
     const started = performance.now()
     const answer = await raw(`${head}Content-Length: ${100 * 65_536}\r\n\r\n${'x'.repeat(4 * 65_536 + 1)}`)
@@ -158,7 +158,7 @@ describe('hostile requests', () => {
   })
 
   test('a request that has a large body and no grant gets 401', async () => {
-    const { call } = await startTestGateway()
+    const { call } = await shared()
     const response = await call('POST', '/messages', { headers: { authorization: null }, body: 'x'.repeat(200_000) })
     expect(response.status).toBe(401)
     expect(response.headers.get('www-authenticate')).toBe('Bearer')
@@ -179,7 +179,7 @@ describe('hostile requests', () => {
   })
 
   test('an unknown Expect header is ignored', async () => {
-    const { raw } = await startTestGateway()
+    const { raw } = await shared()
     expect(await raw('GET /livez HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n')).toMatch(
       / 200 /,
     )
@@ -188,7 +188,7 @@ describe('hostile requests', () => {
   test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])(
     'the content type %s is accepted as JSON',
     async (type) => {
-      const { call } = await startTestGateway()
+      const { call } = await shared()
       expect((await call('POST', '/messages', { headers: { 'content-type': type }, body: message() })).status).toBe(202)
     },
   )
@@ -196,7 +196,7 @@ describe('hostile requests', () => {
   test.each(['text/plain', 'application/json; charset=latin1', 'application/jsonp', 'multipart/form-data'])(
     'the content type %s is rejected',
     async (type) => {
-      const { call } = await startTestGateway()
+      const { call } = await shared()
       const response = await call('POST', '/messages', { headers: { 'content-type': type }, body: message() })
       expect(await response.json()).toMatchObject({ code: 'UnsupportedMediaType' })
     },

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { atFileEnd } from '../../test/support/clean-up.ts'
 import { startTestGateway } from '../test/test-gateway.ts'
 
 const SHORT = 'public, max-age=300'
@@ -10,16 +11,21 @@ const FOREVER = 'public, max-age=31536000, immutable'
 const page = '<!doctype html><title>Console</title>'
 const chat = `export const chat = '${'x'.repeat(2000)}'`
 
-async function start(files: Record<string, string | Buffer>, env: Record<string, string> = {}) {
+interface Start {
+  env?: Record<string, string>
+  atEnd?: (step: () => Promise<void>) => void
+}
+
+async function start(files: Record<string, string | Buffer>, { env = {}, atEnd = onTestFinished }: Start = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'static-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  atEnd(async () => rmSync(folder, { recursive: true }))
   const write = (name: string, content: string | Buffer) => {
     mkdirSync(join(folder, name, '..'), { recursive: true })
     writeFileSync(join(folder, name), content)
   }
   for (const [name, content] of Object.entries(files)) write(name, content)
   const staticFolders = { console: join(folder, 'console'), widget: join(folder, 'widget-dist') }
-  const gateway = await startTestGateway({ staticFolders, env })
+  const gateway = await startTestGateway({ staticFolders, env, atEnd })
   const get = (path: string, headers: Record<string, string> = {}) =>
     fetch(`${gateway.url}${path}`, { headers, redirect: 'manual' })
   /** Whether the gateway answers 304 for the ETag. Node's fetch would request a fresh copy. */
@@ -45,11 +51,15 @@ const built = {
   'widget-dist/widget/v1/7ce736f73bc5dfd4/chat.js.br': brotliCompressSync(chat),
 }
 
+let started: ReturnType<typeof start> | undefined
+/** Returns one gateway with all built files. */
+const shared = () => (started ??= start(built, { atEnd: atFileEnd }))
+
 describe('/console', () => {
   test.each(['/console/', '/console/conversations/cnv_1', '/console/leads?page=2'])(
     'serves the page at %s with no-cache',
     async (path) => {
-      const { get, isCurrent } = await start(built)
+      const { get, isCurrent } = await shared()
       const response = await get(path)
       expect([response.status, await response.text()]).toEqual([200, page])
       expect(response.headers.get('content-type')).toContain('text/html')
@@ -60,7 +70,7 @@ describe('/console', () => {
   )
 
   test('has a content security policy that allows only files and calls of this gateway', async () => {
-    const { get } = await start(built)
+    const { get } = await shared()
     for (const path of ['/console/', '/console/assets/main-DRGmszWJ.js']) {
       const { headers } = await get(path)
       const policy = headers.get('content-security-policy')!
@@ -80,7 +90,7 @@ describe('/console', () => {
   })
 
   test('lets browsers cache hashed files forever and other files for 5 min', async () => {
-    const { get } = await start(built)
+    const { get } = await shared()
     const caching = async (path: string) => (await get(path)).headers.get('cache-control')
     expect(await caching('/console/assets/main-DRGmszWJ.js')).toBe(FOREVER)
     expect(await caching('/console/assets/main-j2v_M4yS.css')).toBe(FOREVER)
@@ -90,7 +100,7 @@ describe('/console', () => {
   })
 
   test('redirects to the path with a trailing slash', async () => {
-    const { get } = await start(built)
+    const { get } = await shared()
     const response = await get('/console')
     expect([response.status, response.headers.get('location')]).toEqual([308, '/console/'])
   })
@@ -104,7 +114,7 @@ describe('/console', () => {
   })
 
   test('answers 404 if the setting CONSOLE is off', async () => {
-    const { get } = await start(built, { CONSOLE: 'off' })
+    const { get } = await start(built, { env: { CONSOLE: 'off' } })
     for (const path of ['/console', '/console/', '/console/assets/main-DRGmszWJ.js'])
       expect((await get(path)).status).toBe(404)
     expect((await get('/widget.js')).status).toBe(200)
@@ -113,7 +123,7 @@ describe('/console', () => {
 
 describe('widget files', () => {
   test('may be loaded by every origin and have a JavaScript content type', async () => {
-    const { get } = await start(built)
+    const { get } = await shared()
     for (const path of ['/widget.js', '/widget/v1/7ce736f73bc5dfd4/chat.js']) {
       const { status, headers } = await get(path, { origin: 'https://any.example' })
       expect([status, headers.get('content-type')]).toEqual([200, expect.stringContaining('javascript')])
@@ -125,7 +135,7 @@ describe('widget files', () => {
   })
 
   test('may be cached: the loader for 5 min and hashed files forever', async () => {
-    const { get, isCurrent } = await start(built)
+    const { get, isCurrent } = await shared()
     const loader = await get('/widget.js')
     expect(loader.headers.get('cache-control')).toBe(SHORT)
     expect(await isCurrent('/widget.js', loader.headers.get('etag'))).toBe(true)
@@ -134,7 +144,7 @@ describe('widget files', () => {
   })
 
   test('are served compressed if a compressed file exists and the browser accepts it', async () => {
-    const { raw } = await start(built)
+    const { raw } = await shared()
     const ask = (encodings: string) =>
       raw(
         `GET /widget/v1/7ce736f73bc5dfd4/chat.js HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept-Encoding: ${encodings}\r\n\r\n`,
@@ -150,7 +160,7 @@ describe('widget files', () => {
   })
 
   test('do not include other files of the built folder, whose paths get 404', async () => {
-    const { get } = await start(built)
+    const { get } = await shared()
     for (const path of ['/index.js', '/widget/', '/widget/v1/7ce736f73bc5dfd4/nothing.js']) {
       const response = await get(path)
       expect([path, response.status, response.headers.get('cache-control')]).toEqual([path, 404, 'no-store'])
@@ -173,7 +183,7 @@ test.each([
   '/widget/%2e%2e/%2e%2e/secret',
   '/widget/%2fetc/passwd',
 ])('a request for %s gets no file outside the folders of built files', async (path) => {
-  const { raw } = await start(built)
+  const { raw } = await shared()
   const answer = await raw(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
   expect(answer).not.toMatch(/not for pages|hidden|root:/)
   // The console's page is also allowed, because it is served for paths without an extension.
@@ -181,7 +191,7 @@ test.each([
 })
 
 test('static files can be requested with GET and HEAD only', async () => {
-  const { url } = await start(built)
+  const { url } = await shared()
   for (const path of ['/console/', '/widget.js', '/widget/v1/7ce736f73bc5dfd4/chat.js']) {
     const response = await fetch(`${url}${path}`, { method: 'POST', body: 'x' })
     expect([path, response.status, response.headers.get('allow')]).toEqual([path, 405, 'GET, HEAD, OPTIONS'])

@@ -10,10 +10,13 @@ import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { SessionService } from '#proto/session/v1/session_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
-import { GET, LIST, SEND, startRpc, WATCH } from '../test/test-rpc.ts'
+import { GET, LIST, SEND, sharedRpc, startRpc, WATCH } from '../test/test-rpc.ts'
 import { botMethods, operatorMethods } from './forwarded-methods.ts'
 
 const APPEND = '/rpc/service.bot.v1.BotService/AppendBotMessage'
+
+/** For cases that leave no trace in a gateway and its core. */
+const shared = sharedRpc()
 
 describe('/rpc access', () => {
   test.each<[string, () => Promise<string> | string]>([
@@ -25,7 +28,7 @@ describe('/rpc access', () => {
       async () => `Bearer ${await signWorkspaceSession({ claims: { aud: 'service.widget.public-api' } })}`,
     ],
   ])('rejects a call with %s as Unauthenticated in the Connect protocol', async (_, authorization) => {
-    const { post, remote } = await startRpc()
+    const { post, remote } = await shared()
     const given = { authorization: await authorization() }
     const unary = await post(SEND, given)
     expect([unary.status, unary.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
@@ -40,7 +43,7 @@ describe('/rpc access', () => {
   })
 
   test('answers `unimplemented` for methods that operators may not call', async () => {
-    const { post, remote } = await startRpc()
+    const { post, remote } = await shared()
     const services: DescService[] = [SessionService, MessagingService, CommandService, LeadService, WorkspaceService]
     const methods = services.flatMap((service) => service.methods)
     const ours = methods.filter((method) => ['visitors:act', 'deliveries:work'].includes(getOption(method, scope)))
@@ -92,7 +95,7 @@ describe('/rpc access', () => {
   })
 
   test('forwards the calls of a bot, and no others of its token', async () => {
-    const { post, remote, session } = await startRpc()
+    const { post, remote, session } = await shared()
     const tokenWith = (claims: object) => signWorkspaceSession({ claims: { aud: 'service.core', ...claims } })
     const statusOf = async (path: string, claims: object) =>
       (await post(path, { authorization: `Bearer ${await tokenWith(claims)}` })).status
@@ -119,7 +122,7 @@ describe('/rpc access', () => {
   })
 
   test('allows only POST', async () => {
-    const { url, session } = await startRpc()
+    const { url, session } = await shared()
     const get = await fetch(`${url}${LIST}?connect=v1&encoding=json&message={}`, {
       headers: { authorization: `Bearer ${session}` },
     })
@@ -129,7 +132,7 @@ describe('/rpc access', () => {
   test.each(['application/grpc', 'application/grpc-web+proto', 'text/plain', 'application/x-www-form-urlencoded'])(
     'rejects other protocols (%s)',
     async (type) => {
-      const { post, remote } = await startRpc()
+      const { post, remote } = await shared()
       expect((await post(SEND, { 'content-type': type })).status).toBe(415)
       expect(remote.calls).toEqual([])
     },
@@ -142,14 +145,14 @@ describe('/rpc access', () => {
     ['another site', { 'sec-fetch-site': 'cross-site' }],
     ['another host of the site', { 'sec-fetch-site': 'same-site' }],
   ])('rejects pages of %s', async (_, headers) => {
-    const { post, remote } = await startRpc()
+    const { post, remote } = await shared()
     const response = await post(SEND, headers)
     expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([403, null])
     expect(remote.calls).toEqual([])
   })
 
   test('accepts requests from pages of the gateway’s host, and sends no CORS headers to other origins', async () => {
-    const { post, url } = await startRpc()
+    const { post, url } = await shared()
     expect((await post(SEND, { origin: url, 'sec-fetch-site': 'same-origin' })).status).toBe(200)
     const preflight = await fetch(`${url}${SEND}`, {
       method: 'OPTIONS',
@@ -159,14 +162,14 @@ describe('/rpc access', () => {
   })
 
   test('rejects a malformed message with 400', async () => {
-    const { post, remote } = await startRpc()
+    const { post, remote } = await shared()
     const broken = await post(SEND, { 'content-type': 'application/proto' }, '\u00ff\u00ff')
     expect([broken.status, await broken.json()]).toMatchObject([400, { code: 'invalid_argument' }])
     expect(remote.calls).toEqual([])
   })
 
   test('rejects an oversized body, and a session token in the URL', async () => {
-    const { post, remote, session } = await startRpc()
+    const { post, remote, session } = await shared()
     const large = await post(SEND, {}, JSON.stringify({ body: 'x'.repeat(70_000) }))
     expect([large.status, await large.json()]).toMatchObject([429, { code: 'resource_exhausted' }])
     expect((await post(`${SEND}?token=${session}`)).status).toBe(400)

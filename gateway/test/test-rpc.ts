@@ -9,6 +9,7 @@ import { CommandService } from '#proto/command/v1/command_pb.js'
 import { ErrorInfoSchema } from '#proto/error/v1/error_pb.js'
 import { MessagingService } from '#proto/messaging/v1/messaging_pb.js'
 import { WorkspaceService } from '#proto/workspace/v1/workspace_pb.js'
+import { atFileEnd } from '../../test/support/clean-up.ts'
 import { signWorkspaceSession } from '../../test/support/workspace-session.ts'
 import { startTestGateway } from './test-gateway.ts'
 
@@ -16,8 +17,11 @@ export const SEND = '/rpc/service.messaging.v1.MessagingService/SendAgentMessage
 export const LIST = '/rpc/service.messaging.v1.MessagingService/ListConversations'
 export const GET = '/rpc/service.messaging.v1.MessagingService/GetConversation'
 export const WATCH = '/rpc/service.messaging.v1.MessagingService/WatchConversations'
+/** Registers a step of the end of a test, or of a file. */
+type AtEnd = (step: () => Promise<void>) => void
+
 /** Starts a core over HTTP with the methods that operators call. */
-async function startCore() {
+async function startCore(atEnd: AtEnd) {
   const core = {
     url: '',
     calls: [] as { method: string; headers: Headers; request: unknown }[],
@@ -87,15 +91,19 @@ async function startCore() {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   core.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  onTestFinished(() => core.die().catch(() => {}))
+  atEnd(() => core.die().catch(() => {}))
   return core
 }
 
 /** Starts a gateway with cores, and returns clients that send a workspace session. */
-export async function startRpc({ cores = 1, env = {} as Record<string, string> } = {}) {
+export async function startRpc({
+  cores = 1,
+  env = {} as Record<string, string>,
+  atEnd = onTestFinished as AtEnd,
+} = {}) {
   const session = await signWorkspaceSession({ claims: { scope: 'messages:read messages:write' } })
-  const wired = await Promise.all(Array.from({ length: cores }, startCore))
-  const gateway = await startTestGateway({ env: { CORE_URLS: wired.map(({ url }) => url).join(','), ...env } })
+  const wired = await Promise.all(Array.from({ length: cores }, () => startCore(atEnd)))
+  const gateway = await startTestGateway({ env: { CORE_URLS: wired.map(({ url }) => url).join(','), ...env }, atEnd })
   const transport = (format: 'json' | 'binary' = 'json', token = session) =>
     createConnectTransport({
       baseUrl: `${gateway.url}/rpc`,
@@ -120,6 +128,17 @@ export async function startRpc({ cores = 1, env = {} as Record<string, string> }
         headers: { authorization: `Bearer ${session}`, 'content-type': 'application/json', ...headers },
         body,
       }),
+  }
+}
+
+/** Like `sharedGateway`, with a core that has got no call since the last use. */
+export function sharedRpc() {
+  let started: ReturnType<typeof startRpc> | undefined
+  return async () => {
+    started ??= startRpc({ env: { RATE_LIMIT_FACTOR: '100' }, atEnd: atFileEnd })
+    const rpc = await started
+    rpc.remote.calls.length = 0
+    return rpc
   }
 }
 
