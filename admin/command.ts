@@ -9,12 +9,12 @@ export class UsageError extends Error {
 }
 
 export interface Flag {
-  type: 'string' | 'boolean'
   description: string
   required?: true
   multiple?: true
   /** Name of its value, and of the field of the request that it sets, if it is another than that of the flag. */
   field?: string | undefined
+  /** Converts the given text. Without it, the flag takes none. */
   read?(text: string, flag: string): unknown
 }
 
@@ -35,7 +35,6 @@ export type Values<F extends Flags> = {
 const reading =
   <Value>(read: (text: string, flag: string) => Value) =>
   <const Field extends string | undefined = undefined>(description: string, field?: Field) => ({
-    type: 'string' as const,
     description,
     field: field as Field,
     read,
@@ -62,7 +61,7 @@ export const url = (example: string) =>
     if (found && /^https?:$/.test(found.protocol)) return found
     throw new UsageError(`--${flag} must be a URL, like ${example}`)
   })
-export const whether = (description: string) => ({ type: 'boolean' as const, description })
+export const whether = (description: string) => ({ description })
 
 export const must = <F extends Flag>(flag: F) => ({ ...flag, required: true as const })
 export const many = <F extends Flag>(flag: F) => ({ ...flag, multiple: true as const })
@@ -94,6 +93,7 @@ export interface Command<F extends Flags = Flags> {
   rows?(answer: never): string[][]
 }
 
+/** Commands by name. A group with one command may have an empty name for it. */
 export type Group = Record<string, Command>
 
 /** Infers the types of the values that `run` gets. */
@@ -108,10 +108,8 @@ export interface Call {
 }
 
 /** Returns the command with its values, or a help text. Errors: `UsageError`. */
-export function readCall(args: string[], entries: Record<string, Group | Command>): Call | { help: string } {
-  const groups = groupsOf(entries)
+export function readCall(args: string[], groups: Record<string, Group>): Call | { help: string } {
   const [groupName = ''] = args
-  // `groupsOf` turns a command without a group into a group with one command, whose name is empty.
   const [commandName = '', ...rest] = groups[groupName]?.[''] ? ['', ...args.slice(1)] : args.slice(1)
   if (args.includes('--help') || groupName === '') return { help: helpFor(groups, groupName, commandName) }
   const command = groups[groupName]?.[commandName]
@@ -130,7 +128,10 @@ export function readCall(args: string[], entries: Record<string, Group | Command
 type Given = string | boolean | undefined
 
 function parseFlags(args: string[], flags: Flags) {
-  const options = Object.entries(flags).map(([name, { type, multiple = false }]) => [name, { type, multiple }])
+  const options = Object.entries(flags).map(([name, { read, multiple = false }]) => [
+    name,
+    { type: read ? 'string' : 'boolean', multiple },
+  ])
   try {
     return parseArgs({
       args,
@@ -159,19 +160,14 @@ export function flagAt(path: string, flags: Flags): string | undefined {
   })
 }
 
-const groupsOf = (entries: Record<string, Group | Command>): Record<string, Group> =>
-  Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, isCommand(entry) ? { '': entry } : entry]))
-
-const isCommand = (entry: Group | Command): entry is Command => typeof entry.run === 'function'
-
 const jsonFlag = ['--json', 'print the answer as JSON']
 const keyFlag = ['--key …', 'idempotency key: a change that is repeated with its key within 24 hours is made once']
 
 function helpFor(groups: Record<string, Group>, groupName: string, commandName: string) {
   const command = groups[groupName]?.[commandName]
   if (command) {
-    const flags = Object.entries(command.flags).map(([name, { type, required, description }]): [string, string] => [
-      `--${name}${type === 'string' ? ' …' : ''}`,
+    const flags = Object.entries(command.flags).map(([name, { read, required, description }]) => [
+      `--${name}${read ? ' …' : ''}`,
       `${description}${required ? ' (required)' : ''}`,
     ])
     const all = [...flags, ...(command.printsText ? [] : [jsonFlag]), keyFlag]

@@ -24,16 +24,13 @@ export async function resolveNames(
   const workspaceId = (resolved.workspaceId as string | undefined) ?? demoWorkspaceId
   // Commands for deliveries take hooks too, by id.
   if (isName(subscription, 'sub_', 'hook_')) {
-    const known = (await allSubscriptions(leads, workspaceId)).map(({ subscriptionId: id, ...rest }) => ({
-      id,
-      ...rest,
-    }))
-    resolved.subscriptionId = only('subscription', subscription, idsAt(known, subscription))
+    const known = await allSubscriptions(leads, workspaceId)
+    resolved.subscriptionId = only('subscription', subscription, idsAt(known, 'subscriptionId', subscription))
   }
   if (isName(hook, 'hook_', 'sub_')) {
     const pages = await allPages((pageToken) => hooks.listHooks({ workspaceId, pageToken }))
-    const known = pages.flatMap((page) => page.hooks.map(({ hookId: id, ...rest }) => ({ id, ...rest })))
-    resolved.hookId = only('hook', hook, idsAt(known, hook))
+    const known = pages.flatMap((page) => page.hooks)
+    resolved.hookId = only('hook', hook, idsAt(known, 'hookId', hook))
   }
   return resolved
 }
@@ -57,10 +54,14 @@ async function workspacesNamed(workspaces: Services['workspaces'], wanted: strin
 const isName = (value: unknown, ...prefixes: string[]): value is string =>
   typeof value === 'string' && !prefixes.some((prefix) => value.startsWith(prefix))
 
-const idsAt = (known: { id: string; name: string; destinationUrl: string }[], wanted: string) =>
-  known.flatMap(({ id, name, destinationUrl }) => {
-    const { host, origin } = new URL(destinationUrl)
-    return [name, destinationUrl, host, origin].includes(wanted) ? id : []
+const idsAt = <Id extends string>(
+  known: ({ name: string; destinationUrl: string } & Record<Id, string>)[],
+  idField: Id,
+  wanted: string,
+) =>
+  known.flatMap((each) => {
+    const { host, origin } = new URL(each.destinationUrl)
+    return [each.name, each.destinationUrl, host, origin].includes(wanted) ? each[idField] : []
   })
 
 function only(flag: string, name: string, ids: string[]) {

@@ -1,3 +1,5 @@
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt'
+
 export function formatValue(value: unknown): string {
   const rows = rowsOf(value, '')
   return rows.length === 0 ? '  nothing' : columns(rows)
@@ -28,3 +30,7 @@ export function columns(rows: string[][]): string {
     .map((row) => `  ${row.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ')}`.trimEnd())
     .join('\n')
 }
+
+/** Returns a time of an answer for people. */
+export const timeText = (time: Timestamp | undefined): string =>
+  time === undefined ? 'an unknown time' : timestampDate(time).toISOString()

@@ -36,9 +36,9 @@ export const groups = {
   tokens,
   visitors,
   suppressions,
-  'console-link': consoleLink,
-  doctor,
-  explain,
+  'console-link': { '': consoleLink },
+  doctor: { '': doctor },
+  explain: { '': explain },
 }
 
 interface AdminIo {
@@ -69,23 +69,21 @@ export async function runAdmin(io: AdminIo): Promise<number> {
 
 async function run(call: Call, { env, print, untilStopped = () => new AbortController().signal }: AdminIo) {
   const { command, json } = call
-  const given = command.callsCore === false ? withoutCore(call) : await withCore(call, env)
-  const host = { print, untilStopped, webhookSecret: given.webhookSecret }
-  const answer = command.run(given.services, given.values as never, given.demo, host)
+  const withoutCore = { services: {} as Services, values: call.values, demo: {}, webhookSecret: '' }
+  const given = command.callsCore === false ? withoutCore : await withCore(call, env)
+  const { services, values, demo, webhookSecret } = given
+  const answer = command.run(services, values as never, demo, { print, untilStopped, webhookSecret })
   if (Symbol.asyncIterator in answer) {
     for await (const line of answer) print(line)
     return
   }
-  const value = jsonOf(await answer)
+  const message = await answer
+  const value = isMessage(message) ? toJson(schemas.getMessage(message.$typeName)!, message) : message
   if (value === undefined) return
   if (json) return print(JSON.stringify(value, null, 2))
   const rows = command.rows?.(value as never)
   print(rows ? columns(rows) : formatValue(value))
 }
-
-const jsonOf = (answer: unknown) => (isMessage(answer) ? toJson(schemas.getMessage(answer.$typeName)!, answer) : answer)
-
-const withoutCore = ({ values }: Call) => ({ services: {} as Services, values, demo: {}, webhookSecret: '' })
 
 async function withCore({ values, key }: Call, env: NodeJS.ProcessEnv | undefined) {
   const config = readAdminConfig(env)
@@ -99,22 +97,25 @@ async function withCore({ values, key }: Call, env: NodeJS.ProcessEnv | undefine
   return { services, values: resolved, demo: config.demo, webhookSecret }
 }
 
+/** Returns the message for the user and the exit status. */
 function describeError(error: unknown, call: Call | undefined) {
   if (error instanceof UsageError || error instanceof SettingError) return { text: error.message, status: 2 }
-  if (error instanceof UnknownOutcomeError) return { text: error.message, status: 1 }
+  return { text: error instanceof UnknownOutcomeError ? error.message : answerOf(error, call), status: 1 }
+}
+
+function answerOf(error: unknown, call: Call | undefined) {
   const { rawMessage, code } = ConnectError.from(error)
   const info = error instanceof ConnectError ? errorInfoOf(error) : undefined
-  if (!info) {
-    const tlsFault = tlsFaultOf(error)
-    if (tlsFault) return { text: tlsFault, status: 1 }
-    const isSilent = code === Code.Unavailable || code === Code.DeadlineExceeded
-    const hint = isSilent ? '. Check CORE_URL, and whether GET /readyz of the core answers' : ''
-    const text = code === Code.DeadlineExceeded ? 'the core has not answered in time' : rawMessage
-    return { text: `${text}${hint}`, status: 1 }
+  if (info) {
+    const issues = info.issues.map(({ path, rule }) => `\n  ${path} ${rule}${call ? aboutFlag(path, call) : ''}`)
+    const missing = info.code === 'NotFound' && call ? aboutIds(call) : ''
+    return `the core answered ${info.code}${missing}${issues.join('')}`
   }
-  const issues = info.issues.map(({ path, rule }) => `\n  ${path} ${rule}${call ? aboutFlag(path, call) : ''}`)
-  const missing = info.code === 'NotFound' && call ? aboutIds(call) : ''
-  return { text: `the core answered ${info.code}${missing}${issues.join('')}`, status: 1 }
+  const tlsFault = tlsFaultOf(error)
+  if (tlsFault) return tlsFault
+  const text = code === Code.DeadlineExceeded ? 'the core has not answered in time' : rawMessage
+  const isSilent = code === Code.Unavailable || code === Code.DeadlineExceeded
+  return isSilent ? `${text}. Check CORE_URL, and whether GET /readyz of the core answers` : text
 }
 
 function aboutFlag(path: string, { command: { flags } }: Call) {

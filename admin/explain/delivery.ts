@@ -7,8 +7,8 @@ import {
 } from '#proto/lead/v1/delivery_pb.js'
 import { DisabledReason, SubscriptionStatus } from '#proto/lead/v1/subscription_pb.js'
 import { waitOf } from '../../contract/delivery-waits.ts'
+import { timeText } from '../output.ts'
 import type { Services } from '../services.ts'
-import { timeText } from './time-text.ts'
 
 export async function* explainDelivery(services: Services, deliveryId: string): AsyncIterable<string> {
   const { attempts } = await services.leads.listDeliveryAttempts({ deliveryId })
@@ -19,21 +19,21 @@ export async function* explainDelivery(services: Services, deliveryId: string): 
   yield `Delivery ${deliveryId} sends ${eventType || 'an event'}${about} to ${subscriptionId}. It began at ${timeText(attempts[0]?.createdAt)}.`
   for (const attempt of attempts) if (attempt.responseClass !== 0) yield resultOf(attempt)
   yield outcomeOf(latest)
-  yield* await destinationFacts(services, subscriptionId)
+  yield* destinationFacts(services, subscriptionId)
 }
 
 function resultOf(attempt: DeliveryAttempt) {
-  const { attemptNumber, responseClass, responseStatus, failureReason, failurePhase } = attempt
-  const { durationMs, updatedAt, correlationId } = attempt
-  const text = attempt.responseText === '' ? '' : ` The destination answered: ${attempt.responseText}`
+  const { attemptNumber, responseClass, responseStatus, failureReason, failurePhase, durationMs } = attempt
+  const { updatedAt, correlationId, responseText } = attempt
   const facts = [
     ResponseClass[responseClass]?.toLowerCase(),
-    responseStatus === undefined ? '' : `status ${responseStatus}`,
-    failureReason === FailureReason.UNSPECIFIED ? '' : FailureReason[failureReason]?.toLowerCase(),
-    failurePhase === AttemptPhase.UNSPECIFIED ? '' : `phase ${AttemptPhase[failurePhase]?.toLowerCase()}`,
-    durationMs === undefined ? '' : `${durationMs} ms`,
+    responseStatus !== undefined && `status ${responseStatus}`,
+    failureReason !== FailureReason.UNSPECIFIED && FailureReason[failureReason]?.toLowerCase(),
+    failurePhase !== AttemptPhase.UNSPECIFIED && `phase ${AttemptPhase[failurePhase]?.toLowerCase()}`,
+    durationMs !== undefined && `${durationMs} ms`,
   ].filter(Boolean)
-  return `Attempt ${attemptNumber} ended at ${timeText(updatedAt)}: ${[...new Set(facts)].join(', ')}; correlation id ${correlationId}.${text}`
+  const answer = responseText && ` The destination answered: ${responseText}`
+  return `Attempt ${attemptNumber} ended at ${timeText(updatedAt)}: ${[...new Set(facts)].join(', ')}; correlation id ${correlationId}.${answer}`
 }
 
 function outcomeOf({ attemptId, status, responseClass, nextRetryAt, updatedAt }: DeliveryAttempt) {
@@ -58,23 +58,18 @@ function outcomeOf({ attemptId, status, responseClass, nextRetryAt, updatedAt }:
   }
 }
 
-async function destinationFacts({ leads, hooks }: Services, id: string) {
-  const destination = id.startsWith('hook_')
+async function* destinationFacts({ leads, hooks }: Services, id: string) {
+  const isHook = id.startsWith('hook_')
+  const destination = isHook
     ? (await hooks.getHook({ hookId: id })).hook
     : (await leads.getSubscription({ subscriptionId: id })).subscription
-  if (!destination) return []
+  if (!destination) return
   const { name, destinationUrl, status, disabledReason, failingSince, droppedHeaders, maxPerSecond } = destination
-  return [
-    `Destination ${id}${name && ` (${name})`} is at ${URL.parse(destinationUrl)?.host ?? 'an unknown host'}.`,
-    ...(status === SubscriptionStatus.DISABLED
-      ? [
-          `Destination ${id} is disabled (${DisabledReason[disabledReason]?.toLowerCase()}). Enable it with \`${id.startsWith('hook_') ? 'hooks update --hook' : 'subscriptions update --subscription'} ${id} --status enabled\`.`,
-        ]
-      : []),
-    ...(failingSince ? [`Every attempt to destination ${id} has failed since ${timeText(failingSince)}.`] : []),
-    ...(droppedHeaders.length > 0
-      ? [`Headers were removed when the destination moved, and are not set again: ${droppedHeaders.join(', ')}.`]
-      : []),
-    ...(maxPerSecond === undefined ? [] : [`The destination gets at most ${maxPerSecond} requests a second.`]),
-  ]
+  yield `Destination ${id}${name && ` (${name})`} is at ${URL.parse(destinationUrl)?.host ?? 'an unknown host'}.`
+  if (status === SubscriptionStatus.DISABLED)
+    yield `Destination ${id} is disabled (${DisabledReason[disabledReason]?.toLowerCase()}). Enable it with \`${isHook ? 'hooks update --hook' : 'subscriptions update --subscription'} ${id} --status enabled\`.`
+  if (failingSince) yield `Every attempt to destination ${id} has failed since ${timeText(failingSince)}.`
+  if (droppedHeaders.length > 0)
+    yield `Headers were removed when the destination moved, and are not set again: ${droppedHeaders.join(', ')}.`
+  if (maxPerSecond !== undefined) yield `The destination gets at most ${maxPerSecond} requests a second.`
 }

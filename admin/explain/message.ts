@@ -1,6 +1,5 @@
-import type { Message } from '#proto/messaging/v1/messaging_pb.js'
+import { timeText } from '../output.ts'
 import type { Services } from '../services.ts'
-import { timeText } from './time-text.ts'
 
 /** Answers where a message is, and where to look if it was slow. Changes no state of the message. */
 export async function* explainMessage(
@@ -25,12 +24,12 @@ const othersStates =
   '"sent" means that no page has confirmed it, "delivered" that one has it, "read" that the visitor saw it.'
 
 async function findMessage({ messaging }: Services, conversationId: string, messageId: string) {
-  let found: Message | undefined
-  for (let afterSequence = 0, hasMore = true; hasMore && !found; ) {
+  for (let afterSequence = 0, hasMore = true; hasMore; ) {
     const page = await messaging.listMessages({ conversationId, afterSequence, limit: 100, peek: true })
-    found = page.messages.find((message) => message.messageId === messageId)
+    const found = page.messages.find((message) => message.messageId === messageId)
+    if (found) return found
     afterSequence = page.messages.at(-1)?.sequence ?? afterSequence
     hasMore = page.hasMore
   }
-  return found
+  return undefined
 }

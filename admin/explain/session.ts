@@ -2,8 +2,8 @@ import { Presence } from '#proto/messaging/v1/messaging_pb.js'
 import { ConsentDecision, type Session } from '#proto/session/v1/session_pb.js'
 import { ConnectionStatus, type Installation } from '#proto/workspace/v1/workspace_pb.js'
 import { isOriginAllowed } from '../../contract/origins.ts'
+import { timeText } from '../output.ts'
 import type { Services } from '../services.ts'
-import { timeText } from './time-text.ts'
 
 export async function* explainSession(services: Services, sessionId: string): AsyncIterable<string> {
   const { sessions, workspaces } = services
@@ -20,16 +20,14 @@ export async function* explainSession(services: Services, sessionId: string): As
   ])
   const connection = connections.find((each) => each.connectionId === connectionId)
   const installation = installations.find((each) => each.publicSiteKey === publicSiteKey)
-  const reasons = [
-    ...bansOf(session),
-    ...(connection?.status === ConnectionStatus.DISABLED
-      ? [
-          `Connection ${connectionId} is disabled. Enable it with \`connections status\`.`,
-          ...(await changesOf(services, workspaceId, connectionId)),
-        ]
-      : []),
-    ...(installation ? refusalsOf(session, installation) : [`Installation ${publicSiteKey} does not exist any more.`]),
-  ]
+  const reasons = [...bansOf(session)]
+  if (connection?.status === ConnectionStatus.DISABLED)
+    reasons.push(
+      `Connection ${connectionId} is disabled. Enable it with \`connections status\`.`,
+      ...(await changesOf(services, workspaceId, connectionId)),
+    )
+  if (installation) reasons.push(...refusalsOf(session, installation))
+  else reasons.push(`Installation ${publicSiteKey} does not exist any more.`)
   yield* reasons
   if (session.state === 'active' && reasons.length === 0) {
     yield `Nothing that is stored refuses this session. Search the gateways' logs for ${sessionId}: the line "event stream ended" has the reason. If there is no line, run \`doctor --gateway URL --site-key ${publicSiteKey} --origin ${origin}\` with the public URL of the gateways.`
@@ -43,16 +41,13 @@ async function changesOf({ workspaces }: Services, workspaceId: string, target: 
   return changes.map(({ action, actor, at }) => `${actor} called ${action} for ${target} at ${timeText(at)}.`)
 }
 
-async function presenceOf({ messaging }: Services, { conversationId }: Session): Promise<string> {
+async function presenceOf({ messaging }: Services, { conversationId }: Session) {
   const { conversation } = await messaging.getConversation({ conversationId })
-  switch (conversation?.presence) {
-    case Presence.HERE:
-      return 'A page of its conversation has an open stream now, and shows the chat.'
-    case Presence.AWAY:
-      return 'A page of its conversation has an open stream now, but does not show the chat.'
-    default:
-      return 'No page of its conversation has an open stream now.'
-  }
+  if (conversation?.presence === Presence.HERE)
+    return 'A page of its conversation has an open stream now, and shows the chat.'
+  if (conversation?.presence === Presence.AWAY)
+    return 'A page of its conversation has an open stream now, but does not show the chat.'
+  return 'No page of its conversation has an open stream now.'
 }
 
 function stateOf({ state, expiresAt }: Session) {
@@ -71,28 +66,19 @@ function stateOf({ state, expiresAt }: Session) {
   }
 }
 
-function bansOf({ sessionId, visitorBanned, addressBannedUntil }: Session) {
+function* bansOf({ sessionId, visitorBanned, addressBannedUntil }: Session) {
   const unban = `Lift the ban with \`visitors unban --session ${sessionId}\`.`
-  return [
-    ...(visitorBanned ? [`The visitor is banned, so new sessions are refused. ${unban}`] : []),
-    ...(addressBannedUntil
-      ? [`The visitor's network address is banned until ${timeText(addressBannedUntil)}. ${unban}`]
-      : []),
-  ]
+  if (visitorBanned) yield `The visitor is banned, so new sessions are refused. ${unban}`
+  if (addressBannedUntil)
+    yield `The visitor's network address is banned until ${timeText(addressBannedUntil)}. ${unban}`
 }
 
-function refusalsOf({ origin, consent }: Session, installation: Installation) {
+function* refusalsOf({ origin, consent }: Session, installation: Installation) {
   const { publicSiteKey, enabled, origins, consent: policy } = installation
   const agreed = consent?.decision === ConsentDecision.GRANTED && consent.policyVersion === policy?.policyVersion
-  return [
-    ...(enabled ? [] : [`Installation ${publicSiteKey} is disabled.`]),
-    ...(isOriginAllowed(origin, origins)
-      ? []
-      : [`Installation ${publicSiteKey} allows ${origins.join(', ') || 'no origin'} only. Add ${origin} to it.`]),
-    ...(policy?.required && !agreed
-      ? [
-          `Messages are refused until the visitor agrees to version ${policy.policyVersion} of the consent policy. ${consent ? `The latest decision is about version ${consent.policyVersion}, at ${timeText(consent.decidedAt)}.` : 'There is no decision yet.'}`,
-        ]
-      : []),
-  ]
+  if (!enabled) yield `Installation ${publicSiteKey} is disabled.`
+  if (!isOriginAllowed(origin, origins))
+    yield `Installation ${publicSiteKey} allows ${origins.join(', ') || 'no origin'} only. Add ${origin} to it.`
+  if (policy?.required && !agreed)
+    yield `Messages are refused until the visitor agrees to version ${policy.policyVersion} of the consent policy. ${consent ? `The latest decision is about version ${consent.policyVersion}, at ${timeText(consent.decidedAt)}.` : 'There is no decision yet.'}`
 }
